@@ -47,7 +47,7 @@ from pulsar_operator.domain.bookkeeper.scan_record import (
     is_closed,
     key_of,
 )
-from pulsar_operator.domain.bookkeeper.znodes import ledger_path
+from pulsar_operator.domain.bookkeeper.znodes import SHORT_IDS, ledger_path
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.ports import UnavailableError, ZooKeeperSession
 
@@ -229,7 +229,7 @@ class LedgerExamination(ScanAnswers):
             record.blocks.append((max(block), len(block)))
             record.max_writer = max(record.max_writer, *(number for numbers in block.values() for number in numbers))
         record.done, record.walked = True, len(record.parts)
-        record.floor = min(record.floor, _floor(record.highest))
+        record.floor = min(record.floor, _floor(record))
         self._changed = True
         await self._save()
 
@@ -264,6 +264,8 @@ class LedgerExamination(ScanAnswers):
             else:
                 await self._new(found.number, found.ledger)
         if len(kept) != len(before):
+            if self._record.undecodable > len(before):
+                raise ValueError("more ledgers could not be read than are listed, and some of these can be by now")
             self._record.undecodable -= len(before) - len(kept)
             self._unreadable, self._unreadable_changed, self._changed = kept, True, True
 
@@ -306,7 +308,7 @@ class LedgerExamination(ScanAnswers):
                     await self._save()
                     raise _Over
         await self._bad(bad)
-        record.floor = max(record.floor, _floor(record.highest))
+        record.floor = max(record.floor, _floor(record))
 
     async def _new(self, number: int, ledger: Ledger) -> None:
         """A ledger that is not on record."""
@@ -410,5 +412,7 @@ async def examine_ledgers(
         raise UnavailableError(f"the examination of ledgers begins again: {error}") from None
 
 
-def _floor(highest: int) -> int:
+def _floor(record: ScanRecord) -> int:
+    """Ids of the long layout say nothing of where the next one of the short layout is."""
+    highest = max((each for part in record.parts for each in (part.first, part.last) if each < SHORT_IDS), default=0)
     return max(0, (highest - MARGIN) // MARGIN * MARGIN)
