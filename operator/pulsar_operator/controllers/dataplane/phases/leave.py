@@ -244,6 +244,9 @@ class _Departure:
         if found.act is Act.BEGIN:
             size = bookie.widest.size if bookie.widest is not None else 1
             begun = LeavingMemo(bookie.bookie, bookie.ordinal, bookie.now, ensemble=size, renewal=found.renewal)
+            if bookie.scan is None:
+                # One of a removal that did not begin may be there, however old.
+                await forget_examination(session)
             await self._remember(session, await with_copies(session, begun))
             if found.renewal is not None and found.renewal.cause is Cause.LOST:
                 await hand.warn(Reason.VOLUME_LOST, found.text)
