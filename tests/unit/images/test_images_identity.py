@@ -202,6 +202,13 @@ def test_one_reads_what_the_other_writes(number: int, seen: int) -> None:
     assert RECORD_PATH == INCARNATIONS_PATH
 
 
+@pytest.mark.parametrize("each", [{}, {"number": 1}, {"seen": 0}, None])
+def test_half_of_a_count_is_none(each: Any) -> None:
+    """The operator does not read it either: an id that was used must not come of it."""
+    with pytest.raises(StartError):
+        parse_record(json.dumps({"2": each}).encode(), "2")
+
+
 def test_java_gets_the_id_and_waits_for_its_own_registration(tmp_path: Path) -> None:
     for folder in ("conf", "jdk/bin", "config"):
         (tmp_path / folder).mkdir(parents=True)
