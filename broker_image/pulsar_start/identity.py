@@ -151,11 +151,11 @@ def cookies(conf: Mapping[str, str]) -> dict[str, list[str]]:
 def parse_record(data: bytes | None, ordinal: str) -> Count:
     """What the znode says of an ordinal. Raises StartError where that cannot be read."""
     try:
-        each = json.loads(data or b"{}").get(ordinal, {})
-        found = Count(each.get("number", 0), each.get("seen", -1))
+        each = json.loads(data or b"{}").get(ordinal, {"number": 0, "seen": -1})
+        found = Count(each["number"], each["seen"])
         if type(found.number) is int and type(found.seen) is int and found.number >= 0:
             return found
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, TypeError, KeyError):
         pass
     raise StartError(f"znode {RECORD_PATH} says nothing that is known here: see condition Replicated of the cluster")
 
