@@ -61,3 +61,13 @@ async def test_ledgers_made_since_where_others_have_ids_of_the_long_layout() -> 
     ledgers.put(31, (ME, B), "OPEN", topic=99)
     found = await ledgers.whole(token=TAKES_NOTHING)
     assert found.naming == 11 and "persistent://t/n/x00099" in found.writers
+
+
+async def test_few_looks_tell_what_is_nowhere_else_once_another_bookie_is_up() -> None:
+    ledgers = Ledgers()
+    for number in range(2000):
+        ledgers.put(number, (ME, B))
+    assert (await ledgers.whole(alive=[C], token="not up/a", listed=True)).only == 2000
+    for _ in range(10):
+        found = await ledgers.whole(alive=[C, D], token="not up/a", listed=True)
+    assert found.only == 2000

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from pulsar_operator.api.constants import Kind
+import pytest
+
+from pulsar_operator.api.constants import ANNOTATION_VOLUME_REQUESTED
+from pulsar_operator.domain.bookkeeper.identity import INCARNATIONS_PATH
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.scan_record import SCAN_PATH
-from tests.support.cluster.leaving_bookies import entry_asked_for, lose, world
-from tests.support.cluster.ledgers import LedgerWorld, bookie
+from pulsar_operator.domain.bookkeeper.znodes import COOKIES
+from pulsar_operator.ports import PVCS, Json
+from tests.support.cluster.leaving_bookies import entry_asked_for, left, lose, well, world
+from tests.support.cluster.ledgers import LedgerWorld, bookie, claims
+from tests.support.cluster.world import NS
+from tests.unit.cluster.test_bookies_identity import OWN, annotate, empty_again
 
 __all__ = ["world"]
 
@@ -36,3 +43,50 @@ async def test_an_examination_of_a_removal_that_was_withdrawn_counts_for_nothing
 
     await world.until(asked, rounds=200)
     assert (await entry_asked_for(world))["answers"].endswith("/2"), (await world.progressing())[2]
+
+
+@pytest.mark.parametrize("lost", [True, False])
+async def test_the_new_volume_is_lost_before_it_is_on_record(world: LedgerWorld, lost: bool) -> None:
+    if lost:
+        await lose(world, 2)
+    else:
+        await annotate(world, "a test")
+
+    async def there() -> bool:
+        return OWN.of_incarnation(2, 1) in world.store.children(COOKIES) and MEMO_PATH in world.store.nodes
+
+    await world.until(there, rounds=200)
+    await lose(world, 2)
+    await world.settle(300)
+    await well(world)
+
+
+async def test_the_count_is_deleted_while_an_ordinal_is_away(world: LedgerWorld) -> None:
+    seen: dict[str, str] = {}
+    empty_again(world, seen)
+    await world.resize(2)
+    await world.run(rounds=200)
+    await left(world)
+    world.store.remove(INCARNATIONS_PATH)
+    await world.resize(3)
+    await world.run(rounds=200)
+    assert empty_again(world, seen) == []
+
+
+async def test_a_request_that_somebody_puts_at_the_new_claims_is_not_done_twice(world: LedgerWorld) -> None:
+    """As a backup tool does that applies annotations again."""
+    await annotate(world, "a test")
+    for _ in range(2):
+        await world.round()
+    text = (await world.get(PVCS, claims(2)[0]))["metadata"]["annotations"][ANNOTATION_VOLUME_REQUESTED]
+    await world.run(rounds=300)
+    await well(world)
+    volume = world.volume(world.id(2))
+
+    def change(obj: Json) -> None:
+        obj["metadata"].setdefault("annotations", {})[ANNOTATION_VOLUME_REQUESTED] = text
+
+    for claim in claims(2):
+        await world.backstage.edit(PVCS, NS, claim, change)
+    await world.run(rounds=300)
+    assert world.volume(world.id(2)) == volume
