@@ -14,6 +14,7 @@ from tests.support.cluster.leaving_bookies import entry_asked_for, left, lose, w
 from tests.support.cluster.ledgers import LedgerWorld, bookie, claims
 from tests.support.cluster.world import NS
 from tests.unit.cluster.test_bookies_identity import OWN, annotate, empty_again
+from tests.unit.cluster.test_bookies_without_room import filled, use
 
 __all__ = ["world"]
 
@@ -90,3 +91,17 @@ async def test_a_request_that_somebody_puts_at_the_new_claims_is_not_done_twice(
         await world.backstage.edit(PVCS, NS, claim, change)
     await world.run(rounds=300)
     assert world.volume(world.id(2)) == volume
+
+
+async def test_a_copy_that_never_has_room_is_not_begun_again_and_again() -> None:
+    """Room vanishes whenever the copy is to begin, and is back afterwards."""
+    found = await filled((0, 2), (1, 2))
+    found.copies = False
+    await found.resize(2)
+    for _ in range(100):
+        copying = ((await found.row(2)) or {}).get("step") == "Copying"
+        for ordinal in range(2):
+            use(found, ordinal, 93 if copying else 10)
+        await found.round()
+    begun = [event for event in found.journal.events if "takes entries again, and no more of it" in event.message]
+    assert len(begun) <= 5, f"{len(begun)} times in 100 rounds"
