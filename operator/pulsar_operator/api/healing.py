@@ -52,6 +52,8 @@ _OTHERS = {
     Reason.POD_REFUSED,
     Reason.EVICTION_REFUSED,
     Reason.NODE_UNREACHABLE,
+    # Somebody raises the claim.
+    Reason.SMALLER_VOLUME,
     # A restart ends what somebody did by hand.
     Reason.BOOKIE_READ_ONLY,
 }

@@ -89,12 +89,13 @@ WRITES: dict[str, Callable[[KubePort], Awaitable[Any]]] = {
     "apply": lambda kube: kube.apply(config_map("ns", "a", {})),
     "apply_status": lambda kube: kube.apply_status({**OBJECT, "status": {}}),
     "create": lambda kube: kube.create(config_map("ns", "a", {})),
+    "dry_run_create": lambda kube: kube.dry_run_create(config_map("ns", "a", {})),
     "delete": lambda kube: kube.delete(CONFIG_MAPS, "ns", "a", uid="u"),
     "evict": lambda kube: kube.evict("ns", "a", uid="u"),
     "remove_entries": lambda kube: kube.remove_entries(OBJECT, ["/metadata/labels/x"]),
     "drop_finalizer": lambda kube: kube.drop_finalizer(OBJECT, "f"),
 }
-READS = {"get", "list", "event"}
+READS = {"get", "list", "event", "warnings"}
 
 
 def methods(protocol: type) -> set[str]:
