@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.topic import SYSTEM_SUFFIX, SYSTEM_TOPICS
 from tests.support.admission.pods import PLATFORMS, POD_PATCHES, SERVICES
 from tests.support.admission.samples import minimal
 
@@ -260,6 +261,12 @@ CREATES: tuple[Create, ...] = (
         Create(PT, f"name-{name!r}", {"name": name})
         for name in ("a b", " a.", "a%2Fb", "a?b#c", "süß", ".a", "a-partition-x")
     ),
+    *(
+        Create(PT, f"name-{name}", {"name": name, "persistent": persistent}, "must not name a system topic")
+        for name in (*SYSTEM_TOPICS, f"a-b{SYSTEM_SUFFIX}")
+        for persistent in (True, False)
+    ),
+    *(Create(PT, f"name-{name}", {"name": name}) for name in ("__change_events2", "a__change_events", "__mine")),
     Create(PT, "name-partition", {"name": "a-partition-3"}, IS_PARTITION),
     Create(PT, "object-name-partition", refused=IS_PARTITION, name="a-partition-3"),
     Create(PT, "object-name-partition-called-otherwise", {"name": "a"}, name="a-partition-3"),

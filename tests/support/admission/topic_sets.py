@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.topic import SYSTEM_SUFFIX, SYSTEM_TOPICS
 from tests.support.admission.policies import POLICY_CREATES
 from tests.support.admission.rules import CREATES, Create, Json, Update
 
@@ -10,6 +11,7 @@ PTS = Kind.TOPIC_SET
 PATTERN = "should match"
 ONE_OF = "exactly one of spec.names, spec.count and spec.patterns"
 SELECTED = "the way topics are selected"
+SYSTEM = "must not name a system topic"
 IS_PARTITION = "-partition-N"
 PREFIX = "spec.count.prefix must not end like a partition"
 EXISTING = "spec.patterns selects topics that exist"
@@ -41,6 +43,13 @@ TOPIC_SET_CREATES: tuple[Create, ...] = (
     Create(PTS, "names-5001", {"names": [f"topic-{n}" for n in range(5001)]}, "must have at most 5000 items"),
     *(Create(PTS, f"name-{name!r}", {"names": [name]}, PATTERN) for name in ("a/b", "..", " ", "a\nb")),
     Create(PTS, "name-of-a-partition", {"names": ["ok", "x-partition-3"]}, IS_PARTITION),
+    *(Create(PTS, f"name-{name}", {"names": ["ok", name]}, SYSTEM) for name in (*SYSTEM_TOPICS, f"a-b{SYSTEM_SUFFIX}")),
+    *(
+        Create(PTS, f"pattern-{name}", {"names": None, "patterns": ["x-*", name]}, SYSTEM)
+        for name in ("__change_events", f"*{SYSTEM_SUFFIX}")
+    ),
+    Create(PTS, "pattern-of-some-system-topics", {"names": None, "patterns": ["*", "__*", "__change_events*"]}),
+    Create(PTS, "prefix-like-a-system-topic", _count(prefix="__change_events")),
     Create(PTS, "name-like-a-partition", {"names": ["x-partition-3-", "x%2Fy", "ünï"]}),
     *(Create(PTS, f"prefix-{prefix!r}", _count(prefix=prefix), PATTERN) for prefix in ("a/", "a\n", "a\x7f")),
     Create(PTS, "prefix-empty", _count(prefix=""), "should be at least 1 chars long"),

@@ -158,7 +158,9 @@ async def test_system_objects_are_left_out_unless_asked_for(admin: FakeAdmin) ->
     assert names == ["public", "t", "t.n", "t.n.orders-sub-retry." + names[3][-12:], "t.n.x"]
     whole = await exported(admin, exclude_system=False)
     kinds = [m["kind"] for m in manifests(whole)]
-    assert {k: kinds.count(k) for k in set(kinds)} == {"PulsarTenant": 3, "PulsarNamespace": 3, "PulsarTopic": 8}
+    assert {k: kinds.count(k) for k in set(kinds)} == {"PulsarTenant": 3, "PulsarNamespace": 3, "PulsarTopic": 3}
+    told = [note for note in notes(whole) if "system topic" in note]
+    assert len(told) == 5, "system topics are told, and no object can manage them"
 
 
 async def test_what_is_going_away_or_of_an_old_form(admin: FakeAdmin) -> None:

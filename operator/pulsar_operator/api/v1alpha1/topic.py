@@ -21,6 +21,24 @@ and Java clients cut spaces off and go to another topic (class ProducerBuilderIm
 PARTITION_SUFFIX = "-partition-[0-9]+$"
 """Suffix Pulsar gives to the partitions of a topic (class TopicName)."""
 
+SYSTEM_TOPICS = (
+    "__change_events",
+    "__transaction_buffer_snapshot",
+    "__transaction_buffer_snapshot_segments",
+    "__transaction_buffer_snapshot_indexes",
+)
+"""Local names of topics that brokers keep for themselves in the namespaces of users (class SystemTopicNames)."""
+SYSTEM_SUFFIX = "__transaction_pending_ack"
+"""What others of them end with, after the name of a topic and of a subscription."""
+NOT_A_SYSTEM_TOPIC = "must not name a system topic of Pulsar, which keeps policies or transactions of its namespace"
+
+
+def no_system_topic(name: str) -> str:
+    """The CEL rule that a text is the name of no system topic."""
+    listed = ", ".join(f"'{each}'" for each in SYSTEM_TOPICS)
+    return f"!({name} in [{listed}]) && !{name}.endsWith('{SYSTEM_SUFFIX}')"
+
+
 TOPIC_RULES = (
     (
         f"has(self.spec.name) || !self.metadata.name.matches('{PARTITION_SUFFIX}')",
@@ -50,6 +68,7 @@ class PulsarTopicSpec(LogicalSpec):
                 f"!has(self.name) || !self.name.matches('{PARTITION_SUFFIX}')",
                 "spec.name must not end with -partition-N: Pulsar uses that suffix for partitions of a topic",
             ),
+            (f"!has(self.name) || ({no_system_topic('self.name')})", f"spec.name {NOT_A_SYSTEM_TOPIC}"),
             (
                 "self.persistent || has(self.partitions) || !has(self.policies)",
                 "spec.policies of a non-persistent topic need spec.partitions: Pulsar keeps none for a non-persistent "

@@ -11,7 +11,7 @@ from pulsar_operator.api.v1alpha1.base import ApiModel, DriftPolicy, ObjectRefer
 from pulsar_operator.api.v1alpha1.entries import PROPERTY_KEY, Properties
 from pulsar_operator.api.v1alpha1.logical import ManagedStatus
 from pulsar_operator.api.v1alpha1.policies import PolicyScope, TopicPolicies
-from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX, TOPIC_NAME
+from pulsar_operator.api.v1alpha1.topic import NOT_A_SYSTEM_TOPIC, PARTITION_SUFFIX, TOPIC_NAME, no_system_topic
 from pulsar_operator.api.v1alpha1.topic_parts import TopicSchema
 
 MAX_NAMES = 5000
@@ -25,6 +25,7 @@ _NOT_A_PARTITION = (
     f"!self.matches('{PARTITION_SUFFIX}')",
     "must not end with -partition-N: Pulsar uses that suffix for partitions of a topic",
 )
+_NOT_A_SYSTEM_TOPIC = (no_system_topic("self"), NOT_A_SYSTEM_TOPIC)
 
 
 class TopicCount(ApiModel):
@@ -119,7 +120,7 @@ class PulsarTopicSetSpec(ApiModel):
                         min_length=1,
                         max_length=255,
                         pattern=TOPIC_NAME,
-                        json_schema_extra=validations(_NOT_A_PARTITION),
+                        json_schema_extra=validations(_NOT_A_PARTITION, _NOT_A_SYSTEM_TOPIC),
                     ),
                 ]
             ],
@@ -132,13 +133,15 @@ class PulsarTopicSetSpec(ApiModel):
     """Topics by number. Each that is missing is made."""
     patterns: (
         Annotated[
-            list[Annotated[str, Field(min_length=1, max_length=255)]],
+            list[
+                Annotated[str, Field(min_length=1, max_length=255, json_schema_extra=validations(_NOT_A_SYSTEM_TOPIC))]
+            ],
             Field(min_length=1, max_length=16, json_schema_extra={"x-kubernetes-list-type": "set"}),
         ]
         | None
     ) = None
     """Local names of topics that exist already, with * for any characters, ? for one, [abc] for one of these. Their
-    policies, properties and schema are managed; none is made or deleted."""
+    policies, properties and schema are managed; none is made or deleted. System topics of Pulsar are left out."""
     template: TopicTemplate
     """What each of the topics is like."""
     deletion_policy: SetDeletionPolicy = SetDeletionPolicy.RETAIN

@@ -357,6 +357,10 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
             return "deletionPolicy is Retain"
         return None if p.touched else "it never managed anything there"
 
+    def kept_there(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:
+        """Why a deletion leaves Pulsar as it is, by where the object is; None = it does not."""
+        return None
+
     def subject(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
         """See PassFrame."""
         return self.name_in_pulsar(p, scope)
@@ -365,6 +369,10 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         """See PassFrame."""
         policy = p.spec.deletion_policy
         name = self.name_in_pulsar(p, scope)
+        why = self.kept_there(p, scope)
+        if why is not None:
+            await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
+            return None
         text = f"Delete {name} in Pulsar: the object is being deleted and deletionPolicy is {policy.value}"
         if p.held is not None:
             p.unknown(p.held, f"{text}. Nothing is done while the object is paused or in dry run")

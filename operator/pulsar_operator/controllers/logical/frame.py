@@ -30,7 +30,9 @@ from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError
 
-_OF_THE_SPEC = frozenset({Reason.REFERENCE_NOT_FOUND, Reason.REFERENCE_NOT_ALLOWED, Reason.DUPLICATE})
+_OF_THE_SPEC = frozenset(
+    {Reason.REFERENCE_NOT_FOUND, Reason.REFERENCE_NOT_ALLOWED, Reason.DUPLICATE, Reason.INVALID_SPEC}
+)
 """Obstacles that somebody's change of a specification takes away."""
 
 

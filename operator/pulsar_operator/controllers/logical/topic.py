@@ -44,7 +44,9 @@ from pulsar_operator.controllers.logical.topic_parts import PartsReader
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
 from pulsar_operator.domain.logical.names import (
     is_partition_of,
+    is_system_topic,
     namespace_path,
+    system_topic_problem,
     topic_name,
     topic_name_problem,
     topic_path,
@@ -91,6 +93,12 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         self._met.discard(key)
         self._fenced.pop(key, None)
         self._apart.pop(key, None)
+
+    def inherit(self, p: TopicPass, scope: Scope) -> None:
+        """Nothing; but a topic that is Pulsar's own is not managed, whatever admission has let through."""
+        problem = system_topic_problem(*_place(scope), name_of(p.obj))
+        if problem is not None:
+            raise ObstacleError(Reason.INVALID_SPEC, problem, known=True, requeue=None)
 
     async def observe(self, p: TopicPass, scope: Scope, memory: Memory) -> TopicFacts:
         """The topic in every cluster of its namespace, and its policies where it exists."""
@@ -217,6 +225,16 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         """Compaction by the schedule, in the clusters that have the topic."""
         present = [name for name, found in facts.clusters.items() if found is not None]
         return await compact(p, scope, _path(p, scope), present)
+
+    def kept(self, p: TopicPass) -> str | None:
+        """See PassFrame."""
+        name = name_of(p.obj)
+        return f"{name} is a system topic of Pulsar" if is_system_topic(name) else super().kept(p)
+
+    def kept_there(self, p: TopicPass, scope: Scope) -> str | None:
+        """A topic that is Pulsar's own stays, whatever the policy."""
+        own = system_topic_problem(*_place(scope), name_of(p.obj)) is not None
+        return f"{self.name_in_pulsar(p, scope)} is a system topic of Pulsar" if own else None
 
     async def delete(self, p: TopicPass, scope: Scope, *, force: bool) -> Blocker | None:
         """Delete the topic in every cluster of the namespace; a topic in use or with content is kept."""

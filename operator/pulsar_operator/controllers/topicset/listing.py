@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Obs
 from pulsar_operator.controllers.topicset.removal import Removal, there
 from pulsar_operator.controllers.topicset.round import NO_PARTITION, Listing
 from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, SMALL, Turns
-from pulsar_operator.domain.logical.names import is_system_topic, split_partition
+from pulsar_operator.domain.logical.names import is_system_namespace, is_system_topic, split_partition
 from pulsar_operator.domain.logical.topic_set import Duplicate, Left, Selection, taken_by
 from pulsar_operator.ports import Json
 
@@ -97,8 +97,23 @@ async def list_topics(
         else:
             outage.wait = min(outage.wait * 2, UNREACHABLE_LIMIT_SECONDS) if outage.until else outage.wait
         outage.until = now + outage.wait
-    known.listing = _listing(known.selection, census, left, now)
+    known.listing = _listing(known.selection, _without_system_topics(census, place), left, now)
     return known.listing
+
+
+def _without_system_topics(census: Census, place: tuple[str, str]) -> Census:
+    """Topics that are Pulsar's own are as good as not there: a set neither manages nor deletes them."""
+    own = (lambda name: True) if is_system_namespace(*place) else is_system_topic
+    return replace(
+        census,
+        topics={
+            cluster: {name: count for name, count in counts.items() if not own(name)}
+            for cluster, counts in census.topics.items()
+        },
+        partitioned={
+            cluster: frozenset(name for name in names if not own(name)) for cluster, names in census.partitioned.items()
+        },
+    )
 
 
 def _listing(selection: Selection, census: Census, left: Left, now: float) -> Listing:
@@ -135,9 +150,7 @@ def _listing(selection: Selection, census: Census, left: Left, now: float) -> Li
 
 
 def _concerns(selection: Selection, left: Left, name: str) -> bool:
-    if name in selection:
-        return not (selection.by_pattern and is_system_topic(name))
-    return bool(left.number) and left.has(name)
+    return name in selection or (bool(left.number) and left.has(name))
 
 
 async def taken_by_others(p: SetPass, scope: Scope, known: Known, listing: Listing, left: Left) -> Mapping[str, str]:

@@ -195,7 +195,8 @@ class Round:
             self._note(turn, State.PENDING, Reason.ADMIN_UNREACHABLE, str(error), now)
             return False
         except ObstacleError as obstacle:
-            self._note(turn, State.PENDING, obstacle.reason, obstacle.message, now)
+            state = State.REFUSED if obstacle.reason is Reason.INVALID_SPEC else State.PENDING
+            self._note(turn, state, obstacle.reason, obstacle.message, now)
             return True
         except (ConflictError, RefusedError) as error:
             self._note(turn, State.PENDING, Reason.PENDING, str(error), now)

@@ -21,7 +21,7 @@ from pulsar_operator.domain.export.parts import (
 from pulsar_operator.domain.export.policies import Found, Note, laid_over, read_policies, shown, unmanaged, with_lists
 from pulsar_operator.domain.export.rules import problem_of
 from pulsar_operator.domain.logical.clusters import clusters_of
-from pulsar_operator.domain.logical.names import topic_name, topic_name_problem
+from pulsar_operator.domain.logical.names import system_topic_problem, topic_name, topic_name_problem
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, Unreadable, declared_in
 from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES, TOPIC_ENTRIES
 
@@ -184,7 +184,8 @@ def export_topic(settings: Settings, tenant: str, namespace: str, topic: str, an
         spec["persistent"] = False
     if answers.partitions:
         spec["partitions"] = answers.partitions
-    problem = topic_name_problem(topic) or problem_of(PulsarTopicSpec, spec)
+    problem = system_topic_problem(tenant, namespace, topic) or topic_name_problem(topic)
+    problem = problem or problem_of(PulsarTopicSpec, spec)
     if problem is not None:
         return not_exported(Kind.TOPIC, about, problem)
     notes: list[tuple[str, bool]] = []

@@ -17,8 +17,9 @@ from pydantic.fields import FieldInfo
 from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.entries import is_property_key
 from pulsar_operator.api.v1alpha1.quantities import byte_size
-from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
+from pulsar_operator.api.v1alpha1.topic import NOT_A_SYSTEM_TOPIC, PARTITION_SUFFIX
 from pulsar_operator.api.v1alpha1.topic_parts import MAX_KEY
+from pulsar_operator.domain.logical.names import is_system_topic
 
 Struct = Mapping[str, Any]
 
@@ -86,6 +87,7 @@ CHECKS: Mapping[str, Callable[[Struct], bool]] = {
         lambda s: s.get("boundaries") is None or s["boundaries"] == sorted(s["boundaries"])
     ),
     "spec.name must not end with -partition-N": lambda s: re.search(PARTITION_SUFFIX, s.get("name") or "") is None,
+    f"spec.name {NOT_A_SYSTEM_TOPIC}": lambda s: not is_system_topic(s.get("name") or ""),
     "spec.policies of a non-persistent topic need spec.partitions": _kept("policies"),
     "spec.replicationClusters of a non-persistent topic need spec.partitions": _kept("replicationClusters"),
     "spec.properties need a persistent topic": _durable("properties"),

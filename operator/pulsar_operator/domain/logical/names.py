@@ -6,15 +6,13 @@ import re
 from collections.abc import Mapping
 
 from pulsar_operator.api.v1alpha1.base import PULSAR_NAME
-from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
+from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX, SYSTEM_SUFFIX, SYSTEM_TOPICS
 
 _PARTITION = re.compile(PARTITION_SUFFIX)
 _NAME = re.compile(PULSAR_NAME)
 _NUMBERED = re.compile(r"(.+)-partition-(0|[1-9][0-9]*)", re.DOTALL)
-_SYSTEM_TOPICS = re.compile(
-    r"__change_events|__transaction_buffer_snapshot(_segments|_indexes)?|.*__transaction_pending_ack", re.DOTALL
-)
-"""Local names of topics that brokers make in users' namespaces (class SystemTopicNames)."""
+_SYSTEM_NAMESPACE = ("pulsar", "system")
+"""All topics of it are the brokers' own (class NamespaceService, isSystemServiceNamespace)."""
 
 
 def tenant_path(tenant: str) -> tuple[str, ...]:
@@ -62,7 +60,27 @@ def topic_name_problem(name: str) -> str | None:
         )
     if "/" in name:
         return f"the topic name {name!r} has a slash, which Pulsar reads as a separator: set spec.name to another name"
+    if is_system_topic(name):
+        return (
+            f"the topic name {name!r} is that of a system topic of Pulsar, which keeps policies or transactions of its "
+            "namespace, so the operator does nothing with it: delete the object and declare a topic of another name"
+        )
     return None
+
+
+def is_system_namespace(tenant: str, namespace: str) -> bool:
+    """Whether all topics of a namespace are the brokers' own."""
+    return (tenant, namespace) == _SYSTEM_NAMESPACE
+
+
+def system_topic_problem(tenant: str, namespace: str, name: str) -> str | None:
+    """Why a topic cannot be managed because it is the brokers' own, or None."""
+    if is_system_namespace(tenant, namespace):
+        return (
+            f"all topics of namespace {tenant}/{namespace} are system topics of Pulsar, so the operator does nothing "
+            "with them: delete the object and declare the topic in another namespace"
+        )
+    return topic_name_problem(name) if is_system_topic(name) else None
 
 
 def split_partition(local: str) -> tuple[str, int] | None:
@@ -74,7 +92,8 @@ def split_partition(local: str) -> tuple[str, int] | None:
 def is_system_topic(local: str) -> bool:
     """Whether brokers made the topic, or the partition, with that local name for themselves."""
     found = split_partition(local)
-    return _SYSTEM_TOPICS.fullmatch(found[0] if found is not None else local) is not None
+    name = found[0] if found is not None else local
+    return name in SYSTEM_TOPICS or name.endswith(SYSTEM_SUFFIX)
 
 
 def is_partition_of(full_name: str, topic: str) -> bool:
