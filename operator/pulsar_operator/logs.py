@@ -7,6 +7,8 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from pulsar_operator.domain.texts import visible
+
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """Attributes every record has; all others were given with ``extra``."""
 _HIDDEN = frozenset({"settings", "k8s_skip", "k8s_ref"})
@@ -32,7 +34,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+        return visible(json.dumps(line, default=str, ensure_ascii=False), keep="")
 
 
 class TextFormatter(logging.Formatter):
@@ -45,7 +47,7 @@ class TextFormatter(logging.Formatter):
         text = f"{moment} {record.levelname:<7} {record.name}: {record.getMessage()}" + (
             f"  [{fields}]" if fields else ""
         )
-        return text + (f"\n{self.formatException(record.exc_info)}" if record.exc_info else "")
+        return visible(text, keep="") + visible(f"\n{self.formatException(record.exc_info)}" if record.exc_info else "")
 
 
 def configure(*, level: str, style: str) -> None:

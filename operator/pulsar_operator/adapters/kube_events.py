@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pulsar_operator.adapters.kube_http import MERGE_TYPE, KubeClient, resource_path
+from pulsar_operator.domain.texts import visible
 from pulsar_operator.ports import EVENTS, Clock, ConflictError, Json, MetricsPort, NotFoundError, PortError
 
 log = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ class EventRecorder:
     def record(self, involved: Json, *, kind: str, reason: str, message: str) -> None:
         """Take note of an event; never raises, never waits."""
         try:
-            self._record(involved, kind, reason, message[:MESSAGE_LIMIT])
+            self._record(involved, kind, reason, visible(message)[:MESSAGE_LIMIT])
         except Exception:
             log.exception("an event could not be recorded", extra={"reason": reason})
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.healing import HEALING, Healing
 from pulsar_operator.api.v1alpha1.base import Condition, ConditionStatus
+from pulsar_operator.domain.texts import visible
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 CLOCKS_DIFFER: Final = 60.0
@@ -61,7 +62,7 @@ class ConditionSet:
         """Set a condition; a later call for the same type wins."""
         if isinstance(status, bool):
             status = TRUE if status else FALSE
-        self._set[kind] = (status, reason, message)
+        self._set[kind] = (status, reason, visible(message))
 
     def carry(self, kind: ConditionType) -> bool:
         """Leave a condition as it is stored; False where it is not."""

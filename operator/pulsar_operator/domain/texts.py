@@ -2,26 +2,92 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Iterable
+from math import log2
 
 HIDDEN = "***"
 """Stands where something could be secret."""
+ENTROPY = 3.7
+"""Bits of a character above which a mixed word of 20 characters is no name that somebody chose."""
 
 _USERINFO = re.compile(r'(?<=://)[^/\s"]+@')
 _LOGIN = re.compile(r"(?<=://).*@", re.DOTALL)
-_SECRET = r"(?:password|passwd|passphrase|secret|token|key|credential|jaas|auth(?:entication)?[_.-]?param)"
-_VALUE = r"""(?:"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|\[[^\]]*\]?|\{[^}]*\}?|\S+)"""
-_HEADER = re.compile(r"(authorization\\?[\"']?\s*[=:]\s*).+", re.IGNORECASE)
-_BEARER = re.compile(r"\b(bearer)\s+[\w.~+/=-]{6,}", re.IGNORECASE)
-_JAAS = re.compile(r"(jaas[\w.-]*\s*[=:]\s*).+", re.IGNORECASE)
-# A class of Java that is named after keys or tokens is no setting: java.security.KeyStoreException: not found.
-_SETTING = re.compile(
-    rf"""((?<![\w.-])[\w.-]*{_SECRET}(?![\w.$-]*(?:Exception|Error)\b)[\w.-]*\\?["']?\s*(?:=>|[=:])\s*){_VALUE}""",
+
+# What is called like a secret: the only list of such words.
+_SECRET_NAME = re.compile(
+    r"password|passwd|passphrase|passcode|pwd|(?<![a-z])pass(?![a-z])|db_?pass|secret|token|key|credential|"
+    r"(?<![a-z])creds?(?![a-z])|jaas|auth(?:entication)?[_.-]?param|(?<![a-z])auth(?![a-z])|authorization|bearer|private|"
+    r"signature|(?<![a-z])(?:sig|sas|dsn|pin|otp)(?![a-z])|conn(?:ection)?[_.-]?str(?:ing)?|cookie|session[_.-]?id",
     re.IGNORECASE,
 )
-_OPTION = re.compile(rf"((?<!\S)--?[\w.-]*{_SECRET}[\w.-]*\s+)(?!-){_VALUE}", re.IGNORECASE)
-_JWT = re.compile(r"\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?")
+_NO_SECRET_NAME = re.compile(r"(?:Exception|Error)(?:\$\w*)?$")
+"""A class of Java that is named after keys or tokens is no setting: java.security.KeyStoreException: not found."""
+# What is a secret by how it looks, whatever it is called: what is masked follows the group.
+_SECRET_VALUES = tuple(
+    re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    for pattern in (
+        r"(-----BEGIN [a-z0-9 ]{0,30}PRIVATE KEY-----).*?(?:-----END [a-z0-9 ]{0,30}PRIVATE KEY-----|$)",
+        r"(\bbearer\s{1,9})[\w.~+/=-]{6,}",
+        r"(\bbasic\s{1,9})(?=[a-z0-9+/]{0,400}[0-9=])[a-z0-9+/]{8,}={0,2}",
+        r"(LoginModule\s{1,9}(?:required|requisite|sufficient|optional)\b).*",
+        r"(\bjdbc:oracle:\w{1,9}:)[^@\s]{1,400}@",
+        r"()\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?",
+        r"((?<![\w.+/:@-])[\w.+-]{1,100}:)(?!//)[^\s:@/]{3,200}@(?=[\w\[])",
+    )
+) + tuple(
+    re.compile(rf"()(?<![A-Za-z0-9]){pattern}")
+    for pattern in (
+        r"(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])",
+        r"(?:gh[pousr]_|github_pat_|glpat-|npm_|pypi-|dop_v1_|hv[sb]\.|xox[abeprs]-|ya29\.|AIza|[srp]k_(?:live|test)_)"
+        r"[\w.-]{10,}",
+        r"SG\.[\w-]{16,}\.[\w-]{16,}",
+    )
+)
+_VALUE = re.compile(r"""(?:"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|\[[^\]]*+\]?|\{[^}]*+\}?|\S+)""")
+_HEADER = re.compile(
+    r"((?:authorization|(?<![\w.-])[\w.-]{0,100}jaas[\w.-]{0,100})\\?[\"']?\s{0,9}[=:]\s{0,9}).+", re.IGNORECASE
+)
+_NAMED = re.compile(r"""(?<![\w.-])([\w.-]++)\\?["']?\s*+(?:=>|[=:])\s*+""")
+_OPTION = re.compile(r"(?<!\S)--?([\w.-]++)\s++(?!-)")
+_RANDOM = re.compile(r"[A-Za-z0-9+/_=-]{20,}")
+_HEX = re.compile(r"(?<![0-9A-Za-z-])[0-9a-fA-F]{32,}(?![0-9A-Za-z-])")
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a setting, a property or a member is called like a secret."""
+    return _SECRET_NAME.search(name) is not None and _NO_SECRET_NAME.search(name) is None
+
+
+def holds_secret(name: str, value: str) -> bool:
+    """Whether a value may be a secret, by what it is called or by how it looks. Better one too many: its place is said,
+    and its owner can copy it."""
+    return is_secret_name(name) or without_secrets(value) != value or _looks_random(value)
+
+
+def looks_secret(value: str) -> bool:
+    """Whether a value is a secret by how it looks, where words like key and token have a meaning of their own."""
+    return without_tokens(value) != value
+
+
+def _looks_random(value: str) -> bool:
+    if _HEX.search(value):
+        return True
+    for found in _RANDOM.findall(value):
+        mixed = any(c.isupper() for c in found) and any(c.islower() for c in found) and any(c.isdigit() for c in found)
+        if mixed and -sum(n / len(found) * log2(n / len(found)) for n in Counter(found).values()) > ENTROPY:
+            return True
+    return False
+
+
+def visible(text: str, keep: str = "\n\t") -> str:
+    """A text whose characters can all be seen: what turns or hides text, or moves the cursor of a terminal (control
+    characters of both sets, directional and other formats, separators), is written as an escape, but for ``keep``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else json.dumps(c)[1:-1] for c in text)
 
 
 def without_userinfo(text: str) -> str:
@@ -35,9 +101,12 @@ def without_login(url: str) -> str:
 
 
 def without_tokens(text: str) -> str:
-    """Words about names and settings, without user info of URLs and without tokens; what settings are called like
-    secrets is left, for topics and schemas have such names too."""
-    return _JWT.sub(HIDDEN, _BEARER.sub(rf"\g<1> {HIDDEN}", without_userinfo(text)))
+    """Words about names and settings, without what is a secret by how it looks; what settings are called like secrets
+    is left, for topics and schemas have such names too."""
+    text = without_userinfo(text)
+    for pattern in _SECRET_VALUES:
+        text = pattern.sub(rf"\g<1>{HIDDEN}", text)
+    return text
 
 
 def without_secrets(text: str, values: Iterable[str] = ()) -> str:
@@ -46,9 +115,21 @@ def without_secrets(text: str, values: Iterable[str] = ()) -> str:
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     text = without_userinfo(text)
-    for pattern in (_HEADER, _JAAS, _SETTING, _OPTION):
-        text = pattern.sub(rf"\g<1>{HIDDEN}", text)
-    return without_tokens(text)
+    text = _HEADER.sub(rf"\g<1>{HIDDEN}", text)
+    return without_tokens(_without_named(_without_named(text, _NAMED), _OPTION))
+
+
+def _without_named(text: str, names: re.Pattern[str]) -> str:
+    """Without the values that follow names of secrets; in time linear in the text."""
+    parts: list[str] = []
+    begin = position = 0
+    while (found := names.search(text, position)) is not None:
+        position = found.end()
+        value = _VALUE.match(text, position) if is_secret_name(found[1]) else None
+        if value is not None:
+            parts += [text[begin:position], HIDDEN]
+            begin = position = value.end()
+    return "".join([*parts, text[begin:]])
 
 
 _VALUE_OF = re.compile(r"\b(?:Invalid|Unsupported|Duplicate) value: ")

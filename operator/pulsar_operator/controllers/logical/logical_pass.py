@@ -13,6 +13,7 @@ from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.status import condition_of, differs, is_true, write_status
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, is_among, joined, printable
+from pulsar_operator.domain.texts import visible
 from pulsar_operator.ports import Deps, Json
 
 SpecT = TypeVar("SpecT", bound=LogicalSpec)
@@ -233,10 +234,11 @@ class Result:
         self._accepted(p)
         self._drifted(p)
         done = not self.remaining
-        p.fields["drift"] = self.drift()[:MAX_DRIFT]
+        shown = [each.model_copy(update={"field": printable(each.field)}) for each in self.drift()[:MAX_DRIFT]]
+        p.fields["drift"] = shown
         p.fields["pending_actions"] = None
         if p.meta.dry_run:
-            p.fields["pending_actions"] = [a.reason[:1000] for a in self.remaining][:MAX_PENDING]
+            p.fields["pending_actions"] = [visible(a.reason)[:1000] for a in self.remaining][:MAX_PENDING]
         # What waited for a refused field is not applied either: making it later repairs no drift.
         p.fields["refused_fields"] = sorted({f for f in self.refused if f} | self.plan.postponed)
         if self.exists:

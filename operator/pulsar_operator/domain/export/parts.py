@@ -10,12 +10,13 @@ from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.entries import PATH_SAFE
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.api.v1alpha1.topic_parts import SchemaType, TopicSchema
-from pulsar_operator.domain.export.policies import SECRET, shown
+from pulsar_operator.domain.export.policies import shown
 from pulsar_operator.domain.export.rules import problem_of
 from pulsar_operator.domain.logical.schema import LiveSchema, declaration_of, is_same
 from pulsar_operator.domain.logical.subscriptions import LiveSubscription, parse
 from pulsar_operator.domain.policies import Undecodable, Unreadable
 from pulsar_operator.domain.policies.codecs import DISPATCH_RATE
+from pulsar_operator.domain.texts import holds_secret, looks_secret
 
 SUBSCRIPTIONS = "subscriptions"
 SCHEMA = "schema"
@@ -98,10 +99,10 @@ def _subscription(name: str, live: LiveSubscription, rate: Any) -> tuple[dict[st
     if live.properties is None:
         notes.append((f"{place}.properties differ between the partitions", False))
     elif live.properties:
-        secret = [key for key in sorted(live.properties) if SECRET.search(key)]
+        secret = [key for key, each in sorted(live.properties.items()) if holds_secret(key, each)]
         if secret:  # The field is all of them, so that without one it would take that one away.
             names = ", ".join(map(shown, secret))
-            notes.append((f"{place}.properties: {names} sounds like a secret, the values are not written", False))
+            notes.append((f"{place}.properties: {names} may be secret, the values are not written", False))
         else:
             value["properties"] = dict(sorted(live.properties.items()))
     if isinstance(rate, Unreadable):
@@ -129,11 +130,11 @@ def with_schema(spec: Mapping[str, Any], answer: Any) -> tuple[dict[str, Any], l
     if declared is None:
         return dict(spec), [(f"{what} cannot be expressed: it does not say what its key and value are", False)]
     value, properties = declared
-    secret = sorted(key for key in properties if SECRET.search(key))
+    if looks_secret(live.definition):
+        return dict(spec), [(f"{what}: the definition may hold a secret and is not written", False)]
+    secret = sorted(key for key, each in properties.items() if holds_secret(key, each))
     kept = {key: each for key, each in sorted(properties.items()) if key not in secret}
-    notes = [
-        (f"{SCHEMA}.properties: {shown(key)} sounds like a secret, its value is not written", False) for key in secret
-    ]
+    notes = [(f"{SCHEMA}.properties: {shown(key)} may be a secret, its value is not written", False) for key in secret]
     problem = _not_the_same({**value, **({"properties": kept} if kept else {})}, live)
     if problem is not None and kept:
         notes.append((f"{SCHEMA}.properties {shown(kept)} would not be admitted: {problem}", False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from pulsar_operator.domain.export.rules import problem_of
 from pulsar_operator.domain.policies import UNMANAGED_KEYS, PolicyRow, Undecodable, Unreadable
 from pulsar_operator.domain.policies.entry_rows import EntryRow
 from pulsar_operator.domain.policies.model import CLUSTER
+from pulsar_operator.domain.texts import holds_secret, is_secret_name, looks_secret, without_secrets
 
 FILLED_IN: Mapping[str, Any] = {
     "offloadersDirectory": "./offloaders",
@@ -34,7 +34,6 @@ COMPUTED_KEYS = frozenset({"bundles", "deleted", "clusterThatCanDeleteNamespace"
 """Keys of GET namespace that are no value anybody set, or are read elsewhere."""
 SECOND_COPY = {"clusterDispatchRate": "topicDispatchRate"}
 """Keys Pulsar 4.0.8 keeps a second time under an older name."""
-SECRET = re.compile(r"secret|credential|password|token|key", re.IGNORECASE)
 SHOWN = 300
 
 
@@ -66,11 +65,13 @@ def _empty(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A live value for a comment, compact, without anything that sounds like a secret."""
+    """A live value for a comment, compact, without anything that sounds or looks like a secret."""
 
     def without(item: Any) -> Any:
         if isinstance(item, Mapping):
-            return {k: "(not shown)" if SECRET.search(str(k)) else without(v) for k, v in item.items()}
+            return {k: "(not shown)" if is_secret_name(str(k)) else without(v) for k, v in item.items()}
+        if isinstance(item, str) and without_secrets(item) != item:
+            return "(not shown)"
         return [without(each) for each in item] if isinstance(item, list) else item
 
     text = json.dumps(without(value), sort_keys=True, default=str)
@@ -170,10 +171,10 @@ def with_lists(
     for row, found in lists:
         values = {key: value for key, value in sorted(found.items()) if not isinstance(value, Undecodable)}
         strange = {key: value.raw for key, value in found.items() if isinstance(value, Undecodable)}
-        secret = [key for key in values if isinstance(values[key], str) and SECRET.search(key)]
+        secret = [key for key in values if isinstance(values[key], str) and holds_secret(key, values[key])]
         for key in secret:
             del values[key]
-            notes.append(f"{row.field}: {shown(key)} sounds like a secret, its value is not written")
+            notes.append(f"{row.field}: {shown(key)} may be a secret, its value is not written")
         if strange:
             notes.append(f"{row.field}: Pulsar has {shown(strange)}, which the field cannot express")
         if values and problem_of(model, {**out, row.field: row.written(values)}) is not None:
@@ -225,17 +226,29 @@ def _with(spec: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
     return {**spec, first: inner}
 
 
+def _may_be_secret(value: Any) -> bool:
+    """Whether a text somewhere in a value of a specification looks like a secret."""
+    if isinstance(value, Mapping):
+        return any(map(_may_be_secret, value.values()))
+    return (
+        any(map(_may_be_secret, value)) if isinstance(value, list) else isinstance(value, str) and looks_secret(value)
+    )
+
+
 def laid_over(
     model: type[BaseModel], spec: Mapping[str, Any], values: Sequence[tuple[PolicyRow, Any]]
 ) -> tuple[dict[str, Any], list[str]]:
     """The specification with the values that an API server would admit, and what is to be said of the others."""
+    secret = [row for row, value in values if _may_be_secret(plain(value))]
+    told = [f"{row.path}: the value may hold a secret and is not written" for row in secret]
+    values = [(row, value) for row, value in values if row not in secret]
     whole = dict(spec)
     for row, value in values:
         whole = _with(whole, row.path, value)
     if problem_of(model, whole) is None:
-        return whole, []
+        return whole, told
     # One value at a time: of two that do not go together, the first in the order of the table stays.
-    kept, notes = dict(spec), []
+    kept, notes = dict(spec), told
     for row, value in values:
         tried = _with(kept, row.path, value)
         problem = problem_of(model, tried)

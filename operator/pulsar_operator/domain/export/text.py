@@ -12,6 +12,7 @@ import yaml
 
 from pulsar_operator.domain.export.manifests import Entry
 from pulsar_operator.domain.export.policies import Note, shown
+from pulsar_operator.domain.texts import without_tokens
 
 MARK = "NOT EXPORTED"
 LONGEST = 600
@@ -43,7 +44,7 @@ _Dumper.add_representer(str, _text)
 
 def sentence(note: Note) -> str:
     """A note on one line; names and values cannot break out of it."""
-    line = json.dumps(f"{note.about}: {note.text}")[1:-1].replace('\\"', '"')
+    line = json.dumps(without_tokens(f"{note.about}: {note.text}"))[1:-1].replace('\\"', '"')
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.domain.policies import Call, PolicyRow, Unreadable, describe, too_old
+from pulsar_operator.domain.texts import visible
 
 
 class Verb(StrEnum):
@@ -238,9 +239,7 @@ def joined(entries: Iterable[DriftEntry]) -> list[DriftEntry]:
 
 def printable(name: str) -> str:
     """A field for messages: a control character in the key of an entry cannot forge a line of a log."""
-    if name.isprintable():
-        return name
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in name)
+    return visible(name, keep="")
 
 
 def words(verb: Verb, difference: DriftEntry) -> str:

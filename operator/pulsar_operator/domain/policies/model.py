@@ -18,7 +18,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, ValidationError
 
 from pulsar_operator.api.v1alpha1 import wire
-from pulsar_operator.domain.texts import without_userinfo
+from pulsar_operator.domain.texts import without_tokens
 
 
 class Scope(StrEnum):
@@ -227,7 +227,7 @@ def describe(value: Any) -> str:
         return value.message
     if isinstance(value, (frozenset, set)):
         value = sorted(value)
-    return without_userinfo(json.dumps(value, sort_keys=True, ensure_ascii=True, default=str))[:256]
+    return without_tokens(json.dumps(value, sort_keys=True, ensure_ascii=True, default=str))[:256]
 
 
 def concealed(value: Any) -> str:
