@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollPlan, plan_roll
+from pulsar_operator.domain.dataplane.rollout import ComponentPods, RepairRules, RollPlan, plan_roll
 from tests.support.cluster.stateful_sets import pod, stateful_set, template
 
 Json = dict[str, Any]
@@ -198,6 +199,54 @@ def test_repair_waits_for_nobody(component: str) -> None:
 def test_a_broken_later_component_is_repaired_while_an_earlier_one_is_unready() -> None:
     result = both(pair("my-bookie", "r2", ready=False), pair("my-broker", "r1", ready=False, was_ready=False))
     assert deleted(result) == "my-broker-1"
+
+
+RESTARTED = {"revision": "r1", "ready": False, "was_ready": False, "once_ready": True, "restarts": 1}
+"""Unready since 00:05."""
+STARTING = {"revision": "r2", "ready": False, "was_ready": False}
+UNPULLED = STARTING | {"waiting": {"reason": "ErrImagePull"}}
+AT_ONCE, PATIENT = datetime(2026, 1, 1, 0, 5, tzinfo=UTC), datetime(2026, 1, 1, 0, 4, 59, tzinfo=UTC)
+RESTARTS: list[tuple[str, list[dict[str, Any] | None], datetime | None, str | None]] = [
+    ("nobody of the newest revision is unready", [RESTARTED, OLD, NEW], None, "my-broker-0"),
+    ("nobody has the newest revision yet", [RESTARTED, RESTARTED, RESTARTED], None, "my-broker-2"),
+    ("a new one is unready", [OLD, RESTARTED, STARTING], PATIENT, None),
+    ("nobody knows the time", [OLD, RESTARTED, STARTING], None, None),
+    ("its time is over", [OLD, RESTARTED, STARTING], AT_ONCE, "my-broker-1"),
+    ("its time is over, but the newest revision fails", [OLD, RESTARTED, UNPULLED], AT_ONCE, None),
+    ("a new one restarted", [OLD, RESTARTED, RESTARTED | NEW], PATIENT, None),
+    ("a new one is to be created", [OLD, RESTARTED, None], PATIENT, None),
+    ("a new one is not created, and its time is over", [OLD, RESTARTED, None], AT_ONCE, "my-broker-1"),
+    ("one ends", [OLD, RESTARTED, OLD | {"terminating": True}], PATIENT, None),
+    (
+        "a new one fits on no node, which says nothing of its template",
+        [OLD, RESTARTED, STARTING | {"unschedulable": "no"}],
+        AT_ONCE,
+        "my-broker-1",
+    ),
+    ("one was never ready", [OLD, OLD | {"ready": False, "was_ready": False}, UNPULLED], None, "my-broker-1"),
+]
+
+
+@pytest.mark.parametrize(("states", "given_up", "victim"), [e[1:] for e in RESTARTS], ids=[e[0] for e in RESTARTS])
+def test_a_restarted_pod_is_repaired_once_it_does_not_come_back(
+    states: list[dict[str, Any] | None], given_up: datetime | None, victim: str | None
+) -> None:
+    pods = [pod(f"my-broker-{i}", **state) for i, state in enumerate(states) if state is not None]
+    sts = stateful_set(revision="r2", pod_template=template("pulsar:2"))
+    result = plan_roll([ComponentPods(Component.BROKER, sts, pods, given_up=given_up)])
+    assert deleted(result) == victim
+    assert result.rolling
+    if victim is None:
+        assert result.waiting_for
+
+
+def test_an_outage_of_a_store_is_no_time_in_which_a_pod_could_come_back() -> None:
+    now, minutes = datetime(2026, 1, 1, 1, tzinfo=UTC), timedelta(minutes=1)
+    rules = RepairRules(deadline_seconds=1200, answers_since={Component.BROKER: now - 9 * minutes})
+    assert rules.given_up(Component.BOOKIE, now) == now - 10 * minutes
+    assert rules.given_up(Component.BROKER, now) is None
+    assert rules.given_up(Component.BROKER, now + minutes) == now - 9 * minutes
+    assert rules.given_up(Component.BOOKIE, None) is None
 
 
 REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [

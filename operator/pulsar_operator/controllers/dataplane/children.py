@@ -45,7 +45,8 @@ async def observe_children(deps: Deps, owner: Json) -> Live:
     lists = await asyncio.gather(*(deps.kube.list(kind, meta["namespace"], selector=selector) for kind in kinds))
     live = Live.of(owner, (each for found in lists for each in found))
     missing = live.missing()
-    if missing or any("deletionTimestamp" in pod["metadata"] for pod in live.every(PODS.kind)):
+    ending = any("deletionTimestamp" in pod["metadata"] for pod in live.every(PODS.kind))
+    if missing or ending or live.restarted():
         live = replace(live, at=deps.clock.now())
     return await _explained(deps, live) if missing else live
 

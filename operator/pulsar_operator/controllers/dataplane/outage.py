@@ -6,13 +6,16 @@ does (measured on 4.0.8: eight seconds later), so there is nothing to repair, an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import Component, ConditionType
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
+from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
 from pulsar_operator.domain.conditions import parse_time
+from pulsar_operator.domain.dataplane.rollout import DEPENDS_ON
 from pulsar_operator.ports import Clock
 
 READERS: Final = frozenset({Component.BROKER, Component.PROXY})
@@ -36,3 +39,14 @@ def answers_since(facts: ClusterFacts, component: Component, clock: Clock) -> da
 def back_since(facts: ClusterFacts) -> datetime | None:
     """Since when the store answers; None while it does not, or no status says that it does."""
     return parse_time(facts.instance.store.since) if known_away(facts) is None else None
+
+
+def stores_answer_since(facts: ClusterFacts, now: datetime) -> Mapping[Component, datetime]:
+    """Since when the stores answer that each component's pods read to start; ``now`` where one does not, or no status
+    says that it does. Without the components that read none."""
+    if facts.spec.mode is ClusterMode.STANDALONE:
+        return {}
+    metadata = condition_of(facts.obj, ConditionType.METADATA_READY) or {}
+    local = parse_time(metadata.get("lastTransitionTime")) if metadata.get("status") == "True" else None
+    found = dict.fromkeys(DEPENDS_ON, local or now)
+    return found | {component: max(found[component], back_since(facts) or now) for component in READERS}

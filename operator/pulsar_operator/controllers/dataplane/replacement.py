@@ -8,7 +8,7 @@ returned as a blocker, and the rest of the pass goes on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Component, Reason
 from pulsar_operator.controllers.core.actor import Actor
@@ -17,7 +17,16 @@ from pulsar_operator.domain.dataplane.absent_pods import short
 from pulsar_operator.domain.dataplane.budgets import describe_several, selecting
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pod_admission import refuses, successor
-from pulsar_operator.domain.dataplane.rollout import FORWARDS, Blocker, ComponentPods, RollOrder, RollPlan, plan_roll
+from pulsar_operator.domain.dataplane.rollout import (
+    FORWARDS,
+    NO_RULES,
+    Blocker,
+    ComponentPods,
+    RepairRules,
+    RollOrder,
+    RollPlan,
+    plan_roll,
+)
 from pulsar_operator.ports import (
     PDBS,
     PODS,
@@ -43,12 +52,16 @@ def roll_plan(
     order: RollOrder = FORWARDS,
     first: str | None = None,
     leader: str | None = None,
-    held: Collection[Component] = (),
+    rules: RepairRules = NO_RULES,
 ) -> RollPlan:
     """The next step for those of the components, given in bring-up order, that exist; ``first`` names the pod to begin
-    with, ``leader`` the one that goes last, ``held`` the components that something holds."""
+    with, ``leader`` the one that goes last, ``rules`` says when pods that restarted are repaired."""
     parts = [(component, live.stateful_set(component)) for component in order.sorted(components)]
-    found = [ComponentPods(c, sts, live.pods(c), leader, first, held=c in held) for c, sts in parts if sts is not None]
+    found = [
+        ComponentPods(c, sts, live.pods(c), leader, first, c in rules.held, rules.given_up(c, live.at))
+        for c, sts in parts
+        if sts is not None
+    ]
     return plan_roll(found, order)
 
 
@@ -58,7 +71,7 @@ async def replace(
     plan: RollPlan,
     components: Sequence[Component],
     order: RollOrder = FORWARDS,
-    held: Collection[Component] = (),
+    rules: RepairRules = NO_RULES,
 ) -> Blocker | None:
     """Have the pod go that a plan for the components names, if any: its StatefulSet makes it again. What keeps it from
     going now, if anything. Raises PortError.
@@ -70,7 +83,7 @@ async def replace(
     name, now = plan.replace.name, live
     if actor.act:
         now = await observe_children(actor.deps, actor.owner)
-        again = roll_plan(now, components, order=order, first=name, held=held)
+        again = roll_plan(now, components, order=order, first=name, rules=rules)
         if again.replace is None or again.replace.uid != plan.replace.uid:
             return None
     pod = planned(live, plan)

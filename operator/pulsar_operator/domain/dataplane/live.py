@@ -41,7 +41,8 @@ class Live:
     owner: OwnerId
     objects: Mapping[tuple[str, str], Json] = field(default_factory=lambda: MappingProxyType({}))
     at: datetime | None = None
-    """Time at which they were read; None where no pod is missing or being deleted, and nobody needs it."""
+    """Time at which they were read; None where no pod is missing, being deleted or both outdated and restarted, and
+    nobody needs it."""
     refusals: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Why Kubernetes does not create missing pods, by their names; it only explains."""
 
@@ -110,6 +111,15 @@ class Live:
         """Names of pods that StatefulSets of the owner want and that do not exist."""
         known = (self.facts(component) for component in Component)
         return sorted(name for facts in known if facts is not None for name in facts.missing)
+
+    def restarted(self) -> bool:
+        """Whether an outdated pod is unready that was ready in an earlier container."""
+        known = [facts for component in Component if (facts := self.facts(component)) is not None]
+        return any(
+            pod.once_ready and not pod.serving_before and pod.revision != facts.revision
+            for facts in known
+            for pod in facts.pods
+        )
 
     def configurations(self) -> frozenset[str]:
         """Names of the ConfigMaps that pods, or templates of pods to come, mount."""

@@ -31,6 +31,8 @@ _IMAGE_REASONS = {
     "ImageInspectError",
     "RegistryUnavailable",
 }
+NO_PLACE: Final = frozenset({Reason.UNSCHEDULABLE, Reason.VOLUME_PENDING})
+"""Problems of a pod that no node can take."""
 _START_REASONS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError"}
 _ORDINAL = re.compile(r".*-(\d+)")
 _MAX_WORDS = 300
@@ -215,6 +217,13 @@ def pod_facts(pod: Json) -> PodFacts:
 def restarts(pod: Json) -> int:
     """How often the operator's own container was started again."""
     return sum(int(each.get("restartCount") or 0) for each in _containers(pod.get("status") or {}) if _is_main(each))
+
+
+def unready_since(pod: PodFacts, now: datetime) -> datetime:
+    """Since when a pod has not been ready: since it was made, or since it ceased to be; ``now`` where nothing tells."""
+    times = [parse_time((pod.raw.get("metadata") or {}).get("creationTimestamp"))]
+    times.append(parse_time(_condition(pod.raw.get("status") or {}, "Ready").get("lastTransitionTime")))
+    return max((each for each in times if each is not None), default=now)
 
 
 def pod_problem(pod: Json) -> PodProblem | None:

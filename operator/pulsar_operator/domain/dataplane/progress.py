@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.domain.conditions import parse_time
+from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.dataplane.absent_pods import Absence
 from pulsar_operator.domain.dataplane.canary import Watch
-from pulsar_operator.domain.dataplane.pods import PodFacts
+from pulsar_operator.domain.dataplane.pods import NO_PLACE, PodFacts, unready_since
 from pulsar_operator.domain.dataplane.rollout import State
 from pulsar_operator.domain.dataplane.templates import Stop
 from pulsar_operator.domain.dataplane.turns import Tier
@@ -61,10 +60,7 @@ def unplaced(tier: Tier) -> str | None:
 def _never_placed(tier: Tier, pod: PodFacts) -> bool:
     """Whether a pod is above those that ran the last good template, and no node could take it."""
     ran = tier.record.ran
-    return ran is not None and pod.ordinal >= ran and pod.problem is not None and pod.problem.reason in _NO_PLACE
-
-
-_NO_PLACE = frozenset({Reason.UNSCHEDULABLE, Reason.VOLUME_PENDING})
+    return ran is not None and pod.ordinal >= ran and pod.problem is not None and pod.problem.reason in NO_PLACE
 
 
 def overcome(tier: Tier) -> bool:
@@ -144,15 +140,3 @@ def starting_for(pod: PodFacts) -> float:
         if running and probe and not container.get("restartCount"):
             return float(probe.get("failureThreshold", 3) * probe.get("periodSeconds", 10))
     return 0.0
-
-
-def unready_since(pod: PodFacts, now: datetime) -> datetime:
-    """Since when a pod has not been ready: since it was made, or since it ceased to be; ``now`` where nothing tells."""
-    status = pod.raw.get("status") or {}
-    times = [parse_time((pod.raw.get("metadata") or {}).get("creationTimestamp"))]
-    times += [
-        parse_time(each.get("lastTransitionTime"))
-        for each in status.get("conditions") or ()
-        if each.get("type") == "Ready"
-    ]
-    return max((each for each in times if each is not None), default=now)

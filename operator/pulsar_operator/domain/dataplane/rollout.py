@@ -3,8 +3,11 @@
 The algorithm, repeated at every pass from what is observed then:
 
 1. Repair: an outdated pod that has not been ready since its container started does no work, so it is replaced at once,
-   whatever else is unready, terminating or missing. Otherwise a broken revision could block its own correction. While
-   something holds the component, this concerns only pods that were never ready in any container.
+   whatever else is unready, terminating or missing. Otherwise a broken revision could block its own correction. An
+   outdated pod that was ready in an earlier container may come back without that. While something holds the component,
+   it is not repaired. While a pod of the newest revision is unready, being made or being awaited, it is repaired only
+   after it has been unready for half the progress deadline, and not at all while the newest revision fails to
+   start: otherwise a version that does not start would take each pod that restarts.
 2. Otherwise the first component, in bring-up order, that has something to replace and whose turn it is. A component is
    not settled while its StatefulSet controller has not seen the newest spec, or a pod is terminating, missing or too
    many. Not settled, unready or outdated, it keeps itself and those that depend on it from being rolled, and nobody
@@ -19,13 +22,14 @@ depends on, is ready.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.domain.dataplane.absent_pods import missing_names
 from pulsar_operator.domain.dataplane.pod_diff import replacement_reason
-from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of, update_revision
+from pulsar_operator.domain.dataplane.pods import NO_PLACE, PodFacts, pods_of, unready_since, update_revision
 
 Json = Mapping[str, Any]
 
@@ -74,6 +78,30 @@ class ComponentPods:
     held: bool = False
     """Whether something holds the component, such as a maintenance window: then only pods that were never ready are
     repaired."""
+    given_up: datetime | None = None
+    """Pods that restarted and have been unready since then or longer do not come back; None = every pod may."""
+
+
+@dataclass(frozen=True)
+class RepairRules:
+    """When outdated pods whose container restarted are repaired."""
+
+    held: frozenset[Component] = frozenset()
+    """Components that something holds: such pods are not repaired."""
+    deadline_seconds: float = 600.0
+    """The progress deadline. Such a pod is taken not to come back after half of it: servers of one quorum, which all
+    need the newest template, have the other half before the rollout stops."""
+    answers_since: Mapping[Component, datetime] = field(default_factory=dict)
+    """Time since which the stores answer that a component's pods read to start. The time before does not count."""
+
+    def given_up(self, component: Component, now: datetime | None) -> datetime | None:
+        """Value of `ComponentPods.given_up`; ``now`` None = not known."""
+        latest = now - timedelta(seconds=self.deadline_seconds / 2) if now is not None else None
+        answers = self.answers_since.get(component)
+        return None if latest is None or (answers is not None and answers > latest) else latest
+
+
+NO_RULES: Final = RepairRules()
 
 
 @dataclass(frozen=True)
@@ -122,6 +150,7 @@ class State:
     missing: tuple[str, ...] = ()
     """Names of wanted pods that do not exist."""
     held: bool = False
+    given_up: datetime | None = None
 
     @property
     def outdated(self) -> list[PodFacts]:
@@ -137,6 +166,19 @@ class State:
     def idle(self) -> list[PodFacts]:
         """Pods that do no work: not ready since their container started."""
         return [pod for pod in self.unready if not pod.terminating and not pod.serving_before]
+
+    @property
+    def unproven(self) -> bool:
+        """Whether a pod of the newest revision is unready, does not exist yet, or takes the place of one that ends."""
+        current = (pod.revision == self.revision for pod in self.unready)
+        return bool(self.missing) or any(pod.terminating for pod in self.pods) or any(current)
+
+    @property
+    def failing(self) -> bool:
+        """Whether a pod of the newest revision was never ready and reports why. A pod without a node says nothing of
+        its template."""
+        new = [pod for pod in self.unready if pod.revision == self.revision and not pod.once_ready]
+        return any(pod.problem is not None and pod.problem.reason not in NO_PLACE for pod in new)
 
     @property
     def quiet(self) -> bool:
@@ -203,9 +245,13 @@ def plan_roll(components: Sequence[ComponentPods], order: RollOrder = FORWARDS) 
 
 
 def _repaired(state: State, pod: PodFacts) -> bool:
-    """Whether a pod is replaced at once. One whose container restarted, and was ready before, waits with its component:
-    its template is not why."""
-    return not pod.serving_before and not (pod.once_ready and state.held)
+    """Whether a pod is replaced at once. The template of one whose container restarted, and was ready before, need not
+    be why: it waits with its component, and for the newest revision to prove itself."""
+    if pod.serving_before or not pod.once_ready:
+        return not pod.serving_before
+    if state.held or not state.unproven:
+        return not state.held
+    return not state.failing and state.given_up is not None and unready_since(pod, state.given_up) <= state.given_up
 
 
 def _step(state: State) -> RollPlan | None:
@@ -241,6 +287,7 @@ def evaluate(item: ComponentPods) -> State:
         first=item.first,
         missing=missing_names(stateful_set["metadata"]["name"], total, (pod.ordinal for pod in pods)),
         held=item.held,
+        given_up=item.given_up,
     )
 
 

@@ -51,7 +51,8 @@ async def gate(step: Step, plan: RollPlan) -> Passed:
         try:
             return await _bookie(step, plan)
         except PortError as error:
-            return Passed(plan, None if plan.replace.repair else f"the metadata store to answer: {error}")
+            never_ready = plan.replace.repair and not plan.replace.once_ready
+            return Passed(plan, None if never_ready else f"the metadata store to answer: {error}")
     return Passed(plan)
 
 

@@ -10,7 +10,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
 from pulsar_operator.balance.execution.drain import drain_name
 from pulsar_operator.controllers.dataplane.drain import BrokerDrains
 from pulsar_operator.controllers.dataplane.holds import held_for
-from pulsar_operator.controllers.dataplane.outage import READERS
+from pulsar_operator.controllers.dataplane.outage import READERS, stores_answer_since
 from pulsar_operator.controllers.dataplane.phases.gates import gate
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.store_away import store_away
@@ -20,7 +20,7 @@ from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.cluster_view import DrainFact, RollFact
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of, update_revision
-from pulsar_operator.domain.dataplane.rollout import Blocker, PodToReplace, RollPlan
+from pulsar_operator.domain.dataplane.rollout import Blocker, PodToReplace, RepairRules, RollPlan
 from pulsar_operator.domain.dataplane.turns import Held, Turns
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.ports import Json
@@ -31,7 +31,8 @@ async def roll(step: Step) -> RollFact:
     live, drains, order = step.live, step.drains, step.facts.order
     turns = step.view.turns or Turns({}, await _unknown(step))
     on_hold = frozenset(c for c in BRING_UP_ORDER if _on_hold(turns, c))
-    plan = roll_plan(live, BRING_UP_ORDER, order=order, held=on_hold)
+    rules = _rules(step, live, on_hold)
+    plan = roll_plan(live, BRING_UP_ORDER, order=order, rules=rules)
     if plan.component is None or not plan.rolling:
         rest = _pending(step, turns) or _ending(step, plan)
         blocker = _of_pods(live, plan) if rest is not None else None
@@ -45,7 +46,7 @@ async def roll(step: Step) -> RollFact:
         waiting_for = held.waiting_for
     elif working and plan.component in turns.watched:
         waiting_for = turns.watched[plan.component]
-    elif (working and (away := _stores_away(step, plan.component)) is not None) or (
+    elif (_needs_stores(plan.replace) and (away := _stores_away(step, plan.component)) is not None) or (
         plan.component in READERS and (away := store_away(step)) is not None
     ):
         waiting_for = away
@@ -53,7 +54,7 @@ async def roll(step: Step) -> RollFact:
         waiting_for = turns.unplaced.get(plan.component, waiting_for)
     else:
         if working and drains is not None and plan.component is Component.BROKER:
-            plan = await _emptiest_first(step, live, drains, plan, on_hold)
+            plan = await _emptiest_first(step, live, drains, plan, rules)
         # Also of what was never ready, and so is held by nothing: it may serve all the same.
         passed = await gate(step, plan)
         plan, waiting_for, confirmed = passed.plan, passed.waiting_for, passed.confirmed
@@ -61,7 +62,7 @@ async def roll(step: Step) -> RollFact:
         if plan.component is Component.BROKER and drains is not None:
             waiting_for, drain = await _handed_over(step, live, drains, planned(live, plan))
         if waiting_for is None:
-            blocker = await replace(step.hand, live, plan, BRING_UP_ORDER, order, on_hold)
+            blocker = await replace(step.hand, live, plan, BRING_UP_ORDER, order, rules)
             waiting_for = blocker.message if blocker is not None else None
     elif plan.replace is None:
         blocker = _of_pods(live, plan)
@@ -82,6 +83,18 @@ def _on_hold(turns: Turns, component: Component) -> bool:
     """Whether pods that restarted keep their template. A bookie that leaves may wait for such a pod."""
     held = turns.holds(component)
     return component in turns.watched or (held is not None and held.reason is not Reason.BOOKIE_LEAVING)
+
+
+def _rules(step: Step, live: Live, held: frozenset[Component]) -> RepairRules:
+    """When pods that restarted are repaired. An outage of a store does not count."""
+    answers = stores_answer_since(step.facts, live.at) if live.at is not None else {}
+    return RepairRules(held, step.facts.spec.progress_deadline_seconds, answers)
+
+
+def _needs_stores(pod: PodToReplace | None) -> bool:
+    """Whether a pod waits for stores that are unavailable. One that was ready before may have ended for that reason,
+    and comes back when they do."""
+    return pod is not None and (not pod.repair or pod.once_ready)
 
 
 def _repairs(pod: PodToReplace, *, on_hold: bool) -> bool:
@@ -177,9 +190,7 @@ def _serving(live: Live, *, outdated: bool) -> list[PodFacts]:
     return [p for p in found if p.ready and not p.terminating and (p.revision != revision) is outdated]
 
 
-async def _emptiest_first(
-    step: Step, live: Live, drains: BrokerDrains, plan: RollPlan, on_hold: frozenset[Component]
-) -> RollPlan:
+async def _emptiest_first(step: Step, live: Live, drains: BrokerDrains, plan: RollPlan, rules: RepairRules) -> RollPlan:
     """The plan with the broker that has the fewest bundles first; one that has begun to hand over stays the one."""
     outdated = [pod.name for pod in _serving(live, outdated=True)]
     if not drains.enabled or len(outdated) < 2:
@@ -188,7 +199,7 @@ async def _emptiest_first(
     first = next((name for name in outdated if name in begun), None) or await drains.emptiest(outdated)
     if first is None:
         return plan
-    return roll_plan(live, BRING_UP_ORDER, order=step.facts.order, first=first, held=on_hold)
+    return roll_plan(live, BRING_UP_ORDER, order=step.facts.order, first=first, rules=rules)
 
 
 async def _handed_over(step: Step, live: Live, drains: BrokerDrains, pod: Json) -> tuple[str | None, DrainFact | None]:
