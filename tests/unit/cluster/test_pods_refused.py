@@ -150,8 +150,9 @@ async def test_a_pod_that_nobody_creates_stops_the_roll_and_goes_back(component:
     await world.run()
     assert await reason(world) == ("Pending" if alone else "PodRefused"), "the deadline has not passed"
     kube(world).reported.clear()  # Kubernetes keeps events for an hour; they explain, and decide nothing
-    world.clock.forward(600 if alone else 400)
-    await world.run()
+    for _ in range(2 if alone else 1):
+        world.clock.forward(400)
+        await world.run()
     assert await reason(world) == "RollStopped"
     message = (await world.condition(Kind.CLUSTER, "east", "Progressing"))[2]
     assert f"pod {gone} was not created within 600 s" in message
@@ -168,10 +169,12 @@ async def test_a_pod_that_is_missing_without_a_roll_is_named_with_its_cause() ->
     status, found, message = await world.condition(Kind.CLUSTER, "east", "BrokersReady")
     assert (status, found) == ("False", "PodRefused")
     assert "brokers: 2 of 3 ready; pod east-broker-1 does not exist: " in message and "exceeded quota: team" in message
-    since = (await world.status(Kind.CLUSTER, "east"))["missingPods"]
-    world.clock.forward(1000)
-    await world.run()
-    assert (await world.status(Kind.CLUSTER, "east"))["missingPods"] == since, "it keeps its time"
+    (row,) = (await world.status(Kind.CLUSTER, "east"))["missingPods"]
+    for _ in range(3):
+        world.clock.forward(500)
+        await world.run()
+    (later,) = (await world.status(Kind.CLUSTER, "east"))["missingPods"]
+    assert later["since"] == row["since"], "it keeps its time"
     assert await reason(world) != "RollStopped", "nothing is rolled"
 
 

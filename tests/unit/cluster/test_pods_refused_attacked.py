@@ -76,7 +76,6 @@ async def test_secrets_in_the_words_of_a_proxy_are_in_no_status() -> None:
     assert "hunter2" not in str(await world.status(Kind.CLUSTER, "east"))
 
 
-@pytest.mark.xfail(strict=True, reason="known gap: status.missingPods keeps the time of an earlier absence")
 async def test_a_pod_that_was_missing_long_ago_stops_no_roll() -> None:
     """An operator that was away does not know that the pod came back, and finds it missing for a moment once more."""
     world = await three()

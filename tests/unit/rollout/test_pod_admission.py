@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.dataplane.absent_pods import describe_lost, missing_names, missing_rows, refusals
+from pulsar_operator.domain.dataplane.absent_pods import absences, describe_lost, missing_names, missing_rows, refusals
 from pulsar_operator.domain.dataplane.budgets import describe_several, selecting
 from pulsar_operator.domain.dataplane.pod_admission import freed, refuses, successor
 from tests.support.cluster.stateful_sets import pod, stateful_set
@@ -188,14 +188,32 @@ def test_a_missing_pod_keeps_its_time_and_leaves_with_it() -> None:
     first = missing_rows([], ["b", "a"], NOW)
     assert [(row.name, row.since) for row in first] == [("a", timestamp(NOW)), ("b", timestamp(NOW))]
     stored = [row.model_dump(by_alias=True) for row in first]
-    later = missing_rows(stored, ["b", "c"], NOW + timedelta(hours=1))
+    later = missing_rows(stored, ["b", "c"], NOW + timedelta(minutes=9))
     assert [(row.name, row.since) for row in later] == [
         ("b", timestamp(NOW)),
-        ("c", timestamp(NOW + timedelta(hours=1))),
+        ("c", timestamp(NOW + timedelta(minutes=9))),
     ]
     assert missing_rows(stored, None, NOW) == first and missing_rows(stored, [], NOW) == []
     assert len(missing_rows([], (f"p-{n}" for n in range(100)), NOW)) == 64
     assert missing_names("w", 3, [0, 2, 7]) == ("w-1",)
+
+
+@pytest.mark.parametrize(("minutes", "recorded"), [(1, 0), (2, 2), (10, 10)])
+def test_the_last_observation_is_written_every_two_minutes(minutes: int, recorded: int) -> None:
+    stored = [row.model_dump(by_alias=True) for row in missing_rows([], ["a"], NOW)]
+    (row,) = missing_rows(stored, ["a"], NOW + timedelta(minutes=minutes))
+    assert (row.since, row.last_observed) == (timestamp(NOW), timestamp(NOW + timedelta(minutes=recorded)))
+    assert absences(stored, {}, NOW + timedelta(minutes=minutes))["a"].since == NOW
+
+
+@pytest.mark.parametrize("last", [timestamp(NOW), None])
+def test_a_time_in_which_nobody_looked_ends_an_absence(last: str | None) -> None:
+    """The pod may have existed in between. An operator of an older version did not record when it looked."""
+    later = NOW + timedelta(minutes=11)
+    stored = [{"name": "a", "since": timestamp(NOW), "lastObserved": last}]
+    assert absences(stored, {}, later)["a"].since == later
+    (row,) = missing_rows(stored, ["a"], later)
+    assert (row.since, row.last_observed) == (timestamp(later), timestamp(later))
 
 
 # ---------------------------------------------------------------------------------------------------------- lost nodes

@@ -83,6 +83,9 @@ class MissingPodStatus(ApiModel):
     """Name of the pod."""
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     """Time since which the operator observes that the pod does not exist. The progress deadline counts from it."""
+    last_observed: Annotated[str | None, Field(json_schema_extra={"format": "date-time"})] = None
+    """Time at which the operator last observed it, recorded every two minutes. If the operator did not look for ten
+    minutes, the pod may have existed in between, and the time since which it is missing starts again."""
 
 
 class DrainStatus(ApiModel):

@@ -25,6 +25,11 @@ OVERDUE: Final = timedelta(minutes=1)
 """Time beyond its grace period after which a pod that is still there counts as left on a lost node."""
 NEW: Final = timedelta(minutes=1)
 """Age up to which a StatefulSet without a pod is nothing to report: its controller creates the pods."""
+RECORDED: Final = timedelta(minutes=2)
+"""Age at which the time of the last observation is written again."""
+CONTINUOUS: Final = timedelta(minutes=10)
+"""Age up to which the last observation and this one count as one absence. While a pod is missing, a pass begins within
+seconds, and takes 300 s at most; what is longer is a time in which no operator looked."""
 _TAINTED: Final = "DeletionByTaintManager"
 _MAX_WORDS: Final = 300
 
@@ -85,22 +90,37 @@ def describe_missing(name: str, refusal: str) -> str:
 
 
 def missing_rows(stored: Sequence[Any], names: Iterable[str] | None, now: datetime) -> list[MissingPodStatus]:
-    """The rows of status.missingPods: a pod that was missing before keeps its time. ``names`` None = not known."""
-    known = [MissingPodStatus.model_validate(each) for each in stored]
+    """The rows of status.missingPods: a pod that was missing all the time keeps its time. ``names`` None = not
+    known."""
+    known = {row.name: row for row in map(MissingPodStatus.model_validate, stored)}
     if names is None:
-        return known
-    since = {row.name: row.since for row in known}
-    rows = [MissingPodStatus(name=name, since=since.get(name, timestamp(now))) for name in sorted(names)]
-    return rows[:MAX_MISSING]
+        return list(known.values())
+    return [_observed(known.get(name), name, now) for name in sorted(names)][:MAX_MISSING]
+
+
+def _observed(row: MissingPodStatus | None, name: str, now: datetime) -> MissingPodStatus:
+    if row is None or not _continuous(row, now):
+        return MissingPodStatus(name=name, since=timestamp(now), last_observed=timestamp(now))
+    last = parse_time(row.last_observed)
+    fresh = last is not None and now - last < RECORDED
+    return row if fresh else row.model_copy(update={"last_observed": timestamp(now)})
+
+
+def _continuous(row: MissingPodStatus, now: datetime) -> bool:
+    """Whether a pod was observed to be missing so recently that it cannot have existed in between."""
+    last = parse_time(row.last_observed)
+    return last is not None and now - last <= CONTINUOUS
 
 
 def absences(stored: Sequence[Any], refused: Mapping[str, str], now: datetime) -> dict[str, Absence]:
-    """Pods that the status reports as missing, by name; a time in the future counts as now."""
+    """Pods that the status reports as missing, by name; a time in the future counts as now, and so does one of an
+    absence that may have ended since."""
     found = {}
     for row in map(MissingPodStatus.model_validate, stored):
         since = parse_time(row.since)
         if since is not None:
-            found[row.name] = Absence(min(since, now), refused.get(row.name, ""))
+            began = min(since, now) if _continuous(row, now) else now
+            found[row.name] = Absence(began, refused.get(row.name, ""))
     return found
 
 
