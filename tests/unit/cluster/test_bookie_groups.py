@@ -10,24 +10,11 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.bookkeeper.affinity import Bound, Groups, groups_of, local_groups, too_few_in_group
 from pulsar_operator.ports import Json
+from tests.support.cluster.affinity import bind, group
 from tests.support.cluster.leaving_bookies import TWO, copying, left
 from tests.support.cluster.ledgers import LedgerWorld, bookie, host, of_topic
 
 FOUR = [bookie(n) for n in range(4)]
-
-
-def bind(world: LedgerWorld, primary: str, secondary: str | None = None, *, ensemble: int | None = None) -> None:
-    """Somebody binds namespace shop/orders to groups."""
-    groups = {"bookkeeperAffinityGroupPrimary": primary, "bookkeeperAffinityGroupSecondary": secondary}
-    world.store.put("/admin/local-policies/shop/orders", json.dumps({"bookieAffinityGroup": groups}))
-    policies = {"persistence": {"bookkeeperEnsemble": ensemble}} if ensemble is not None else {}
-    world.store.put("/admin/policies/shop/orders", json.dumps(policies))
-
-
-def group(world: LedgerWorld, **bookies: tuple[int, ...]) -> None:
-    """Which bookies are in which group, by ordinal."""
-    found = {name: {bookie(n): {"rack": "/r", "hostname": host(n)} for n in of} for name, of in bookies.items()}
-    world.store.put("/bookies", json.dumps(found))
 
 
 async def four() -> LedgerWorld:
@@ -103,6 +90,20 @@ async def test_a_bookie_in_no_group_of_theirs_leaves() -> None:
     await world.resize(2)
     await world.settle()
     await left(world)
+
+
+async def test_a_rollout_reports_whose_writes_pause_in_a_group() -> None:
+    """Three others are left, and one of them is in the group."""
+    world = await four()
+    group(world, gold=(2, 3), default=(0, 1))
+    bind(world, "gold")
+    config = {"journalMaxGroupWaitMSec": "2"}
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].setdefault("config", {}).update(config))
+    await world.settle()
+    pauses = [event.message for event in world.journal.events if event.reason == "WritesPause"]
+    assert [text.partition(":")[0] for text in pauses] == ["Replacing east-bookie-3", "Replacing east-bookie-2"]
+    text = "1 writable bookies of affinity group gold are left and namespace shop/orders takes 2"
+    assert all(text in each for each in pauses), pauses
 
 
 GOLD = Groups(frozenset({"gold"}), frozenset({"silver"}))

@@ -9,6 +9,7 @@ from pulsar_operator.domain.bookkeeper.unwritable import UNSURE_SECONDS, UNWRITA
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, READONLY
 from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
 from pulsar_operator.ports import PODS, DiskInfo, Json, Key, UnavailableError
+from tests.support.cluster.affinity import bind, group
 from tests.support.cluster.leaving_bookies import TWO
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie, host
 from tests.support.cluster.world import NS
@@ -73,6 +74,39 @@ async def test_too_few_that_take_entries_are_no_ready_cluster() -> None:
     await world.run()
     assert (await told(world))[:2] == ("True", "DisksFull")
     assert (await world.condition(Kind.CLUSTER, "east"))[:2] == ("True", "Ready")
+
+
+@pytest.mark.parametrize("by", ["a policy", "the brokers"])
+async def test_a_namespace_whose_affinity_group_takes_no_entries_is_named(by: str) -> None:
+    """Two bookies are left, and one of them is in the group."""
+    world = await up()
+    group(world, gold=(1, 2), default=(0,))
+    bind(world, "gold" if by == "a policy" else "")
+    if by == "the brokers":
+        config = {"bookkeeperClientIsolationGroups": "gold"}
+        await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].setdefault("config", {}).update(config))
+        await world.settle()
+    await disk(world, 1, FULL)
+    await world.settle(20)
+    status, reason, text = await told(world)
+    assert (status, reason) == ("False", "DisksFull")
+    whose = "shop/orders" if by == "a policy" else "public/default"
+    assert f"1 bookies of affinity group gold take entries, and namespace {whose} takes 2" in text
+    await disk(world, 1, HALF)
+    await world.run()
+    assert (await told(world))[:2] == ("True", "Ready")
+
+
+async def test_affinity_groups_that_cannot_be_read_change_nothing_of_what_was_known() -> None:
+    world = await up()
+    group(world, gold=(1, 2))
+    bind(world, "gold")
+    await disk(world, 1, FULL)
+    await world.settle(20)
+    assert (await told(world))[0] == "False"
+    world.store.put("/bookies", "{")
+    await world.settle(20)
+    assert (await told(world))[0] == "False"
 
 
 async def test_a_namespace_may_take_more_than_the_default() -> None:

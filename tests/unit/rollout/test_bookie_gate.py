@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsar_operator.domain.bookkeeper.affinity import Bound, Groups
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
 from pulsar_operator.domain.dataplane.bookie_roll import BookieStep, bookie_gate
 
@@ -101,6 +102,51 @@ def test_one_that_serves_nobody_is_replaced_although_its_copies_are_missing() ->
     assert bookie_gate(replace(STEP, storage=both)).waiting_for == f"bookie {B} to be registered as writable"
 
 
+GOLD = Groups(frozenset({"gold"}))
+ORDERS = Bound("namespace shop/orders", 2, GOLD, frozenset({B, C}))
+D, FOUR = "b-3.x:3181", frozenset({A, B, C, "b-3.x:3181"})
+
+
+def test_a_group_that_has_as_many_bookies_as_its_namespace_takes_pauses_writes_and_does_not_block() -> None:
+    found = bookie_gate(replace(STEP, bound=(ORDERS,)))
+    assert found.waiting_for is None
+    text = "1 writable bookies of affinity group gold are left and namespace shop/orders takes 2"
+    assert found.writes_pause is not None and found.writes_pause.startswith(text)
+
+
+def test_a_group_that_has_more_bookies_is_waited_for() -> None:
+    """One of them is read-only, which somebody confirmed."""
+    step = BookieStep(
+        C,
+        (A, B, D),
+        replace(WELL, writable=FOUR - {D}, readonly=frozenset({D})),
+        2,
+        (replace(ORDERS, bookies=frozenset({B, C, D})),),
+        confirmed=True,
+    )
+    found = bookie_gate(step)
+    assert found.waiting_for is not None
+    assert found.waiting_for.startswith(f"2 writable bookies of affinity group gold beside {C}, for namespace shop/or")
+    well = bookie_gate(replace(step, storage=replace(WELL, writable=FOUR)))
+    assert (well.waiting_for, well.writes_pause) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [replace(ORDERS, bookies=frozenset({A, B})), replace(ORDERS, bookies=frozenset({C})), replace(ORDERS, size=1)],
+    ids=["it is in no group of theirs", "they lack bookies in any case", "enough are left"],
+)
+def test_a_bookie_that_makes_no_difference_to_a_group_goes(bound: Bound) -> None:
+    found = bookie_gate(replace(STEP, bound=(bound,)))
+    assert (found.waiting_for, found.writes_pause) == (None, None)
+
+
+def test_groups_that_nobody_can_read_do_not_block_and_are_reported() -> None:
+    found = bookie_gate(replace(STEP, groups_unknown="znode /bookies to be readable"))
+    assert found.waiting_for is None
+    assert found.writes_pause is not None and "znode /bookies to be readable" in found.writes_pause
+
+
 @given(
     st.sets(st.sampled_from([A, B, C]), max_size=3),
     st.sets(st.sampled_from([A, B, C]), max_size=3),
@@ -117,7 +163,7 @@ def test_an_open_gate_takes_no_writable_bookie_beside_one_that_is_not(
         readonly=frozenset(readonly),
         under_replicated=UnderReplicated(lacking),
     )
-    found = bookie_gate(BookieStep(C, (A, B), facts, ensemble, confirmed))
+    found = bookie_gate(BookieStep(C, (A, B), facts, ensemble, confirmed=confirmed))
     if found.waiting_for is not None:
         return
     assert {A, B} <= facts.registered

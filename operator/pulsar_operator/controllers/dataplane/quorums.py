@@ -9,11 +9,22 @@ from dataclasses import replace
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.core.clusters import instance_of, pulsar_name
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.core.whereabouts import Place, Whereabouts, site_of
 from pulsar_operator.controllers.dataplane.namespaces_there import AT_ONCE, namespace_policies
-from pulsar_operator.domain.bookkeeper.affinity import LOCAL_POLICIES, NO_GROUPS, Bound, Groups, bound, local_groups
+from pulsar_operator.domain.bookkeeper.affinity import (
+    LOCAL_POLICIES,
+    NO_GROUPS,
+    PRIMARY_KEY,
+    SECONDARY_KEY,
+    Bound,
+    Groups,
+    bound,
+    groups_of,
+    local_groups,
+)
 from pulsar_operator.domain.bookkeeper.leaving_values import Widest
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.rack_entries import RACKS_PATH, parse_entries
@@ -21,9 +32,10 @@ from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.ports import Deps, Json, ZooKeeperSession
 
 
-async def largest_ensemble(deps: Deps, store: ZooKeeperSession, default: int, cluster: Json) -> int:
-    """Bookies that the largest ensemble takes; else as `widest_ensemble`."""
-    return (await widest_ensemble(deps, store, default, cluster)).size
+def broker_groups(spec: PulsarClusterSpec) -> Groups:
+    """The groups of bookies that the brokers' configuration names for all namespaces without groups of their own."""
+    config = (spec.broker.config if spec.broker is not None else None) or {}
+    return groups_of(config.get(PRIMARY_KEY), config.get(SECONDARY_KEY))
 
 
 async def widest_ensemble(

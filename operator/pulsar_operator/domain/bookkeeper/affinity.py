@@ -85,15 +85,59 @@ def bound(whose: str, size: int, groups: Groups, entries: Entries) -> Bound:
     return Bound(whose, size, groups, frozenset(each for name in groups.names for each in entries.get(name, {})))
 
 
+def _in_groups(found: Bound) -> str:
+    noun = "group" if len(found.groups.names) == 1 else "groups"
+    return f"affinity {noun} {', '.join(sorted(found.groups.names))}"
+
+
+def _widest_first(found: Iterable[Bound]) -> list[Bound]:
+    return sorted(found, key=lambda each: (-each.size, each.whose))
+
+
+def awaited_in_group(bookie: str, writable: Collection[str], found: Iterable[Bound]) -> str | None:
+    """Which writable bookies a rollout waits for before it takes a bookie for a moment, so that each namespace can have
+    new ledgers meanwhile; None = none. A namespace with no more bookies than it takes is not waited for."""
+    for each in _widest_first(found):
+        left = each.bookies.intersection(writable) - {bookie}
+        if bookie in each.bookies and len(left) < each.size < len(each.bookies):
+            groups, ends = _in_groups(each), f"there are {len(left)}"
+            return f"{each.size} writable bookies of {groups} beside {bookie}, for {each.whose}; {ends}"
+    return None
+
+
+def paused_in_group(bookie: str, writable: Collection[str], found: Iterable[Bound]) -> str | None:
+    """Which namespace can have no new ledger while a bookie is gone for a moment, in words; None = the bookie makes no
+    difference."""
+    for each in _widest_first(found):
+        there = each.bookies.intersection(writable)
+        if bookie in there and len(there) == each.size:
+            return (
+                f"{len(there) - 1} writable bookies of {_in_groups(each)} are left and {each.whose} takes {each.size}: "
+                "its topics that need a new ledger wait until the bookie is back"
+            )
+    return None
+
+
+def short_in_group(writable: Collection[str], readonly: Collection[str], found: Iterable[Bound]) -> str | None:
+    """Which namespace can have no new ledger because bookies of its groups are read-only, in words; None = each can, or
+    lacks bookies in any case."""
+    for each in _widest_first(found):
+        there, missed = each.bookies.intersection(writable), each.bookies.intersection(readonly)
+        if len(there) < each.size <= len(there) + len(missed):
+            return (
+                f"{len(there)} bookies of {_in_groups(each)} take entries, and {each.whose} takes {each.size}: its "
+                "topics that need a new ledger wait"
+            )
+    return None
+
+
 def too_few_in_group(bookie: str, writable: Collection[str], found: Iterable[Bound]) -> str | None:
     """Which namespace could have no new ledger without a bookie of its groups, in words; None = each could, or lacks
     bookies of its groups in any case."""
-    for each in sorted(found, key=lambda one: (-one.size, one.whose)):
+    for each in _widest_first(found):
         left = each.bookies.intersection(writable) - {bookie}
         if bookie in each.bookies and len(left) < each.size:
-            noun = "group" if len(each.groups.names) == 1 else "groups"
             return (
-                f"{each.whose} takes {each.size} writable bookies of affinity {noun} "
-                f"{', '.join(sorted(each.groups.names))}, and {len(left)} would be left"
+                f"{each.whose} takes {each.size} writable bookies of {_in_groups(each)}, and {len(left)} would be left"
             )
     return None

@@ -67,11 +67,14 @@ class Unwritable:
     """Bookies that take new entries."""
     widest: Widest | None = None
     """The largest ensemble of new ledgers; None = not known."""
+    short_group: str | None = None
+    """Which namespace can have no new ledger in its affinity groups, in words; None = each can, or lacks bookies in any
+    case."""
 
     def short(self, before: bool) -> bool:
         """Whether too few bookies take entries for a new ledger of the largest ensemble; ``before`` where that is not
         known."""
-        return before if self.widest is None else self.writable < self.widest.size
+        return before if self.widest is None else self.writable < self.widest.size or self.short_group is not None
 
     @property
     def reason(self) -> Reason:
@@ -162,6 +165,8 @@ def unwritable_said(fact: Unwritable) -> str:
             f"{fact.writable} bookies take entries, and {widest.whose} takes {widest.size}: topics that need such a "
             "ledger wait"
         )
+    if fact.short_group is not None:
+        texts.append(fact.short_group)
     return ". ".join(texts)
 
 

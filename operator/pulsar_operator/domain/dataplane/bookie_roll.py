@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmationAction
+from pulsar_operator.domain.bookkeeper.affinity import Bound, awaited_in_group, paused_in_group
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts, not_replicated
 from pulsar_operator.domain.consent import Question
 
@@ -22,6 +23,10 @@ class BookieStep:
     storage: StorageFacts | None
     ensemble: int | None
     """Bookies that the largest ensemble takes, of the brokers' default and of all policies."""
+    bound: tuple[Bound, ...] = ()
+    """Namespaces that are bound to affinity groups of bookies."""
+    groups_unknown: str | None = None
+    """Why these are not known, in words; None = they are."""
     confirmed: bool = False
     """Whether somebody confirmed that it goes although copies are missing."""
 
@@ -41,8 +46,9 @@ class BookieGate:
 def bookie_gate(step: BookieStep) -> BookieGate:
     """Whether a bookie may be replaced now; one that is not registered may as soon as all others are writable.
 
-    All others are writable, every ledger has all its copies, and so many writable ones are left that each topic can
-    have a new ledger. Where there are no more bookies than that takes, there never will be: it goes on, and says so.
+    All others are writable, every ledger has all its copies, and so many writable ones are left, also of the affinity
+    groups of namespaces, that each topic can have a new ledger. Where there are no more bookies than that takes, there
+    never will be: it goes on, and says so.
     """
     storage = step.storage
     if storage is None or step.ensemble is None:
@@ -63,16 +69,24 @@ def bookie_gate(step: BookieStep) -> BookieGate:
     if step.bookie not in storage.writable:
         return BookieGate()
     left = len(storage.writable - {step.bookie})
-    if left >= step.ensemble:
-        return BookieGate()
-    if len(step.others) + 1 > step.ensemble:
+    if left < step.ensemble <= len(step.others):
         return BookieGate(
             f"{step.ensemble} writable bookies beside {step.bookie}, for the largest ensemble; there are {left}"
         )
-    return BookieGate(
-        writes_pause=f"{left} writable bookies are left and the largest ensemble takes {step.ensemble}: topics that "
-        "need a new ledger wait until the bookie is back"
-    )
+    awaited = awaited_in_group(step.bookie, storage.writable, step.bound)
+    if awaited is not None:
+        return BookieGate(awaited)
+    if left < step.ensemble:
+        return BookieGate(
+            writes_pause=f"{left} writable bookies are left and the largest ensemble takes {step.ensemble}: topics "
+            "that need a new ledger wait until the bookie is back"
+        )
+    if step.groups_unknown is not None:
+        return BookieGate(
+            writes_pause="topics of namespaces that are bound to affinity groups may have no new ledger until the "
+            f"bookie is back: {step.groups_unknown}"
+        )
+    return BookieGate(writes_pause=paused_in_group(step.bookie, storage.writable, step.bound))
 
 
 def _more(names: Collection[str]) -> str:

@@ -11,7 +11,7 @@ from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.controllers.dataplane.incarnations import own_bookies_in
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
-from pulsar_operator.controllers.dataplane.quorums import largest_ensemble
+from pulsar_operator.controllers.dataplane.quorums import broker_groups, widest_ensemble
 from pulsar_operator.controllers.dataplane.recovery_delay import raise_delay, seconds_for
 from pulsar_operator.controllers.dataplane.replacement import roll_plan
 from pulsar_operator.controllers.dataplane.servers import servers_gate
@@ -66,8 +66,9 @@ async def _bookie(step: Step, plan: RollPlan) -> Passed:
     policies = session if facts.instance.own_store else await deps.zookeeper.session(store.servers or "", store.chroot)
     assert step.rendered.quorum is not None
     default = default_ensemble(step.live, step.rendered.quorum.ensemble_size).size
-    wanted = largest_ensemble(deps, policies, default, facts.obj)
-    storage, ensemble = await asyncio.gather(storage_facts(session), wanted)
+    groups = broker_groups(facts.spec)
+    wanted = widest_ensemble(deps, policies, default, facts.obj, local=session, groups=groups)
+    storage, widest = await asyncio.gather(storage_facts(session), wanted)
     own = own_bookies_in(facts, storage)
     # Somebody may have scaled by hand: one that is gone and has data is missed like the others.
     gone = {each for each in storage.missing if own.ordinal(each) is not None}
@@ -77,7 +78,8 @@ async def _bookie(step: Step, plan: RollPlan) -> Passed:
     mine = own.id(ordinal_of(plan.replace.name))
     if plan.replace.repair and mine not in storage.registered:
         return Passed(plan)
-    asked = BookieStep(mine, tuple(each for each in ids if each != mine), storage, ensemble)
+    others = tuple(each for each in ids if each != mine)
+    asked = BookieStep(mine, others, storage, max(widest.size, default), widest.bound, widest.problem)
     answer, by = bookie_gate(asked), None
     question = question_of(_template(step), step.live.stateful_set(Component.BOOKIE))
     if answer.confirmable:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from pulsar_operator.api.v1alpha1.cluster_status import BookieStatus, PulsarClusterStatus
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import own_bookies
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
-from pulsar_operator.controllers.dataplane.quorums import widest_ensemble
+from pulsar_operator.controllers.dataplane.quorums import broker_groups, widest_ensemble
+from pulsar_operator.domain.bookkeeper.affinity import short_in_group
 from pulsar_operator.domain.bookkeeper.identity import host_of
 from pulsar_operator.domain.bookkeeper.leaving_values import Widest
 from pulsar_operator.domain.bookkeeper.unwritable import (
@@ -42,12 +44,14 @@ async def unwritable(step: Step) -> Unwritable | None:
     rows = rows_of(found, usage, previous, step.hand.deps.clock.now())
     for each in begun(rows, previous):
         await step.hand.warn(each.reason, _capital(one_said(each, limits)))
+    widest = await _widest(step, len(facts.writable)) if rows else None
     return Unwritable(
         limits,
         rows,
         nearly(facts, mine, usage, previous, limits),
         len(facts.writable),
-        await _widest(step, len(facts.writable)) if rows else None,
+        widest,
+        short_in_group(facts.writable, facts.readonly, widest.bound) if widest is not None else None,
     )
 
 
@@ -78,10 +82,14 @@ async def _widest(step: Step, writable: int) -> Widest | None:
             policies = await deps.zookeeper.session(store.servers or "", store.chroot)
         else:
             return None
-        found = await widest_ensemble(deps, policies, default.size, step.facts.obj)
-        return found if found.size > default.size else default
+        session = await deps.zookeeper.session(local.servers, local.chroot)
+        groups = broker_groups(step.facts.spec)
+        found = await widest_ensemble(deps, policies, default.size, step.facts.obj, local=session, groups=groups)
     except PortError:
         return None
+    if found.problem is not None and writable >= found.size:
+        return None  # whether each namespace that is bound to groups can have ledgers
+    return found if found.size > default.size else replace(found, size=default.size, whose=default.whose)
 
 
 def _capital(text: str) -> str:
