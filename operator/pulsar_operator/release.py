@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from pydantic import ValidationError
-
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus
 from pulsar_operator.controllers.core.clusters import pulsar_name
@@ -20,6 +18,7 @@ from pulsar_operator.controllers.dataplane.recovery_delay import restore_delay
 from pulsar_operator.domain.bookkeeper.facts import BookieState
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.znodes import READONLY
+from pulsar_operator.domain.dataplane.absent_pods import short
 from pulsar_operator.ports import (
     CUSTOM,
     AdminEndpoint,
@@ -89,9 +88,9 @@ async def release_finalizers(kube: Finalizers, say: Callable[[str], None]) -> in
                 continue
             try:
                 await _release(kube, resource, obj)
-            except PortError as error:
+            except Exception as error:
                 failed += 1
-                say(f"{name}: NOT released: {error}")
+                say(f"{name}: NOT released: {_words(error)}")
             else:
                 released += 1
                 say(f"{name}: released")
@@ -117,8 +116,9 @@ async def release_balancers(kube: Finalizers, admin: PulsarAdminPort, say: Calla
         try:
             before = BalancerStatus.model_validate(status["balancer"])
             await restore(admin, AdminEndpoint(pulsar_name(obj), str(url)), before)
-        except (PortError, ValidationError) as error:
-            say(f"{name}: settings of Pulsar's balancer NOT restored: {error}; see {' and '.join(FLAGS)} by hand")
+        except Exception as error:
+            by_hand = f"see {' and '.join(FLAGS)} by hand"
+            say(f"{name}: settings of Pulsar's balancer NOT restored: {_words(error)}; {by_hand}")
         else:
             say(f"{name}: settings of Pulsar's balancer restored")
 
@@ -134,7 +134,28 @@ async def release_storage(
     resource = CUSTOM[Kind.CLUSTER]
     if await kube.installed(resource):
         clusters = await kube.list(resource, None)
-        await asyncio.gather(*(_release_storage(each, zookeeper, bookies, say) for each in clusters))
+        await asyncio.gather(*(_release_or_report(each, zookeeper, bookies, say) for each in clusters))
+
+
+async def _release_or_report(
+    obj: Json, zookeeper: ZooKeeperPort, bookies: BookiePort, say: Callable[[str], None]
+) -> None:
+    """Release the storage of one cluster. An error that nobody expects is reported, and keeps no other cluster."""
+    name = f"{Kind.CLUSTER.value} {obj['metadata']['namespace']}/{obj['metadata']['name']}"
+    try:
+        await _release_storage(obj, zookeeper, bookies, say)
+    except Exception as error:
+        log.debug("release of the storage of %s failed", name, exc_info=True)
+        say(
+            f"{name}: what the operator changed in BookKeeper may NOT be given back: {_words(error)}. Compare "
+            "lostBookieRecoveryDelay with status.recoveryDelay, and look for bookies that are read-only"
+        )
+
+
+def _words(error: Exception) -> str:
+    """What an error says, without secrets. One that nobody expects begins with its class."""
+    words = short(str(error))
+    return words if isinstance(error, PortError) else f"{type(error).__name__}: {words}"
 
 
 async def _release_storage(
@@ -152,7 +173,8 @@ async def _release_storage(
                 say(f"{name}: lostBookieRecoveryDelay restored to {delay.before} s")
             await _make_writable(session, bookies, meta["namespace"], lambda text: say(f"{name}: {text}"))
     except (PortError, TimeoutError) as error:
-        for text in _not_given_back(status, meta["namespace"], str(error) or "no answer"):
+        why = short(str(error)) or "no answer"
+        for text in _not_given_back(status, meta["namespace"], why):
             say(f"{name}: {text}")
 
 
@@ -176,13 +198,13 @@ async def _make_writable(
     try:
         await bookies.set_readonly(memo.bookie.rpartition(":")[0], False)
     except PortError as error:
-        say(f"bookie {memo.bookie} NOT made writable: {error}; {_by_hand(memo.bookie, namespace)}")
+        say(f"bookie {memo.bookie} NOT made writable: {_words(error)}; {_by_hand(memo.bookie, namespace)}")
         return
     say(f"bookie {memo.bookie} made writable")
     try:
         await session.set(MEMO_PATH, replace(memo, freed=True).data(), version=node.version)
     except PortError as error:
-        say(f"that bookie {memo.bookie} is writable could NOT be written to the metadata store: {error}")
+        say(f"that bookie {memo.bookie} is writable could NOT be written to the metadata store: {_words(error)}")
 
 
 def _not_given_back(status: Json, namespace: str, why: str) -> list[str]:

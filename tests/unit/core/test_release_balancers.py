@@ -91,3 +91,20 @@ async def test_brokers_that_do_not_answer_keep_nobody() -> None:
     assert "pulsar/gone: settings of Pulsar's balancer NOT restored: no answer" in first
     assert "loadBalancerSheddingEnabled" in first
     assert "pulsar/east" in second and len(admin.calls) == 2
+
+
+async def test_an_error_that_nobody_expects_keeps_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin, real = Admin(), Admin.call
+
+    async def call(self: Admin, endpoint: AdminEndpoint, method: str, path: tuple[str, ...], **fields: Any) -> Any:
+        if endpoint.cluster == "gone":
+            raise KeyError("https://u:hunter2@h/")
+        return await real(self, endpoint, method, path, **fields)
+
+    monkeypatch.setattr(Admin, "call", call)
+    objects = Objects(
+        cluster("gone", balancer=HELD, endpoints=ENDPOINTS), cluster("east", balancer=HELD, endpoints=ENDPOINTS)
+    )
+    first, second = await released(objects, admin)
+    assert "pulsar/gone: settings of Pulsar's balancer NOT restored: KeyError: " in first and "hunter2" not in first
+    assert "pulsar/east: settings of Pulsar's balancer restored" in second

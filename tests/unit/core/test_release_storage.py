@@ -13,7 +13,7 @@ from pulsar_operator.controllers.dataplane.recovery_delay import DELAY_PATH, Rai
 from pulsar_operator.controllers.dataplane.recovery_delay import MEMO_PATH as DELAY_MEMO
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, Cause, LeavingMemo, Renewal, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.znodes import READONLY
-from pulsar_operator.ports import CUSTOM, Json, ResourceType
+from pulsar_operator.ports import CUSTOM, Json, ResourceType, UnavailableError
 from pulsar_operator.release import release_storage
 from tests.fakes.bookies import FakeBookies
 from tests.fakes.zookeeper import FakeZooKeeper
@@ -151,6 +151,42 @@ async def test_a_store_that_does_not_answer_is_told_with_the_commands_and_keeps_
     delay, bookie = [line for line in said if "pulsar/west" in line]
     assert "NOT restored" in delay and delay.endswith("bin/bookkeeper shell lostbookierecoverydelay -s 0")
     assert f"bookie {BOOKIE} NOT made writable" in bookie
+
+
+LEAK = "https://u:hunter2@h/ token=hunter2"
+
+
+@pytest.mark.parametrize("where", ["session", "status"])
+async def test_an_error_that_nobody_expects_is_reported_and_keeps_no_other(
+    world: World, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.raised()
+    broken = cluster("west", **{**HELD, "bookies": [{"ordinal": 1}]}, metadataStoreServers="away:2181")
+    world.zookeeper.ensemble("away:2181").reachable = False
+    if where == "session":
+        real = world.zookeeper.session
+
+        async def session(servers: str, chroot: str | None) -> Any:
+            if servers == "away:2181":
+                raise KeyError(LEAK)
+            return await real(servers, chroot)
+
+        monkeypatch.setattr(world.zookeeper, "session", session)
+    said = await world.released(broken, cluster(**HELD))
+    (restored,) = [line for line in said if "pulsar/east" in line]
+    assert "restored to 0 s" in restored and world.data(DELAY_PATH) == b"0"
+    (text,) = [line for line in said if "pulsar/west" in line]
+    assert "may NOT be given back: KeyError: " in text and "hunter2" not in text
+
+
+async def test_secrets_in_the_words_of_a_store_are_not_printed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def session(servers: str, chroot: str | None) -> Any:
+        raise UnavailableError(f"\x1b[2J{LEAK}")
+
+    monkeypatch.setattr(world.zookeeper, "session", session)
+    said = await world.released()
+    assert "NOT restored" in said[0]
+    assert not [line for line in said if "hunter2" in line or not line.isprintable()], said
 
 
 @pytest.mark.parametrize("installed", [True, False])
