@@ -95,7 +95,7 @@ async def replace(
             "pod), or delete the pod if nobody needs what is on the volume",
         )
     there = now.stateful_set(plan.component)
-    if actor.act and there is not None and (refused := await _refused_successor(actor, there, pod)) is not None:
+    if actor.act and there is not None and (refused := await refused_successor(actor, there, pod)) is not None:
         return refused
     try:
         if not plan.replace.budget:
@@ -109,7 +109,7 @@ async def replace(
     return Blocker(Reason.ROLLING, f"pod {name} to be let go: {short(words)}") if words is not None else None
 
 
-async def _refused_successor(actor: Actor, stateful_set: Json, pod: Json) -> Blocker | None:
+async def refused_successor(actor: Actor, stateful_set: Json, pod: Json) -> Blocker | None:
     """Why the API server would not create the pod again. None also where nobody knows: a missing right, a name that is
     taken, a namespace that is gone. Raises PortError."""
     name = str(pod["metadata"]["name"])

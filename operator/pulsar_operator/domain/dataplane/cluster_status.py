@@ -73,7 +73,7 @@ def set_conditions(
         _metadata(conditions, view)
         _component(conditions, ConditionType.BOOKKEEPER_READY, Component.BOOKIE, "bookies", view)
         _unwritable(conditions, view)
-        _smaller(conditions, view)
+        _volumes(conditions, view)
         _auto_recovery(conditions, view)
         _component(conditions, ConditionType.BROKERS_READY, Component.BROKER, "brokers", view)
         if spec.proxy is None or spec.proxy.replicas == 0:
@@ -221,12 +221,14 @@ def _unwritable(conditions: ConditionSet, view: ClusterView) -> None:
         conditions.set(kind, True, told[1], f"{told[2]}; {nearly_full(fact)}")
 
 
-def _smaller(conditions: ConditionSet, view: ClusterView) -> None:
-    """Volumes of unequal size are named; BookKeeper works with them, so the status stays."""
-    kind, smaller = ConditionType.BOOKKEEPER_READY, view.volumes.smaller if view.volumes is not None else None
-    told = conditions.explained(kind)
-    if told is not None and smaller is not None:
-        conditions.set(kind, told[0], told[1], f"{told[2]}; {smaller}")
+def _volumes(conditions: ConditionSet, view: ClusterView) -> None:
+    """Volumes of unequal size are named, and pods that must stay on volumes they do not start with. The status is what
+    the pods say."""
+    kind, facts = ConditionType.BOOKKEEPER_READY, view.volumes
+    for text in (facts.smaller, facts.refused) if facts is not None else ():
+        told = conditions.explained(kind)
+        if told is not None and text is not None:
+            conditions.set(kind, told[0], told[1], f"{told[2]}; {text}")
 
 
 def _auto_recovery(conditions: ConditionSet, view: ClusterView) -> None:

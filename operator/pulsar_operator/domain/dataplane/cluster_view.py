@@ -170,6 +170,8 @@ class VolumesFact:
     """What became of the volume, in words, by ordinal, of those that are not up."""
     smaller: str | None = None
     """Which claims are smaller than their siblings, in words; None = none is."""
+    refused: str | None = None
+    """Why a pod that never starts on its volumes is not replaced, in words; None = none is kept."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,13 @@ from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.controllers.dataplane.incarnations import own_bookies_in
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
+from pulsar_operator.controllers.dataplane.replacement import refused_successor
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts
 from pulsar_operator.domain.bookkeeper.identity import OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, Return, claims_of, may_return
+from pulsar_operator.domain.dataplane.pods import pods_of
+from pulsar_operator.domain.dataplane.rollout import Blocker
 from pulsar_operator.domain.render.names import selector_text, workload_name
 from pulsar_operator.ports import PVCS, STATEFUL_SETS, Json, PortError
 
@@ -135,6 +138,15 @@ async def discard(step: Step, mine: list[Claim], why: str) -> None:
     for claim in mine:
         if not claim.going:
             await _delete(step, claim, why)
+
+
+async def refused_again(step: Step, there: Json, uid: str) -> Blocker | None:
+    """Why the API server would not create a bookie's pod again that ended now; None also where the pod does not exist,
+    or ends already, or is beyond the replicas of its StatefulSet. Raises PortError."""
+    pod = next((each for each in pods_of(there, step.live.pods(Component.BOOKIE)) if each.uid == uid), None)
+    if pod is None or pod.terminating or pod.ordinal >= int(there["spec"].get("replicas", 1)) or not step.hand.act:
+        return None
+    return await refused_successor(step.hand, there, dict(pod.raw))
 
 
 async def claims_there(step: Step, uids: Mapping[str, str]) -> list[str]:

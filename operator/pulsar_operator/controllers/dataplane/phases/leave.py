@@ -16,7 +16,13 @@ from pulsar_operator.controllers.dataplane.incarnations import spend
 from pulsar_operator.controllers.dataplane.phases.asked_copies import remember_copies, with_copies
 from pulsar_operator.controllers.dataplane.phases.bookie_numbers import is_without_pod, lower_by_one, raise_to
 from pulsar_operator.controllers.dataplane.phases.bookie_seen import Seen, stored_row
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims_there, discard, mark, own_bookies
+from pulsar_operator.controllers.dataplane.phases.bookie_volumes import (
+    claims_there,
+    discard,
+    mark,
+    own_bookies,
+    refused_again,
+)
 from pulsar_operator.controllers.dataplane.phases.free import make_writable
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
@@ -57,6 +63,8 @@ _REMEMBERED = frozenset(
 """What is written into the metadata store, or told a bookie: its failure is no fault of this pass."""
 _LAST_LOOK = frozenset({Act.LOWER, Act.DISCARD, Act.REPLACE})
 """What nobody can take back, or what ends a process with its volumes."""
+_ENDS_POD = frozenset({Act.DISCARD, Act.REPLACE})
+"""What a pod does not survive: claims that are deleted go with it."""
 
 
 async def leave(step: Step) -> LeaveFact:
@@ -157,6 +165,8 @@ class _Departure:
             return await self._unload(session, bookie, found)
         if found.act in _LAST_LOOK and not await self._may_go(session, bookie, found):
             return replace(_fact(bookie, found), again=True)
+        if found.act in _ENDS_POD and (refused := await refused_again(self.step, self.there, bookie.uid)):
+            return replace(_fact(bookie, found), reason=refused.reason, message=refused.message)
         if found.act is Act.RELEASE:
             await self._end_copy(bookie, found)
         try:

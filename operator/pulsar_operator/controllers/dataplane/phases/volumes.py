@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, discard, own_bookies
+from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, discard, own_bookies, refused_again
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
@@ -56,7 +56,7 @@ async def volumes(step: Step) -> VolumesFact | None:
                 await step.hand.warn(Reason.FOREIGN_VOLUME, f"{other}: {_ADVICE}")
     except PortError:
         return None
-    await _marked(step, every, own, facts, instance_id=metadata.instance_id)
+    refused = await _marked(step, there, every, own, facts, instance_id=metadata.instance_id)
     lost = {}
     for ordinal in range(replicas_of(there)):
         bookie = own.id(ordinal)
@@ -65,7 +65,7 @@ async def volumes(step: Step) -> VolumesFact | None:
             if words:
                 lost[ordinal] = "; ".join(words)
     workload = str(there["metadata"]["name"])
-    return VolumesFact(lost, smaller_claims(step.facts.claims, workload, replicas_of(there)))
+    return VolumesFact(lost, smaller_claims(step.facts.claims, workload, replicas_of(there)), refused)
 
 
 def _ordinals(own: OwnBookies, replicas: int, bookies: Iterable[str]) -> set[int]:
@@ -81,10 +81,11 @@ async def _ready_now(step: Step, there: Json) -> set[int]:
 
 
 async def _marked(
-    step: Step, every: Sequence[Claim], own: OwnBookies, facts: StorageFacts, *, instance_id: str | None
-) -> None:
+    step: Step, there: Json, every: Sequence[Claim], own: OwnBookies, facts: StorageFacts, *, instance_id: str | None
+) -> str | None:
     """A pod was made on volumes that are marked as empty, by who scaled by hand: it never starts with them. They are
-    deleted, and its pod with them."""
+    deleted, and its pod with them. Why such a pod stays, if one does."""
+    stays = None
     component = step.live.facts(Component.BOOKIE)
     for pod in component.pods if component is not None else ():
         bookie = own.id(pod.ordinal)
@@ -98,9 +99,13 @@ async def _marked(
         mine = [claim for claim in await claims(step, [pod.ordinal]) if claim.ordinal == pod.ordinal]
         if not mine or not all(here.same(claim.mark) for claim in mine):
             continue
+        if refused := await refused_again(step, there, pod.uid):
+            stays = stays or f"volumes of bookie {bookie} are marked as empty. {refused.message}"
+            continue
         await discard(step, mine, f"marked as empty; bookie {bookie} comes back with a new volume")
         if not pod.terminating:
             await step.hand.delete(PODS, dict(pod.raw), "it never starts on volumes that are marked as empty")
+    return stays
 
 
 _ADVICE = (
