@@ -9,12 +9,16 @@ from hypothesis import strategies as st
 from pulsar_operator.domain.bookkeeper.identity import (
     Count,
     OwnBookies,
+    copy_text,
+    highest,
     host_of,
     incarnations_data,
+    parse_copy,
     parse_incarnations,
     raised,
     same_pod,
     settled,
+    used_ids,
 )
 from pulsar_operator.domain.bookkeeper.ledgers import checked_bookie_id
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
@@ -132,7 +136,21 @@ def test_a_spent_id_is_never_the_next_one(before: dict[int, Count], ordinal: int
 @given(counts=COUNTS)
 def test_the_record_is_read_as_it_was_written(counts: dict[int, Count]) -> None:
     assert parse_incarnations(incarnations_data(counts)) == counts
-    assert parse_incarnations(b"") == {}
+    assert parse_incarnations(b"") == {} == parse_copy("")
+    assert parse_copy(copy_text(counts)) == counts
+
+
+@given(one=COUNTS, other=COUNTS)
+def test_the_higher_number_of_two_places_counts(one: dict[int, Count], other: dict[int, Count]) -> None:
+    found = highest(one, other)
+    assert found == highest(other, one) == highest(found, one) and found.keys() == one.keys() | other.keys()
+    for ordinal, count in found.items():
+        mine, theirs = one.get(ordinal, Count()), other.get(ordinal, Count())
+        assert count == Count(max(mine.number, theirs.number), max(mine.seen, theirs.seen))
+
+
+def test_an_id_proves_that_its_incarnation_was_there() -> None:
+    assert used_ids(OWN, [*of(2, 0, 3), *of(1, 0), "a-stranger:3181"]) == {2: Count(0, 3), 1: Count(0, 0)}
 
 
 @pytest.mark.parametrize(

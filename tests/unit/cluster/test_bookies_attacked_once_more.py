@@ -63,7 +63,6 @@ async def test_the_new_volume_is_lost_before_it_is_on_record(world: LedgerWorld,
     await well(world)
 
 
-@pytest.mark.xfail(strict=True, reason="known gap: the count of incarnations is in one znode alone")
 async def test_the_count_is_deleted_while_an_ordinal_is_away(world: LedgerWorld) -> None:
     seen: dict[str, str] = {}
     empty_again(world, seen)

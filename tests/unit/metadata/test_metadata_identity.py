@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.bookkeeper.identity import Count
 from pulsar_operator.domain.dataplane.metadata import (
     INSTANCE_ID_PATH,
     DamagedRecordError,
@@ -279,13 +280,22 @@ def test_an_id_in_the_store_or_a_finished_record_is_never_replaced(
 
 
 def test_a_record_survives_the_config_map() -> None:
-    for record in (INITIALIZING, ADOPTING, INITIALIZED, replace(INITIALIZED, registered=True)):
+    counted = replace(INITIALIZED, incarnations={0: Count(0, 0), 2: Count(3, 2)})
+    for record in (INITIALIZING, ADOPTING, INITIALIZED, replace(INITIALIZED, registered=True), counted):
         assert parse_record(record.to_data()) == record
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"instanceId": ""}, {"instanceId": "a b"}, {"state": ""}, {"state": "initialized"}, {"registered": "yes"}],
+    [
+        {"instanceId": ""},
+        {"instanceId": "a b"},
+        {"state": ""},
+        {"state": "initialized"},
+        {"registered": "yes"},
+        {"bookieIncarnations": "garbage"},
+        {"bookieIncarnations": '{"2": {"number": "1", "seen": 0}}'},
+    ],
 )
 def test_a_damaged_record_is_not_guessed_at(change: dict[str, str]) -> None:
     with pytest.raises(DamagedRecordError, match=next(iter(change))):

@@ -1,28 +1,35 @@
-"""The count of the bookies' incarnations is kept in the metadata store (domain/bookkeeper/identity.py).
+"""The count of the bookies' incarnations is kept in the metadata store (domain/bookkeeper/identity.py), and a copy of
+it in the ConfigMap with the instance id, which outlives the PulsarCluster.
 
-A number only rises. Whoever is stopped between two writes leaves a number that was raised for nothing, which is no
-harm: a bookie whose volumes hold an id keeps it.
+A number only rises, in the copy first. An operator that is stopped between two writes leaves a number that was raised
+for nothing, which is no harm: a bookie whose volumes hold an id keeps it.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Component
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
+from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest, record_name, write_record
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts, own_bookies_of
 from pulsar_operator.domain.bookkeeper.identity import (
     INCARNATIONS_PATH,
     Counts,
     OwnBookies,
+    highest,
     incarnations_data,
     parse_incarnations,
     raised,
     settled,
+    used_ids,
 )
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
-from pulsar_operator.domain.render.names import bookie_id, workload_name
-from pulsar_operator.ports import ConflictError, NotFoundError, UnavailableError, ZooKeeperSession
+from pulsar_operator.domain.bookkeeper.volumes import parse_empty_mark
+from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, parse_record
+from pulsar_operator.domain.render.names import bookie_id, labels, workload_name
+from pulsar_operator.ports import CONFIG_MAPS, ConflictError, Deps, NotFoundError, UnavailableError, ZooKeeperSession
 
 
 def own_bookies_in(facts: ClusterFacts, storage: StorageFacts | None) -> OwnBookies:
@@ -31,30 +38,71 @@ def own_bookies_in(facts: ClusterFacts, storage: StorageFacts | None) -> OwnBook
     return own_bookies_of(bookie_id(workload, 0, facts.owner.namespace, facts.spec.cluster_domain), storage)
 
 
-async def settle(session: ZooKeeperSession, own: OwnBookies, facts: StorageFacts) -> StorageFacts:
-    """Count what is present, and the next incarnation of each ordinal whose cookie is gone. The facts with what is on
-    record then. Raises PortError."""
-    counts = settled(own, facts.cookies, facts.registered)
-    if counts == facts.incarnations:
-        return facts
-    node = await session.get(INCARNATIONS_PATH)
-    if _parsed(node.data if node is not None else b"") != facts.incarnations:
-        return facts  # another pass was faster: the next one looks again
+@dataclass(frozen=True)
+class CountCopy:
+    """The copy of the count in Kubernetes."""
+
+    deps: Deps
+    facts: ClusterFacts
+
+    @property
+    def counts(self) -> Counts:
+        """What it says, as this pass read it."""
+        return self.facts.record.incarnations if self.facts.record is not None else {}
+
+    def marked(self) -> Iterator[str]:
+        """Bookies that claims name which are marked as empty: removed ones, whose ids were used."""
+        for claim in self.facts.claims:
+            mark = parse_empty_mark((claim["metadata"].get("annotations") or {}).get(ANNOTATION_VERIFIED_EMPTY))
+            if mark is not None:
+                yield mark.bookie
+
+    async def write(self, counts: Counts) -> None:
+        """Raise it to these counts. Raises PortError, ConflictError among them where somebody else wrote meanwhile."""
+        if highest(self.counts, counts) == self.counts:
+            return
+        # Bootstrap may have written the ConfigMap in this pass.
+        meta = self.facts.meta
+        read = await self.deps.kube.get(CONFIG_MAPS, meta.namespace, record_name(meta.name))
+        try:
+            record = parse_record((read or {}).get("data") or {})
+        except DamagedRecordError as error:
+            text = f"ConfigMap {record_name(meta.name)} cannot keep the count of the bookies' incarnations: {error}"
+            raise UnavailableError(text) from None
+        wanted = highest(record.incarnations, counts)
+        if wanted != record.incarnations:
+            changed = replace(record, incarnations=wanted)
+            manifest = record_manifest(meta.name, meta.namespace, labels(self.facts.owner, None), changed)
+            await write_record(self.deps, manifest, read)
+
+
+async def settle(session: ZooKeeperSession, own: OwnBookies, facts: StorageFacts, copy: CountCopy) -> StorageFacts:
+    """Count what is present, and the next incarnation of each ordinal whose cookie is gone, by all places that know of
+    them. The facts with what is on record then. Raises PortError."""
+    known = highest(facts.incarnations, copy.counts, used_ids(own, copy.marked()))
+    counts = settled(replace(own, counts=known), facts.cookies, facts.registered)
     try:
+        await copy.write(counts)
+        if counts == facts.incarnations:
+            return facts
+        node = await session.get(INCARNATIONS_PATH)
+        if _parsed(node.data if node is not None else b"") != facts.incarnations:
+            return facts  # another pass was faster: the next one looks again
         await _put(session, counts, node.version if node is not None else None)
     except (ConflictError, NotFoundError):
         return facts
     return replace(facts, incarnations=counts)
 
 
-async def spend(session: ZooKeeperSession, own: OwnBookies, bookie: str) -> None:
-    """Nobody starts empty under this id any more. Raises PortError, ConflictError among them where somebody else wrote
-    meanwhile."""
+async def spend(session: ZooKeeperSession, own: OwnBookies, bookie: str, copy: CountCopy) -> None:
+    """Raise the number, so that no bookie starts empty under this id any more. Raises PortError, ConflictError among
+    them where somebody else wrote meanwhile."""
     slot, node = own.slot(bookie), await session.get(INCARNATIONS_PATH)
     if slot is None:
         return
     before = _parsed(node.data if node is not None else b"")
-    after = raised(before, *slot)
+    after = raised(highest(before, copy.counts), *slot)
+    await copy.write(after)
     if after != before:
         await _put(session, after, node.version if node is not None else None)
 

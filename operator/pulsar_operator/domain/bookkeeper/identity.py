@@ -7,14 +7,16 @@ of host and port; a later one has ``<pod>.i<number>.<rest>``, which is no name o
 DefaultBookieAddressResolver of BookKeeper 4.17.2 resolves an id by its registration alone, unless it ends with ":0".
 
 The count is in a znode beside the cookies. The start program of a bookie on empty volumes reads it
-(broker_image/pulsar_start/identity.py); on volumes that hold an id, that id stays.
+(broker_image/pulsar_start/identity.py); on volumes that hold an id, that id stays. The operator keeps a second copy in
+Kubernetes (domain/dataplane/metadata.py), which it writes first, and takes the higher number of both: a znode that
+somebody deleted, or that is restored from a backup, comes back with the numbers that were used.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -46,13 +48,30 @@ Counts = Mapping[int, Count]
 def parse_incarnations(data: bytes) -> dict[int, Count]:
     """What the znode says. Raises UndecodableError: an empty count in its place would use ids again."""
     try:
-        return {int(ordinal): Count(*_numbers(each)) for ordinal, each in json.loads(data or b"{}").items()}
-    except (ValueError, TypeError, KeyError, AttributeError):
+        return _counts(data or b"{}")
+    except ValueError:
         raise UndecodableError(
             f"znode {INCARNATIONS_PATH} says nothing that is known here. Write into it, for each ordinal of a bookie, "
             'the highest incarnation that znode /ledgers/cookies or a ledger names (0 of an id without ".i<n>.") as '
             'seen, and the next one as number, as in {"2": {"number": 1, "seen": 0}}'
         ) from None
+
+
+def parse_copy(text: str) -> dict[int, Count]:
+    """What the copy in Kubernetes says; an empty text counts nothing. Raises ValueError for what is no count."""
+    return _counts(text or "{}")
+
+
+def copy_text(counts: Counts) -> str:
+    """Content of the copy in Kubernetes."""
+    return incarnations_data(counts).decode()
+
+
+def _counts(data: bytes | str) -> dict[int, Count]:
+    try:
+        return {int(ordinal): Count(*_numbers(each)) for ordinal, each in json.loads(data).items()}
+    except (TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(f"no count of incarnations: {error}") from None
 
 
 def _numbers(each: Any) -> tuple[int, int]:
@@ -157,12 +176,7 @@ class OwnBookies:
 def settled(own: OwnBookies, cookies: Collection[str], registered: Collection[str]) -> dict[int, Count]:
     """The counts after a look: what is present was seen, and the number of an ordinal is one that nobody used, or whose
     bookie is there still."""
-    found = dict(own.counts)
-    for bookie in {*cookies, *registered}:
-        slot = own.slot(bookie)
-        if slot is not None:
-            before = found.get(slot[0], Count())
-            found[slot[0]] = Count(before.number, max(before.seen, slot[1]))
+    found = highest(own.counts, used_ids(own, {*cookies, *registered}))
     for ordinal, each in found.items():
         number = max(each.number, each.seen)
         mine = own.of_incarnation(ordinal, number)
@@ -170,6 +184,22 @@ def settled(own: OwnBookies, cookies: Collection[str], registered: Collection[st
             number += 1
         found[ordinal] = Count(number, each.seen)
     return found
+
+
+def highest(*places: Counts) -> dict[int, Count]:
+    """The counts by all places that keep them: the highest numbers of each ordinal."""
+    ordinals = {ordinal for place in places for ordinal in place}
+    found = {ordinal: [place[ordinal] for place in places if ordinal in place] for ordinal in ordinals}
+    return {
+        ordinal: Count(max(each.number for each in counts), max(each.seen for each in counts))
+        for ordinal, counts in found.items()
+    }
+
+
+def used_ids(own: OwnBookies, bookies: Iterable[str]) -> dict[int, Count]:
+    """The counts that ids prove: each of the cluster's own bookies was there."""
+    slots = [slot for bookie in bookies if (slot := own.slot(bookie)) is not None]
+    return highest(*({ordinal: Count(0, incarnation)} for ordinal, incarnation in slots))
 
 
 def raised(counts: Counts, ordinal: int, above: int) -> dict[int, Count]:

@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation, ClusterConfirmationAction
+from pulsar_operator.domain.bookkeeper.identity import Counts, copy_text, parse_copy
 from pulsar_operator.domain.consent import Question, answered, how_to_answer
 from pulsar_operator.domain.dataplane.versions import is_version
 from pulsar_operator.domain.render import Quorum
@@ -39,6 +40,8 @@ FORMATTED_CHILDREN = frozenset({"available"})
 MAX_ID_LENGTH = 128
 QUORUM_KEY = "ensemble"
 """In the record: ensembleSize/writeQuorum/ackQuorum, as in 3/3/2."""
+INCARNATIONS_KEY = "bookieIncarnations"
+"""In the record: the copy of the count of the bookies' incarnations."""
 
 
 class RecordState(StrEnum):
@@ -63,11 +66,14 @@ class Record:
     """Pulsar versions that may have written the volumes last: one where it ran in all pods; empty = not known."""
     quorum: Quorum | None = None
     """Quorums that new ledgers get; None in a record of an operator that did not keep them. See quorum_record.py."""
+    incarnations: Counts = field(default_factory=dict, hash=False)
+    """The copy of the count of the bookies' incarnations; empty in a record of an operator that did not keep it."""
 
     def to_data(self) -> dict[str, str]:
         """``data`` of the ConfigMap."""
         quorum = {} if self.quorum is None else {QUORUM_KEY: str(self.quorum)}
         versions = {"versions": versions_text(self.versions)} if self.versions else {}
+        incarnations = {INCARNATIONS_KEY: copy_text(self.incarnations)} if self.incarnations else {}
         return {
             "instanceId": self.instance_id,
             "clusterName": self.cluster_name,
@@ -76,6 +82,7 @@ class Record:
             "registered": str(self.registered).lower(),
             **quorum,
             **versions,
+            **incarnations,
         }
 
 
@@ -109,8 +116,19 @@ def parse_record(data: Mapping[str, str]) -> Record:
         quorum = recorded_quorum(data)
     except ValueError as error:
         raise DamagedRecordError(f"data.{QUORUM_KEY}: {error}") from error
-    known = RecordState(state)
-    return Record(instance_id, data.get("clusterName", ""), known, versions=versions, quorum=quorum, **flags)
+    try:
+        incarnations = parse_copy(data.get(INCARNATIONS_KEY, ""))
+    except ValueError as error:
+        raise DamagedRecordError(f"data.{INCARNATIONS_KEY}: {error}") from error
+    return Record(
+        instance_id,
+        data.get("clusterName", ""),
+        RecordState(state),
+        versions=versions,
+        quorum=quorum,
+        incarnations=incarnations,
+        **flags,
+    )
 
 
 def recorded_quorum(data: Mapping[str, str]) -> Quorum | None:

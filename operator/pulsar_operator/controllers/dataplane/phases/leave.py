@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.dataplane.given_up import remember_given_up
-from pulsar_operator.controllers.dataplane.incarnations import spend
+from pulsar_operator.controllers.dataplane.incarnations import CountCopy, spend
 from pulsar_operator.controllers.dataplane.phases.asked_copies import remember_copies, with_copies
 from pulsar_operator.controllers.dataplane.phases.bookie_numbers import is_without_pod, lower_by_one, raise_to
 from pulsar_operator.controllers.dataplane.phases.bookie_seen import Seen, stored_row
@@ -335,7 +335,8 @@ class _Departure:
             if not memo.forgot:
                 await self._remember(session, replace(memo, forgot=True))
             # Not earlier: a pod on lost volumes, whose claims are deleted next, would start with them.
-            await spend(session, own_bookies(self.step), bookie.bookie)
+            copy = CountCopy(self.step.hand.deps, self.step.facts)
+            await spend(session, own_bookies(self.step), bookie.bookie, copy)
             await _delete(session, f"{COOKIES}/{bookie.bookie}", self.seen.cookie_version)
             text = f"Deleted the cookie of bookie {bookie.bookie}: {why}"
             await self.step.hand.record_event(_done(bookie), text)

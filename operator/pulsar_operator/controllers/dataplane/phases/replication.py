@@ -13,7 +13,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, Rec
 from pulsar_operator.controllers.dataplane.bootstrap import Store
 from pulsar_operator.controllers.dataplane.disks import disk_space
 from pulsar_operator.controllers.dataplane.given_up import still_given_up
-from pulsar_operator.controllers.dataplane.incarnations import own_bookies_in, settle
+from pulsar_operator.controllers.dataplane.incarnations import CountCopy, own_bookies_in, settle
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.recovery_delay import (
     RaisedDelay,
@@ -74,7 +74,8 @@ async def _look(step: Step, store: Store) -> StorageFact:
         facts = await storage_facts(session)
         given_up = await still_given_up(session, act=step.hand.act)
         if step.hand.act and step.manifests is not None:
-            facts = await settle(session, own_bookies_in(step.facts, facts), facts)
+            copy = CountCopy(step.hand.deps, step.facts)
+            facts = await settle(session, own_bookies_in(step.facts, facts), facts, copy)
         raised = await _settle_delay(step, session)
     except PortError as error:
         return StorageFact(problem=str(error))

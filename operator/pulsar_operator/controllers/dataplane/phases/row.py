@@ -92,8 +92,9 @@ ROWS: Final = {
         Phase("autoscale", autoscale, frozenset(), _STORED | {"replication", "roll", "scale", "balance"}, "scaling"),
     ),
 }
-"""By mode. The metadata phase writes both stores and the record of the instance id, which remember writes too, the
-balance phase settings of the brokers and the record of what they were. The instance's store is a fact (facts.py)."""
+"""By mode. The metadata phase writes both stores and the record of the instance id, which remember, replication and
+leave write too, the balance phase settings of the brokers and the record of what they were. The instance's store is a
+fact (facts.py)."""
 
 
 async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster, actor: Actor) -> ClusterView:
