@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,27 +12,31 @@ import pytest
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.dataplane.unloading import unloaded_by
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies
+from pulsar_operator.domain.bookkeeper.identity import Count, OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving_memo import Cause, LeavingMemo, Renewal
 from pulsar_operator.domain.bookkeeper.leaving_values import STALL_SECONDS, Act, Helper, Leaving, Step, Widest
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, LedgerUse, Segment
+from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.renewing import AUDITOR, next_step
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.volume_record import (
     NONE,
+    VOLUMES_PATH,
     Volume,
+    Volumes,
     lost_volumes,
     parse_volumes,
     recorded,
     volumes_data,
 )
-from pulsar_operator.domain.bookkeeper.volumes import Claim
+from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark
 from pulsar_operator.domain.conditions import timestamp
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWN = OwnBookies("c-bookie", "h.ns.svc.cluster.local:3181")
 B = [OWN.id(n) for n in range(4)]
 ME = B[2]
+LATER = OWN.of_incarnation(2, 1)
 GONE = StorageFacts(
     writable=frozenset({B[0], B[1]}),
     readonly=frozenset(),
@@ -165,6 +170,12 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
     ("given up with another, and one to be copied", bookie(scan=scan(2, only=1), given_up=frozenset({0})), Act.AUDIT,
      Step.COPYING, None, ""),
     ("up", bookie(DELETED, claims=(NEW,), uid="next", cookie=8, storage=FULL), Act.END, None, None, "is back"),
+    ("its new volume is lost too", bookie(DELETED, claims=(NEW,), uid="next", cookie=None, lost="pv3 is new",
+     successor=LATER, storage=replace(GONE, cookies=frozenset({*B[:2], LATER}))), Act.END, None, None,
+     f"Bookie {LATER}, which came after {ME}, lost its volume: pv3 is new"),
+    ("its new volume is lost too, and it has its cookie still", bookie(DELETED, claims=(NEW,), uid="next",
+     lost="pv3 is new", successor=LATER, storage=replace(GONE, cookies=frozenset({*B[:3], LATER}))), Act.FORGET,
+     Step.FORGETTING, None, "no ledger"),
 ]  # fmt: skip
 
 
@@ -236,12 +247,33 @@ def test_only_what_is_up_goes_on_record() -> None:
     known = {ME: {CLAIM.name: Volume("old", "pv1")}, B[3]: {}}
     new = {ME: {CLAIM.name: Volume("new", "pv2")}}
     same = {ME: known[ME]}
-    found = recorded(known, OWN, [NEW], FULL, ready={2}, renewed=None)
+    found = recorded(known, OWN, [NEW], FULL, replicas=4, ready={2}, renewed=None)
     assert found.volumes == new and len(found.others) == 1
-    assert recorded(known, OWN, [NEW], FULL, ready={2}, renewed=ME).others == ()
-    assert recorded(known, OWN, [NEW], FULL, ready=set(), renewed=None).volumes == same, (
+    assert recorded(known, OWN, [NEW], FULL, replicas=4, ready={2}, renewed=ME).others == ()
+    assert recorded(known, OWN, [NEW], FULL, replicas=4, ready=set(), renewed=None).volumes == same, (
         "a session may outlive a process"
     )
-    assert recorded(known, OWN, [NEW], GONE, ready={2}, renewed=None).volumes == same
-    assert recorded({}, OWN, [], GONE, ready=set(), renewed=None).volumes == {ME: {NONE: Volume("", "")}}
-    assert parse_volumes(volumes_data(new)) == new and parse_volumes(b"\xff") == {}
+    assert recorded(known, OWN, [NEW], GONE, replicas=4, ready={2}, renewed=None).volumes == same
+    assert recorded({}, OWN, [], GONE, replicas=4, ready=set(), renewed=None).volumes == {ME: {NONE: Volume("", "")}}
+    assert parse_volumes(volumes_data(new)) == new
+    for data in (b"\xff", b"[]", b'{"a": 1}', b'{"a": {"c": {}}}', b"[" * 100000):
+        with pytest.raises(UndecodableError, match=f"{VOLUMES_PATH} cannot be read"):
+            parse_volumes(data)
+
+
+def test_the_volumes_that_a_bookie_may_start_on_go_on_record_before() -> None:
+    """Its id is known before it comes up: the one after those that were used."""
+    own = OwnBookies.of(B[0], {2: Count(0, 0)}, GONE.cookies)
+    first = own.of_incarnation(2, 1)
+    made = {CLAIM.name: Volume(NEW.uid, NEW.volume)}
+    kept = {ME: {CLAIM.name: Volume("old", "pv1")}}
+
+    def after(*claims: Claim, storage: StorageFacts = GONE, replicas: int = 4) -> Mapping[str, Volumes]:
+        found = recorded({**kept, first: {}}, own, claims, storage, replicas=replicas, ready=(), renewed=None)
+        return found.volumes
+
+    assert after(NEW) == {**kept, first: made}
+    assert after(replace(NEW, going=True)) == after(replace(NEW, volume="")) == kept, "it does not start on these"
+    assert after(replace(NEW, mark=EmptyMark(ME, "id", ""))) == after(NEW, replicas=2) == kept, "nor does it start"
+    there = replace(GONE, cookies=GONE.cookies | {first})
+    assert after(NEW, storage=there) == {**kept, first: {}}, "what was on record before it came up stays"

@@ -297,3 +297,20 @@ async def test_a_bookie_on_a_copy_of_its_volume_is_told(world: LedgerWorld) -> N
     told = [event for event in world.journal.events if event.reason == "ForeignVolume"]
     assert len(told) == 1 and "from-a-snapshot" in told[0].message
     await well(world)
+
+
+async def test_a_record_that_cannot_be_read_is_a_condition_and_stays_as_it_is(world: LedgerWorld) -> None:
+    await world.run()
+    kept = world.store.nodes[VOLUMES_PATH].data
+    world.store.put(VOLUMES_PATH, b"garbage")
+    await lose(world, 2)
+    for _ in range(10):
+        await world.round()
+    status, reason, text = await world.condition(Kind.CLUSTER, "east", "Replicated")
+    assert (status, reason) == ("Unknown", "Unknown")
+    assert f"Znode {VOLUMES_PATH} cannot be read" in text and "Restore the znode from a backup" in text
+    assert world.store.nodes[VOLUMES_PATH].data == b"garbage", "what is lost could not be told any more"
+    world.store.put(VOLUMES_PATH, kept)
+    await world.run(rounds=200)
+    await well(world)
+    assert [event.reason for event in world.journal.events].count("VolumeLost") == 1

@@ -46,7 +46,6 @@ async def test_an_examination_of_a_removal_that_was_withdrawn_counts_for_nothing
     assert (await entry_asked_for(world))["answers"].endswith("/2"), (await world.progressing())[2]
 
 
-@pytest.mark.xfail(strict=True, reason="known gap: a volume that is lost before it is on record is not named")
 @pytest.mark.parametrize("lost", [True, False])
 async def test_the_new_volume_is_lost_before_it_is_on_record(world: LedgerWorld, lost: bool) -> None:
     if lost:

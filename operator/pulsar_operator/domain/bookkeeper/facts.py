@@ -118,6 +118,7 @@ def replicated(
     previous: Mapping[str, Any] | None = None,
     unreachable: str = "the metadata store could not be read",
     given_up: Mapping[str, GivenUp] | None = _NO_GIVEN_UP,
+    unknown: str | None = None,
 ) -> tuple[ConditionStatus, Reason, str]:
     """Condition Replicated: status, reason, message.
 
@@ -152,6 +153,8 @@ def replicated(
         return FALSE, Reason.LEDGERS_LOST, given_up_text(given_up)
     if given_up is None:
         return UNKNOWN, Reason.UNKNOWN, f"Znode {GIVEN_UP_PATH} cannot be read: repair it from a backup, or delete it"
+    if unknown is not None:
+        return UNKNOWN, Reason.UNKNOWN, unknown
     if lacking.at_least:
         return UNKNOWN, Reason.UNKNOWN, "The ledgers that lack copies could not be counted in one look"
     return TRUE, Reason.REPLICATED, "Every ledger has all its copies, as far as the auditor knows"

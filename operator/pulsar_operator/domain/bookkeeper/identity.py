@@ -150,6 +150,11 @@ class OwnBookies:
         """Id that the bookie of that ordinal has when it starts on empty volumes."""
         return self.of_incarnation(ordinal, self.count(ordinal).number)
 
+    def following_id(self, ordinal: int) -> str:
+        """Id that the bookie of that ordinal gets on empty volumes once the ids that were used are spent."""
+        count = self.count(ordinal)
+        return self.of_incarnation(ordinal, count.number + count.spent)
+
     def id(self, ordinal: int) -> str:
         """Id of the bookie of that ordinal: the latest that is present, else the next one."""
         latest = max(self._incarnations(ordinal), default=None)

@@ -260,6 +260,9 @@ def _afterwards(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | 
         return Next(Act.END, f"Bookie {name} is back with a new volume")
     other = "it is to be removed" if bookie.ordinal >= bookie.wanted else bookie.first
     started = bookie_state(bookie.storage, bookie.successor or name)
+    if bookie.lost is not None and bookie.successor and started is BookieState.MISSING:
+        # What is known to be lost is that of its successor, which starts with another volume in its turn.
+        return Next(Act.END, f"Bookie {bookie.successor}, which came after {name}, lost its volume: {bookie.lost}")
     if bookie.state is BookieState.NEW and started is BookieState.NEW and other is not None:
         return Next(Act.END, f"Bookie {name} has nothing, and did not start with its new volume: {other}")
     # Nothing is held for it: what is changed may be what it needs to come up.

@@ -2,6 +2,9 @@
 
 A claim tells nobody that it was made anew. A bookie whose cookie the metadata store has, and whose volume is another
 than the one on record, has lost what was on it: it does not start (class LegacyCookieValidation of BookKeeper 4.17.2).
+
+The volumes of a bookie that starts on empty ones go on record before it comes up, under the id that it gets: they may be
+lost before it is seen to be up.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Final
 
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts
 from pulsar_operator.domain.bookkeeper.identity import OwnBookies
+from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.volumes import Claim
 
 VOLUMES_PATH: Final = "/pulsar-operator/bookie-volumes"
@@ -35,14 +39,18 @@ Volumes = Mapping[str, Volume]
 
 
 def parse_volumes(data: bytes) -> dict[str, dict[str, Volume]]:
-    """What the znode says, by the bookie's id; nothing where it cannot be read: then nothing is on record."""
+    """What the znode says, by the bookie's id. Raises UndecodableError: an empty record in its place would hide a volume
+    that is lost."""
     try:
         return {
             str(bookie): {str(claim): Volume(str(each["claim"]), str(each["volume"])) for claim, each in of.items()}
             for bookie, of in json.loads(data or b"{}").items()
         }
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return {}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise UndecodableError(
+            f"Znode {VOLUMES_PATH} cannot be read, so the operator does not notice that a bookie lost its volume. "
+            "Restore the znode from a backup, or delete it once all bookies are ready: the operator writes it again"
+        ) from None
 
 
 def volumes_data(volumes: Mapping[str, Volumes]) -> bytes:
@@ -84,10 +92,13 @@ def recorded(
     claims: Collection[Claim],
     storage: StorageFacts,
     *,
+    replicas: int,
     ready: Collection[int],
     renewed: str | None,
 ) -> Recorded:
-    """The record after a look: of bookies that are registered, with the volumes that they have now.
+    """The record after a look: of bookies that are registered, with the volumes that they have now; and of those of the
+    ``replicas`` of the StatefulSet that are not, with the volumes that they may start on, under the id that they get
+    if these are empty.
 
     ``ready`` are ordinals whose pods are ready, looked at after the claims: the registration of a process that was
     killed stays until its session ends, and by then its pod may have been made again, with other claims.
@@ -98,17 +109,27 @@ def recorded(
     others = []
     for ordinal in sorted({claim.ordinal for claim in claims}):
         bookie, mine = own.id(ordinal), [claim for claim in claims if claim.ordinal == ordinal]
-        if bookie not in storage.registered or bookie not in storage.cookies or ordinal not in ready:
-            continue
         if any(claim.going or claim.lost or not claim.volume for claim in mine):
+            continue
+        if bookie not in storage.registered:
+            following = own.following_id(ordinal)
+            fresh = following not in storage.cookies | storage.registered
+            if fresh and ordinal < replicas and not any(claim.mark for claim in mine):
+                found[following] = _volumes(mine)
+            continue
+        if bookie not in storage.cookies or ordinal not in ready:
             continue
         words = lost_volumes(known.get(bookie, {}), mine)
         if words and bookie != renewed and NONE not in known.get(bookie, {}):
             others.append(f"Bookie {bookie} came up, and {words[0]}")
-        found[bookie] = {claim.name: Volume(claim.uid, claim.volume) for claim in mine}
+        found[bookie] = _volumes(mine)
     with_claims = {claim.ordinal for claim in claims}
     for bookie in storage.missing - known.keys():
         number = own.ordinal(bookie)
         if number is not None and number not in with_claims:
             found[bookie] = {NONE: Volume("", "")}
     return Recorded(found, tuple(others))
+
+
+def _volumes(claims: Iterable[Claim]) -> dict[str, Volume]:
+    return {claim.name: Volume(claim.uid, claim.volume) for claim in claims}

@@ -247,7 +247,8 @@ def _replicated(conditions: ConditionSet, view: ClusterView, *, acts: bool) -> N
             conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The storage was not looked at yet")
         return
     before = next((each for each in conditions.previous if each.get("type") == kind.value), None)
-    status, reason, text = replicated(storage.facts, before, storage.problem, storage.given_up)
+    unknown = view.volumes.problem if view.volumes is not None else None
+    status, reason, text = replicated(storage.facts, before, storage.problem, storage.given_up, unknown)
     if (delay := storage.delay) is not None:
         text += (
             f"; lostBookieRecoveryDelay is raised from {delay.before} to {delay.raised} s while bookies are replaced"

@@ -12,6 +12,7 @@ from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts
 from pulsar_operator.domain.bookkeeper.identity import OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.volume_record import (
     VOLUMES_PATH,
     lost_volumes,
@@ -38,18 +39,21 @@ async def volumes(step: Step) -> VolumesFact | None:
         node, memo = await session.get(VOLUMES_PATH), await session.get(MEMO_PATH)
     except PortError:
         return None
-    known = parse_volumes(node.data) if node is not None else {}
+    try:
+        known = parse_volumes(node.data) if node is not None else {}
+    except UndecodableError as error:
+        return VolumesFact({}, _smaller(step, there), problem=str(error))
     ordinals = _ordinals(own, replicas_of(there), {*known, *facts.cookies, *facts.missing})
-    every = await claims(step, ordinals, read=step.facts.claims)
+    every, replicas = await claims(step, ordinals, read=step.facts.claims), replicas_of(there)
     try:
         leaving = parse_leaving_memo(memo.data) if memo is not None else None
         renewed = leaving.bookie if leaving is not None and leaving.renewal is not None else None
         component = step.live.facts(Component.BOOKIE)
         ready = {pod.ordinal for pod in component.pods if pod.ready} if component is not None else set()
-        found = recorded(known, own, every, facts, ready=ready, renewed=renewed)
+        found = recorded(known, own, every, facts, replicas=replicas, ready=ready, renewed=renewed)
         if found.volumes != known:
             ready = await _ready_now(step, there)
-            found = recorded(known, own, every, facts, ready=ready, renewed=renewed)
+            found = recorded(known, own, every, facts, replicas=replicas, ready=ready, renewed=renewed)
         if found.volumes != known and step.hand.act:
             await _write(session, node, volumes_data(found.volumes))
             for other in found.others:
@@ -58,14 +62,17 @@ async def volumes(step: Step) -> VolumesFact | None:
         return None
     refused = await _marked(step, there, every, own, facts, instance_id=metadata.instance_id)
     lost = {}
-    for ordinal in range(replicas_of(there)):
+    for ordinal in range(replicas):
         bookie = own.id(ordinal)
         if bookie in facts.cookies and bookie not in facts.registered:
             words = lost_volumes(known.get(bookie, {}), [claim for claim in every if claim.ordinal == ordinal])
             if words:
                 lost[ordinal] = "; ".join(words)
-    workload = str(there["metadata"]["name"])
-    return VolumesFact(lost, smaller_claims(step.facts.claims, workload, replicas_of(there)), refused)
+    return VolumesFact(lost, _smaller(step, there), refused)
+
+
+def _smaller(step: Step, there: Json) -> str | None:
+    return smaller_claims(step.facts.claims, str(there["metadata"]["name"]), replicas_of(there))
 
 
 def _ordinals(own: OwnBookies, replicas: int, bookies: Iterable[str]) -> set[int]:
