@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from kazoo.client import KazooClient
 
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
-from pulsar_operator.controllers.dataplane.ledger_scan import Slice, Subject, examine_ledgers
+from pulsar_operator.controllers.dataplane.ledger_scan import examine_ledgers
+from pulsar_operator.controllers.dataplane.scan_sweep import Slice, Subject
 from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from pulsar_operator.ports import Node, ZooKeeperSession
@@ -137,6 +139,7 @@ def _subject(token: str) -> Subject:
         begun=bool(token),
         token=token,
         final=False,
+        ident=uuid4().hex,
     )
 
 

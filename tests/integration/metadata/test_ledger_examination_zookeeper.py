@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
-from pulsar_operator.controllers.dataplane.ledger_scan import Slice, Subject, examine_ledgers
+from pulsar_operator.controllers.dataplane.ledger_scan import examine_ledgers
 from pulsar_operator.controllers.dataplane.scan_store import forget_examination
+from pulsar_operator.controllers.dataplane.scan_sweep import Slice, Subject
 from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming
 from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan
 from pulsar_operator.domain.bookkeeper.scan_record import SCAN_PATH, Examining
@@ -62,7 +64,8 @@ async def session(real_zookeeper: RealZooKeeper) -> AsyncIterator[ZooKeeperSessi
 
 def subject(token: str = "", handles: Handles | None = None) -> Subject:
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    return Subject(B0, frozenset({B1, B2}), handles or Handles(), now, bool(token), token, token.startswith("gone"))
+    final, ident = token.startswith("gone"), uuid4().hex
+    return Subject(B0, frozenset({B1, B2}), handles or Handles(), now, bool(token), token, final, ident)
 
 
 async def test_a_removal_with_an_operator_that_is_killed(session: ZooKeeperSession) -> None:

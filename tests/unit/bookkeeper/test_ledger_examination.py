@@ -5,18 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_operator.controllers.dataplane.ledger_scan import (
-    SOME,
-    Slice,
-    Subject,
-    examine_ledgers,
-)
+from pulsar_operator.controllers.dataplane.ledger_scan import examine_ledgers
+from pulsar_operator.controllers.dataplane.scan_answers import SOME
 from pulsar_operator.controllers.dataplane.scan_store import forget_examination, took_entries
+from pulsar_operator.controllers.dataplane.scan_sweep import Slice, Subject
 from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming
 from pulsar_operator.domain.bookkeeper import scan_record
 from pulsar_operator.domain.bookkeeper.ledgers import decode_ledger
@@ -93,6 +91,7 @@ class Ledgers:
             bool(token) if begun is None else begun,
             token,
             final,
+            uuid4().hex,
             listed,
             moved,
         )

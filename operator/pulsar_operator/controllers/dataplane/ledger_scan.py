@@ -7,7 +7,9 @@ scan_record.py), and an operator that was killed goes on after the last ledger o
 * once the bookie takes nothing, each ledger that was not closed and did not name it: it may have come to name it
   since, by an ensemble change. One time;
 * ledgers that name it, in turn, until SOME that still do were read: how many are left is known, and which of them are
-  not is found out with few reads of those that are. A look at up to SOME ledgers is exact.
+  not is found out with few reads of those that are. A look at up to SOME ledgers is exact;
+* of a bookie that is lost, all ledgers that name it once other bookies are alive than when they were read: which of
+  them are nowhere else is asked of a person (scan_sweep.py).
 
 A closed ledger that does not name a bookie comes to name it by replication alone, which writes to writable bookies
 (class ReplicationWorker, by EnsemblePlacementPolicy.replaceBookie, whose known bookies are the writable ones). So while
@@ -23,19 +25,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from pulsar_operator.controllers.dataplane.ledger_walk import about_how_many, groups, number_of
-from pulsar_operator.controllers.dataplane.scan_answers import SOME, ScanAnswers, naming_row
 from pulsar_operator.controllers.dataplane.scan_store import block_path, forget_examination
+from pulsar_operator.controllers.dataplane.scan_sweep import BATCH, SLICE, OverError, ScanSweep, Slice, Subject
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger
-from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan
+from pulsar_operator.domain.bookkeeper.scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.scan_record import (
     CHUNK_LEDGERS,
-    ONLY,
-    UNFINISHED,
     Chunk,
     Examining,
     Part,
@@ -59,55 +57,16 @@ STALE_SECONDS: Final = 3600.0
 """An examination for a bookie that has not begun to leave, and was not looked at for so long, begins again."""
 GONE: Final = "gone"
 """How the token of a bookie begins that has no pod and is not registered."""
-BATCH: Final = 500
-"""Ledgers that are read before the slice is looked at, and judged in the order of their ids."""
 TEXT: Final = 400_000
 """Characters of names in one chunk: a znode has 1 MB at most."""
 
 
-@dataclass(frozen=True)
-class Slice:
-    """What one pass reads at most: other clusters and phases have their turn."""
-
-    ledgers: int = 100_000
-    seconds: float = 60.0
-
-
-SLICE: Final = Slice()
-
-
-@dataclass(frozen=True)
-class Subject:
-    """Whose ledgers are looked for, and what is known of it in this pass."""
-
-    bookie: str
-    alive: frozenset[str]
-    handles: Handles
-    now: datetime
-    begun: bool
-    """Whether it has begun to leave: it takes nothing at this moment."""
-    token: str
-    """See ScanRecord.token; empty = it may take entries."""
-    final: bool
-    """Whether what comes next cannot be taken back, so that the examination must be quiet."""
-    listed: bool = False
-    """Whether the first KEPT ledgers are to be listed: those of a bookie that is lost, which may be given up."""
-    moved: bool = False
-    """Whether the token may be another one: what could not be taken back was done."""
-
-
-class _Over(Exception):  # noqa: N818 - no error: the slice is used up
-    """The pass has read what it may."""
-
-
-class LedgerExamination(ScanAnswers):
+class LedgerExamination(ScanSweep):
     """One pass over an examination. Raises PortError of the store."""
 
     def __init__(self, session: ZooKeeperSession, subject: Subject, limit: Slice) -> None:
-        super().__init__(session, subject.bookie, subject.alive, subject.now)
-        self._subject, self._left = subject, limit.ledgers
-        self._until = asyncio.get_running_loop().time() + limit.seconds
-        self._walked, self._rows = Chunk(), []
+        super().__init__(session, subject, limit)
+        self._walked = Chunk()
 
     async def look(self) -> LedgerScan | Examining:
         """Go on with it; what it found once all ledgers were read in earlier passes, or all of them in this one."""
@@ -124,13 +83,15 @@ class LedgerExamination(ScanAnswers):
             await self._begin(quiet=True)
             await self._walk()
             return await self._again()
-        except _Over:
+        except OverError:
             return self._progress()
 
     def _progress(self) -> Examining:
         record = self._record
         if record.done and self._subject.token and record.opens:
             return Examining(max(0, record.total - record.opens), record.total, "open ledgers")
+        if record.done and (stale := self._stale()):
+            return Examining(record.naming - stale, record.naming, f"ledgers of bookie {record.bookie}")
         return Examining(record.examined, record.total)
 
     async def _load(self) -> bool:
@@ -151,12 +112,14 @@ class LedgerExamination(ScanAnswers):
         subject = self._subject
         self._rows, self._walked = [], Chunk()
         token = subject.token if quiet else ""
-        await self._new_record(ScanRecord(self._bookie, subject.handles.suspect, quiet, token, total=total))
+        # One that is not quiet and one that is may begin in the same pass.
+        ident, suspect = f"{subject.ident}/{'quiet' if quiet else 'first'}", subject.handles.suspect
+        await self._new_record(ScanRecord(self._bookie, ident, suspect, quiet, token, total=total))
 
     # --------------------------------------------------------------------------------------------- all, one time
 
     async def _walk(self) -> None:
-        """Read all ledgers after the last one on record. Raises _Over."""
+        """Read all ledgers after the last one on record. Raises OverError."""
         record, writers, bad = self._record, Writers(self._record.suspect), list[str]()
         for index in range(len(record.parts)):
             writers.replay(await self._chunk(index))
@@ -206,7 +169,7 @@ class LedgerExamination(ScanAnswers):
         if full or self._used_up():
             await self._flush()
         if self._used_up():
-            raise _Over
+            raise OverError
 
     async def _flush(self) -> None:
         """What was found goes on record."""
@@ -225,7 +188,7 @@ class LedgerExamination(ScanAnswers):
     async def _finish(self, writers: Writers) -> None:
         record = self._record
         for index, block in enumerate(writers.blocks(CHUNK_LEDGERS)):
-            await self._put(block_path(index), block_data(block))
+            await self._put(block_path(index), block_data(block, record.ident))
             record.blocks.append((max(block), len(block)))
             record.max_writer = max(record.max_writer, *(number for numbers in block.values() for number in numbers))
         record.done, record.walked = True, len(record.parts)
@@ -236,7 +199,7 @@ class LedgerExamination(ScanAnswers):
     # ------------------------------------------------------------------------------------------------ what is new
 
     async def _again(self) -> LedgerScan:
-        """What became of what is on record, and what was made since. Raises _Over."""
+        """What became of what is on record, and what was made since. Raises OverError."""
         if self._subject.token and not self._record.relied:
             self._record.relied = self._changed = True
         if self._record.undecodable:
@@ -244,6 +207,8 @@ class LedgerExamination(ScanAnswers):
         if self._subject.token and self._record.opens:
             await self._opened()
         await self._made_since()
+        if self._subject.listed:
+            await self._count_again()
         if self._subject.token:
             # What they take is known once their topics are unloaded.
             self._record.sweep_unfinished = await self._sweep(self._record.sweep_unfinished, unfinished=True)
@@ -284,7 +249,7 @@ class LedgerExamination(ScanAnswers):
             self._dirty.add(index)
             await self._leave_chunk(index)
             if self._used_up() and self._record.opens:
-                raise _Over
+                raise OverError
 
     async def _made_since(self) -> None:
         record, bad = self._record, list[str]()
@@ -306,7 +271,7 @@ class LedgerExamination(ScanAnswers):
                         await self._new(found.number, found.ledger)
                 if self._used_up():
                     await self._save()
-                    raise _Over
+                    raise OverError
         await self._bad(bad)
         record.floor = max(record.floor, _floor(record))
 
@@ -342,62 +307,6 @@ class LedgerExamination(ScanAnswers):
         elif new:
             chunk.since[key] = max(number, chunk.since.get(key, number))
             chunk.text += len(key)
-
-    async def _sweep(self, last: list[int], *, unfinished: bool) -> list[int]:
-        """Ledgers that name the bookie, or those of them that were not closed, from where the last look ended; around
-        once at most. Where this one ended."""
-        record, still = self._record, 0
-        before = last if last[0] < len(record.parts) else [0, -1]
-        at = before
-        order = [*range(before[0], len(record.parts)), *range(before[0] + 1)]
-        for place, index in enumerate(order):
-            if index >= len(record.parts) or not self._to_sweep(record.parts[index], unfinished):
-                continue
-            flags, size = (await self._chunk(index)).naming, SOME
-            todo = sorted(number for number in flags if not unfinished or flags[number] & UNFINISHED)
-            if index == before[0]:
-                todo = [number for number in todo if (number > before[1]) is (place == 0)]
-            while todo:
-                if still >= SOME or self._used_up():
-                    self._changed = self._changed or at != last
-                    return at
-                some, todo = todo[:size], todo[size:]
-                found = await self._sweep_some(index, some, UNFINISHED if unfinished else 0)
-                still, size = still + found, SOME if found else BATCH
-                at = [index, some[-1]]
-            await self._leave_chunk(index)
-        self._changed = self._changed or last != [0, -1]
-        return [0, -1]
-
-    @staticmethod
-    def _to_sweep(part: Part, unfinished: bool) -> int:
-        return part.unfinished if unfinished else part.naming
-
-    async def _sweep_some(self, index: int, numbers: list[int], counted: int) -> int:
-        """How many of them still name the bookie, and have the flags ``counted``."""
-        chunk, still = await self._touched(index), 0
-        paths = {number: ledger_path(number) for number in numbers}
-        found = {each.number: each for each in await self._read([*paths.values()])}
-        for number, path in paths.items():
-            each, before = found.get(number), chunk.naming[number]
-            flags = flags_of(each.ledger, self._bookie, self._alive) if each is not None and each.ledger else None
-            if each is not None and each.ledger is None:
-                await self._cannot_read(path)
-            if flags is None or each is None or each.ledger is None:
-                chunk.drop(number)
-            else:
-                sizes = chunk.sizes.get(number)
-                chunk.put(number, each.ledger, flags, self._bookie)
-                still += flags & counted == counted
-                if chunk.sizes.get(number) != sizes:
-                    self._dirty.add(index)
-                self._rows.append(naming_row(number, each.ledger, self._bookie, only=bool(flags & ONLY)))
-            if flags != before:
-                self._dirty.add(index)
-        return still
-
-    def _used_up(self) -> bool:
-        return self._left <= 0 or asyncio.get_running_loop().time() > self._until
 
 
 async def examine_ledgers(

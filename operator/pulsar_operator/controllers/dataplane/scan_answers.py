@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from pulsar_operator.controllers.dataplane.ledger_walk import Found, ledgers_below
-from pulsar_operator.controllers.dataplane.scan_store import KEPT, ScanStore, block_path
+from pulsar_operator.controllers.dataplane.scan_store import KEPT, ScanStore
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, LedgerUse
 from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan, NamingLedger
-from pulsar_operator.domain.bookkeeper.scan_record import ENSEMBLE_SHIFT, ONLY, UNFINISHED, parse_block, topic_of_key
+from pulsar_operator.domain.bookkeeper.scan_record import ENSEMBLE_SHIFT, ONLY, UNFINISHED, topic_of_key
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
-from pulsar_operator.ports import NotFoundError
 
 SOME: Final = 32
 """Ledgers that still name the bookie, and topics that may write, read in one look."""
@@ -85,10 +84,7 @@ class ScanAnswers(ScanStore):
             for index, (last, _) in enumerate(record.blocks):
                 if topic_of_key(last) <= handles.after:
                     continue
-                node = await self._session.get(block_path(index))
-                if node is None:
-                    raise NotFoundError(f"{block_path(index)} does not exist")
-                known.update(parse_block(node.data))
+                known.update(await self._stored_block(index))
                 if len({topic_of_key(key) for key in known if topic_of_key(key) > handles.after}) > KEPT:
                     break
         since = dict[str, int]()

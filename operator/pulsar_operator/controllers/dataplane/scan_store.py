@@ -51,7 +51,7 @@ class ScanStore:
         self._version = node.version if node is not None else None
         record = parse_scan_record(node.data) if node is not None else None
         if record is not None:
-            paths = await self._paths()
+            paths = await self._load_unreadable(record)
             record.undecodable = max(record.undecodable, KEPT) if len(paths) >= KEPT else len(paths)
         return record
 
@@ -59,11 +59,33 @@ class ScanStore:
         """The head first: nothing of the one before counts while its chunks are written again."""
         self._record, self._chunks, self._dirty, self._unreadable, self._before = record, {}, set(), [], {}
         await self._save_head()
-        await self._put(UNREADABLE, block_data({}))
+        await self._put(UNREADABLE, block_data({}, record.ident))
+
+    async def _load_unreadable(self, record: ScanRecord) -> list[str]:
+        node = await self._session.get(UNREADABLE)
+        block, ident = parse_block(node.data) if node is not None else ({}, record.ident)
+        if ident != record.ident:
+            if record.examined or record.undecodable:
+                raise ValueError(f"{UNREADABLE} is of another examination")
+            block, self._unreadable_changed = {}, True  # killed before it was written
+        self._unreadable = list(block)
+        return self._unreadable
+
+    async def _stored_chunk(self, index: int) -> Chunk:
+        chunk = parse_chunk(await self._content(chunk_path(index)))
+        if chunk.ident != self._record.ident:
+            raise ValueError(f"{chunk_path(index)} is of another examination")
+        return chunk
+
+    async def _stored_block(self, index: int) -> dict[str, list[int]]:
+        block, ident = parse_block(await self._content(block_path(index)))
+        if ident != self._record.ident:
+            raise ValueError(f"{block_path(index)} is of another examination")
+        return block
 
     async def _chunk(self, index: int) -> Chunk:
         if index not in self._chunks:
-            chunk, part = parse_chunk(await self._content(chunk_path(index))), self._record.parts[index]
+            chunk, part = await self._stored_chunk(index), self._record.parts[index]
             known = chunk.part(part.alive)
             if not known.first <= part.first <= part.last <= known.last:
                 raise ValueError(f"{chunk_path(index)} lacks ledgers that were examined: somebody else wrote there")
@@ -89,10 +111,7 @@ class ScanStore:
             self._chunks.pop(index, None)
 
     async def _paths(self) -> list[str]:
-        if self._unreadable is None:
-            node = await self._session.get(UNREADABLE)
-            self._unreadable = list(parse_block(node.data)) if node is not None else []
-        return self._unreadable
+        return self._unreadable if self._unreadable is not None else await self._load_unreadable(self._record)
 
     async def _save(self) -> None:
         """Chunks first: what the head does not count is written again."""
@@ -101,9 +120,9 @@ class ScanStore:
             chunk = self._chunks[index]
             record.parts[index] = chunk.part(self._digest)
             self._weigh(index, chunk)
-            await self._put(chunk_path(index), chunk.data())
+            await self._put(chunk_path(index), chunk.data(record.ident))
         if self._unreadable_changed:
-            await self._put(UNREADABLE, block_data({path: [] for path in await self._paths()}))
+            await self._put(UNREADABLE, block_data({path: [] for path in await self._paths()}, record.ident))
         if self._dirty or self._changed:
             await self._save_head()
         self._dirty.clear()
@@ -126,7 +145,7 @@ class ScanStore:
         for index in range(len(self._record.parts)):
             kept = index in self._chunks
             self._before[index] = {}
-            chunk = self._chunks[index] if kept else parse_chunk(await self._content(chunk_path(index)))
+            chunk = self._chunks[index] if kept else await self._stored_chunk(index)
             self._weigh(index, chunk)
         self._recount, self._changed = False, True
 

@@ -2,7 +2,8 @@
 
 A head says how far the examination is; chunks beside it say what it found, each of some ledgers next to each other by
 id. A chunk is written before the head that counts it, so that an operator that is killed loses only the ledgers since
-the last head. See controllers/dataplane/ledger_scan.py for what is done with them.
+the last head. All of them name their examination: a chunk of another one, which a slower operator wrote, counts for
+nothing. See controllers/dataplane/ledger_scan.py for what is done with them.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ class ScanRecord:
     """The head."""
 
     bookie: str
+    ident: str = ""
+    """Stands for this examination; empty in a record of an operator that gave none."""
     suspect: int | None = None
     """See Handles.suspect; another one is another examination."""
     quiet: bool = False
@@ -166,6 +169,8 @@ class Chunk:
     """As a block of writers, of ledgers that were found to name the bookie after all were read once."""
     text: int = 0
     """Characters of names."""
+    ident: str = ""
+    """Of the examination, as stored: see data."""
 
     def put(self, number: int, ledger: Ledger, flags: int, bookie: str) -> None:
         """A ledger that names the bookie, as it is."""
@@ -206,8 +211,8 @@ class Chunk:
             sum(self.by_peers().values()),
         )
 
-    def data(self) -> bytes:
-        """Content of the znode."""
+    def data(self, ident: str) -> bytes:
+        """Content of the znode, as part of that examination."""
         peers = sorted({key for sizes in self.sizes.values() for key in sizes})
         place = {key: index for index, key in enumerate(peers)}
         fields = {
@@ -225,6 +230,7 @@ class Chunk:
             "opened": self.opened,
             "since": self.since,
             "later": self.later,
+            "examination": ident,
         }
         return zlib.compress(json.dumps(fields).encode())
 
@@ -241,7 +247,8 @@ def parse_chunk(data: bytes) -> Chunk:
             number: {peers[index]: size for index, size in zip(rest[::2], rest[1::2], strict=True)}
             for number, *rest in found["sizes"]
         }
-        return Chunk(ids, flags, opens, sizes, found["newest"], passed, found["opened"], since, later)
+        newest, opened, ident = found["newest"], found["opened"], str(found.get("examination", ""))
+        return Chunk(ids, flags, opens, sizes, newest, passed, opened, since, later, ident=ident)
     except (TypeError, KeyError, IndexError, zlib.error) as error:
         raise ValueError(f"no chunk of an examination: {error}") from None
 
@@ -336,15 +343,17 @@ def counts(number: int, ledger: Ledger, *, named: bool, suspect: int | None) -> 
     return named or (suspect is not None and is_closed(ledger) and number > suspect)
 
 
-def block_data(block: Mapping[str, list[int]]) -> bytes:
-    """Content of a znode with some writers."""
-    return zlib.compress(json.dumps(dict(block)).encode())
+def block_data(block: Mapping[str, list[int]], ident: str) -> bytes:
+    """Content of a znode with some writers, as part of that examination."""
+    return zlib.compress(json.dumps({"examination": ident, "block": dict(block)}).encode())
 
 
-def parse_block(data: bytes) -> dict[str, list[int]]:
-    """Raises ValueError where it cannot be read."""
+def parse_block(data: bytes) -> tuple[dict[str, list[int]], str]:
+    """A block, and the examination it is of. Raises ValueError where it cannot be read."""
     try:
-        found: dict[str, list[int]] = json.loads(zlib.decompress(data))
-        return dict(found)
-    except (TypeError, AttributeError, zlib.error) as error:
+        found = json.loads(zlib.decompress(data))
+        if "examination" not in found:  # of an operator that gave none
+            return dict(found), ""
+        return dict(found["block"]), str(found["examination"])
+    except (TypeError, KeyError, AttributeError, zlib.error) as error:
         raise ValueError(f"no block of writers: {error}") from None

@@ -3,8 +3,8 @@
 A claim tells nobody that it was made anew. A bookie whose cookie the metadata store has, and whose volume is another
 than the one on record, has lost what was on it: it does not start (class LegacyCookieValidation of BookKeeper 4.17.2).
 
-The volumes of a bookie that starts on empty ones go on record before it comes up, under the id that it gets: they may be
-lost before it is seen to be up.
+The volumes of a bookie that starts on empty ones go on record before it comes up, under the id that it gets: they may
+be lost before it is seen to be up.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Volumes = Mapping[str, Volume]
 
 
 def parse_volumes(data: bytes) -> dict[str, dict[str, Volume]]:
-    """What the znode says, by the bookie's id. Raises UndecodableError: an empty record in its place would hide a volume
-    that is lost."""
+    """What the znode says, by the bookie's id. Raises UndecodableError: an empty record in its place would hide a lost
+    volume."""
     try:
         return {
             str(bookie): {str(claim): Volume(str(each["claim"]), str(each["volume"])) for claim, each in of.items()}

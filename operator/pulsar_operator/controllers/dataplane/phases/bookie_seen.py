@@ -9,7 +9,7 @@ from typing import Any
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
-from pulsar_operator.controllers.dataplane.ledger_scan import GONE, Subject, examine_ledgers
+from pulsar_operator.controllers.dataplane.ledger_scan import GONE, examine_ledgers
 from pulsar_operator.controllers.dataplane.outage import back_since
 from pulsar_operator.controllers.dataplane.phases.asked_copies import with_copies
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, own_bookies
@@ -18,6 +18,7 @@ from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
 from pulsar_operator.controllers.dataplane.quorums import widest_ensemble
 from pulsar_operator.controllers.dataplane.replacement import roll_plan
 from pulsar_operator.controllers.dataplane.scan_store import took_entries
+from pulsar_operator.controllers.dataplane.scan_sweep import Subject
 from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming
 from pulsar_operator.domain.bookkeeper.affinity import PRIMARY_KEY, SECONDARY_KEY, groups_of
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts
@@ -248,6 +249,7 @@ class Seen:
             now=bookie.now,
             begun=bookie.under_way,
             token=token,
+            ident=self.step.hand.deps.entropy.uuid(),
             final=bool(token) and (renewal is not None or token.startswith(GONE)),
             listed=renewal is not None and not bookie.registered,
             moved=renewal is not None and bool(renewal.claims),
