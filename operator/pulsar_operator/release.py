@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Protocol
 
 from pulsar_operator.api.constants import FINALIZER, Kind
@@ -16,7 +15,8 @@ from pulsar_operator.controllers.core.clusters import pulsar_name
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, restore
 from pulsar_operator.controllers.dataplane.recovery_delay import restore_delay
 from pulsar_operator.domain.bookkeeper.facts import BookieState
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.bookkeeper.identity import host_of
+from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, LeavingMemo, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.znodes import READONLY
 from pulsar_operator.domain.dataplane.absent_pods import short
 from pulsar_operator.ports import (
@@ -184,27 +184,39 @@ async def _make_writable(
     """Of one that leaves or gets a new volume, and is read-only still. Raises PortError of the metadata store."""
     node = await session.get(MEMO_PATH)
     memo = parse_leaving_memo(node.data) if node is not None else None
-    # It says so in memory alone: one that was restarted, or is gone, is not registered as read-only.
     if node is None or memo is None or memo.freed or not memo.run:
         return  # the operator has not made it read-only
-    if await session.get(f"{READONLY}/{memo.bookie}") is None:
-        return
-    if memo.renewal is not None and memo.renewal.claims:
+    # It says so in memory alone: one that was restarted, or is gone, is not registered as read-only.
+    readonly = await session.get(f"{READONLY}/{memo.bookie}") is not None
+    if readonly and memo.renewal is not None and memo.renewal.claims:
         say(
             f"bookie {memo.bookie} stays read-only: its PersistentVolumeClaims are deleted and go with its pod, and "
             "what it took now would be lost. Install the operator again to finish"
         )
         return
+    # Before it is writable: a release that ends in between leaves behind that it may take entries.
+    version, problem = await _remembered(session, memo.about_to_free() if readonly else memo.now_free(), node.version)
+    if readonly:
+        try:
+            await bookies.set_readonly(host_of(memo.bookie), False)
+        except PortError as error:
+            say(f"bookie {memo.bookie} NOT made writable: {_words(error)}; {_by_hand(memo.bookie, namespace)}")
+            return
+        say(f"bookie {memo.bookie} made writable")
+        if problem is None:
+            _, problem = await _remembered(session, memo.now_free(), version)
+    if problem is not None:
+        say(f"that bookie {memo.bookie} is writable could NOT be written to the metadata store: {_words(problem)}")
+
+
+async def _remembered(session: ZooKeeperSession, memo: LeavingMemo, version: int) -> tuple[int, PortError | None]:
+    """Write the memo; its version then, and what kept it from being written. It holds nothing up: a bookie that stays
+    read-only is worse."""
     try:
-        await bookies.set_readonly(memo.bookie.rpartition(":")[0], False)
+        await session.set(MEMO_PATH, memo.data(), version=version)
     except PortError as error:
-        say(f"bookie {memo.bookie} NOT made writable: {_words(error)}; {_by_hand(memo.bookie, namespace)}")
-        return
-    say(f"bookie {memo.bookie} made writable")
-    try:
-        await session.set(MEMO_PATH, replace(memo, freed=True).data(), version=node.version)
-    except PortError as error:
-        say(f"that bookie {memo.bookie} is writable could NOT be written to the metadata store: {_words(error)}")
+        return version, error
+    return version + 1, None
 
 
 def _not_given_back(status: Json, namespace: str, why: str) -> list[str]:

@@ -242,11 +242,13 @@ def test_after_a_round_what_was_there_is_done() -> None:
 def test_what_was_made_while_it_was_writable_is_suspected() -> None:
     first = readonly_now(LeavingMemo(ME, 3, NOW), RUN)
     assert (first.run, first.handles) == (RUN, Handles())
-    assert readonly_now(first, RUN) is first, "a pass that was killed is no restart"
+    assert readonly_now(first, RUN) == first, "a pass that was killed is no restart"
     copying = replace(first, asked="h0", seen=40, handles=Handles(unloaded=39))
     again = readonly_now(copying, "uid/1")
     assert (again.run, again.asked, again.handles) == ("uid/1", None, Handles(suspect=40))
-    assert readonly_now(replace(copying, freed=True), RUN).handles.suspect == 40
+    for free in (copying.about_to_free(), copying.now_free(), copying):
+        found = readonly_now(free, RUN)
+        assert found.handles == Handles(suspect=40) and not found.freed and not found.freeing
     assert readonly_now(replace(again, seen=60), "uid/2").handles.suspect == 40, "the earlier one is not done yet"
 
 
@@ -270,7 +272,8 @@ def test_ordinals_are_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    "memo", [MEMO, ASKED, replace(ASKED, stopped=7, why="because", freed=True, naming=0), FULL_MEMO]
+    "memo",
+    [MEMO, ASKED, replace(ASKED, stopped=7, why="because", freed=True, naming=0), FULL_MEMO, MEMO.about_to_free()],
 )
 def test_a_memo_is_read_as_it_was_written(memo: LeavingMemo) -> None:
     assert parse_leaving_memo(memo.data()) == memo

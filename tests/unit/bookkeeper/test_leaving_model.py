@@ -193,7 +193,7 @@ class Model:
         elif found.act in (Act.READ_ONLY, Act.WRITABLE):
             assert memo is not None
             self.pods[ordinal].readonly = found.act is Act.READ_ONLY
-            to = replace(memo, freed=True)
+            to = memo.now_free()
             self.memo = readonly_now(memo, facts.process) if found.act is Act.READ_ONLY else to
         elif found.act is Act.UNLOAD:
             assert memo is not None and facts.scan is not None

@@ -8,9 +8,10 @@ import pytest
 
 from pulsar_operator.controllers.dataplane.recovery_delay import DELAY_PATH
 from pulsar_operator.controllers.dataplane.recovery_delay import MEMO_PATH as DELAY_MEMO
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, LeavingMemo, parse_leaving_memo
+from pulsar_operator.domain.bookkeeper.znodes import READONLY
 from pulsar_operator.ports import ConflictError
-from tests.unit.core.test_release_storage import BOOKIE, HOST, World, cluster
+from tests.unit.core.test_release_storage import BOOKIE, HOST, NOW, World, cluster
 
 
 @pytest.fixture
@@ -43,7 +44,6 @@ async def test_a_memo_that_cannot_be_written_is_no_bookie_that_is_read_only(worl
     assert not any("NOT restored" in line for line in said), said
 
 
-@pytest.mark.xfail(strict=True, reason="known gap: nothing records the intent before a bookie is made writable")
 async def test_killed_between_bookie_and_memo_the_next_release_remembers(world: World) -> None:
     world.leaves()
     world.bookies.servers[HOST].readonly = False  # was made writable, and the process ended
@@ -51,6 +51,26 @@ async def test_killed_between_bookie_and_memo_the_next_release_remembers(world: 
     await world.released()
     memo = parse_leaving_memo(world.data(MEMO_PATH) or b"")
     assert memo is not None and memo.freed
+
+
+async def test_killed_between_the_intent_and_the_bookie_the_next_release_goes_on(world: World) -> None:
+    world.leaves()
+    world.bookies.failing.add(HOST)
+    await world.released()
+    memo = parse_leaving_memo(world.data(MEMO_PATH) or b"")
+    assert memo is not None and memo.freeing and not memo.freed and world.readonly
+    world.bookies.failing.clear()
+    await world.released()
+    memo = parse_leaving_memo(world.data(MEMO_PATH) or b"")
+    assert memo is not None and memo.freed and not memo.freeing and not world.readonly
+
+
+async def test_a_later_incarnation_is_asked_at_the_host_of_its_pod(world: World) -> None:
+    later = HOST.replace(".", ".i3.", 1)
+    world.put(MEMO_PATH, LeavingMemo(later, 2, NOW, run="uid/0").data())
+    world.put(f"{READONLY}/{later}")
+    assert await world.released() == [f"PulsarCluster pulsar/east: bookie {later} made writable"]
+    assert not world.readonly
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,9 @@ def emptying(
             return Next(Act.NOTHING, f"other bookies to be writable: {short}", Step.READ_ONLY)
         if bookie.readonly is None:
             return Next(Act.NOTHING, f"bookie {name} to say whether it is read-only", shown(bookie))
-    if bookie.readonly is False or (bookie.registered and memo.run != bookie.process):
+    # One that was made writable, and is read-only by itself since, may have taken entries in between.
+    anew = memo.run != bookie.process or memo.freed or memo.freeing
+    if bookie.readonly is False or (bookie.registered and anew):
         return Next(Act.READ_ONLY, f"Bookie {name} takes no new entries: it leaves", Step.READ_ONLY)
     if bookie.state is BookieState.WRITABLE:
         return Next(Act.NOTHING, f"bookie {name} to be registered as read-only", Step.READ_ONLY)
@@ -362,15 +364,20 @@ def tried_now(memo: LeavingMemo, now: datetime) -> LeavingMemo:
 def readonly_now(memo: LeavingMemo, process: str) -> LeavingMemo:
     """The memo before a process is made read-only. While it was writable, or away, a copy may have ended at a ledger
     that is on it now; and one that went on may have closed a ledger that was made on it, behind its writer's back."""
-    if memo.run == process and not memo.freed and memo.asked is None:
-        return memo
     suspect = memo.handles.suspect
     if memo.run and memo.seen is not None:
         suspect = memo.seen if suspect is None else min(suspect, memo.seen)
     # A ledger that was open before may have got it by a change of its ensemble meanwhile: no topic is done.
-    handles = replace(memo.handles, after="", suspect=suspect, unloaded=Handles().unloaded)
     return replace(
-        memo, freed=False, asked=None, run=process, handles=handles, through=None, missed=False, forgot=False
+        memo,
+        freed=False,
+        freeing=False,
+        asked=None,
+        run=process,
+        handles=replace(memo.handles, after="", suspect=suspect, unloaded=Handles().unloaded),
+        through=None,
+        missed=False,
+        forgot=False,
     )
 
 

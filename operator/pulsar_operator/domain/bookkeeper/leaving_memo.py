@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -98,6 +98,8 @@ class LeavingMemo:
     """Whether the last time that a copy was asked for brought nothing."""
     tried_at: datetime | None = None
     """When topics that could not be unloaded were last tried again."""
+    freeing: bool = False
+    """Whether it is about to be made writable: it may take entries, whatever it says."""
 
     @property
     def copied_from(self) -> int | None:
@@ -105,6 +107,15 @@ class LeavingMemo:
         again: nobody can end it. None = none was asked for."""
         found = [each for each in (self.handles.suspect, self.seen) if each is not None]
         return min(found, default=None)
+
+    def about_to_free(self) -> LeavingMemo:
+        """The memo to be written before the bookie is made writable: an operator that is killed in between knows that
+        the bookie may have taken entries."""
+        return replace(self, freeing=True, freed=False)
+
+    def now_free(self) -> LeavingMemo:
+        """The memo once the bookie is writable."""
+        return replace(self, freeing=False, freed=True)
 
     def data(self) -> bytes:
         """Content of the znode."""
@@ -117,6 +128,7 @@ class LeavingMemo:
             "askedAt": timestamp(self.asked_at) if self.asked_at is not None else None,
             "naming": self.naming,
             "freed": self.freed or None,
+            "freeing": self.freeing or None,
             "stopped": self.stopped,
             "why": self.why,
             "renewal": self.renewal.fields() if self.renewal is not None else None,
@@ -151,6 +163,7 @@ def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
             asked_at=parse_time(found.get("askedAt")),
             naming=None if naming is None else int(naming),
             freed=bool(found.get("freed")),
+            freeing=bool(found.get("freeing")),
             stopped=None if stopped is None else int(stopped),
             why=str(found.get("why", "")),
             renewal=_renewal(found.get("renewal")),

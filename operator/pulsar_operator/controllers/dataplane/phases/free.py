@@ -3,8 +3,6 @@ many others do. While the configuration store is away it does where too few othe
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.controllers.dataplane.phases.phase import Step
@@ -41,8 +39,9 @@ async def make_writable(step: Step, why: str, *, others: frozenset[str] | None =
         if not step.hand.act:
             step.hand.pending.append(text)
             return
+        await session.set(MEMO_PATH, memo.about_to_free().data(), version=node.version)
         await bookies.set_readonly(host, False)
-        await session.set(MEMO_PATH, replace(memo, freed=True).data(), version=node.version)
+        await session.set(MEMO_PATH, memo.now_free().data(), version=node.version + 1)
         await step.hand.record_event(Reason.BOOKIE_LEAVING, text)
     except PortError:
         return

@@ -274,8 +274,9 @@ class _Departure:
             await port.set_readonly(host, True)
             await hand.record_event(doing, found.text)
         elif found.act is Act.WRITABLE:
+            await self._remember(session, memo.about_to_free())
             await port.set_readonly(host, False)
-            await self._remember(session, replace(memo, freed=True))
+            await self._remember(session, memo.now_free())
             await hand.record_event(doing, found.text)
         elif found.act is Act.ROUND:
             await self._remember(session, round_now(tried_now(memo, bookie.now)))
@@ -300,8 +301,9 @@ class _Departure:
             await self._remember(session, replace(memo, stopped=bookie.generation, freed=False, why=found.text))
             await hand.warn(Reason.DECOMMISSION_STUCK, found.text)
         elif found.act is Act.RELEASE:
-            await port.set_readonly(host, False)
+            await self._remember(session, memo.about_to_free())
             await remember_copies(session, memo)
+            await port.set_readonly(host, False)
             await forget_examination(session)
             await _delete(session, MEMO_PATH, self.memo_version)
             await hand.warn(Reason.DECOMMISSION_REFUSED, found.text)
