@@ -3,9 +3,13 @@ memory."""
 
 from __future__ import annotations
 
+from datetime import datetime
+from itertools import pairwise
+
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME
+from pulsar_operator.domain.bookkeeper.ended_copies import FIRST_SECONDS, MOST_SECONDS
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from pulsar_operator.ports import PODS, DiskInfo, Json, UnavailableError
@@ -162,8 +166,37 @@ async def test_a_copy_ends_also_where_a_call_fails(call: tuple[str, str, str]) -
     assert len(failed) == 2, "nothing would be proved"
     assert (await world.progressing())[1] == "DecommissionRefused"
     assert not world.bookies.servers[host(2)].readonly and MEMO_PATH not in world.store.nodes
+    world.clock.forward(3600)
     use(world, 0, 40)
     use(world, 1, 40)
     world.copies = True
+    await world.settle()
+    await left(world)
+
+
+async def test_the_next_copy_begins_after_a_delay_that_doubles() -> None:
+    """There is room whenever no copy is made, and none as soon as one begins."""
+    world = await filled((0, 2), (1, 2))
+    world.copies = False
+    await world.resize(2)
+    begun: list[datetime] = []
+    for _ in range(400):
+        copying = ((await world.row(2)) or {}).get("step") == "Copying"
+        for ordinal in range(2):
+            use(world, ordinal, 93 if copying else 10)
+        await world.round()
+        events = [each for each in world.journal.events if "no more of it is copied" in each.message]
+        if len(events) > len(begun):
+            begun.append(world.clock.now())
+        world.clock.forward(30)
+    gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(begun)]
+    assert len(gaps) >= 3 and all(gap >= FIRST_SECONDS * 2**number for number, gap in enumerate(gaps)), gaps
+    status, reason, text = await world.progressing()
+    assert (status, reason) == ("False", "DecommissionRefused")
+    assert f"ended {len(begun)} times because the other bookies had no room" in text and "tries again at" in text
+    world.clock.forward(MOST_SECONDS)
+    world.copies = True
+    for ordinal in range(2):
+        use(world, ordinal, 10)
     await world.settle()
     await left(world)

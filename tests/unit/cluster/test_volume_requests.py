@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_PAUSE, ANNOTATION_REPLACE_VOLUME, ANNOTATION_VOLUME_REQUESTED, Kind
@@ -46,7 +48,8 @@ async def waits(world: LedgerWorld) -> None:
     await world.run(rounds=50)
     assert MEMO_PATH not in world.store.nodes
     uid = (await world.get(PODS, POD))["metadata"]["uid"]
-    assert await kept(world) == [VolumeRequest("SMART errors", uid)] * 2 and told(world) == []
+    of = [(await world.get(PVCS, claim))["metadata"]["uid"] for claim in claims(2)]
+    assert await kept(world) == [VolumeRequest("SMART errors", uid, claim=each) for each in of] and told(world) == []
     await world.backstage.remove(PODS, NS, POD)
     await world.run(rounds=50)
     assert (await world.get(PODS, POD))["metadata"]["uid"] != uid
@@ -139,3 +142,20 @@ def test_who_is_told_that_it_goes_on() -> None:
 @pytest.mark.parametrize("text", [None, "", "null", "[]", "{", '{"why": "x"}', '"x"'])
 def test_what_cannot_be_read_is_no_request(text: str | None) -> None:
     assert parse_request(text) is None
+
+
+async def test_a_request_that_an_older_operator_kept_is_done(world: LedgerWorld) -> None:
+    """It names no claim."""
+    volume = world.volume(world.id(2))
+    await waits(world)
+
+    def older(obj: Json) -> None:
+        annotations = obj["metadata"]["annotations"]
+        found = json.loads(annotations[ANNOTATION_VOLUME_REQUESTED])
+        del found["claim"]
+        annotations[ANNOTATION_VOLUME_REQUESTED] = json.dumps(found)
+
+    for claim in claims(2):
+        await world.backstage.edit(PVCS, NS, claim, older)
+    await goes_ahead(world)
+    assert world.volume(world.id(2)) != volume

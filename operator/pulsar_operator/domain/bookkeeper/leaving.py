@@ -32,6 +32,7 @@ from pulsar_operator.domain.bookkeeper.leaving_values import (
     Step,
 )
 from pulsar_operator.domain.bookkeeper.refusals import (
+    ended_lately,
     no_group,
     no_room,
     refused,
@@ -149,7 +150,7 @@ def before(bookie: Leaving) -> Next:
             f"{scan.widest.ensemble_size} bookies, and {bookie.left} writable ones would be left. Delete or expire "
             f"what is in it, or raise {bookie.number}"
         )
-    room = None if bookie.state is BookieState.NEW else no_room(bookie, scan)
+    room = None if bookie.state is BookieState.NEW else no_room(bookie, scan) or ended_lately(bookie)
     if room is not None:
         return room
     who = "autoscaling wants" if bookie.scaled else "spec.bookkeeper.replicas is"

@@ -12,6 +12,7 @@ from typing import Final
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation
 from pulsar_operator.domain.bookkeeper.affinity import Bound
+from pulsar_operator.domain.bookkeeper.ended_copies import EndedCopies
 from pulsar_operator.domain.bookkeeper.facts import BookieState, Space, StorageFacts, bookie_state
 from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo, Renewal
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
@@ -170,6 +171,8 @@ class Leaving:
     """Id under which its pod comes up on new volumes, once that is not its own any more; empty = it is."""
     former: bool = False
     """Whether a later incarnation of it is there, which has its pod and its volumes."""
+    ended: EndedCopies | None = None
+    """Copies of it that ended because the others had no room; None = none did lately."""
     process: str = ""
     """Its pod's UID and how often its container started; empty = there is none."""
 

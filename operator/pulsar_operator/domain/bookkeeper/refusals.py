@@ -8,6 +8,7 @@ from pulsar_operator.domain.bookkeeper.affinity import too_few_in_group
 from pulsar_operator.domain.bookkeeper.leaving_values import Act, Leaving, Next, Widest
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.space import MARGIN, shortage, told, unknown_of
+from pulsar_operator.domain.conditions import timestamp
 
 
 def refused(text: str) -> Next:
@@ -46,6 +47,20 @@ def no_room(bookie: Leaving, scan: LedgerScan) -> Next | None:
     return refused(
         f"Bookie {bookie.bookie} cannot be {bookie.deed}: {short}. Add bookies, grow the volumes of those that are "
         f"left, keep less data, or raise {bookie.number}"
+    )
+
+
+def ended_lately(bookie: Leaving) -> Next | None:
+    """Whether copies of it ended for want of room, and the next one may not begin yet. There is room at this moment."""
+    ended = bookie.ended
+    if ended is None or bookie.now >= ended.again:
+        return None
+    times = "once" if ended.times == 1 else f"{ended.times} times"
+    return refused(
+        f"Bookie {bookie.bookie} is not {bookie.deed} yet: the copy of its ledgers ended {times} because the other "
+        f"bookies had no room, the last time at {timestamp(ended.last)}. The operator tries again at "
+        f"{timestamp(ended.again)}. Add bookies or grow their volumes so that the next copy comes to its end, or raise "
+        f"{bookie.number}"
     )
 
 

@@ -2,7 +2,8 @@
 
 The annotation replace-volume ends with its pod, and a roll or a node drain may replace the pod before the bookie's turn
 has come. So the operator keeps what it reads there at the PersistentVolumeClaims. The request cannot come back after it
-was done: a new volume has new claims, and nothing is kept at those.
+was done: a new volume has new claims, nothing is kept at those, and a request that somebody copies to them, as a backup
+tool does, names the claim that it was made for.
 """
 
 from __future__ import annotations
@@ -27,17 +28,25 @@ class VolumeRequest:
     """UID of the pod that was annotated."""
     told: str = ""
     """UID of the pod that came after it, once an event says that the request goes on; empty = none does."""
+    claim: str = ""
+    """UID of the claim that it is kept at; empty in one of an operator that did not write it."""
 
     def text(self) -> str:
         """Value of the annotation at a claim."""
-        return json.dumps({"why": self.why, "pod": self.pod, "told": self.told})
+        return json.dumps({"why": self.why, "pod": self.pod, "told": self.told, "claim": self.claim})
+
+    def is_about(self, claim: str) -> bool:
+        """Whether it was made for the claim with that UID."""
+        return self.claim in ("", claim)
 
 
 def parse_request(text: str | None) -> VolumeRequest | None:
     """What an annotation at a claim says; None where there is none, or it says something else."""
     try:
         found = json.loads(text or "null") or {}
-        return VolumeRequest(str(found["why"]), str(found["pod"]), str(found.get("told", "")))
+        return VolumeRequest(
+            str(found["why"]), str(found["pod"]), str(found.get("told", "")), str(found.get("claim", ""))
+        )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 

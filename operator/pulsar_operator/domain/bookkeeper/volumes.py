@@ -73,7 +73,7 @@ class Claim:
     lost: bool = False
     """Whether its PersistentVolume is gone (phase Lost of the claim)."""
     request: VolumeRequest | None = None
-    """That somebody wants another volume in its place."""
+    """That somebody wants another volume in its place; None also where the annotation names another claim."""
 
 
 def is_claim_of(workload: str, name: str) -> bool:
@@ -97,16 +97,17 @@ def claims_of(workload: str, objects: Iterable[Json], volumes: Collection[str]) 
         annotations = meta.get("annotations") or {}
         mark = parse_empty_mark(annotations.get(ANNOTATION_VERIFIED_EMPTY))
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
+        request, uid = parse_request(annotations.get(ANNOTATION_VOLUME_REQUESTED)), str(meta["uid"])
         found.append(
             Claim(
                 str(meta["name"]),
-                str(meta["uid"]),
+                uid,
                 int(match[1]),
                 mark,
                 "deletionTimestamp" in meta,
                 volume=str(spec.get("volumeName") or ""),
                 lost=status.get("phase") == "Lost",
-                request=parse_request(annotations.get(ANNOTATION_VOLUME_REQUESTED)),
+                request=request if request is not None and request.is_about(uid) else None,
             )
         )
     return sorted(found, key=lambda claim: (claim.ordinal, claim.name))

@@ -8,8 +8,16 @@ the next time, the topics of all such ledgers are unloaded too (domain/bookkeepe
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
+from pulsar_operator.domain.bookkeeper.ended_copies import (
+    ENDED_PATH,
+    EndedCopies,
+    ended_data,
+    parse_ended,
+    with_another,
+)
 from pulsar_operator.domain.bookkeeper.leaving_memo import COPIES_PATH, LeavingMemo, copies_data, parse_copies
 from pulsar_operator.ports import ZooKeeperSession
 
@@ -43,3 +51,21 @@ async def remember_copies(session: ZooKeeperSession, memo: LeavingMemo) -> None:
         await session.create(COPIES_PATH, copies_data(after))
     else:
         await session.set(COPIES_PATH, copies_data(after), version=node.version)
+
+
+async def ended_copies(session: ZooKeeperSession, bookie: str, now: datetime) -> EndedCopies | None:
+    """Copies of a bookie that ended for want of room; None = none did lately. Raises PortError."""
+    node = await session.get(ENDED_PATH)
+    return parse_ended(node.data, now).get(bookie) if node is not None else None
+
+
+async def remember_end(session: ZooKeeperSession, bookie: str, now: datetime) -> None:
+    """Write down that a copy of a bookie ends now. Raises PortError, ConflictError where somebody else wrote
+    meanwhile."""
+    node = await session.get(ENDED_PATH)
+    before = parse_ended(node.data, now) if node is not None else {}
+    data = ended_data(with_another(before, bookie, now))
+    if node is None:
+        await session.create(ENDED_PATH, data)
+    else:
+        await session.set(ENDED_PATH, data, version=node.version)

@@ -11,7 +11,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.controllers.dataplane.ledger_scan import GONE, examine_ledgers
 from pulsar_operator.controllers.dataplane.outage import back_since
-from pulsar_operator.controllers.dataplane.phases.asked_copies import with_copies
+from pulsar_operator.controllers.dataplane.phases.asked_copies import ended_copies, with_copies
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, own_bookies
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
@@ -95,6 +95,8 @@ class Seen:
         cookie = await self.session.get(f"{COOKIES}/{bookie.bookie}")
         self.cookie_version = cookie.version if cookie is not None else None
         bookie = replace(bookie, cookie=cookie.created if cookie is not None else None)
+        if bookie.memo is None:
+            bookie = replace(bookie, ended=await ended_copies(self.session, bookie.bookie, bookie.now))
         found = next_step(bookie)
         for _ in range(DECISIONS):
             if found is None:

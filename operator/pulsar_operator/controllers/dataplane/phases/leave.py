@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.dataplane.given_up import remember_given_up
 from pulsar_operator.controllers.dataplane.incarnations import CountCopy, spend
-from pulsar_operator.controllers.dataplane.phases.asked_copies import remember_copies, with_copies
+from pulsar_operator.controllers.dataplane.phases.asked_copies import remember_copies, remember_end, with_copies
 from pulsar_operator.controllers.dataplane.phases.bookie_numbers import is_without_pod, lower_by_one, raise_to
 from pulsar_operator.controllers.dataplane.phases.bookie_seen import Seen, stored_row
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import (
@@ -302,6 +302,7 @@ class _Departure:
             await hand.warn(Reason.DECOMMISSION_STUCK, found.text)
         elif found.act is Act.RELEASE:
             await self._remember(session, memo.about_to_free())
+            await remember_end(session, bookie.bookie, bookie.now)
             await remember_copies(session, memo)
             await port.set_readonly(host, False)
             await forget_examination(session)

@@ -48,12 +48,13 @@ async def requests(step: Step, there: Json) -> dict[int, str]:
 async def _keep(step: Step, mine: Sequence[Claim], request: VolumeRequest | None) -> None:
     """Write the request at the claims, or take it off. A marked claim holds nothing, and keeps its mark."""
     for claim in mine:
-        if claim.request == request:
+        wanted = replace(request, claim=claim.uid) if request is not None else None
+        if claim.request == wanted:
             continue
         if not step.hand.act:
             step.hand.pending.append(f"Keep at PersistentVolumeClaim {claim.name} whether a new volume is wanted")
             continue
-        annotations = {ANNOTATION_VOLUME_REQUESTED: request.text()} if request is not None else {}
+        annotations = {ANNOTATION_VOLUME_REQUESTED: wanted.text()} if wanted is not None else {}
         await step.hand.deps.kube.apply(
             {
                 "apiVersion": PVCS.api_version,
