@@ -1,14 +1,14 @@
-"""The id that a bookie registers with: on a volume that holds one, that one; on empty volumes never one that was used.
+"""The id that a bookie registers with. A volume that holds an id keeps it; on empty volumes the id is never a used one.
 
 A writer may keep a ledger open whose metadata no longer shows it. It names bookies by id; a bookie that returns empty
 under the same id takes its entries, acknowledges them, and nobody can read them (apache/bookkeeper#4812). So a bookie
 has an incarnation number. Incarnation 0 has the id that BookKeeper makes of advertisedAddress and bookiePort. A later
 one has an id of its own, which is no name of a host, and a port of its own: Pulsar's registration client keeps the
-address of a bookie whose end it was not told of, and would reach the new process at the old port (source:
+address of a bookie if it missed the end of its registration, and would reach the new process at the old port (source:
 PulsarRegistrationClient of Pulsar 4.0).
 
-The operator counts the incarnations in a znode beside the cookies. It is asked here, and not handed in by a file: a new
-session of ZooKeeper sees all that was written before it began, and a file that the kubelet caches may be older.
+The operator counts the incarnations in a znode beside the cookies. This program reads the znode itself, and no mounted
+file: a new session of ZooKeeper sees every earlier write, and the kubelet's copy of a file may be older.
 """
 
 import json
@@ -41,8 +41,9 @@ PORTS = 1000
 FOLDERS = ("journalDirectory", "journalDirectories", "ledgerDirectories", "indexDirectories")
 """Settings of BookKeeper that name folders with a cookie."""
 
-_HOST = re.compile(r"(?P<pod>[a-z0-9](?:[a-z0-9-]*[a-z0-9])?-(?P<ordinal>0|[1-9]\d{0,9}))\.(?P<rest>[a-z0-9.-]+)")
-_PORT = re.compile(r"[1-9]\d{0,4}")
+_HOST = re.compile(r"(?P<pod>[a-z0-9](?:[a-z0-9-]*[a-z0-9])?-(?P<ordinal>0|[1-9][0-9]{0,9}))\.(?P<rest>[a-z0-9.-]+)")
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+_ORDINAL = re.compile(r"0|[1-9][0-9]{0,9}")
 _COOKIE = re.compile(r'^bookieHost: "([^"\\]*)"$', re.MULTILINE)
 """Source: Cookie of BookKeeper, whose text is that of protobuf's message CookieFormat."""
 
@@ -75,7 +76,7 @@ class Names:
         """Incarnation of an id; None where it is no id of this pod's bookie."""
         if bookie == self.id(0):
             return 0
-        match = re.fullmatch(rf"{re.escape(self.pod)}\.i([1-9]\d{{0,8}})\.{re.escape(self.rest)}", bookie)
+        match = re.fullmatch(rf"{re.escape(self.pod)}\.i([1-9][0-9]{{0,8}})\.{re.escape(self.rest)}", bookie)
         return int(match[1]) if match else None
 
     def settings(self, incarnation: int) -> dict[str, str]:
@@ -101,8 +102,8 @@ def identity(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> dict[str, str]:
-    """Settings that give the bookie its id; none where BookKeeper makes it. Raises StartError where nobody says which
-    id a bookie on empty volumes may have.
+    """Settings that give the bookie its id; none where BookKeeper makes it. Raises StartError if ZooKeeper does not
+    tell which id a bookie on empty volumes may have.
 
     ``conf`` is the whole bookkeeper.conf, ``arguments`` what Java is started with, in any number of texts.
     """
@@ -124,11 +125,14 @@ def identity(
             raise NotAwaitedError("ZooKeeper is reached by TLS")
         servers, root = store_of(conf)
     except NotAwaitedError as error:
-        say(f"its volumes are empty, and nobody is asked which incarnation it is: {error}")
+        say(
+            "the volumes of this bookie are empty. The start program does not ask ZooKeeper for its incarnation, and "
+            f"BookKeeper makes its id of host and port: {error}"
+        )
         return {}
     number = _Question(names, servers, root, session_seconds(conf) + EXTRA_SECONDS, say, opened, clock, pause).ask()
     if number:
-        say(f"its volumes are empty: it is incarnation {number}, id {names.id(number)}")
+        say(f"the volumes of this bookie are empty: it becomes incarnation {number}, id {names.id(number)}")
     return names.settings(number)
 
 
@@ -149,19 +153,25 @@ def cookies(conf: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def parse_record(data: bytes | None, ordinal: str) -> Count:
-    """What the znode says of an ordinal. Raises StartError where that cannot be read."""
+    """The count of an ordinal in the znode. Raises StartError for content that is no count."""
     try:
-        each = json.loads(data or b"{}").get(ordinal, {"number": 0, "seen": -1})
+        record = json.loads(data or b"{}")
+        each = record.get(ordinal, {"number": 0, "seen": -1})
         found = Count(each["number"], each["seen"])
-        if type(found.number) is int and type(found.seen) is int and found.number >= 0:
+        numbers = type(found.number) is int and type(found.seen) is int and found.number >= 0 and found.seen >= -1
+        # An ordinal that is written in another way may be this one.
+        if numbers and all(_ORDINAL.fullmatch(key) for key in record):
             return found
     except (ValueError, AttributeError, TypeError, KeyError):
         pass
-    raise StartError(f"znode {RECORD_PATH} says nothing that is known here: see condition Replicated of the cluster")
+    raise StartError(
+        f"znode {RECORD_PATH} does not hold a count of incarnations that this version reads. Condition Replicated of "
+        "the PulsarCluster says how to repair it"
+    )
 
 
 class _Question:
-    """Asks ZooKeeper until it answers, and until the operator gave an unused number."""
+    """Asks ZooKeeper until it answers with a number that no bookie has used."""
 
     def __init__(
         self,
@@ -180,7 +190,7 @@ class _Question:
         self._told, self._spent = set[str](), ""
 
     def ask(self) -> int:
-        """The incarnation. Raises StartError once the time is over, or where waiting does not help."""
+        """The incarnation. Raises StartError after the time limit, or at once if waiting does not help."""
         session: Session | None = None
         try:
             while True:
@@ -197,20 +207,22 @@ class _Question:
                         session = None
                     subject, problem = "ZooKeeper", str(error)
                 except ProtocolError as error:
-                    raise StartError(f"its volumes are empty, and ZooKeeper cannot be asked: {error}") from None
+                    raise StartError(
+                        f"the volumes of this bookie are empty, and ZooKeeper cannot be asked for its id: {error}"
+                    ) from None
                 words = f"waiting for {subject}, {self._seconds:.0f} s at most: {problem}"
                 if subject not in self._told:
                     self._told.add(subject)
-                    self._say(f"its volumes are empty, and it has no id yet; {words}")
+                    self._say(f"the volumes of this bookie are empty, and it has no id yet; {words}")
                 if self._clock() - self._begin >= self._seconds:
-                    raise StartError(f"its volumes are empty, and it has no id: it was {words}")
+                    raise StartError(f"the volumes of this bookie are empty, and it has no id: it was {words}")
                 self._pause(PAUSE_SECONDS)
         finally:
             if session is not None:
                 session.close()
 
     def _look(self, session: Session) -> int | None:
-        """The incarnation; None while its id was used and nothing may start with it."""
+        """The incarnation; None while the id that the record names is used up."""
         chroot = self._root.removesuffix(DEFAULT_ROOT)
         count = parse_record(session.data(f"{chroot}{RECORD_PATH}", self._left()), self._names.ordinal)
         self._spent = self._names.id(count.number)

@@ -157,5 +157,5 @@ def test_an_id_proves_that_its_incarnation_was_there() -> None:
     "data", [b"x", b"[]", b'{"a":{}}', b'{"1":{"number":-1,"seen":0}}', b'{"1":{"number":true,"seen":0}}']
 )
 def test_what_cannot_be_read_is_no_empty_record(data: bytes) -> None:
-    with pytest.raises(UndecodableError, match="bookie-incarnations says nothing that is known here"):
+    with pytest.raises(UndecodableError, match="bookie-incarnations does not hold a count"):
         parse_incarnations(data)

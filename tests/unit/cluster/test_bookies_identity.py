@@ -147,7 +147,7 @@ async def test_a_record_that_cannot_be_read_stops_and_is_named(world: LedgerWorl
         await world.round()
     assert cookie(2) in world.store.nodes and await world.replicas() == 3
     status, _, text = await world.condition(Kind.CLUSTER, "east", "Replicated")
-    assert status == "Unknown" and f"znode {INCARNATIONS_PATH} says nothing" in text
+    assert status == "Unknown" and f"znode {INCARNATIONS_PATH} does not hold a count" in text
     assert world.store.nodes[INCARNATIONS_PATH].data == b"garbage", "nothing is written over it"
     world.store.put(INCARNATIONS_PATH, kept)
     await world.run(rounds=200)

@@ -156,7 +156,7 @@ def test_it_waits_for_zookeeper_and_never_guesses() -> None:
     assert store.identity()["bookieId"] == SECOND
     with pytest.raises(StartError, match="it was waiting for ZooKeeper, 90 s at most: refused"):
         Store(trouble=[ConnectionError("refused")] * 200).identity()
-    with pytest.raises(StartError, match="cannot be asked: no ZooKeeper"):
+    with pytest.raises(StartError, match="cannot be asked for its id: no ZooKeeper"):
         Store(trouble=[ProtocolError("no ZooKeeper")]).identity()
 
 
@@ -226,4 +226,4 @@ def test_java_gets_the_id_and_waits_for_its_own_registration(tmp_path: Path) -> 
     found = dict(parse((tmp_path / "conf-rendered/bookkeeper.conf").read_text()))
     assert (found["bookieId"], found["bookiePort"], found["advertisedAddress"]) == (SECOND, "3182", HOST)
     assert any(f"/p/ledgers/available/{SECOND}".encode() in request for request in tree.requests)
-    assert f"bookie: its volumes are empty: it is incarnation 1, id {SECOND}" in said
+    assert f"bookie: the volumes of this bookie are empty: it becomes incarnation 1, id {SECOND}" in said

@@ -23,6 +23,7 @@ from typing import Any, Final
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 
 INCARNATIONS_PATH: Final = "/pulsar-operator/bookie-incarnations"
+_ORDINAL: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _LATER: Final = re.compile(r"([^.:]+)\.i[1-9][0-9]{0,8}\.(.+)", re.ASCII)
 
 
@@ -37,7 +38,7 @@ class Count:
 
     @property
     def spent(self) -> bool:
-        """Whether the number was used, so that nothing may start empty with it."""
+        """Whether the number was used, so that no bookie may start on empty volumes with it."""
         return self.seen >= self.number
 
 
@@ -46,14 +47,15 @@ Counts = Mapping[int, Count]
 
 
 def parse_incarnations(data: bytes) -> dict[int, Count]:
-    """What the znode says. Raises UndecodableError: an empty count in its place would use ids again."""
+    """The count in the znode. Raises UndecodableError: an empty count in its place would use ids again."""
     try:
         return _counts(data or b"{}")
     except ValueError:
         raise UndecodableError(
-            f"znode {INCARNATIONS_PATH} says nothing that is known here. Write into it, for each ordinal of a bookie, "
-            'the highest incarnation that znode /ledgers/cookies or a ledger names (0 of an id without ".i<n>.") as '
-            'seen, and the next one as number, as in {"2": {"number": 1, "seen": 0}}'
+            f"znode {INCARNATIONS_PATH} does not hold a count of incarnations. If ConfigMap <cluster>-instance-id has key "
+            "bookieIncarnations, delete the znode, and the operator writes it again. If not, write into the znode, for "
+            "each ordinal of a bookie, the highest incarnation that znode /ledgers/cookies or a ledger names (0 of an "
+            'id without ".i<n>.") as seen, and the next one as number, as in {"2": {"number": 1, "seen": 0}}'
         ) from None
 
 
@@ -69,9 +71,15 @@ def copy_text(counts: Counts) -> str:
 
 def _counts(data: bytes | str) -> dict[int, Count]:
     try:
-        return {int(ordinal): Count(*_numbers(each)) for ordinal, each in json.loads(data).items()}
+        return {_ordinal(ordinal): Count(*_numbers(each)) for ordinal, each in json.loads(data).items()}
     except (TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"no count of incarnations: {error}") from None
+
+
+def _ordinal(text: str) -> int:
+    if _ORDINAL.fullmatch(text) is None:
+        raise ValueError(f"{text[:20]!r} is no ordinal")
+    return int(text)
 
 
 def _numbers(each: Any) -> tuple[int, int]:
@@ -179,8 +187,8 @@ class OwnBookies:
 
 
 def settled(own: OwnBookies, cookies: Collection[str], registered: Collection[str]) -> dict[int, Count]:
-    """The counts after a look: what is present was seen, and the number of an ordinal is one that nobody used, or whose
-    bookie is there still."""
+    """The counts after a look: each id that is present was used, and the number of an ordinal is one that no bookie has
+    used, or the number of a bookie that is present."""
     found = highest(own.counts, used_ids(own, {*cookies, *registered}))
     for ordinal, each in found.items():
         number = max(each.number, each.seen)
