@@ -30,6 +30,7 @@ from pulsar_operator.ports import (
     ForbiddenError,
     Json,
     NotFoundError,
+    NotServedError,
     PortError,
     RefusedError,
     ResourceType,
@@ -186,10 +187,6 @@ class KubeClient:
 
 class GoneError(ConflictError):
     """HTTP 410: the continue token or resourceVersion is too old."""
-
-
-class NotServedError(UnavailableError):
-    """HTTP 404 for a resource type instead of an object: the definition is not installed (yet)."""
 
 
 class BudgetError(UnavailableError):

@@ -57,6 +57,11 @@ class UnavailableError(PortError):
         self.status = status
 
 
+class NotServedError(UnavailableError):
+    """The Kubernetes API server does not serve a resource type, or not yet (HTTP 404 without the name of an object).
+    Requests for other types may succeed."""
+
+
 class DeadlineError(UnavailableError):
     """Nothing came within the deadline of a call: the other side, or an admission webhook behind it, hangs or is not
     there. It may have taken effect."""

@@ -35,6 +35,8 @@ SERVICE_ACCOUNTS = ResourceType("", "v1", "serviceaccounts", "ServiceAccount")
 PVCS = ResourceType("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 EVENTS = ResourceType("", "v1", "events", "Event")
 PDBS = ResourceType("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+OPTIONAL = frozenset({PDBS})
+"""Types that a Kubernetes API server may not serve: pods run without them."""
 NAMESPACES = ResourceType("", "v1", "namespaces", "Namespace")
 """Of Kubernetes; they are in none themselves, so they are asked for with an empty namespace."""
 NODES = ResourceType("", "v1", "nodes", "Node")

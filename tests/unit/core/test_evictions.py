@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pulsar_operator.adapters.clock import SystemEntropy
-from pulsar_operator.adapters.kube_http import NotServedError
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.ports import (
@@ -19,6 +18,7 @@ from pulsar_operator.ports import (
     Deps,
     ForbiddenError,
     Json,
+    NotServedError,
     PortError,
     RefusedError,
     ServerError,

@@ -13,7 +13,7 @@ from kubernetes.aio.client.configuration import Configuration
 from pulsar_operator.adapters.clock import SystemClock
 from pulsar_operator.adapters.kube import KubeAdapter
 from pulsar_operator.adapters.kube_events import EventRecorder
-from pulsar_operator.adapters.kube_http import KubeClient, NotServedError, resource_of, resource_path
+from pulsar_operator.adapters.kube_http import KubeClient, resource_of, resource_path
 from pulsar_operator.adapters.metrics import PrometheusMetrics
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import (
@@ -23,6 +23,7 @@ from pulsar_operator.ports import (
     DeadlineError,
     ForbiddenError,
     NotFoundError,
+    NotServedError,
     PortError,
     RefusedError,
     ServerError,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.apply import foreign_entries, stamped, why_apply
-from pulsar_operator.ports import PODS, Deps, ForbiddenError, Json, RefusedError, ResourceType
+from pulsar_operator.ports import OPTIONAL, PODS, Deps, ForbiddenError, Json, NotServedError, RefusedError, ResourceType
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +37,8 @@ class Actor:
         """Apply a rendered manifest when it differs; returns the live object after that. ``at`` names what must be as
         it was read, of uid and resourceVersion; else ConflictError.
 
-        A refusal by the API server is collected in ``refused`` (the rest of the pass goes on); other errors rise, a
-        missing right too.
+        A refusal by the API server is collected in ``refused`` (the rest of the pass goes on), and so is an optional
+        type that it does not serve; other errors rise, a missing right too.
         """
         self._check(manifest["kind"])
         why = why_apply(manifest, live)
@@ -63,6 +63,11 @@ class Actor:
             raise  # it says nothing about the specification
         except RefusedError as error:
             self.refused.append(f"{name}: {error}")
+            return live
+        except NotServedError as error:
+            if manifest["kind"] not in {each.kind for each in OPTIONAL}:
+                raise
+            self.refused.append(f"{name}: the Kubernetes API server does not serve this type: {error}")
             return live
         self.written.append(result)
         await self._record(f"{verb}d {name}: {why}", Reason.APPLIED)

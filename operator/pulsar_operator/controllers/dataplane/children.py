@@ -14,6 +14,7 @@ from pulsar_operator.domain.dataplane.live import Live, component_of, controller
 from pulsar_operator.domain.dataplane.templates import RECORD_SUFFIX, configurations, is_record, parse_record
 from pulsar_operator.ports import (
     CONFIG_MAPS,
+    OPTIONAL,
     PDBS,
     PODS,
     SERVICE_ACCOUNTS,
@@ -21,6 +22,7 @@ from pulsar_operator.ports import (
     STATEFUL_SETS,
     Deps,
     Json,
+    NotServedError,
     PortError,
     ResourceType,
 )
@@ -42,13 +44,23 @@ async def observe_children(deps: Deps, owner: Json) -> Live:
     meta = owner["metadata"]
     selector = f"{LABEL_OWNER_KIND}={owner['kind']},{LABEL_OWNER_NAME}={meta['name']}"
     kinds = (*OWNED, PODS)
-    lists = await asyncio.gather(*(deps.kube.list(kind, meta["namespace"], selector=selector) for kind in kinds))
+    lists = await asyncio.gather(*(_list(deps, kind, meta["namespace"], selector) for kind in kinds))
     live = Live.of(owner, (each for found in lists for each in found))
     missing = live.missing()
     ending = any("deletionTimestamp" in pod["metadata"] for pod in live.every(PODS.kind))
     if missing or ending or live.restarted():
         live = replace(live, at=deps.clock.now())
     return await _explained(deps, live) if missing else live
+
+
+async def _list(deps: Deps, kind: ResourceType, namespace: str, selector: str) -> list[Json]:
+    """The objects of a type; none where it is optional and not served. Raises PortError."""
+    try:
+        return await deps.kube.list(kind, namespace, selector=selector)
+    except NotServedError:
+        if kind not in OPTIONAL:
+            raise
+        return []
 
 
 async def _explained(deps: Deps, live: Live) -> Live:
@@ -87,7 +99,12 @@ async def apply_children(actor: Actor, live: Live, manifests: Iterable[Json], *,
 async def _check_free(actor: Actor, kind: ResourceType, name: str) -> None:
     """Server-side apply with force would take over an object of that name that is not ours."""
     namespace = actor.owner["metadata"]["namespace"]
-    found = await actor.deps.kube.get(kind, namespace, name)
+    try:
+        found = await actor.deps.kube.get(kind, namespace, name)
+    except NotServedError:
+        if kind not in OPTIONAL:
+            raise
+        return  # the attempt to apply it says so
     if found is None or controller_uid(found) == actor.owner["metadata"]["uid"]:
         return
     raise NameConflictError(

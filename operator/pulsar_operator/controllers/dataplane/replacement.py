@@ -36,12 +36,13 @@ from pulsar_operator.ports import (
     ForbiddenError,
     Json,
     NotFoundError,
+    NotServedError,
     PortError,
     RefusedError,
     ServerError,
 )
 
-_ABOUT_ONE_POD = (RefusedError, ServerError, DeadlineError)
+_ABOUT_ONE_POD = (RefusedError, ServerError, DeadlineError, NotServedError)
 """Answers that say nothing about other requests, except a missing right."""
 
 
@@ -115,7 +116,7 @@ async def refused_successor(actor: Actor, stateful_set: Json, pod: Json) -> Bloc
     name = str(pod["metadata"]["name"])
     try:
         await actor.deps.kube.dry_run_create(successor(stateful_set, name))
-    except (ForbiddenError, ConflictError, NotFoundError):
+    except (ForbiddenError, ConflictError, NotFoundError, NotServedError):
         return None
     except _ABOUT_ONE_POD as error:
         if not refuses(str(error), pod):

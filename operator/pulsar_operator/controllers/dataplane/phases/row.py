@@ -43,6 +43,7 @@ from pulsar_operator.ports import (
     SERVICE_ACCOUNTS,
     STATEFUL_SETS,
     DeadlineError,
+    NotServedError,
     PortError,
     UnavailableError,
 )
@@ -101,9 +102,9 @@ async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster,
     """One pass; what it knows in the end.
 
     A phase that is refused, or cannot have a name, keeps those from running that need it, and no other: a stranger's
-    Service must not keep pods from being repaired or Pulsar's balancer from being given back. Where nobody answers the
-    pass ends; one request without an answer in time may be an admission webhook, so the second ends it. What a phase
-    that did not run would find stays unknown.
+    Service must not keep pods from being repaired or Pulsar's balancer from being given back. So does one that asks for
+    a type which the API server does not serve. Where nobody answers the pass ends; one request without an answer in
+    time may be an admission webhook, so the second ends it. What a phase that did not run would find stays unknown.
     """
     view = replace(view, rendered=rendered, live=facts.live)
     if facts.spec.mode is ClusterMode.STANDALONE:
@@ -154,7 +155,8 @@ async def _through(
             view = replace(view, live=step.live)
             if view.error is None:
                 view = replace(view, error=text, error_reason=reason)
-            if isinstance(error, UnavailableError) and (late or not isinstance(error, DeadlineError)):
+            elsewhere = isinstance(error, NotServedError) or (isinstance(error, DeadlineError) and not late)
+            if isinstance(error, UnavailableError) and not elsewhere:
                 break
             late = late or isinstance(error, DeadlineError)
             continue
