@@ -7,7 +7,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-from pulsar_operator.domain.texts import visible
+from pulsar_operator.domain.texts import quoted, visible, without_secrets
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 """Attributes every record has; all others were given with ``extra``."""
@@ -20,6 +20,19 @@ def extras(record: logging.LogRecord) -> dict[str, object]:
     return {k: v for k, v in vars(record).items() if k not in _PLAIN and k not in _HIDDEN and v is not None}
 
 
+def message(record: logging.LogRecord) -> str:
+    """The message of a record. Errors among its arguments hold what somebody else wrote, and are quoted."""
+    if not isinstance(record.args, tuple):
+        return record.getMessage()
+    args = tuple(quoted(str(each)) if isinstance(each, BaseException) else each for each in record.args)
+    return str(record.msg) % args if args else str(record.msg)
+
+
+def _quoted_trace(text: str) -> str:
+    """A traceback in which what errors say holds no secret. Lines of code are indented, and stay."""
+    return "\n".join(each if each.startswith(" ") else without_secrets(each) for each in text.split("\n"))
+
+
 class JsonFormatter(logging.Formatter):
     """One JSON object per record: time (RFC 3339, UTC), level, logger, message, the extra fields, error."""
 
@@ -29,11 +42,11 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": message(record),
             **extras(record),
         }
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+            line["traceback"] = _quoted_trace(self.formatException(record.exc_info))
         return visible(json.dumps(line, default=str, ensure_ascii=False), keep="")
 
 
@@ -44,10 +57,10 @@ class TextFormatter(logging.Formatter):
         """The record as one line, with a traceback below where there is one."""
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
         fields = " ".join(f"{k}={v}" for k, v in extras(record).items())
-        text = f"{moment} {record.levelname:<7} {record.name}: {record.getMessage()}" + (
-            f"  [{fields}]" if fields else ""
+        text = f"{moment} {record.levelname:<7} {record.name}: {message(record)}" + (f"  [{fields}]" if fields else "")
+        return visible(text, keep="") + visible(
+            f"\n{_quoted_trace(self.formatException(record.exc_info))}" if record.exc_info else ""
         )
-        return visible(text, keep="") + visible(f"\n{self.formatException(record.exc_info)}" if record.exc_info else "")
 
 
 def configure(*, level: str, style: str) -> None:

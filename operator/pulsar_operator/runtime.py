@@ -49,6 +49,7 @@ from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.domain.dataplane.versions import Jumps
+from pulsar_operator.domain.texts import quoted
 from pulsar_operator.handlers import lifecycle
 from pulsar_operator.handlers.streams import streams
 from pulsar_operator.ports import CUSTOM, Deps, PortError
@@ -186,7 +187,7 @@ class Operator:
                         break
                     self._phase = f"waiting for the definition {resource.plural}.{resource.group}: install the CRDs"
                 except PortError as error:
-                    self._phase = f"the API server does not say what it serves: {error}"
+                    self._phase = f"the API server does not say what it serves: {quoted(str(error))}"
                 log.warning("%s", self._phase)
                 await asyncio.sleep(2.0)
         self._phase = None

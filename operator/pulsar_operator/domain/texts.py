@@ -119,6 +119,13 @@ def without_secrets(text: str, values: Iterable[str] = ()) -> str:
     return without_tokens(_without_named(_without_named(text, _NAMED), _OPTION))
 
 
+def quoted(text: str) -> str:
+    """What somebody else wrote, as one line for a condition, an event or a log: without refused values, without what
+    may be a secret, and without control characters."""
+    words = without_secrets(" ".join(without_refused_values(text).split()))
+    return "".join(each if each.isprintable() else " " for each in words)
+
+
 def _without_named(text: str, names: re.Pattern[str]) -> str:
     """Without the values that follow names of secrets; in time linear in the text."""
     parts: list[str] = []

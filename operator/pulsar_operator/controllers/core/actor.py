@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.apply import foreign_entries, stamped, why_apply
+from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import OPTIONAL, PODS, Deps, ForbiddenError, Json, NotServedError, RefusedError, ResourceType
 
 log = logging.getLogger(__name__)
@@ -62,12 +63,12 @@ class Actor:
         except ForbiddenError:
             raise  # it says nothing about the specification
         except RefusedError as error:
-            self.refused.append(f"{name}: {error}")
+            self.refused.append(f"{name}: {quoted(str(error))}")
             return live
         except NotServedError as error:
             if manifest["kind"] not in {each.kind for each in OPTIONAL}:
                 raise
-            self.refused.append(f"{name}: the Kubernetes API server does not serve this type: {error}")
+            self.refused.append(f"{name}: the Kubernetes API server does not serve this type: {quoted(str(error))}")
             return live
         self.written.append(result)
         await self._record(f"{verb}d {name}: {why}", Reason.APPLIED)

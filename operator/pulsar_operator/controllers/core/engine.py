@@ -28,6 +28,7 @@ from pulsar_operator.controllers.core.resync import Resync
 from pulsar_operator.controllers.core.watch_cache import WatchCache
 from pulsar_operator.controllers.core.work_queue import WorkQueue
 from pulsar_operator.controllers.core.world import World, fields
+from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import Deps, ForbiddenError, Json, Key, PortError, RefusedError
 
 log = logging.getLogger(__name__)
@@ -201,7 +202,7 @@ class Engine:
             async with limit:
                 outcome = await self._reconcilers[key.kind].reconcile(key)
         except PortError as problem:
-            error, least = f"{type(problem).__name__}: {problem}", problem.retry_after
+            error, least = f"{type(problem).__name__}: {quoted(str(problem))}", problem.retry_after
             if isinstance(problem, ForbiddenError):
                 failure = of_forbidden(problem)
             elif isinstance(problem, RefusedError):  # no use in waiting for another answer
@@ -213,7 +214,7 @@ class Engine:
                 error = f"the pass took longer than {self._pass_seconds:g} s and was stopped"
                 failure = of_timeout(self._pass_seconds)
             else:
-                error, failure = f"{type(problem).__name__}: {problem}", of_exception(problem)
+                error, failure = f"{type(problem).__name__}: {quoted(str(problem))}", of_exception(problem)
                 log.exception("reconcile of %s failed", key, extra=fields(key))
         seconds = loop.time() - started
         if outcome.gone:

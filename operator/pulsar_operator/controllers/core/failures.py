@@ -13,7 +13,7 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.base import Condition
 from pulsar_operator.controllers.core.status import condition_of, write_condition
 from pulsar_operator.domain.conditions import UNKNOWN, timestamp
-from pulsar_operator.domain.texts import without_secrets
+from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError
 
 log = logging.getLogger(__name__)
@@ -39,8 +39,8 @@ class Failure:
 def reason_of(error: PortError) -> tuple[Reason, str]:
     """Reason and message of a condition that a call which failed makes Unknown."""
     if isinstance(error, ForbiddenError):
-        return Reason.FORBIDDEN, f"{error}: {GRANT}"
-    return Reason.INTERNAL_ERROR, without_secrets(str(error))
+        return Reason.FORBIDDEN, f"{quoted(str(error))}: {GRANT}"
+    return Reason.INTERNAL_ERROR, quoted(str(error))
 
 
 def of_forbidden(error: ForbiddenError) -> Failure:

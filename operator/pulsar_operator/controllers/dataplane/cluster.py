@@ -68,6 +68,7 @@ from pulsar_operator.domain.render import (
     render_cluster,
     spec_problems,
 )
+from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Deps, Json, Key, PortError, RefusedError
 
 RETRY_SECONDS = 5.0
@@ -191,7 +192,7 @@ class ClusterController:
             facts = ClusterFacts(obj, meta_of(obj), spec, owner_of(obj, part_of=""), nobody, live)
             return replace(await give_delay_back(facts, actor), live=None)
         except PortError as error:
-            return ClusterView(error=str(error))
+            return ClusterView(error=quoted(str(error)))
 
     async def _converge(self, obj: Json, spec: PulsarClusterSpec, actor: Actor, view: ClusterView) -> ClusterView:
         """Read, and go through the phases unless something forbids it. Raises PortError while nothing is known."""

@@ -43,6 +43,7 @@ from pulsar_operator.controllers.dataplane.sights import again, look
 from pulsar_operator.controllers.dataplane.store_read import ended_outages
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.stored import readable
+from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError, RefusedError
 
 CONDITIONS = (
@@ -90,7 +91,7 @@ class InstanceController:
             await ask_store(state)
         except PortError as error:
             refused = isinstance(error, RefusedError) and not isinstance(error, ForbiddenError)
-            reason, text = (Reason.INVALID_SPEC, str(error)) if refused else reason_of(error)
+            reason, text = (Reason.INVALID_SPEC, quoted(str(error))) if refused else reason_of(error)
             conditions.set(ConditionType.CONFIGURATION_STORE_READY, FALSE if refused else UNKNOWN, reason, text)
             state.backoff = True
         if state.seen:
@@ -176,7 +177,8 @@ class InstanceController:
                 if not (forbidden and await is_going(self._deps, state.meta.namespace, refused=error)):
                     raise
                 # As for a cluster: the namespace is being deleted, and with it our rights in it.
-                await state.actor.warn(Reason.FINALIZER_RELEASED, f"The store was not stopped in order: {error}")
+                text = f"The store was not stopped in order: {quoted(str(error))}"
+                await state.actor.warn(Reason.FINALIZER_RELEASED, text)
         await release_finalizer(self._deps, state.obj)
         return True
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pulsar_operator.api.v1alpha1.cluster_status import MAX_MISSING, MissingPodStatus
 from pulsar_operator.domain.conditions import parse_time, timestamp
-from pulsar_operator.domain.texts import without_refused_values, without_secrets
+from pulsar_operator.domain.texts import quoted
 
 Json = Mapping[str, Any]
 
@@ -73,8 +73,7 @@ def _time_of(event: Json) -> datetime | None:
 def short(text: str) -> str:
     """Words of Kubernetes for a condition: no refused values, no secrets, no control characters, no more than can be
     read."""
-    words = without_secrets(" ".join(without_refused_values(text).split()))
-    words = "".join(each if each.isprintable() else " " for each in words)
+    words = quoted(text)
     return words if len(words) <= _MAX_WORDS else f"{words[: _MAX_WORDS - 3]}..."
 
 
