@@ -15,6 +15,7 @@ from pulsar_operator.domain.bookkeeper.volumes import (
     claims_of,
     may_return,
     parse_empty_mark,
+    unknown_volume,
 )
 
 ME = "c-bookie-2.h:3181"
@@ -58,6 +59,24 @@ def test_return(
     for said, name in ((found.waiting_for, waiting), (found.foreign, foreign)):
         assert (said is None) is (name is None) and (name or "") in (said or "")
     assert found.free is (found == Return())
+
+
+@pytest.mark.parametrize(
+    ("created", "going", "told"),
+    [
+        ("2026-01-01T00:00:00Z", False, True),
+        ("2026-01-02T00:00:00Z", False, False),
+        ("2026-01-03T00:00:00Z", False, False),
+        ("2026-01-01T00:00:00Z", True, False),
+        ("", False, False),
+    ],
+)
+def test_a_claim_that_is_older_than_the_statefulset_is_the_volume_of_another(
+    created: str, going: bool, told: bool
+) -> None:
+    found = unknown_volume(ME, [replace(PLAIN, created=created, going=going)], "2026-01-02T00:00:00Z")
+    assert (found is not None) is told and (found is None or (PLAIN.name in found and "delete the claim" in found))
+    assert unknown_volume(ME, [], "2026-01-02T00:00:00Z") is None
 
 
 def test_claims_of_other_workloads_are_left_out() -> None:

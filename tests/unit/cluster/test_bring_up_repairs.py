@@ -6,11 +6,12 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import Component, Kind, Reason
+from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE
 from pulsar_operator.domain.dataplane.bring_up import BringUpFacts, Gate, StoreFact, gates
 from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS
 from tests.fakes.zookeeper import FakeEnsemble
 from tests.support.cluster.leaving_bookies import TWO, confirm, lose
-from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, claims, cookie
+from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie, claims, cookie
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, quickstart
 
@@ -188,3 +189,28 @@ async def test_a_volume_that_starts_no_bookie_keeps_no_other_bookie_down() -> No
     await world.settle()
     assert await world.live(STATEFUL_SETS, WORKLOAD) is not None and await world.replicas() == 2
     assert (await world.progressing())[1] == "ForeignVolume"
+
+
+@pytest.mark.parametrize("foreign", [(0,), (1,), (0, 1)])
+async def test_nor_one_of_a_lower_ordinal(foreign: tuple[int, ...]) -> None:
+    """The pod is made for the sake of those that come after it, and BookKeeper does not start on that volume."""
+    world = await LedgerWorld.up(4, ensemble=TWO)
+    await world.run()
+    for ordinal in foreign:
+        world.store.remove(cookie(ordinal))
+    volumes = [world.volume(bookie(ordinal)) for ordinal in foreign]
+    await recreated(world)
+    await world.settle()
+    assert await world.replicas() == 4
+    up = {bookie(ordinal) for ordinal in range(4) if ordinal not in foreign}
+    assert up <= set(world.store.children(AVAILABLE))
+    assert not {bookie(ordinal) for ordinal in foreign} & set(world.store.children(AVAILABLE))
+    status, reason, text = await world.progressing()
+    assert (status, reason) == ("False", "ForeignVolume"), text
+    assert f"Bookie {bookie(foreign[0])} does not start: PersistentVolumeClaim {claims(foreign[0])[0]}" in text
+    assert [world.volume(bookie(ordinal)) for ordinal in foreign] == volumes, "nothing of it is deleted"
+    for ordinal in foreign:
+        await lose(world, ordinal)
+    await world.settle()
+    assert (await world.progressing())[:2] == ("False", "Ready"), await world.progressing()
+    assert await world.all_ready() == {}

@@ -72,6 +72,8 @@ class Claim:
     """Name of its PersistentVolume; empty while it has none."""
     lost: bool = False
     """Whether its PersistentVolume is gone (phase Lost of the claim)."""
+    created: str = ""
+    """metadata.creationTimestamp, which sorts as text."""
     request: VolumeRequest | None = None
     """That somebody wants another volume in its place; None also where the annotation names another claim."""
 
@@ -107,6 +109,7 @@ def claims_of(workload: str, objects: Iterable[Json], volumes: Collection[str]) 
                 "deletionTimestamp" in meta,
                 volume=str(spec.get("volumeName") or ""),
                 lost=status.get("phase") == "Lost",
+                created=str(meta.get("creationTimestamp") or ""),
                 request=request if request is not None and request.is_about(uid) else None,
             )
         )
@@ -161,3 +164,18 @@ def may_return(
             "spec.bookkeeper.replicas, with autoscaling its maxReplicas, to what it was"
         )
     return Return(delete=marked)
+
+
+def unknown_volume(bookie: str, claims: Iterable[Claim], since: str) -> str | None:
+    """Why the pod of a bookie does not come up that the metadata store does not know, in words with the remedy; None
+    where its volumes are not to blame. ``since`` is the creationTimestamp of the StatefulSet: a claim that is older was
+    not made for this bookie."""
+    older = [claim for claim in claims if claim.created and claim.created < since and not claim.going]
+    if not older:
+        return None
+    return (
+        f"Bookie {bookie} does not start: PersistentVolumeClaim {older[0].name} is the volume of a bookie that the "
+        "metadata store does not know. If nobody needs what is on it, delete the claim and then pod "
+        f"{bookie.partition('.')[0]}. If it is the volume of this bookie, write its cookie into the metadata store "
+        "again with `bin/bookkeeper shell cookie_create -cf <ledger folder>/current/VERSION <bookie>`"
+    )

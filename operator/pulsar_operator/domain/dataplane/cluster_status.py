@@ -111,8 +111,8 @@ def set_conditions(
         _rolling(conditions, rollout, view)
     elif view.drain is not None:
         conditions.set(ConditionType.PROGRESSING, True, Reason.DRAINING, f"Waiting for {view.drain.waiting_for}")
-    elif view.scale is not None and view.scale.foreign is not None:
-        conditions.set(ConditionType.PROGRESSING, False, Reason.FOREIGN_VOLUME, view.scale.foreign)
+    elif (foreign := _foreign(view)) is not None:
+        conditions.set(ConditionType.PROGRESSING, False, Reason.FOREIGN_VOLUME, foreign)
     elif view.leave is not None and view.leave.message:
         conditions.set(ConditionType.PROGRESSING, *_leaving(view.leave))
     elif view.scale is not None and view.scale.waiting_for is not None:
@@ -219,6 +219,12 @@ def _unwritable(conditions: ConditionSet, view: ClusterView) -> None:
         conditions.set(kind, not short, fact.reason, f"{told[2]}; {unwritable_said(fact)}")
     elif fact.nearly:
         conditions.set(kind, True, told[1], f"{told[2]}; {nearly_full(fact)}")
+
+
+def _foreign(view: ClusterView) -> str | None:
+    """Which volume starts no bookie: of a pod that is to be added, or of one that is there."""
+    added = view.scale.foreign if view.scale is not None else None
+    return added or (view.volumes.foreign if view.volumes is not None else None)
 
 
 def _volumes(conditions: ConditionSet, view: ClusterView) -> None:

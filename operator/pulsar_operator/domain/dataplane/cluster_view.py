@@ -172,6 +172,8 @@ class VolumesFact:
     """Which claims are smaller than their siblings, in words; None = none is."""
     refused: str | None = None
     """Why a pod that never starts on its volumes is not replaced, in words; None = none is kept."""
+    foreign: str | None = None
+    """Why a pod does not start on the volume of another bookie, in words; None = none has one."""
     problem: str | None = None
     """Why nothing is known of lost volumes, with the remedy, in words; None = it is."""
 

@@ -60,6 +60,9 @@ class Returns:
     """What the others wait for, in words."""
     foreign: str | None = None
     """Why one of them cannot come, in words."""
+    through: int = 0
+    """So many from the first on are to be made for all that may have a pod and wait for nothing: a pod on a foreign
+    volume among them does not start."""
 
 
 async def returns(step: Step, ordinals: Iterable[int], cookies: frozenset[str]) -> Returns:
@@ -72,8 +75,8 @@ async def returns(step: Step, ordinals: Iterable[int], cookies: frozenset[str]) 
         return Returns(0, "the metadata store to be known")
     ordinals = tuple(ordinals)
     own, every, emptied = own_bookies(step), await claims(step, ordinals), await _emptied(step)
-    free, held, waiting, foreign = 0, False, None, None
-    for ordinal in ordinals:
+    free, through, held, waiting, foreign = 0, 0, False, None, None
+    for place, ordinal in enumerate(ordinals, 1):
         bookie, mine = own.id(ordinal), [claim for claim in every if claim.ordinal == ordinal]
         gone = emptied is not None and own.ordinal(emptied) == ordinal
         found = may_return(bookie, mine, cookie=bookie in cookies, instance_id=instance_id, emptied=gone)
@@ -85,7 +88,8 @@ async def returns(step: Step, ordinals: Iterable[int], cookies: frozenset[str]) 
             await _delete(step, claim, f"marked as empty; bookie {bookie} comes back with a new volume")
             waiting = waiting or f"PersistentVolumeClaim {claim.name} to be gone"
         waiting, foreign = waiting or found.waiting_for, foreign or found.foreign
-    return Returns(free, waiting, foreign)
+        through = place if found.free and waiting is None else through
+    return Returns(free, waiting, foreign, through)
 
 
 async def _emptied(step: Step) -> str | None:

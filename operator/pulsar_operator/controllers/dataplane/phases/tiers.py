@@ -104,14 +104,15 @@ def _by_racks(step: Step, component: Component) -> Gate | None:
 
 async def _by_volumes(step: Step, replicas: int) -> tuple[Gate | None, int | None]:
     """Why bookies are not made on the volumes that are there, and how many are made where not all may be: a volume that
-    starts no bookie keeps none back that comes before it (scale.py says so and adds the others). Raises PortError."""
+    starts no bookie keeps no other bookie down. Its pod is not made where it would be the last one (scale.py says so);
+    else BookKeeper refuses to start on it (volumes.py says so). Raises PortError."""
     storage = step.view.storage
     if storage is None or storage.facts is None:
         return Gate(Reason.WAITING_FOR_METADATA, "the metadata store to say which bookies it knows"), None
     found = await returns(step, range(replicas), storage.facts.cookies)
     if found.foreign is not None:
         gate = Gate(Reason.FOREIGN_VOLUME, f"volumes that are its own: {found.foreign}")
-        return (None, found.free) if found.free else (gate, None)
+        return (None, found.through) if found.through else (gate, None)
     return (Gate(Reason.PENDING, found.waiting_for) if found.waiting_for is not None else None), None
 
 

@@ -21,7 +21,7 @@ from pulsar_operator.domain.bookkeeper.volume_record import (
     volumes_data,
 )
 from pulsar_operator.domain.bookkeeper.volume_sizes import smaller_claims
-from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark
+from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, unknown_volume
 from pulsar_operator.domain.dataplane.cluster_view import VolumesFact
 from pulsar_operator.domain.dataplane.pods import pods_of
 from pulsar_operator.domain.render import selector_text
@@ -68,7 +68,20 @@ async def volumes(step: Step) -> VolumesFact | None:
             words = lost_volumes(known.get(bookie, {}), [claim for claim in every if claim.ordinal == ordinal])
             if words:
                 lost[ordinal] = "; ".join(words)
-    return VolumesFact(lost, _smaller(step, there), refused)
+    return VolumesFact(lost, _smaller(step, there), refused, foreign=_foreign(step, there, every, own, facts))
+
+
+def _foreign(step: Step, there: Json, every: Sequence[Claim], own: OwnBookies, facts: StorageFacts) -> str | None:
+    """Why a bookie is not up that has the volume of another, in words: its pod was made for the sake of the others."""
+    component, since = step.live.facts(Component.BOOKIE), str(there["metadata"].get("creationTimestamp") or "")
+    for pod in component.pods if component is not None else ():
+        bookie = own.last_id(pod.ordinal)
+        if pod.ready or pod.terminating or bookie in facts.cookies or bookie in facts.registered:
+            continue
+        found = unknown_volume(bookie, [claim for claim in every if claim.ordinal == pod.ordinal], since)
+        if found is not None:
+            return found
+    return None
 
 
 def _smaller(step: Step, there: Json) -> str | None:
