@@ -52,10 +52,10 @@ def parse_incarnations(data: bytes) -> dict[int, Count]:
         return _counts(data or b"{}")
     except ValueError:
         raise UndecodableError(
-            f"znode {INCARNATIONS_PATH} does not hold a count of incarnations. If ConfigMap <cluster>-instance-id has key "
-            "bookieIncarnations, delete the znode, and the operator writes it again. If not, write into the znode, for "
-            "each ordinal of a bookie, the highest incarnation that znode /ledgers/cookies or a ledger names (0 of an "
-            'id without ".i<n>.") as seen, and the next one as number, as in {"2": {"number": 1, "seen": 0}}'
+            f"znode {INCARNATIONS_PATH} does not hold a count of incarnations. If ConfigMap <cluster>-instance-id has "
+            "key bookieIncarnations, delete the znode, and the operator writes it again. If not, write into the znode, "
+            "for each ordinal of a bookie, the highest incarnation that znode /ledgers/cookies or a ledger names (0 of "
+            'an id without ".i<n>.") as seen, and the next one as number, as in {"2": {"number": 1, "seen": 0}}'
         ) from None
 
 
