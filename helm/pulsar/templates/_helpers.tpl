@@ -13,8 +13,9 @@ annotations:
 {{- end -}}
 
 {{/*
-Annotations of an object others refer to. helm uninstall deletes by kind and waits for nothing, so parents go while their
-children are still there: what Helm may delete is confirmed beforehand (deletion guard of the chart pulsar-operator).
+Annotations of an object others refer to. helm uninstall deletes by kind and waits for nothing, so it deletes parents
+before their children. The annotation makes the deletion guard of the chart pulsar-operator accept that. It confirms nothing
+to the operator, which keeps the cluster running until nothing needs it, also for objects that this release did not make.
 Arguments: list of the root context and the object's name.
 */}}
 {{- define "pulsar.parentAnnotations" -}}
@@ -22,7 +23,7 @@ Arguments: list of the root context and the object's name.
 {{- include "pulsar.annotations" (index . 0) -}}
 {{- else }}
 annotations:
-  pulsaroperator.io/confirm-delete: {{ index . 1 | quote }}
+  pulsaroperator.io/delete-after-dependents: {{ index . 1 | quote }}
 {{- end }}
 {{- end -}}
 

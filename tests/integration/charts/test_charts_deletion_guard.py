@@ -18,7 +18,13 @@ from typing import Any
 import pytest
 
 from e2e.support.eventually import LOCAL, eventually
-from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, FINALIZER, PLURALS, Kind
+from pulsar_operator.api.constants import (
+    ANNOTATION_CONFIRM_DELETE,
+    ANNOTATION_DELETE_AFTER_DEPENDENTS,
+    FINALIZER,
+    PLURALS,
+    Kind,
+)
 from pulsar_operator.controllers.core.index import PARENT_FIELD, SITED
 from tests.support.admission.samples import manifest, minimal, path
 from tests.support.processes.apiserver import ApiServer, Response
@@ -163,10 +169,19 @@ def test_parent_without_dependents_goes(guarded: Guarded, kind: Kind, dependents
 
 
 @pytest.mark.parametrize("kind", PARENTS)
+def test_a_deletion_that_waits_for_the_dependents_is_accepted(guarded: Guarded, kind: Kind) -> None:
+    name = guarded.make(kind)
+    guarded.annotate(kind, name, {ANNOTATION_DELETE_AFTER_DEPENDENTS: name})
+    assert guarded.delete(kind, name).code == 200
+
+
+@pytest.mark.parametrize("kind", PARENTS)
 @pytest.mark.parametrize(
     "annotations",
     [
         {ANNOTATION_CONFIRM_DELETE: "true"},
+        {ANNOTATION_DELETE_AFTER_DEPENDENTS: "true"},
+        {ANNOTATION_DELETE_AFTER_DEPENDENTS: "o-other"},
         {ANNOTATION_CONFIRM_DELETE: ""},
         {ANNOTATION_CONFIRM_DELETE: "o-other"},
         {"pulsaroperator.io/pause": "true"},
@@ -278,7 +293,8 @@ APPLICATION: Json = {
     "namespaces": [{"name": "orders", "tenant": "shop"}],
     "topics": [{"name": "payments", "namespace": "orders"}],
 }
-NAMED = {Kind.INSTANCE: "shop-pulsar", Kind.TENANT: "shop", Kind.NAMESPACE: "orders"}
+NAMED = {Kind.INSTANCE: "shop-pulsar", Kind.CLUSTER: "shop-pulsar", Kind.TENANT: "shop", Kind.NAMESPACE: "orders"}
+"""Every parent that the chart makes."""
 
 
 @pytest.mark.parametrize("keep", [False, True])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pulsar_conformance.__main__ import parser
-from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, API_VERSION, Kind
+from pulsar_operator.api.constants import ANNOTATION_DELETE_AFTER_DEPENDENTS, API_VERSION, Kind
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.domain.render import render_cluster
@@ -144,11 +144,11 @@ def test_references(helm: Helm) -> None:
 
 
 def test_keep_on_uninstall(helm: Helm) -> None:
-    """What Helm may delete is confirmed to the deletion guard beforehand, where others may refer to it."""
-    childless = {Kind.CLUSTER.value, Kind.TOPIC.value}
+    """The deletion guard lets Helm delete what others may refer to, and the cluster is one of those."""
     for keep in (False, True):
         for obj in helm.template(PULSAR_CHART, {**FULL, "keepOnUninstall": keep, "conformance": {"enabled": False}}):
-            wanted = None if obj["kind"] in childless else {ANNOTATION_CONFIRM_DELETE: obj["metadata"]["name"]}
+            parent = obj["kind"] != Kind.TOPIC
+            wanted = {ANNOTATION_DELETE_AFTER_DEPENDENTS: obj["metadata"]["name"]} if parent else None
             wanted = {"helm.sh/resource-policy": "keep"} if keep else wanted
             assert obj["metadata"].get("annotations") == wanted
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, GROUP, LEASE_NAME, PLURALS, Kind
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, ANNOTATION_DELETE_AFTER_DEPENDENTS, GROUP, LEASE_NAME, PLURALS, Kind
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.core.index import PARENT_FIELD, SITED, TASKS
@@ -310,9 +310,16 @@ def test_deletion_guard_knows_every_parent_and_its_children() -> None:
     assert set(resources.split(", ")) == {PLURALS[parent] for parent in {*parents.values(), Kind.CLUSTER}}
 
 
-@pytest.mark.parametrize("chart", [OPERATOR, PULSAR], ids=lambda p: p.name)
-def test_annotation_that_confirms_a_deletion(chart: Path) -> None:
-    """Charts cannot import the constant."""
+@pytest.mark.parametrize(
+    ("chart", "annotations"),
+    [
+        (OPERATOR, {ANNOTATION_CONFIRM_DELETE, ANNOTATION_DELETE_AFTER_DEPENDENTS}),
+        (PULSAR, {ANNOTATION_DELETE_AFTER_DEPENDENTS}),
+    ],
+    ids=["pulsar-operator", "pulsar"],
+)
+def test_annotations_that_the_deletion_guard_reads(chart: Path, annotations: set[str]) -> None:
+    """Charts cannot import the constants."""
     text = "".join(file.read_text() for file in sorted((chart / "templates").glob("*")) if file.is_file())
-    found = set(re.findall(rf"{GROUP}/confirm[-\w]*", text))
-    assert found == {ANNOTATION_CONFIRM_DELETE}
+    found = set(re.findall(rf"{GROUP}/(?:confirm|delete)[-\w]*", text))
+    assert found == annotations
