@@ -13,7 +13,7 @@ import pytest
 
 from e2e import story
 from e2e.kind.paths import paths
-from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, QUICKSTART, Helm, install_operator
+from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, Helm, install_operator, quickstart
 from e2e.support.eventually import eventually
 from e2e.support.geopair import NAMESPACES
 from e2e.support.kubectl import Kubectl
@@ -95,7 +95,7 @@ def clean(kubectl: Kubectl, helm: Helm) -> None:
 def deployed(kubectl: Kubectl, helm: Helm, clean: None) -> Iterator[Deployed]:
     """The operator from the chart and examples/quickstart.yaml, every object Ready."""
     install_operator(helm, watch=[NAMESPACE])
-    kubectl.apply(QUICKSTART.read_text())
+    kubectl.apply(quickstart())
     found = Deployed(kubectl, helm, f"{CLUSTER}-control-plane")
     found.wait_ready()
     yield found

@@ -15,7 +15,16 @@ from pathlib import Path
 from e2e.demo.client import exchange
 from e2e.demo.ending import ending
 from e2e.kind.paths import paths
-from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, QUICKSTART, ROOT, Helm, InstallError, install_operator
+from e2e.support.deploy import (
+    NAMESPACE,
+    OPERATOR_NAMESPACE,
+    QUICKSTART,
+    ROOT,
+    Helm,
+    InstallError,
+    install_operator,
+    quickstart,
+)
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import Kubectl, KubectlError
 from e2e.support.objects import all_not_ready
@@ -141,8 +150,10 @@ def main() -> None:
         kubectl, helm = machine(os.environ.get("KUBE_CONTEXT"))
     with stages.stage("helm install of the operator"):
         install(kubectl, helm)
+    # Kind leads the ports of its node to 127.0.0.1 alone; on somebody's cluster they would be open on every node.
+    text = QUICKSTART.read_text(encoding="utf-8") if kubectl.context else quickstart()
     with stages.stage("kubectl apply -f examples/quickstart.yaml"):
-        print("   " + kubectl.apply(QUICKSTART.read_text()).strip().replace("\n", "\n   "))
+        print("   " + kubectl.apply(text).strip().replace("\n", "\n   "))
     with stages.stage("until every object is Ready"):
         wait_ready(lambda: all_not_ready(kubectl, NAMESPACE), "examples/quickstart.yaml")
     with stages.stage("messages through the proxy"), service_url(kubectl) as url:

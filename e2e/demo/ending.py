@@ -54,7 +54,7 @@ def pair_ending(kubectl: str, image: str, service_urls: Mapping[str, str]) -> st
         f"  {kubectl} get pulsar -A",
         f"  {run} say {east} produce {PAIR_TOPIC} -m hello",
         f"  {run} hear {west} consume {PAIR_TOPIC} -s first -p Earliest -n 1",
-        f"  {kubectl} -n pulsar get pulsarinstance world {shown}",
+        f"  {kubectl} -n pulsar get pulsarinstance demo {shown}",
         "west away and back (the operator leaves it so while it is paused):",
         f"  {kubectl} -n pulsar-west annotate pulsarcluster west pulsaroperator.io/pause=true",
         f"  {kubectl} -n pulsar-west scale statefulset west-broker --replicas=0",

@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from e2e.kind.kindconfig import PULSAR_NODE_PORT, WEB_NODE_PORT
 from e2e.support.kubectl import Kubectl
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +49,7 @@ class Helm:
 
 
 def ensure_namespace(kubectl: Kubectl, name: str) -> None:
-    """A namespace under Pod Security Standard restricted, as examples/quickstart.yaml makes it."""
+    """A namespace under Pod Security Standard restricted, as README makes it."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}))
 
@@ -82,5 +83,15 @@ def _image_id() -> str:
 
 
 def quickstart_documents() -> list[dict[str, Any]]:
-    """The objects of examples/quickstart.yaml."""
-    return [doc for doc in yaml.safe_load_all(QUICKSTART.read_text()) if doc]
+    """The objects of examples/quickstart.yaml, with ports at the proxy that kind leads to 127.0.0.1."""
+    found = [doc for doc in yaml.safe_load_all(QUICKSTART.read_text()) if doc]
+    for each in found:
+        if each["kind"] == "PulsarCluster":
+            ports = {"pulsar": PULSAR_NODE_PORT, "http": WEB_NODE_PORT}
+            each["spec"]["proxy"]["service"] = {"type": "NodePort", "nodePorts": ports}
+    return found
+
+
+def quickstart() -> str:
+    """The same as YAML."""
+    return yaml.safe_dump_all(quickstart_documents(), sort_keys=False)

@@ -20,7 +20,7 @@ from e2e.support.objects import all_not_ready
 from e2e.support.watched import uids
 
 EXAMPLE = ROOT / "examples/geo.yaml"
-INSTANCE = "world"
+INSTANCE = "demo"
 WEST_NAMESPACE = "pulsar-west"
 NAMESPACES = (NAMESPACE, WEST_NAMESPACE)
 DOORS: dict[str, dict[str, int]] = {

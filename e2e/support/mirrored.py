@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import yaml
-
 from e2e.conftest import Deployed
 from e2e.kind.kindconfig import SECOND_NODE_PORT
 from e2e.support.admin import ask
-from e2e.support.deploy import NAMESPACE, QUICKSTART
+from e2e.support.deploy import NAMESPACE, quickstart_documents
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_current
 
@@ -19,8 +17,7 @@ CLUSTERS = ["east", "west"]
 
 def west() -> dict[str, Any]:
     """The quickstart's cluster once more, under another name and at the second door."""
-    documents = yaml.safe_load_all(QUICKSTART.read_text())
-    (found,) = [each for each in documents if each["kind"] == "PulsarCluster"]
+    (found,) = [each for each in quickstart_documents() if each["kind"] == "PulsarCluster"]
     found["metadata"]["name"] = "west"
     found["spec"]["proxy"]["service"]["nodePorts"] = {"pulsar": SECOND_NODE_PORT}
     return dict(found)

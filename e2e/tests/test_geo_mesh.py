@@ -13,7 +13,7 @@ import yaml
 
 from e2e.conftest import Deployed
 from e2e.support.admin import ask
-from e2e.support.deploy import QUICKSTART
+from e2e.support.deploy import quickstart_documents
 from e2e.support.eventually import eventually
 from e2e.support.killing import kill_the_operator
 from e2e.support.mirrored import west
@@ -31,8 +31,7 @@ AGREED = {"action": "AbandonBacklog", "cluster": "north", "expiresTime": "2099-0
 
 def north() -> dict[str, Any]:
     """The quickstart's cluster once more, without a door to this machine."""
-    documents = yaml.safe_load_all(QUICKSTART.read_text())
-    (found,) = [each for each in documents if each["kind"] == "PulsarCluster"]
+    (found,) = [each for each in quickstart_documents() if each["kind"] == "PulsarCluster"]
     found["metadata"]["name"] = "north"
     found["spec"]["proxy"].pop("service", None)
     return dict(found)

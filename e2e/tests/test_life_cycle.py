@@ -16,9 +16,10 @@ from e2e.support.deleting import dependents
 from e2e.support.deploy import (
     NAMESPACE,
     OPERATOR_NAMESPACE,
-    QUICKSTART,
     RELEASE,
+    ensure_namespace,
     install_operator,
+    quickstart,
     quickstart_documents,
 )
 from e2e.support.eventually import eventually
@@ -174,7 +175,8 @@ def test_deleted_namespace_ends(deployed: Deployed) -> None:
 def test_operator_outlives_the_namespace(deployed: Deployed) -> None:
     """Its rights went with the namespace, which the objects say; a helm upgrade brings them back, without a restart."""
     before = operator_pods(deployed)
-    deployed.kubectl.apply(QUICKSTART.read_text())
+    ensure_namespace(deployed.kubectl, deployed.namespace)
+    deployed.kubectl.apply(quickstart())
 
     def says_what_is_missing() -> bool:
         told = condition(deployed.kubectl.get("pulsarcluster", deployed.namespace, "east"), "Ready")

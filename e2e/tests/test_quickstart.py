@@ -6,7 +6,7 @@ import json
 
 from e2e.conftest import Deployed
 from e2e.demo.client import exchange
-from e2e.support.deploy import OPERATOR_NAMESPACE, QUICKSTART
+from e2e.support.deploy import OPERATOR_NAMESPACE, quickstart
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_ready, pulsar_objects
 from e2e.support.writes import (
@@ -56,7 +56,7 @@ def test_second_apply_makes_no_write(deployed: Deployed) -> None:
     assert "/admin/policies/shop/orders" in before
     log_start = admin_log_position(deployed.kubectl, deployed.namespace, "east-broker-0")
     since = audit_lines(deployed.node)
-    output = deployed.kubectl.apply(QUICKSTART.read_text())
+    output = deployed.kubectl.apply(quickstart())
     assert "configured" not in output and "created" not in output, output
     # An annotation on every object is a watch event, so each is reconciled once more, which the operator must see.
     passes = reconciles(deployed)
@@ -139,7 +139,7 @@ def test_operator_restart_loses_nothing(deployed: Deployed) -> None:
     deployed.wait_ready(within=120)
     namespace = deployed.kubectl.get("pns", deployed.namespace, "orders")
     assert condition(namespace, "Drifted")["status"] == "False"
-    deployed.kubectl.apply(QUICKSTART.read_text().replace("partitions: 4", "partitions: 6"))
+    deployed.kubectl.apply(quickstart().replace("partitions: 4", "partitions: 6"))
     deployed.wait_ready(within=60)
 
 

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from e2e.conftest import Deployed
 from e2e.support.admin import ask, find
-from e2e.support.deploy import NAMESPACE, QUICKSTART, ensure_namespace, install_operator
+from e2e.support.deploy import NAMESPACE, ensure_namespace, install_operator, quickstart_documents
 from e2e.support.eventually import eventually
 from e2e.support.objects import condition, is_ready, not_ready, pulsar_objects
 from pulsar_conformance.counting.simple import consume, publish
@@ -92,9 +91,7 @@ def test_a_topic_with_retained_messages_is_kept_until_that_is_confirmed(deployed
 
 def mesh() -> list[dict[str, Any]]:
     """An instance of two clusters, a tenant in both and a replicated namespace with a topic, as one file."""
-    documents = [
-        d for d in yaml.safe_load_all(QUICKSTART.read_text()) if d["kind"] in ("PulsarInstance", "PulsarCluster")
-    ]
+    documents = [d for d in quickstart_documents() if d["kind"] in ("PulsarInstance", "PulsarCluster")]
     instance, first = documents
     instance["spec"]["configurationStore"] = {"cluster": {"name": "one"}}
     clusters = []

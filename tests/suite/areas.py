@@ -71,6 +71,7 @@ SLICES: Sequence[Slice] = (
     Slice("geo", 6, "a replicator that is connected and delivers nothing"),
     Slice("storage", 1, "compaction while bookies are away"),
     Slice("safety", 1, "a rename, a deletion of what retention keeps, two clusters in one apply"),
+    Slice("safety", 2, "the release of the chart pulsar uninstalled with live tenants, and installed again"),
 )
 OWN_TARGET = "slow"
 """Mark of what only a make target of its own runs: whole matrices of faults, mutations, hostile text."""

@@ -1,5 +1,8 @@
-"""`helm uninstall` of the chart pulsar on a real API server with the deletion guard, and the operator's own controllers, which
-count the dependents: the release ends, a cluster goes once nothing needs it, claims and metadata stay."""
+"""`helm uninstall` of the chart pulsar on a real API server with the deletion guard.
+
+The operator's own controllers count the dependents. The release ends, the cluster goes once nothing needs it,
+and claims and metadata stay.
+"""
 
 from __future__ import annotations
 
@@ -89,11 +92,11 @@ async def released(helm: Helm, apiserver: ApiServer, real_zookeeper: RealZooKeep
             helm.run, "install", "op", str(OPERATOR_CHART), where, kubeconfig=apiserver.kubeconfig, values=chart
         )
         made = Released(world, helm, apiserver)
-        probe = {"apiVersion": API_VERSION, "kind": "PulsarTenant"}
+        probe: Json = {"apiVersion": API_VERSION, "kind": "PulsarTenant"}
         probe |= {"metadata": {"name": "probe"}, "spec": {"instanceRef": {"name": "none"}}}
         tenants = path(Kind.TENANT, world.namespace)
         assert apiserver.request("POST", tenants, probe).code == 201
-        status = {"status": {"dependents": 1}}
+        status: Json = {"status": {"dependents": 1}}
         merge = "application/merge-patch+json"
         assert apiserver.request("PATCH", f"{tenants}/probe/status", status, content_type=merge).code == 200
 

@@ -28,7 +28,7 @@ from tests.support.processes.apiserver import ApiServer
 from tests.support.processes.zookeeper import RealZooKeeper
 
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
-"""As in examples/quickstart.yaml: the API server refuses pods that need more."""
+"""As in README: the API server refuses pods that need more."""
 
 
 class MappedZooKeeper:

@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 import yaml
 
-from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, ANNOTATION_DELETE_AFTER_DEPENDENTS, GROUP, LEASE_NAME, PLURALS, Kind
+from pulsar_operator.api.constants import (
+    ANNOTATION_CONFIRM_DELETE,
+    ANNOTATION_DELETE_AFTER_DEPENDENTS,
+    GROUP,
+    LEASE_NAME,
+    PLURALS,
+    Kind,
+)
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.core.index import PARENT_FIELD, SITED, TASKS

@@ -65,7 +65,8 @@ def test_the_first_message_goes_to_the_quickstart() -> None:
     }
     tenant, namespace, topic = TOPIC.removeprefix("persistent://").split("/")
     wanted = {("PulsarTenant", tenant), ("PulsarNamespace", namespace), ("PulsarTopic", topic)}
-    assert wanted | {("PulsarCluster", "east"), ("PulsarTopic", "clicks"), ("Namespace", "pulsar")} <= names
+    assert wanted | {("PulsarCluster", "east"), ("PulsarTopic", "clicks")} <= names
+    assert "\nkubectl create namespace pulsar\n" in README
 
 
 @pytest.mark.parametrize("name", ["kubernetes", "pulsar", "helm", "python"])
