@@ -1,7 +1,8 @@
 """Keep what the charts repeat in step with crds/: ``python helm/sync_charts.py`` writes, ``--check`` compares.
 
-Two products, both committed, because a packaged chart can only hold files of its own folder:
+Three products, all committed, because a packaged chart can only hold files of its own folder:
 - helm/pulsar-operator/files/crds/: copies of the custom resource definitions, byte for byte;
+- helm/pulsar-operator/files/settings/: copies of the names of Pulsar's settings (scripts/gen_settings.py);
 - helm/pulsar/values.schema.json: the schema of that chart's values, with the specifications taken from the definitions,
   so that helm refuses a wrong value before anything is sent to Kubernetes.
 
@@ -24,6 +25,8 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's where PyYAML was built with it: several times as fast."""
 ROOT = Path(__file__).resolve().parent.parent
 CRD_COPIES = Path("helm/pulsar-operator/files/crds")
+SETTINGS = Path("operator/pulsar_operator/data/settings")
+SETTINGS_COPIES = Path("helm/pulsar-operator/files/settings")
 PULSAR_SCHEMA = Path("helm/pulsar/values.schema.json")
 
 KEPT = (
@@ -348,13 +351,15 @@ def products(root: Path) -> dict[Path, str]:
         out[CRD_COPIES / file.name] = content
         crd = yaml.load(content, Loader=LOADER)
         crds[crd["spec"]["names"]["kind"]] = crd
+    for file in sorted((root / SETTINGS).glob("*.json")):
+        out[SETTINGS_COPIES / file.name] = file.read_text(encoding="utf-8")
     out[PULSAR_SCHEMA] = json.dumps(pulsar_schema(crds), indent=2, ensure_ascii=False) + "\n"
     return out
 
 
 def left_over(root: Path, wanted: dict[Path, str]) -> list[Path]:
-    """Copies whose definition is gone."""
-    found = (root / CRD_COPIES).glob("*.yaml")
+    """Copies whose original is gone."""
+    found = [*(root / CRD_COPIES).glob("*.yaml"), *(root / SETTINGS_COPIES).glob("*.json")]
     return sorted(file for file in found if file.relative_to(root) not in wanted)
 
 
@@ -368,7 +373,7 @@ def differences(root: Path) -> list[str]:
             out.append(f"{path}: missing")
         elif file.read_text(encoding="utf-8") != content:
             out.append(f"{path}: not up to date")
-    return out + [f"{file.relative_to(root)}: its definition is gone from crds/" for file in left_over(root, wanted)]
+    return out + [f"{file.relative_to(root)}: its original is gone" for file in left_over(root, wanted)]
 
 
 def write(root: Path) -> None:

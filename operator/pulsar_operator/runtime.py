@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import json
 import logging
 import signal
 import time
@@ -49,6 +50,7 @@ from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.domain.dataplane.versions import Jumps
+from pulsar_operator.domain.render.settings import KnownSettings
 from pulsar_operator.domain.texts import quoted
 from pulsar_operator.handlers import lifecycle
 from pulsar_operator.handlers.streams import streams
@@ -114,6 +116,7 @@ class Operator:
             sizing=HttpSizing(),
             counters=HttpCounters(clock),
             jumps=known_jumps(settings),
+            settings=known_settings(),
         )
         cache = WatchCache(DirectReader(deps))
         self.deps = replace(deps, reader=cache)
@@ -287,6 +290,13 @@ def known_jumps(settings: Settings) -> Jumps:
     """Jumps between versions of Pulsar: those that are tested with this operator, and those that the settings add."""
     matrix = resources.files("pulsar_operator") / "data" / "version_jumps.toml"
     return Jumps.parse(*tomllib.loads(matrix.read_text(encoding="utf-8"))["jumps"]) | settings.upgrade_paths
+
+
+def known_settings() -> KnownSettings:
+    """Names of settings of the versions of Pulsar that this operator was tested with."""
+    folder = resources.files("pulsar_operator") / "data" / "settings"
+    files = {each.name.removesuffix(".json"): each for each in folder.iterdir() if each.name.endswith(".json")}
+    return KnownSettings.parse({name: json.loads(each.read_text(encoding="utf-8")) for name, each in files.items()})
 
 
 def lease_of(settings: Settings, client: KubeClient) -> Lease:

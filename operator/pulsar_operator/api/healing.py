@@ -81,6 +81,7 @@ _CHANGE = {
     Reason.FOREIGN_VOLUME,
     Reason.VOLUME_LOST,
     Reason.RACKS_UNREADABLE,
+    Reason.CONFIG_NOT_APPLIED,
     Reason.DISKS_FULL,
 }
 _ITSELF = {
@@ -88,6 +89,7 @@ _ITSELF = {
     Reason.REPLACING_VOLUME,
     Reason.VOLUME_REPLACED,
     Reason.RACKS_KNOWN,
+    Reason.CONFIG_UNCHECKED,
     Reason.READY,
     Reason.NOT_READY,
     Reason.PENDING,

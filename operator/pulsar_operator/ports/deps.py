@@ -8,6 +8,7 @@ from pulsar_operator.domain.dataplane.geo_replication import ReplicationLooks
 from pulsar_operator.domain.dataplane.reach import Reach
 from pulsar_operator.domain.dataplane.store_sessions import StoreReads
 from pulsar_operator.domain.dataplane.versions import Jumps
+from pulsar_operator.domain.render.settings import KnownSettings
 from pulsar_operator.ports.admin import PulsarAdminPort
 from pulsar_operator.ports.bookies import BookiePort
 from pulsar_operator.ports.counters import CountersPort
@@ -52,3 +53,5 @@ class Deps:
     """What configuration stores answered this process."""
     jumps: Jumps = field(default_factory=Jumps)
     """From which version of Pulsar to which a cluster may go; by default to none."""
+    settings: KnownSettings = field(default_factory=KnownSettings)
+    """Names of settings by version of Pulsar; by default of none."""

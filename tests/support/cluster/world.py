@@ -49,6 +49,7 @@ from pulsar_operator.ports import (
     ResourceType,
     ZooKeeperPort,
 )
+from pulsar_operator.runtime import known_settings
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.bookies import FakeBookies
 from tests.fakes.counters import FakeCounters
@@ -127,6 +128,7 @@ class ClusterWorld:
             CountingMetrics(),
             TappedBookies(self.bookies, self.journal),
             counters=self.counters,
+            settings=known_settings(),
         )
         self.outcomes: dict[Key, Outcome | PortError] = {}
         """How the last pass of each object ended."""

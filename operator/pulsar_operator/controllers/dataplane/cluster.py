@@ -49,6 +49,7 @@ from pulsar_operator.controllers.dataplane.namespaces_there import needed_by_nam
 from pulsar_operator.controllers.dataplane.phases.row import give_back, give_delay_back, run
 from pulsar_operator.controllers.dataplane.teardown import tear_down
 from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.domain.dataplane.applied_config import running_configs, without_a_roll_of
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, cluster_status, set_conditions
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, InstanceFact
@@ -61,6 +62,7 @@ from pulsar_operator.domain.dataplane.templates import template_hash, with_annot
 from pulsar_operator.domain.dataplane.versions import VersionDecision, decide
 from pulsar_operator.domain.dataplane.wanted import with_quorum, with_wanted
 from pulsar_operator.domain.render import (
+    BRING_UP_ORDER,
     ClusterInputs,
     ImageTemplates,
     RenderedCluster,
@@ -68,6 +70,7 @@ from pulsar_operator.domain.render import (
     render_cluster,
     spec_problems,
 )
+from pulsar_operator.domain.render.settings import sift, with_kept
 from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Deps, Json, Key, PortError, RefusedError
 
@@ -116,7 +119,8 @@ class ClusterController:
     async def _pass(self, obj: Json, spec: PulsarClusterSpec, conditions: ConditionSet, actor: Actor) -> Outcome:
         """Converge or tear down, then the status, whatever happened."""
         deps, meta, owner = self._deps, meta_of(obj), owner_of(obj, part_of=spec.instance_ref.name)
-        view = ClusterView()
+        sifted = sift(spec, deps.settings)
+        view = ClusterView(config=sifted.problems, config_unchecked=sifted.unchecked)
         try:
             needed_by = await dependents_of_cluster(deps, obj, live=meta.deleting)
             view = replace(view, dependents=len(needed_by))
@@ -196,8 +200,8 @@ class ClusterController:
 
     async def _converge(self, obj: Json, spec: PulsarClusterSpec, actor: Actor, view: ClusterView) -> ClusterView:
         """Read, and go through the phases unless something forbids it. Raises PortError while nothing is known."""
-        meta = meta_of(obj)
-        facts = await observe(self._deps, obj, meta, spec, owner_of(obj, part_of=spec.instance_ref.name))
+        meta, applied = meta_of(obj), sift(spec, self._deps.settings).spec
+        facts = await observe(self._deps, obj, meta, applied, owner_of(obj, part_of=spec.instance_ref.name))
         view = replace(view, instance=facts.instance, live=facts.live)
         leftovers = facts.live.of_previous_owner()
         if leftovers:
@@ -219,6 +223,22 @@ class ClusterController:
         return replace(view, refused=tuple(actor.refused))
 
     def _render(self, facts: ClusterFacts) -> RenderedCluster:
+        """With the keys of config that pods run with and that are not applied, where leaving them out would be all that
+        replaces the pods."""
+        clean, running = self._rendered(facts), running_configs(facts.live, BRING_UP_ORDER)
+        spec = with_kept(facts.spec, self._deps.settings, running)
+        if spec is None:
+            return clean
+        kept = self._rendered(replace(facts, spec=spec)).components
+        return replace(
+            clean,
+            components={
+                component: without_a_roll_of(manifests, kept[component], facts.live, component)
+                for component, manifests in clean.components.items()
+            },
+        )
+
+    def _rendered(self, facts: ClusterFacts) -> RenderedCluster:
         store, images, owner = facts.instance.store, self._deps.images, facts.owner
         rendered = render_cluster(
             ClusterInputs(

@@ -27,11 +27,17 @@ from pulsar_operator.controllers.dataplane.instance_pass import InstancePass
 from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
 from pulsar_operator.controllers.dataplane.servers import servers_gate
 from pulsar_operator.controllers.dataplane.store_read import ask
+from pulsar_operator.domain.dataplane.applied_config import (
+    running_configs,
+    set_config_condition,
+    without_a_roll_of,
+)
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.local_volumes import with_local_volumes, without_a_roll
 from pulsar_operator.domain.dataplane.pods import observe_component
 from pulsar_operator.domain.dataplane.rollout import Blocker
 from pulsar_operator.domain.render import ImageTemplates, RenderedStore, render_configuration_store, store_problems
+from pulsar_operator.domain.render.settings import judge, left_out, unchecked
 from pulsar_operator.ports import STATEFUL_SETS
 
 
@@ -120,11 +126,15 @@ async def _managed_store(state: InstancePass) -> None:
         )
         return
     component = Component.CONFIGURATION_STORE
+    judged = judge(component, state.spec.version, managed.config or {}, state.actor.deps.settings)
+    managed = managed.model_copy(update={"config": judged.applied or None})
+    nobody_knows = unchecked(state.spec.version, managed.config, state.actor.deps.settings)
+    set_config_condition(state.conditions, judged.problems, state.spec.version if nobody_knows else None)
     problems = store_problems(managed, component, "spec.configurationStore.managed", state.spec.preset)
     if problems:
         state.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(problems[:5]))
     else:
-        live = await _apply_store(state, live)
+        live = await _apply_store(state, live, managed)
     facts = live.facts(component) or observe_component(None, None)
     reason, text = facts.summary("Configuration store")
     ready = await _founded(state, live, managed)
@@ -158,8 +168,8 @@ async def _founded(state: InstancePass, live: Live, managed: ManagedZooKeeper) -
         return False
 
 
-async def _apply_store(state: InstancePass, live: Live) -> Live:
-    rendered = _with_local_volumes(_render(state), live)
+async def _apply_store(state: InstancePass, live: Live, managed: ManagedZooKeeper) -> Live:
+    rendered = _with_local_volumes(_with_kept_config(state, live, managed), live)
     state.servers = rendered.address.servers
     if state.actor.act:
         await ensure_finalizer(state.actor.deps, state.obj)
@@ -180,9 +190,19 @@ def _with_local_volumes(rendered: RenderedStore, live: Live) -> RenderedStore:
     return RenderedStore(manifests, rendered.address)
 
 
-def _render(state: InstancePass) -> RenderedStore:
-    managed, images = state.spec.configuration_store.managed, state.actor.deps.images
-    assert managed is not None
+def _with_kept_config(state: InstancePass, live: Live, managed: ManagedZooKeeper) -> RenderedStore:
+    """Rendered, with keys that are not applied where leaving them out would be all that replaces the servers."""
+    clean, component = _render(state, managed), Component.CONFIGURATION_STORE
+    running = running_configs(live, [component]).get(component, {})
+    left = left_out(component, state.spec.version, running, state.actor.deps.settings)
+    if not left:
+        return clean
+    kept = _render(state, managed.model_copy(update={"config": {**left, **(managed.config or {})}}))
+    return RenderedStore(without_a_roll_of(clean.manifests, kept.manifests, live, component), clean.address)
+
+
+def _render(state: InstancePass, managed: ManagedZooKeeper) -> RenderedStore:
+    images = state.actor.deps.images
     templates = ImageTemplates(images.broker, images.bookie, images.proxy)
     return render_configuration_store(
         state.owner,

@@ -25,6 +25,7 @@ from pulsar_operator.domain.bookkeeper.unwritable import UNWRITABLE, nearly_full
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.domain.dataplane import scaling
 from pulsar_operator.domain.dataplane.absent_pods import missing_rows
+from pulsar_operator.domain.dataplane.applied_config import set_config_condition
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, LeaveFact
 from pulsar_operator.domain.dataplane.remote_clusters import known_urls, remote_changes, remote_rows
 from pulsar_operator.domain.dataplane.running import pod_versions
@@ -84,6 +85,7 @@ def set_conditions(
         _racks(conditions, spec, view)
         scaling.set_condition(conditions, spec, view)
     _up_to_date(conditions, view)
+    set_config_condition(conditions, view.config, spec.version if view.config_unchecked else None)
     if deleting:
         conditions.set(ConditionType.READY, False, Reason.DELETING, "The cluster is being deleted")
         text = f"Waiting for {view.waiting_for}" if view.waiting_for else "The cluster is being deleted"

@@ -251,6 +251,10 @@ class ClusterView:
     kept_for: str | None = None
     """Why a cluster that is being deleted is kept."""
     kept_by: Reason = Reason.DEPENDENTS_EXIST
+    config: tuple[str, ...] = ()
+    """Keys of config that are not applied, a sentence each."""
+    config_unchecked: bool = False
+    """All of config is applied, and nobody knows the settings of this version."""
     refused: tuple[str, ...] = ()
     refusal: Reason = Reason.INVALID_SPEC
     """Why the specification is refused."""

@@ -23,6 +23,9 @@ from pulsar_operator.domain.render.reserved import (
 
 OVERRIDES_FILE = "overrides.conf"
 JVM_FILE = "jvm.conf"
+VERBATIM = "PULSAR_PREFIX_"
+"""Before a key that is applied unchecked, as with the entry point of Pulsar's own images."""
+_UNCHECKED = f"# {VERBATIM}"
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029]")
@@ -39,8 +42,24 @@ def layered(*layers: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def overrides_text(values: Mapping[str, str]) -> str:
-    """overrides.conf: one key=value a line."""
-    return "".join(f"{key}={value.strip()}\n" for key, value in sorted(values.items()))
+    """overrides.conf: one key=value a line; a comment before a key says that it was not checked."""
+    lines = []
+    for key, value in sorted(values.items()):
+        name = key.removeprefix(VERBATIM)
+        lines += [f"{_UNCHECKED}{name}"] if name != key else []
+        lines.append(f"{name}={value.strip()}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def parse_overrides(text: str) -> dict[str, str]:
+    """The settings that overrides_text wrote."""
+    found, before = {}, ""
+    for line in text.splitlines():
+        key, _, value = line.partition("=")
+        if not line.startswith("#"):
+            found[f"{VERBATIM}{key}" if before == f"{_UNCHECKED}{key}" else key] = value
+        before = line
+    return found
 
 
 def jvm_text(arguments: Sequence[str]) -> str:
@@ -62,15 +81,20 @@ def ip_arguments(platform: Platform) -> list[str]:
 
 def check_config(component: Component, values: Mapping[str, str] | None) -> list[str]:
     """Why a user's config map is refused, one sentence per key; empty when it is accepted."""
-    found = (_config_problem(component, key, value) for key, value in sorted((values or {}).items()))
-    return [problem for problem in found if problem]
+    given = values or {}
+    found = (_config_problem(component, key, value) for key, value in sorted(given.items()))
+    twice = (key for key in sorted(given) if f"{VERBATIM}{key}" in given)
+    field = CONFIG_FIELDS[component]
+    return [problem for problem in found if problem] + [
+        f'{field} has "{key}" and "{VERBATIM}{key}", which are one setting: take one out' for key in twice
+    ]
 
 
 def _config_problem(component: Component, key: str, value: str) -> str | None:
     field = CONFIG_FIELDS[component]
     if not _KEY.fullmatch(key):
         return f"{field} key {key[:80]!r} is not a configuration key: only letters, digits, _ . and - are allowed"
-    if why := reserved_because(component, key):
+    if why := reserved_because(component, key.removeprefix(VERBATIM)):
         return f'{field} key "{key}" is reserved: {why}'
     if _CONTROL.search(value):
         return f'{field} key "{key}" has a line break or control character in its value: write the value without it'

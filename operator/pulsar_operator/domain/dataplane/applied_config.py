@@ -1,0 +1,58 @@
+"""Keys of config that the operator does not apply: what is said of them, and pods that run with such a key. Pure.
+
+Pods run with one that an older operator applied. It has no effect, and taking it out would replace every pod, so it
+stays until the pods are replaced for another reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pulsar_operator.api.constants import Component, ConditionType, Reason
+from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.domain.dataplane.live import STATEFUL_SET, Live
+from pulsar_operator.domain.dataplane.local_volumes import without_a_roll
+from pulsar_operator.domain.dataplane.running import record_of
+from pulsar_operator.domain.render.config import OVERRIDES_FILE, parse_overrides
+from pulsar_operator.domain.render.settings import SHOWN
+
+Json = dict[str, Any]
+CONFIG_MAP = "ConfigMap"
+
+
+def set_config_condition(conditions: ConditionSet, problems: Sequence[str], unchecked: str | None) -> None:
+    """Set ConfigApplied where there is something to say. ``unchecked`` is a version without a list of settings."""
+    if problems:
+        more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        text = f"{'; '.join(problems[:SHOWN])}{more}. All other settings are applied"
+        conditions.set(ConditionType.CONFIG_APPLIED, False, Reason.CONFIG_NOT_APPLIED, text)
+    elif unchecked is not None:
+        text = (
+            f"The operator does not know the settings of Pulsar {unchecked}, so it applies every key of config. Pulsar "
+            "ignores a misspelled key: check them in the configuration that the brokers log when they start"
+        )
+        conditions.set(ConditionType.CONFIG_APPLIED, True, Reason.CONFIG_UNCHECKED, text)
+
+
+def running_configs(live: Live, components: Iterable[Component]) -> dict[Component, Mapping[str, str]]:
+    """What the template of each component has in overrides.conf; a component without one is left out."""
+    found: dict[Component, Mapping[str, str]] = {}
+    for component in components:
+        there = live.stateful_set(component)
+        volumes = (there["spec"]["template"]["spec"].get("volumes") or ()) if there is not None else ()
+        names = [each["configMap"]["name"] for each in volumes if each["name"] == "config" and "configMap" in each]
+        for name in names:
+            mounted = live.get(CONFIG_MAP, name)
+            if mounted is not None:
+                found[component] = parse_overrides((mounted.get("data") or {}).get(OVERRIDES_FILE, ""))
+    return found
+
+
+def without_a_roll_of(clean: Sequence[Json], kept: Sequence[Json], live: Live, component: Component) -> list[Json]:
+    """The manifests of a component without the keys, or with them where pods would be replaced for them alone."""
+    newer, older = (next((each for each in some if each["kind"] == STATEFUL_SET), None) for some in (clean, kept))
+    if newer is None or older is None:
+        return list(clean)
+    chosen = without_a_roll(newer, older, live.stateful_set(component), record_of(live, component))
+    return list(kept if chosen is older else clean)
