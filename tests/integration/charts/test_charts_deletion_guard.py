@@ -353,7 +353,7 @@ def test_servers_that_do_not_know_the_kind(helm: Helm, version: str, wanted: int
         "rel",
         str(OPERATOR_CHART),
         f"--kube-version={version}",
-        values={"replicationWarnings": {"enabled": False}},
+        values={"replicationWarnings": {"enabled": False}, "configCheck": {"enabled": False}},
     )
     assert len(re.findall("^kind: ValidatingAdmissionPolicy$", text, re.MULTILINE)) == wanted
 
@@ -364,4 +364,4 @@ def test_two_releases_have_two_policies(helm: Helm) -> None:
         for namespace in ("one", "two")
         for policy in of_kind(helm.template(OPERATOR_CHART, namespace=namespace), "ValidatingAdmissionPolicy")
     }
-    assert len(names) == 4, "the guard and the warnings, each"
+    assert len(names) == 6, "the guard, the config check and the warnings, each"

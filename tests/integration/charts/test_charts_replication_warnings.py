@@ -130,6 +130,6 @@ def test_elsewhere_nobody_is_warned(apiserver: ApiServer, watched: str) -> None:
 
 @pytest.mark.parametrize(("version", "wanted"), [("1.29.0", 0), ("1.30.0", 1), ("1.35.4", 1)])
 def test_servers_that_do_not_know_the_kind(helm: Helm, version: str, wanted: int) -> None:
-    values = {"deletionGuard": {"enabled": False}}
+    values = {"deletionGuard": {"enabled": False}, "configCheck": {"enabled": False}}
     text = helm.run("template", "rel", str(OPERATOR_CHART), f"--kube-version={version}", values=values)
     assert text.count("kind: ValidatingAdmissionPolicy\n") == wanted

@@ -217,7 +217,7 @@ def _policies(kind: Kind, at: str, before: Json) -> Iterator[Place]:
     yield Place(kind, f"{at}.persistence.storageClass", CLASS, _LEDGERS, before)
     for name in ("bucket", "region", "serviceEndpoint", "s3Role", "s3RoleSessionName"):
         around = {key: value for key, value in _OFFLOAD.items() if key != name}
-        yield Place(kind, f"{at}.offload.{name}", TEXT, around, before)
+        yield Place(kind, f"{at}.offload.{name}", TEXT, around, before, needs="tiered storage")
     yield Place(kind, f"{at}.entryFilters[]", LIST_WORD, {}, before, needs="a filter of that name in the brokers")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.policies import Offload
 
 Json = dict[str, Any]
 PTN, PNS, PT, PRG, PIP = Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY
@@ -57,16 +58,29 @@ class Chain:
     more: Json = field(default_factory=dict)
 
 
+def _offload(at: str) -> dict[str, str]:
+    """Members of a policy that is refused as a whole."""
+    return {
+        f"{at}.offload.{info.alias or name}": "refused with its struct" for name, info in Offload.model_fields.items()
+    }
+
+
 FIXED: Mapping[Kind, Mapping[str, str]] = {
-    PTN: {"name": "immutable", "instanceRef": "immutable"},
-    PNS: {"name": "immutable", "tenantRef": "immutable", "bundles": "immutable: counts at creation"},
-    PT: {"name": "immutable", "namespaceRef": "immutable", "persistent": "immutable"},
+    PTN: {"name": "immutable", "instanceRef": "immutable", **_offload("namespaceDefaults")},
+    PNS: {
+        "name": "immutable",
+        "tenantRef": "immutable",
+        "bundles": "immutable: counts at creation",
+        **_offload("policies"),
+    },
+    PT: {"name": "immutable", "namespaceRef": "immutable", "persistent": "immutable", **_offload("policies")},
     PRG: {"name": "immutable", "instanceRef": "immutable"},
     PIP: {"name": "immutable", "instanceRef": "immutable", "autoFailover.type": "has one value"},
     PTS: {
         "namespaceRef": "immutable",
         "count.prefix": "immutable",
         "count.first": "immutable",
+        **_offload("template.policies"),
     },
 }
 """Fields, with all below them, that no mutation changes, and why."""

@@ -9,6 +9,7 @@ tests/support/mutations/bench.py makes them.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -67,6 +68,9 @@ def _of_row(row: PolicyRow, name: str, around: Json) -> Chain:
     values = values if row.path in REQUIRED else [ABSENT, *values]
     if too_old(row, VERSION):
         return Chain(row.path, values[:2], around, name, {"refused": f"needs Pulsar {row.since_version}"})
+    if row.unavailable is not None:
+        fullest = max(values[1:], key=len)
+        return Chain(row.path, [ABSENT, fullest], around, name, {"refused": re.escape(row.unavailable)})
     if row.refused_without is not None:
         return Chain(row.path, values[:2], around, name, {"refused": row.refused_without})
     return Chain(row.path, values, around, name)

@@ -330,3 +330,57 @@ async def test_a_policy_of_a_newer_pulsar_is_refused_by_name() -> None:
         assert f"spec.policies.{field} needs Pulsar 4.2.0 or later, the cluster runs 4.0.8" in message
     assert w.pulsar.namespaces["t/n"]["max_topics_per_namespace"] == 3, "the rest converges"
     assert w.pulsar.topic_policies["a", "persistent://t/n/x"]["maxProducers"] == 3
+
+
+OFFLOAD = {"driver": "AwsS3", "bucket": "b"}
+NO_DRIVER = "is not applied: tiered storage cannot be configured in this version: no image has an offload driver"
+
+
+async def test_offload_is_refused_and_the_other_policies_are_applied() -> None:
+    """With a driver that no broker has, Pulsar would take the policy, and topics could not be loaded any more."""
+    w = LogicalWorld()
+    w.tenant()
+    w.namespace(policies={"offload": OFFLOAD, "maxTopics": 7})
+    w.topic(policies={"offload": OFFLOAD, "maxProducers": 3})
+    await w.run()
+    for kind, name in ((Kind.NAMESPACE, "n"), (Kind.TOPIC, "x")):
+        status, reason, message = w.condition(kind, name, "Accepted")
+        assert (status, reason) == ("False", "NotSupported")
+        assert f"spec.policies.offload {NO_DRIVER}. Take the field out" in message
+    assert w.pulsar.namespaces["t/n"]["max_topics_per_namespace"] == 7
+    assert "offload_policies" not in w.pulsar.namespaces["t/n"]
+    assert stored(w) == {"maxProducers": 3}
+    assert await w.second_pass_writes() == ([], [])
+
+
+async def test_offload_in_the_defaults_of_a_tenant_is_refused_at_its_namespaces() -> None:
+    w = LogicalWorld()
+    w.tenant(namespaceDefaults={"offload": OFFLOAD, "maxTopics": 7})
+    w.namespace()
+    await w.run()
+    assert NO_DRIVER in w.condition(Kind.NAMESPACE, "n", "Accepted")[2]
+    assert w.pulsar.namespaces["t/n"]["max_topics_per_namespace"] == 7
+    assert "offload_policies" not in w.pulsar.namespaces["t/n"]
+
+
+async def test_an_offload_policy_from_before_goes_with_the_field() -> None:
+    """An older operator wrote it; it stays while it is declared, since nobody asked for its end."""
+    w = LogicalWorld()
+    w.tenant()
+    w.namespace(policies={"maxTopics": 7})
+    await w.run()
+    live = {"managedLedgerOffloadDriver": "aws-s3", "managedLedgerOffloadBucket": "b"}
+    w.pulsar.namespaces["t/n"]["offload_policies"] = dict(live)
+    found = w.get(Kind.NAMESPACE, "n")
+    assert found is not None
+    status = {**found["status"], "managedFields": ["policies.maxTopics", "policies.offload"]}
+    w.kube.set_status(CUSTOM[Kind.NAMESPACE], NS, "n", status)
+    w.namespace(policies={"maxTopics": 8, "offload": OFFLOAD})
+    await w.run()
+    assert w.pulsar.namespaces["t/n"]["offload_policies"] == live
+    assert w.pulsar.namespaces["t/n"]["max_topics_per_namespace"] == 8
+    assert "policies.offload" in w.status(Kind.NAMESPACE, "n")["managedFields"]
+    w.namespace(policies={"maxTopics": 8})
+    await w.run()
+    assert not w.pulsar.namespaces["t/n"].get("offload_policies")
+    assert w.condition(Kind.NAMESPACE, "n")[0] == "True"

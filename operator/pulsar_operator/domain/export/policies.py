@@ -119,6 +119,8 @@ def _lean(row: PolicyRow, value: Any) -> Any:
 def _in_cluster(row: PolicyRow, answer: Any, cluster: str) -> tuple[Any, list[str]]:
     """The value set there, or None, and what is to be said about it."""
     source, value = _dig(row, answer, cluster), row.read(answer, cluster)
+    if row.unavailable is not None and not _empty(_set_members(source)):
+        return None, [f"{row.path}: Pulsar has {shown(_set_members(source))}, which is not managed: {row.unavailable}"]
     if value is None or isinstance(value, Undecodable):
         nobodys = value is None and (_empty(_set_members(source)) or source == row.remove_body)
         text = f"{row.path}: Pulsar has {shown(_set_members(source))}, which the field cannot express"

@@ -178,6 +178,11 @@ def plan_policies(
         value, live = wanted.get(row.field), found.get(row.field, {})
         if value is None:
             _plan_reset(draft, row, live, base=base, memory=memory, unseen=row.per_cluster and bool(unreachable))
+        elif row.unavailable is not None:
+            # What Pulsar has of it from before stays managed: it is reset once the field is taken out.
+            draft.kept |= {row.field} & memory.managed
+            message = f"spec.{row.field} is not applied: {row.unavailable}. Take the field out"
+            draft.problems.append(Problem(row.field, Reason.NOT_SUPPORTED, message))
         elif too_old(row, version):
             draft.problems.append(
                 Problem(

@@ -132,6 +132,8 @@ class PolicyRow:
     """(wanted value, cluster) to what that cluster is to have; None = what all clusters share."""
     since_version: str = OLDEST
     """First Pulsar version that has it."""
+    unavailable: str | None = None
+    """Why the operator does not write it, although Pulsar takes it."""
     refused_without: str | None = None
     """What Pulsar answers (a regular expression) where an installation lacks what the examples need."""
 

@@ -13,7 +13,7 @@ from pulsar_operator.api.v1alpha1.policies import SubscriptionAuthMode
 from pulsar_operator.domain.policies import codecs
 from pulsar_operator.domain.policies.codecs import Codec
 from pulsar_operator.domain.policies.model import CLUSTER, PolicyRow, Scope
-from pulsar_operator.domain.policies.offload import OFFLOAD
+from pulsar_operator.domain.policies.offload import NO_DRIVER, OFFLOAD
 
 NO_FILTER = "Entry filter '.*' not found"
 
@@ -97,7 +97,14 @@ NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
     _row("persistence", "persistence", codecs.PERSISTENCE, "persistence"),
     _row("bookieAffinityGroup", "persistence/bookieAffinity", codecs.BOOKIE_AFFINITY, own_get=True, per_cluster=True),
     _row("antiAffinityGroup", "antiAffinity", codecs.TEXT, own_get=True, per_cluster=True, text=True),
-    _row("offload", "offloadPolicies", OFFLOAD, "offload_policies", remove_endpoint=("removeOffloadPolicies",)),
+    _row(
+        "offload",
+        "offloadPolicies",
+        OFFLOAD,
+        "offload_policies",
+        remove_endpoint=("removeOffloadPolicies",),
+        unavailable=NO_DRIVER,
+    ),
     _row("deduplication.enabled", "deduplication", codecs.FLAG, "deduplicationEnabled"),
     _row(
         "deduplication.snapshotIntervalSeconds",

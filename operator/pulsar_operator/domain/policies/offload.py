@@ -42,6 +42,10 @@ _OFFLOAD: Mapping[str, tuple[str, Any]] = {
 """Plain members of Offload: Pulsar's name, and what Pulsar fills in where it is absent (class OffloadPoliciesImpl)."""
 
 
+NO_DRIVER = "tiered storage cannot be configured in this version: no image has an offload driver"
+"""With a driver that the broker does not have, a topic cannot be loaded."""
+
+
 def _encode_offload(value: Offload) -> dict[str, Any]:
     body: dict[str, Any] = {"managedLedgerOffloadDriver": _driver_out(value.driver)}
     if value.read_priority is not None:
@@ -81,6 +85,7 @@ OFFLOAD = Codec(
             driver=OffloadDriver.AWS_S3,
             bucket="b",
             region="eu-west-1",
+            service_endpoint="https://s3.example",
             s3_role="arn:aws:iam::1:role/x",
             s3_role_session_name="pulsar",
             threshold=0,

@@ -18,7 +18,7 @@ from pulsar_operator.domain.policies import codecs
 from pulsar_operator.domain.policies.codecs import Codec
 from pulsar_operator.domain.policies.model import PolicyRow, Scope
 from pulsar_operator.domain.policies.namespace_rows import NO_FILTER
-from pulsar_operator.domain.policies.offload import OFFLOAD
+from pulsar_operator.domain.policies.offload import NO_DRIVER, OFFLOAD
 
 IS_GLOBAL = "isGlobal"
 CLUSTERS = "replicationClusters"
@@ -70,7 +70,7 @@ LOCAL_POLICIES: tuple[PolicyRow, ...] = (
     _row("replicatorDispatchRate", "replicatorDispatchRate", codecs.DISPATCH_RATE),
     _row("subscribeRate", "subscribeRate", codecs.SUBSCRIBE_RATE),
     _row("persistence", "persistence", codecs.PERSISTENCE),
-    _row("offload", "offloadPolicies", OFFLOAD),
+    _row("offload", "offloadPolicies", OFFLOAD, unavailable=NO_DRIVER),
     _row("deduplication.enabled", "deduplicationEnabled", codecs.FLAG),
     _row("deduplication.snapshotIntervalSeconds", "deduplicationSnapshotInterval", codecs.SECONDS),
     _row("delayedDelivery", "delayedDelivery", codecs.DELAYED_DELIVERY),

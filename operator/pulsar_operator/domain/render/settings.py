@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from pulsar_operator.api.constants import Component
@@ -70,7 +69,7 @@ Config = Mapping[str, str]
 class KnownSettings:
     """Names of settings by version of Pulsar, then by list."""
 
-    versions: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=lambda: MappingProxyType({}))
+    versions: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, found: Mapping[str, Mapping[str, Iterable[str]]]) -> KnownSettings:
@@ -78,6 +77,10 @@ class KnownSettings:
         return cls(
             {version: {name: frozenset(keys) for name, keys in lists.items()} for version, lists in found.items()}
         )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KnownSettings:
+        """The same: it is never changed."""
+        return self
 
     def names(self, component: Component, version: str) -> frozenset[str] | None:
         """Every name that a component of the version knows; None where there is no list of the version."""
