@@ -66,6 +66,6 @@ def _has(spec: Any, path: str) -> bool:
 
 
 def _may_lack(row: Any) -> bool:
-    """Pulsar may refuse the example, or shows it as what nobody set."""
+    """Pulsar may refuse the example, or shows it as what nobody set; or the operator does not manage it."""
     newer = row.since_version != OLDEST
-    return newer or row.path.startswith(SHADOWING) or any(not row.is_set(example) for example in row.examples)
+    return newer or row.unavailable is not None or row.path.startswith(SHADOWING) or any(not row.is_set(example) for example in row.examples)
