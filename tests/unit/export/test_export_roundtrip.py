@@ -110,8 +110,8 @@ async def test_a_single_bundle_is_exported_as_one() -> None:
 
 
 def rows_of(rows: tuple[PolicyRow, ...]) -> list[Any]:
-    """One case for each row that the in-memory Pulsar takes."""
-    return [pytest.param(row, id=row.field) for row in rows if row.refused_without is None]
+    """One case for each row that the in-memory Pulsar takes and the operator writes."""
+    return [pytest.param(row, id=row.field) for row in rows if row.refused_without is None and row.unavailable is None]
 
 
 @pytest.mark.parametrize("row", rows_of(NAMESPACE_POLICIES[1:]))
@@ -142,7 +142,8 @@ async def test_every_topic_policy_with_every_example(row: PolicyRow) -> None:
 
 def some(rows: tuple[PolicyRow, ...]) -> st.SearchStrategy[Chosen]:
     """Some of the rows, each with one of its examples, in any order."""
-    usable = [row for row in rows if row.refused_without is None and row is not REPLICATION_CLUSTERS]
+    writable = [row for row in rows if row.refused_without is None and row.unavailable is None]
+    usable = [row for row in writable if row is not REPLICATION_CLUSTERS]
     picked = st.lists(st.sampled_from(usable), unique_by=lambda row: row.field, max_size=12)
     return picked.flatmap(
         lambda found: st.tuples(*(st.sampled_from(row.examples) for row in found)).map(
