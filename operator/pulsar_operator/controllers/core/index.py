@@ -11,7 +11,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pulsar_operator.api.constants import FINALIZER, GROUP, Component, ConditionType, Kind, Reason
+from pulsar_operator.api.constants import (
+    ANNOTATION_CONFIRM_LOSS,
+    FINALIZER,
+    GROUP,
+    Component,
+    ConditionType,
+    Kind,
+    Reason,
+)
 from pulsar_operator.ports import Json, Key
 
 PARENT_FIELD: dict[Kind, tuple[str, Kind]] = {
@@ -165,7 +173,8 @@ class Seen:
         return self._outward() != before._outward()
 
     def _outward(self) -> tuple[object, ...]:
-        return self.uid, self.generation, self.deleting, self.conditions, self.published
+        consent = [mark for mark in self.marks if mark[0] == ANNOTATION_CONFIRM_LOSS]  # also for what inherits from it
+        return self.uid, self.generation, self.deleting, self.conditions, self.published, tuple(consent)
 
 
 def seen_of(kind: Kind, obj: Json) -> Seen:

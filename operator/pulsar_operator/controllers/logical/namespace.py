@@ -23,6 +23,7 @@ from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 from pulsar_operator.balance.model.ranges import even_boundaries
 from pulsar_operator.controllers.core.objects import invalid_fields
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
+from pulsar_operator.controllers.logical.consent import StoredBytes, inherited_by_namespace
 from pulsar_operator.controllers.logical.controller import Blocker, LogicalController
 from pulsar_operator.controllers.logical.deliveries import Deliveries, Leaving
 from pulsar_operator.controllers.logical.initial_bundles import new_bundles
@@ -31,11 +32,13 @@ from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.logical.stored_lists import look_before_deletion, look_before_write
 from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, leaving, replication_of, used_confirmations
+from pulsar_operator.domain.logical.consent import Guard, asked_of
 from pulsar_operator.domain.logical.names import namespace_path, tenant_path
 from pulsar_operator.domain.logical.namespace import (
     NamespaceFacts,
     boundaries_match,
     bundle_count,
+    declared_policies,
     digest_of,
     plan_namespace,
     wanted_policies,
@@ -60,6 +63,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
     def __init__(self, deps: Deps) -> None:
         super().__init__(deps)
         self._deliveries = Deliveries()
+        self._stored = StoredBytes()
 
     def name_in_pulsar(self, p: NamespacePass, scope: Scope) -> str:
         """tenant/namespace."""
@@ -140,12 +144,52 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         rows = [row for row in concerned(NAMESPACE_POLICIES, wanted, memory.managed) if row.own_get]
         present = sorted(name for name, answer in answers.items() if answer is not None)
         own, mute = await read_own(scope, rows, path, present) if rows else ({}, ())
-        return replace(
-            facts,
-            answers={name: answer for name, answer in answers.items() if name not in mute},
-            own=own,
-            unreachable=tuple(sorted({*unreachable, *mute})),
+        return await self._with_consent(
+            p,
+            scope,
+            memory,
+            replace(
+                facts,
+                answers={name: answer for name, answer in answers.items() if name not in mute},
+                own=own,
+                unreachable=tuple(sorted({*unreachable, *mute})),
+            ),
+            sorted(holders),
         )
+
+    async def _with_consent(
+        self, p: NamespacePass, scope: Scope, memory: Memory, facts: NamespaceFacts, holders: list[str]
+    ) -> NamespaceFacts:
+        """The facts with what is known of a change by which Pulsar keeps less, where one is due."""
+        own, wanted = declared_policies(p.spec), wanted_policies(p.spec, p.inherited)
+        rows = [
+            row
+            for row in concerned(NAMESPACE_POLICIES, wanted, memory.managed)
+            if row.keeps is not None and row.field not in own
+        ]
+        if not rows:
+            self._stored.forget(p.meta.uid)
+            return facts
+        tenant = scope.chain[0]["metadata"]
+        guard = Guard(
+            (
+                asked_of(self.kind.value, p.obj["metadata"], p.meta.annotations),
+                asked_of(Kind.TENANT.value, tenant, tenant.get("annotations") or {}, many=True),
+            ),
+            own,
+            f"spec.namespaceDefaults of PulsarTenant {tenant['name']}",
+        )
+        facts = replace(facts, guard=guard)
+        if not plan_namespace(p.spec, facts, memory).asks:
+            self._stored.forget(p.meta.uid)
+            return facts
+        inherited = await inherited_by_namespace(scope, rows, holders)
+        facts = replace(facts, guard=replace(guard, inherited=inherited))
+        if not plan_namespace(p.spec, facts, memory).asks:
+            return facts
+        place, now = (facts.tenant, facts.name), p.conditions.now
+        stored = await self._stored.of_namespace(p.meta.uid, scope, place, holders, now)
+        return replace(facts, guard=replace(guard, inherited=inherited, stored=stored))
 
     async def look_before(self, p: NamespacePass, scope: Scope, action: Action) -> None:
         """A cluster that leaves a list may lose all that it holds."""
@@ -203,6 +247,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         replicated namespace is first seen to be empty in every cluster, then reduced to one, then deleted.
         """
         self._deliveries.forget(p.meta.uid)
+        self._stored.forget(p.meta.uid)
         tenant, name = scope.parent_name(Kind.TENANT), name_of(p.obj)
         path = namespace_path(tenant, name)
         found = await scope.admin.find(Call("GET", path))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,6 +22,7 @@ from pulsar_operator.controllers.core.watch_cache import name_of
 from pulsar_operator.controllers.core.whereabouts import Whereabouts, site_of
 from pulsar_operator.controllers.logical.census import Registrar
 from pulsar_operator.controllers.logical.compactions import compact
+from pulsar_operator.controllers.logical.consent import inherited_by_topic, stored_of_topic
 from pulsar_operator.controllers.logical.controller import LogicalController
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
@@ -42,6 +45,7 @@ from pulsar_operator.controllers.logical.topic_deletion import (
 )
 from pulsar_operator.controllers.logical.topic_parts import PartsReader
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
+from pulsar_operator.domain.logical.consent import Guard, asked_of
 from pulsar_operator.domain.logical.names import (
     is_partition_of,
     is_system_topic,
@@ -110,7 +114,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         found, mute = await read_own(scope, rows, _path(p, scope), present) if rows else ({}, ())
         reader = PartsReader(scope, p.spec, (tenant, namespace, name_of(p.obj)), [] if trusted else present)
         parts = await reader.read(memory.managed)
-        return TopicFacts(
+        facts = TopicFacts(
             tenant=tenant,
             namespace=namespace,
             name=name_of(p.obj),
@@ -124,6 +128,34 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             safe=p.safe,
             of_the_instance=scope.names,
         )
+        return await self._with_consent(p, scope, memory, facts)
+
+    async def _with_consent(self, p: TopicPass, scope: Scope, memory: Memory, facts: TopicFacts) -> TopicFacts:
+        """The facts with what is known of a change by which Pulsar keeps less, where one is due: values that are
+        declared are consent, so that it is about those that are no longer declared."""
+        rows = [
+            row
+            for row in TOPIC_POLICIES
+            if row.keeps is not None and row.field in memory.managed and facts.found.get(row.field)
+        ]
+        wanted = wanted_policies(p.spec)
+        rows = [row for row in rows if wanted[row.field] is None]
+        if not rows or not p.spec.persistent:
+            return facts
+        kind = str(p.obj.get("kind") or self.kind.value)
+        asked = asked_of(kind, p.obj["metadata"], p.meta.annotations, many=kind == Kind.TOPIC_SET.value)
+        guard = Guard((asked,), frozenset(name for name, value in wanted.items() if value is not None))
+        facts = replace(facts, guard=guard)
+        if not plan_topic(p.spec, facts, memory).asks:
+            return facts
+        path = _path(p, scope)
+        present = sorted(name for name, partitions in facts.clusters.items() if partitions is not None)
+        inherited = await inherited_by_topic(scope, rows, path, present)
+        facts = replace(facts, guard=replace(guard, inherited=inherited))
+        if not plan_topic(p.spec, facts, memory).asks:
+            return facts
+        stored = await stored_of_topic(scope, path, present, partial(self._present, p, scope))
+        return replace(facts, guard=replace(guard, inherited=inherited, stored=stored))
 
     def _trusted(self, p: TopicPass, memory: Memory) -> bool:
         """Whether the policies need not be read: this process meets the topic for the first time, and its predecessor

@@ -25,6 +25,7 @@ from pulsar_operator.domain.logical.clusters import (
     refused_lists,
     replication_of,
 )
+from pulsar_operator.domain.logical.consent import Guard
 from pulsar_operator.domain.logical.entries import declared_entries, plan_entries
 from pulsar_operator.domain.logical.names import namespace_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Verb, plan_policies
@@ -66,6 +67,8 @@ class NamespaceFacts:
     """Clusters that may leave the replication although messages wait."""
     undelivered: str | None = None
     """What waits between clusters that are to leave the replication and others, in words; None = nothing."""
+    guard: Guard | None = None
+    """What is known of consent to keep less; None = nothing is asked."""
 
     def lists(self) -> Clusters:
         """Where the lists of clusters stand."""
@@ -104,6 +107,11 @@ def wanted_policies(spec: PulsarNamespaceSpec, defaults: NamespacePolicies | Non
         if value is None and defaults is not None and name.startswith(INHERITED):
             wanted[name] = lookup(defaults, name.removeprefix(INHERITED))
     return wanted
+
+
+def declared_policies(spec: PulsarNamespaceSpec) -> frozenset[str]:
+    """Fields that the namespace declares itself."""
+    return frozenset(row.field for row in NAMESPACE_POLICIES if lookup(spec, row.field) is not None)
 
 
 def digest_of(defaults: NamespacePolicies | None) -> str | None:
@@ -160,6 +168,7 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
         repair=spec.drift_policy is DriftPolicy.REPAIR,
         version=facts.version,
         unreachable=facts.unreachable,
+        guard=facts.guard,
     )
     for row in NAMESPACE_ENTRIES:
         plan_entries(

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
+from pulsar_operator.domain.logical.consent import Guard, question
 from pulsar_operator.domain.policies import Call, PolicyRow, Unreadable, describe, too_old
 from pulsar_operator.domain.texts import visible
 
@@ -113,6 +114,8 @@ class Plan:
     """Managed fields that left the spec and are still set in Pulsar."""
     postponed: frozenset[str] = frozenset()
     """Declared fields that cannot be changed before another one is."""
+    asks: frozenset[str] = frozenset()
+    """Fields whose change waits for consent."""
 
 
 @dataclass
@@ -127,6 +130,7 @@ class Draft:
     declared: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
     postponed: set[str] = field(default_factory=set)
+    asks: set[str] = field(default_factory=set)
 
     def done(self) -> Plan:
         """The finished plan."""
@@ -139,6 +143,7 @@ class Draft:
             frozenset(self.declared),
             frozenset(self.kept),
             frozenset(self.postponed),
+            frozenset(self.asks),
         )
 
 
@@ -168,14 +173,17 @@ def plan_policies(
     repair: bool,
     version: str | None,
     unreachable: Collection[str] = (),
+    guard: Guard | None = None,
 ) -> None:
     """Add to the draft what makes the policies of an existing namespace or topic as declared.
 
     ``wanted`` holds the declared values by field. A field that is neither declared nor in the managed set is not looked
-    at. ``silent`` are the clusters whose own values are not in ``found``: what they may still have is kept in mind.
+    at. ``unreachable`` are the clusters whose own values are not in ``found``: what they may still have is kept in
+    mind. With a ``guard`` a change that lets Pulsar delete stored messages waits for consent, and the others do not.
     """
     for row in concerned(rows, wanted, memory.managed):
         value, live = wanted.get(row.field), found.get(row.field, {})
+        before = len(draft.actions)
         if value is None:
             _plan_reset(draft, row, live, base=base, memory=memory, unseen=row.per_cluster and bool(unreachable))
         elif row.unavailable is not None:
@@ -195,6 +203,31 @@ def plan_policies(
         else:
             draft.declared.add(row.field)
             _plan_value(draft, row, value, live, base=base, memory=memory, repair=repair)
+        if guard is not None and len(draft.actions) > before:
+            _ask(draft, guard, row, value, live, before=before, memory=memory)
+
+
+def _ask(
+    draft: Draft,
+    guard: Guard,
+    row: PolicyRow,
+    value: object | None,
+    found: Mapping[str | None, object],
+    *,
+    before: int,
+    memory: Memory,
+) -> None:
+    """Take the actions of a row back, those from ``before`` on, where its change needs consent and has none."""
+    changed = {action.cluster for action in draft.actions[before:]}
+    text = question(guard, row, value, {cluster: live for cluster, live in found.items() if cluster in changed})
+    if text is None:
+        return
+    del draft.actions[before:]
+    draft.asks.add(row.field)
+    draft.problems.append(Problem(row.field, Reason.CONFIRMATION_REQUIRED, text))
+    if value is not None:
+        draft.postponed.add(row.field)  # not applied yet: done later it repairs no drift
+        draft.declared -= {row.field} - memory.managed
 
 
 def _plan_value(

@@ -16,6 +16,7 @@ from pulsar_operator.api.v1alpha1.policies import PolicyScope
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.domain.cron import Schedule
 from pulsar_operator.domain.logical.clusters import keep_refused, refuses
+from pulsar_operator.domain.logical.consent import Guard
 from pulsar_operator.domain.logical.entries import Live, plan_entries
 from pulsar_operator.domain.logical.names import topic_name, topic_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, plan_policies
@@ -56,6 +57,8 @@ class TopicFacts:
     replicationClusters."""
     of_the_instance: frozenset[str] = frozenset()
     """Pulsar names of the instance's clusters."""
+    guard: Guard | None = None
+    """What is known of consent to keep less; None = nothing is asked."""
 
     @property
     def absent(self) -> bool:
@@ -119,6 +122,7 @@ def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memor
         repair=spec.drift_policy is DriftPolicy.REPAIR,
         version=facts.version,
         unreachable=facts.unreachable,
+        guard=facts.guard,
     )
 
 

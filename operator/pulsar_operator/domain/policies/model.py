@@ -18,6 +18,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, ValidationError
 
 from pulsar_operator.api.v1alpha1 import wire
+from pulsar_operator.domain.policies.kept import Keeps
 from pulsar_operator.domain.texts import without_tokens
 
 
@@ -134,6 +135,9 @@ class PolicyRow:
     """First Pulsar version that has it."""
     unavailable: str | None = None
     """Why the operator does not write it, although Pulsar takes it."""
+    keeps: Keeps | None = None
+    """How much of what is stored a value keeps; None = no change of it lets Pulsar delete stored messages, see
+    kept.HARMLESS."""
     refused_without: str | None = None
     """What Pulsar answers (a regular expression) where an installation lacks what the examples need."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pulsar_operator.api.v1alpha1.policies import SubscriptionAuthMode
-from pulsar_operator.domain.policies import codecs
+from pulsar_operator.domain.policies import codecs, kept
 from pulsar_operator.domain.policies.codecs import Codec
 from pulsar_operator.domain.policies.model import CLUSTER, PolicyRow, Scope
 from pulsar_operator.domain.policies.offload import NO_DRIVER, OFFLOAD
@@ -53,9 +53,11 @@ def _row(field: str, endpoint: str, codec: Codec, *live: str, **more: Any) -> Po
     )
 
 
-def _quota(field: str, kind: str, codec: Codec) -> PolicyRow:
+def _quota(field: str, kind: str, codec: Codec, keeps: kept.Keeps) -> PolicyRow:
     query = {"backlogQuotaType": kind}
-    return _row(f"backlogQuotas.{field}", "backlogQuota", codec, "backlog_quota_map", kind, write_query=query)
+    return _row(
+        f"backlogQuotas.{field}", "backlogQuota", codec, "backlog_quota_map", kind, write_query=query, keeps=keeps
+    )
 
 
 NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
@@ -63,15 +65,16 @@ NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
     ALLOWED_CLUSTERS,
     # Pulsar compares retention with the storage quota (checkBacklogQuota), and with the broker's default quota while
     # the namespace has only a quota on age: the storage quota goes first, retention last.
-    _quota("destinationStorage", "destination_storage", codecs.STORAGE_QUOTA),
-    _quota("messageAge", "message_age", codecs.AGE_QUOTA),
-    _row("retention", "retention", codecs.RETENTION, "retention_policies"),
-    _row("messageTTLSeconds", "messageTTL", codecs.SECONDS, "message_ttl_in_seconds"),
+    _quota("destinationStorage", "destination_storage", codecs.STORAGE_QUOTA, kept.STORAGE_QUOTA),
+    _quota("messageAge", "message_age", codecs.AGE_QUOTA, kept.AGE_QUOTA),
+    _row("retention", "retention", codecs.RETENTION, "retention_policies", keeps=kept.RETENTION),
+    _row("messageTTLSeconds", "messageTTL", codecs.SECONDS, "message_ttl_in_seconds", keeps=kept.TTL),
     _row(
         "subscriptionExpirationMinutes",
         "subscriptionExpirationTime",
         codecs.SECONDS,
         "subscription_expiration_time_minutes",
+        keeps=kept.SUBSCRIPTION_EXPIRATION,
     ),
     _row("compactionThreshold", "compactionThreshold", codecs.SIZE, "compaction_threshold", set_method="PUT"),
     # Rates are kept by cluster: the cluster that answers writes its own.
@@ -104,6 +107,7 @@ NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
         "offload_policies",
         remove_endpoint=("removeOffloadPolicies",),
         unavailable=NO_DRIVER,
+        keeps=kept.OFFLOAD,
     ),
     _row("deduplication.enabled", "deduplication", codecs.FLAG, "deduplicationEnabled"),
     _row(
@@ -121,7 +125,13 @@ NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
         codecs.AUTO_SUBSCRIPTION_CREATION,
         "autoSubscriptionCreationOverride",
     ),
-    _row("inactiveTopics", "inactiveTopicPolicies", codecs.INACTIVE_TOPICS, "inactive_topic_policies"),
+    _row(
+        "inactiveTopics",
+        "inactiveTopicPolicies",
+        codecs.INACTIVE_TOPICS,
+        "inactive_topic_policies",
+        keeps=kept.INACTIVE_TOPICS,
+    ),
     _row("maxTopics", "maxTopicsPerNamespace", codecs.LIMIT, "max_topics_per_namespace"),
     _row("maxProducersPerTopic", "maxProducersPerTopic", codecs.LIMIT, "max_producers_per_topic"),
     _row("maxConsumersPerTopic", "maxConsumersPerTopic", codecs.LIMIT, "max_consumers_per_topic"),

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from pulsar_operator.api.v1alpha1.policies import PolicyScope
-from pulsar_operator.domain.policies import codecs
+from pulsar_operator.domain.policies import codecs, kept
 from pulsar_operator.domain.policies.codecs import Codec
 from pulsar_operator.domain.policies.model import PolicyRow, Scope
 from pulsar_operator.domain.policies.namespace_rows import NO_FILTER
@@ -46,7 +46,7 @@ def _with_itself(wanted: Sequence[str], cluster: str | None) -> list[str]:
     return list(wanted) if cluster is None or cluster in wanted else [cluster]
 
 
-def _quota(field: str, kind: str, codec: Codec) -> PolicyRow:
+def _quota(field: str, kind: str, codec: Codec, keeps: kept.Keeps) -> PolicyRow:
     return _row(
         f"backlogQuotas.{field}",
         "backlogQuota",
@@ -54,15 +54,16 @@ def _quota(field: str, kind: str, codec: Codec) -> PolicyRow:
         read_endpoint=("backlogQuotaMap",),
         live=(kind,),
         write_query={"backlogQuotaType": kind},
+        keeps=keeps,
     )
 
 
 LOCAL_POLICIES: tuple[PolicyRow, ...] = (
     # Pulsar compares retention with the quotas of the topic, or with the namespace's where the topic has none.
-    _quota("destinationStorage", "destination_storage", codecs.STORAGE_QUOTA),
-    _quota("messageAge", "message_age", codecs.AGE_QUOTA),
-    _row("retention", "retention", codecs.RETENTION),
-    _row("messageTTLSeconds", "messageTTL", codecs.SECONDS, value_in_query="messageTTL"),
+    _quota("destinationStorage", "destination_storage", codecs.STORAGE_QUOTA, kept.STORAGE_QUOTA),
+    _quota("messageAge", "message_age", codecs.AGE_QUOTA, kept.AGE_QUOTA),
+    _row("retention", "retention", codecs.RETENTION, keeps=kept.RETENTION),
+    _row("messageTTLSeconds", "messageTTL", codecs.SECONDS, value_in_query="messageTTL", keeps=kept.TTL),
     _row("compactionThreshold", "compactionThreshold", codecs.SIZE),
     _row("publishRate", "publishRate", codecs.PUBLISH_RATE),
     _row("dispatchRate", "dispatchRate", codecs.DISPATCH_RATE),
@@ -70,7 +71,7 @@ LOCAL_POLICIES: tuple[PolicyRow, ...] = (
     _row("replicatorDispatchRate", "replicatorDispatchRate", codecs.DISPATCH_RATE),
     _row("subscribeRate", "subscribeRate", codecs.SUBSCRIBE_RATE),
     _row("persistence", "persistence", codecs.PERSISTENCE),
-    _row("offload", "offloadPolicies", OFFLOAD, unavailable=NO_DRIVER),
+    _row("offload", "offloadPolicies", OFFLOAD, unavailable=NO_DRIVER, keeps=kept.OFFLOAD),
     _row("deduplication.enabled", "deduplicationEnabled", codecs.FLAG),
     _row("deduplication.snapshotIntervalSeconds", "deduplicationSnapshotInterval", codecs.SECONDS),
     _row("delayedDelivery", "delayedDelivery", codecs.DELAYED_DELIVERY),
@@ -80,7 +81,7 @@ LOCAL_POLICIES: tuple[PolicyRow, ...] = (
         codecs.AUTO_SUBSCRIPTION_CREATION,
         set_decodes_twice=True,
     ),
-    _row("inactiveTopics", "inactiveTopicPolicies", codecs.INACTIVE_TOPICS),
+    _row("inactiveTopics", "inactiveTopicPolicies", codecs.INACTIVE_TOPICS, keeps=kept.INACTIVE_TOPICS),
     _row("maxProducers", "maxProducers", codecs.LIMIT),
     _row("maxConsumers", "maxConsumers", codecs.LIMIT),
     _row("maxConsumersPerSubscription", "maxConsumersPerSubscription", codecs.LIMIT),
@@ -119,6 +120,7 @@ LOCAL_POLICIES: tuple[PolicyRow, ...] = (
         "subscriptionExpirationTime",
         codecs.SECONDS,
         value_in_query="subscriptionExpirationTime",
+        keeps=kept.SUBSCRIPTION_EXPIRATION,
         since_version="4.2.0",
     ),
     _row(CLUSTERS, "replication", codecs.CLUSTER_NAMES, unset=[], value_in=_with_itself),

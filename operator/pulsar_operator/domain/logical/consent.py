@@ -1,0 +1,169 @@
+"""Whether a change of a policy that lets Pulsar delete stored messages may be made. Pure.
+
+A value that the object itself declares is consent. What an object inherits is not: a line that is removed, from the
+object or from the defaults of its tenant, and a value of those defaults. Then a person confirms it, by annotation.
+
+A confirmation names the field, what is kept before and after, the generation and the beginning of the UID of the
+annotated object. So it needs no record of its use: another value, another specification and an object that was made
+again are other questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_LOSS
+from pulsar_operator.domain.policies.kept import Amount, in_words, shortens
+from pulsar_operator.domain.policies.model import PolicyRow, describe
+from pulsar_operator.domain.texts import two_digits
+
+ANY: Final = "any"
+"""In a confirmation for many objects of Pulsar, in place of what each keeps before."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A custom resource whose annotation answers."""
+
+    kind: str
+    namespace: str
+    name: str
+    mark: str
+    """Its generation and the beginning of its UID."""
+    answers: frozenset[str]
+    """Confirmations in its annotation."""
+    many: bool = False
+    """Whether it answers for many objects of Pulsar at once."""
+
+    def answer(self, field_: str, before: str, after: str) -> str:
+        """The confirmation that answers."""
+        return f"{field_}:{ANY if self.many else before}:{after}:{self.mark}"
+
+    def command(self, answer: str) -> str:
+        """What a person types."""
+        return (
+            f"kubectl -n {self.namespace} annotate --overwrite {self.kind.lower()}/{self.name} "
+            f"{ANNOTATION_CONFIRM_LOSS}={answer}"
+        )
+
+
+def asked_of(kind: str, metadata: Mapping[str, object], annotations: Mapping[str, str], *, many: bool = False) -> Asked:
+    """Read the metadata of a custom resource. Several confirmations in one annotation have commas between them."""
+    given = annotations.get(ANNOTATION_CONFIRM_LOSS, "")
+    return Asked(
+        kind,
+        str(metadata["namespace"]),
+        str(metadata["name"]),
+        f"{metadata.get('generation', 0)}-{str(metadata.get('uid', ''))[:8]}",
+        frozenset(filter(None, (each.strip() for each in given.split(",")))),
+        many,
+    )
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What one cluster stores of an object."""
+
+    size: int | None
+    """Bytes; None = not known."""
+    complete: bool = True
+    """False = there is more, which was not counted."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there is certainly nothing to lose."""
+        return self.complete and self.size == 0
+
+    def text(self, cluster: str) -> str:
+        """In words. Two digits are enough to read: a condition does not change with each message."""
+        if self.size is None:
+            return f"an unknown number of bytes in {cluster}"
+        return f"{'' if self.complete else 'at least '}{two_digits(self.size)} bytes in {cluster}"
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What is known of consent in one pass."""
+
+    asked: tuple[Asked, ...]
+    """Who may consent; the object itself first."""
+    own: frozenset[str] = frozenset()
+    """Fields that the object itself declares."""
+    source: str = ""
+    """Who gives the values that it does not declare, such as "spec.namespaceDefaults of PulsarTenant t"."""
+    inherited: Mapping[str, Mapping[str | None, Amount | None]] = field(default_factory=dict)
+    """What is kept where nothing is set, by field and cluster; what is missing is not known."""
+    stored: Mapping[str, Stored] | None = None
+    """What is stored, by cluster; None = nobody looked yet."""
+
+
+@dataclass(frozen=True)
+class _Change:
+    before: object
+    old: Amount | None
+    new: Amount | None
+
+
+def question(guard: Guard, row: PolicyRow, value: object | None, found: Mapping[str | None, object]) -> str | None:
+    """What a person has to decide before a row gets a value (None = it is reset), in words; None = nothing.
+
+    ``found`` are the live values in the clusters that would be changed.
+    """
+    if row.keeps is None or row.field in guard.own:
+        return None
+    changes = _changes(guard, row, value, found)
+    if not changes or (guard.stored and all(each.nothing for each in guard.stored.values())):
+        return None
+    before = "/".join(dict.fromkeys(in_words(each.old) for each in changes))
+    after = "/".join(dict.fromkeys(in_words(each.new) for each in changes))
+    answers = [(each, each.answer(row.field, before, after)) for each in guard.asked]
+    if any(answer in each.answers for each, answer in answers):
+        return None
+    return _text(guard, row, value, changes, answers)
+
+
+def _changes(
+    guard: Guard, row: PolicyRow, value: object | None, found: Mapping[str | None, object]
+) -> Sequence[_Change]:
+    assert row.keeps is not None
+    out = []
+    for cluster, live in sorted(found.items(), key=lambda item: item[0] or ""):
+        inherited = guard.inherited.get(row.field, {}).get(cluster)
+        old = row.keeps.of(live, inherited)
+        new = row.keeps.of(row.value_in(value, cluster) if value is not None else None, inherited)
+        if shortens(old, new):
+            out.append(_Change(live, old, new))
+    return out
+
+
+def _text(
+    guard: Guard,
+    row: PolicyRow,
+    value: object | None,
+    changes: Sequence[_Change],
+    answers: Sequence[tuple[Asked, str]],
+) -> str:
+    was = " or ".join(dict.fromkeys(describe(each.before) for each in changes))
+    inherits = "/".join(dict.fromkeys(in_words(each.new) for each in changes))
+    cause = (
+        f"spec.{row.path} is no longer declared, and Pulsar would keep less than with {was}, which is set there: what "
+        f"is inherited keeps {inherits}"
+        if value is None
+        else f"spec.{row.path} is {describe(value)} by {guard.source}, and Pulsar would keep less than with {was}, "
+        "which counts there"
+    )
+    first, *others = (each.command(answer) for each, answer in answers)
+    for_all = "".join(f", or for everything that inherits it: {each}" for each in others)
+    return (
+        f"{cause}. {_at_risk(guard.stored)} Until somebody decides, Pulsar keeps the value it has. Declare the value "
+        f"that is to count in spec.{row.path} of the object itself, or confirm: {first}{for_all}"
+    )
+
+
+def _at_risk(stored: Mapping[str, Stored] | None) -> str:
+    if not stored:
+        return "How many bytes are stored is not known."
+    listed = ", ".join(each.text(cluster) for cluster, each in sorted(stored.items()))
+    return f"Pulsar could delete messages of what is stored: {listed}."

@@ -1,0 +1,210 @@
+"""How much of what is stored each policy keeps: which change of a row lets Pulsar delete stored messages. Pure.
+
+One rule for all rows: a row of the policy table either has a Keeps, by which two of its values are compared, or is in
+HARMLESS with the reason. What consent is needed for follows from that alone (domain/logical/consent.py).
+
+Defaults are those of class ServiceConfiguration (Pulsar 4.0).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsar_operator.api.v1alpha1.policies import BacklogPolicy, InactiveTopicMode, InactiveTopics, Offload, Retention
+from pulsar_operator.api.v1alpha1.quantities import MEBI
+
+Amount = tuple[float, ...]
+"""What a value keeps in each of its dimensions: 0 = nothing, infinity = everything, more = longer."""
+Configuration = Mapping[str, Any]
+"""The brokers' configuration, as GET /brokers/configuration/runtime tells it."""
+ALL: Final = math.inf
+GIBI: Final = 2**30
+
+
+@dataclass(frozen=True)
+class Keeps:
+    """How values of a row are compared."""
+
+    amount: Callable[[Any], Amount | None]
+    """Of a value that is set; None = the value leaves it to whoever it is inherited from."""
+    default: Callable[[Configuration], Amount]
+    """Where nobody set a value. May raise ValueError for a configuration that does not tell."""
+
+    def of(self, value: Any, inherited: Amount | None) -> Amount | None:
+        """What a value keeps, where it is set, or what is inherited; None = not known."""
+        try:
+            amount = self.amount(value) if value is not None else None
+        except (AttributeError, TypeError, ValueError):
+            return None  # a value that this version of the operator cannot express
+        return inherited if amount is None else amount
+
+
+def shortens(before: Amount | None, after: Amount | None) -> bool:
+    """Whether less is kept after a change than before, in any dimension. What is not known counts for the worst; where
+    neither side is known it is the same one, which is inherited."""
+    if before is None:
+        return after is not None and any(each < ALL for each in after)
+    if after is None:
+        return any(each > 0 for each in before)
+    return any(new < old for old, new in zip(before, after, strict=True))
+
+
+def least(amounts: Iterable[Amount | None]) -> Amount | None:
+    """What is kept at least where each of several places keeps an amount; None where one is not known."""
+    found = list(amounts)
+    known = [each for each in found if each is not None]
+    return tuple(map(min, zip(*known, strict=True))) if known and len(known) == len(found) else None
+
+
+def in_words(amount: Amount | None) -> str:
+    """An amount as a confirmation names it: letters, digits, dots and plus signs alone."""
+    if amount is None:
+        return "unknown"
+    return "+".join("unlimited" if each == ALL else f"{each:.0f}" for each in amount)
+
+
+def _number(configuration: Configuration, name: str, default: int) -> int:
+    value = configuration.get(name)
+    return default if value is None or value == "" else int(value)
+
+
+def _no_limit(value: float) -> float:
+    return ALL if value < 0 else value
+
+
+def _off_at_zero(value: float) -> float:
+    return value if value > 0 else ALL
+
+
+def _retention(minutes: float, size: float) -> Amount:
+    """Pulsar drops a ledger when one of the two limits is exceeded: with 0 in either nothing is kept."""
+    return (_no_limit(minutes), _no_limit(size)) if minutes and size else (0.0, 0.0)
+
+
+def _of_retention(value: Retention) -> Amount:
+    return _retention(value.time_minutes, value.size)
+
+
+def _default_retention(configuration: Configuration) -> Amount:
+    size = _number(configuration, "defaultRetentionSizeInMB", 0)
+    return _retention(_number(configuration, "defaultRetentionTimeInMinutes", 0), size * MEBI if size > 0 else size)
+
+
+RETENTION = Keeps(_of_retention, _default_retention)
+TTL = Keeps(
+    lambda value: (_off_at_zero(value),),
+    lambda configuration: (_off_at_zero(_number(configuration, "ttlDurationDefaultInSeconds", 0)),),
+)
+SUBSCRIPTION_EXPIRATION = Keeps(
+    lambda value: (_off_at_zero(value),),
+    lambda configuration: (_off_at_zero(_number(configuration, "subscriptionExpirationTimeMinutes", 0)),),
+)
+
+_DEFAULT_POLICY = "backlogQuotaDefaultRetentionPolicy"
+_EVICTS = "consumer_backlog_eviction"
+
+
+def _evicting(policy: BacklogPolicy, limit: float) -> Amount:
+    """A quota that holds producers back deletes nothing."""
+    return (limit if policy is BacklogPolicy.CONSUMER_BACKLOG_EVICTION else ALL,)
+
+
+def _default_storage(configuration: Configuration) -> Amount:
+    limit = _number(configuration, "backlogQuotaDefaultLimitBytes", -1)
+    if limit <= 0:
+        gibibytes = float(configuration.get("backlogQuotaDefaultLimitGB") or -1)
+        limit = int(gibibytes * GIBI) if gibibytes > 0 else -1
+    return (_no_limit(limit) if configuration.get(_DEFAULT_POLICY) == _EVICTS else ALL,)
+
+
+def _default_age(configuration: Configuration) -> Amount:
+    limit = _number(configuration, "backlogQuotaDefaultLimitSecond", -1)
+    return (_off_at_zero(limit) if configuration.get(_DEFAULT_POLICY) == _EVICTS else ALL,)
+
+
+STORAGE_QUOTA = Keeps(lambda value: _evicting(value.policy, _no_limit(value.limit)), _default_storage)
+AGE_QUOTA = Keeps(lambda value: _evicting(value.policy, _off_at_zero(value.limit_seconds)), _default_age)
+
+
+def _of_offload(value: Offload) -> Amount | None:
+    lag = value.deletion_lag_milliseconds
+    return None if lag is None else (_no_limit(lag),)
+
+
+OFFLOAD = Keeps(
+    _of_offload,
+    lambda configuration: (_no_limit(_number(configuration, "managedLedgerOffloadDeletionLagMs", 14_400_000)),),
+)
+
+
+def _inactive(*, deletes: bool, seconds: float, caught_up: bool) -> Amount:
+    """The second dimension is the mode: a topic whose subscriptions have caught up is deleted in one mode alone."""
+    return (seconds, 0.0 if caught_up else 1.0) if deletes else (ALL, ALL)
+
+
+def _of_inactive(value: InactiveTopics) -> Amount:
+    return _inactive(
+        deletes=value.delete_while_inactive,
+        seconds=value.max_inactive_seconds,
+        caught_up=value.delete_mode is InactiveTopicMode.WHEN_SUBSCRIPTIONS_CAUGHT_UP,
+    )
+
+
+def _default_inactive(configuration: Configuration) -> Amount:
+    often = _number(configuration, "brokerDeleteInactiveTopicsFrequencySeconds", 60)
+    return _inactive(
+        deletes=str(configuration.get("brokerDeleteInactiveTopicsEnabled", True)).lower() == "true",
+        seconds=_number(configuration, "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds", often),
+        caught_up=configuration.get("brokerDeleteInactiveTopicsMode") == "delete_when_subscriptions_caught_up",
+    )
+
+
+INACTIVE_TOPICS = Keeps(_of_inactive, _default_inactive)
+
+_LIMIT: Final = "it refuses what is new"
+_RATE: Final = "it slows down, and deletes nothing"
+HARMLESS: Final[Mapping[str, str]] = {
+    "replicationClusters": "clusters that leave have confirmations of their own",
+    "allowedClusters": "clusters that leave have confirmations of their own",
+    "policies.compactionThreshold": "compaction leaves the messages to retention",
+    "policies.publishRate": _RATE,
+    "policies.dispatchRate": _RATE,
+    "policies.subscriptionDispatchRate": _RATE,
+    "policies.replicatorDispatchRate": _RATE,
+    "policies.subscribeRate": _RATE,
+    "policies.persistence": "it counts for new ledgers",
+    "policies.bookieAffinityGroup": "it counts for new ledgers",
+    "policies.antiAffinityGroup": "it moves bundles",
+    "policies.deduplication.enabled": "it counts for new messages",
+    "policies.deduplication.snapshotIntervalSeconds": "it counts for new messages",
+    "policies.delayedDelivery": "it counts for delivery, and deletes nothing",
+    "policies.autoTopicCreation": _LIMIT,
+    "policies.autoSubscriptionCreation": _LIMIT,
+    "policies.maxTopics": _LIMIT,
+    "policies.maxProducers": _LIMIT,
+    "policies.maxProducersPerTopic": _LIMIT,
+    "policies.maxConsumers": _LIMIT,
+    "policies.maxConsumersPerTopic": _LIMIT,
+    "policies.maxConsumersPerSubscription": _LIMIT,
+    "policies.maxSubscriptions": _LIMIT,
+    "policies.maxSubscriptionsPerTopic": _LIMIT,
+    "policies.maxUnackedMessagesPerConsumer": _RATE,
+    "policies.maxUnackedMessagesPerSubscription": _RATE,
+    "policies.maxMessageSize": _LIMIT,
+    "policies.schema.compatibilityStrategy": _LIMIT,
+    "policies.schema.allowAutoUpdate": _LIMIT,
+    "policies.schema.validationEnforced": _LIMIT,
+    "policies.subscriptionTypesEnabled": _LIMIT,
+    "policies.subscriptionAuthMode": _LIMIT,
+    "policies.encryptionRequired": _LIMIT,
+    "policies.resourceGroup": _RATE,
+    "policies.entryFilters": "a filter acknowledges what it rejects in one subscription: that is its purpose, and what "
+    "it rejects is not known",
+    "policies.dispatcherPauseOnAckStatePersistent": _RATE,
+    "policies.allowedTopicPropertyKeysForMetrics": "it is about metrics",
+    "policies.shadowTopics": "a shadow topic has no messages of its own",
+}
+"""Rows, by path, no change of which lets Pulsar delete stored messages, and why."""
