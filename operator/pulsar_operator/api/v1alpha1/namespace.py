@@ -102,8 +102,8 @@ class PulsarNamespaceSpec(LogicalSpec):
         ]
         | None
     ) = None
-    """Clusters that replicate the namespace to each other, by their Pulsar name; absent = the clusters the tenant may
-    use when the namespace is created. A cluster that leaves the list keeps its data: it stays among those that may hold
+    """Clusters that replicate the namespace to each other, by their Pulsar name. If unset, all clusters of the instance
+    that the tenant may use when the namespace is created; it is created once Pulsar lets the tenant use them. A cluster that leaves the list keeps its data: it stays among those that may hold
     the namespace, see allowedClusters. If a name is no cluster of the instance, the whole list is refused and the last
     valid one stays."""
     allowed_clusters: (

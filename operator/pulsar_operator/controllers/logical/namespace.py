@@ -97,6 +97,8 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             live=found[1] if found is not None else None,
             tenant_clusters=tenant_clusters,
             instance_clusters=scope.names,
+            tenant_declared=_declared_by_tenant(scope),
+            deleting=frozenset(each.name for each in scope.clusters if each.deleting),
             boundaries=_boundaries(p.spec),
             version=scope.version,
             defaults=p.inherited,
@@ -342,6 +344,11 @@ def _knows_what_was_used(p: NamespacePass) -> bool:
     """Whether the status is this object's and tells which confirmations were used. A status of a later generation than
     the object's is of an earlier object: a backup was restored with it, from before or after they were used."""
     return p.memory.established and (p.before.observed_generation or 0) <= p.meta.generation
+
+
+def _declared_by_tenant(scope: Scope) -> frozenset[str] | None:
+    given = (scope.chain[0].get("spec") or {}).get("allowedClusters")
+    return None if given is None else frozenset(map(str, given))
 
 
 def _boundaries(spec: PulsarNamespaceSpec) -> list[str] | None:

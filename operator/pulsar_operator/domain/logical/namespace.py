@@ -47,6 +47,10 @@ class NamespaceFacts:
     """Clusters Pulsar lets the tenant use."""
     instance_clusters: frozenset[str]
     """Pulsar names of the instance's clusters."""
+    tenant_declared: frozenset[str] | None = None
+    """spec.allowedClusters of the PulsarTenant; None = it declares none, and gets every cluster of the instance."""
+    deleting: frozenset[str] = frozenset()
+    """Those of the instance's clusters that are being deleted."""
     boundaries: Sequence[str] | None = None
     """The declared bundle boundaries, in full; None = Pulsar's default, or any where they were chosen at creation."""
     boundaries_why: str = ""
@@ -194,10 +198,8 @@ def _plan_creation(
     declared: Collection[str] | None = wanted[CLUSTERS]
     if refused and not declared:
         return
-    usable = facts.tenant_clusters & facts.instance_clusters
-    clusters = sorted(declared or (usable & set(wanted[ALLOWED]) if wanted[ALLOWED] else usable))
+    clusters = sorted(declared) if declared else _default_clusters(draft, facts, wanted[ALLOWED])
     if not clusters:
-        draft.waiting.append("the tenant may use no cluster of the instance yet")
         return
     draft.declared |= {name for name, value in wanted.items() if value is not None}
     draft.declared |= declared_entries(NAMESPACE_ENTRIES, spec)
@@ -216,6 +218,26 @@ def _plan_creation(
             "that name",
         )
     )
+
+
+def _default_clusters(draft: Draft, facts: NamespaceFacts, allowed: Collection[str] | None) -> list[str]:
+    """The clusters of a new namespace that declares none: every cluster of the instance that the tenant may use. None
+    yet while Pulsar does not let the tenant use one of them: a namespace is created once, and which cluster came up
+    first must not decide where it is."""
+    every = (facts.instance_clusters - facts.deleting) or facts.instance_clusters
+    usable = every if facts.tenant_declared is None else every & facts.tenant_declared
+    usable = usable & set(allowed) if allowed else usable
+    missing = sorted(usable - facts.tenant_clusters)
+    if not usable:
+        draft.waiting.append("the tenant may use no cluster of the instance yet")
+    elif missing:
+        names = ", ".join(missing)
+        draft.waiting.append(
+            f"The namespace is not created yet: spec.{CLUSTERS} is not set, so it is made in all clusters that the "
+            f"tenant may use ({', '.join(sorted(usable))}), and Pulsar does not let the tenant use {names} yet. See "
+            f"the PulsarTenant and PulsarCluster {names}, or set spec.{CLUSTERS} to create it without {names}"
+        )
+    return [] if missing else sorted(usable)
 
 
 def _compare_bundles(draft: Draft, facts: NamespaceFacts) -> None:
