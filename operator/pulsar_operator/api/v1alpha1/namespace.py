@@ -103,9 +103,9 @@ class PulsarNamespaceSpec(LogicalSpec):
         | None
     ) = None
     """Clusters that replicate the namespace to each other, by their Pulsar name. If unset, all clusters of the instance
-    that the tenant may use when the namespace is created; it is created once Pulsar lets the tenant use them. A cluster that leaves the list keeps its data: it stays among those that may hold
-    the namespace, see allowedClusters. If a name is no cluster of the instance, the whole list is refused and the last
-    valid one stays."""
+    that the tenant may use when the namespace is created; it is created once Pulsar lets the tenant use them. A cluster
+    that leaves the list keeps its data: it stays among those that may hold the namespace, see allowedClusters. If a
+    name is no cluster of the instance, the whole list is refused and the last valid one stays."""
     allowed_clusters: (
         Annotated[
             list[ClusterName], Field(min_length=1, max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"})

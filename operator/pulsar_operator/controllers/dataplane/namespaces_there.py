@@ -15,8 +15,10 @@ from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.clusters import allows, instance_of, members, owner_text, pulsar_name, referring
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader
+from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.controllers.dataplane.dependents import still_runs
 from pulsar_operator.domain.conditions import parse_time, seconds_since
+from pulsar_operator.domain.dataplane.broker_store import store_of_brokers
 from pulsar_operator.domain.dataplane.deregistration import is_claim_of, is_claimed_by
 from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
 from pulsar_operator.domain.dataplane.registration import (
@@ -28,7 +30,19 @@ from pulsar_operator.domain.dataplane.registration import (
 from pulsar_operator.domain.dataplane.remote_clusters import GLOBAL
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.names import is_system_topic
-from pulsar_operator.ports import CUSTOM, Deps, Json, Key, Node, PortError, RefusedError, ZooKeeperSession
+from pulsar_operator.domain.render.addresses import StoreAddress
+from pulsar_operator.domain.render.names import workload_name
+from pulsar_operator.ports import (
+    CUSTOM,
+    STATEFUL_SETS,
+    Deps,
+    Json,
+    Key,
+    Node,
+    PortError,
+    RefusedError,
+    ZooKeeperSession,
+)
 
 AT_ONCE: Final = 32
 """Reads in flight."""
@@ -116,20 +130,61 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
 
 
 async def _instance_gone(deps: Deps, key: Key, cluster: Json) -> str | None:
-    """Somebody took the instance away before its clusters, and with it all that tells where the store is. One elsewhere
-    that it would have had to allow says nothing: anybody may make it."""
-    meta = cluster["metadata"]
-    others = [
+    """Somebody took the instance away before its clusters, and with it the status that tells where the store is. A
+    PulsarCluster elsewhere that it would have had to allow says nothing: anybody may make it. Who is registered is
+    asked of the store that the brokers were given."""
+    meta, found = cluster["metadata"], referring(await deps.kube.list(CUSTOM[Kind.CLUSTER], None), key)
+    others = [each for each in found if each["metadata"]["uid"] != meta["uid"]]
+    staying = [
         pulsar_name(each)
-        for each in referring(await deps.kube.list(CUSTOM[Kind.CLUSTER], key.namespace), key)
-        if each["metadata"]["uid"] != meta["uid"] and "deletionTimestamp" not in each["metadata"]
+        for each in others
+        if each["metadata"]["namespace"] == key.namespace and "deletionTimestamp" not in each["metadata"]
     ]
-    if not others:
+    unknown = (
+        f"whether namespaces in Pulsar need it is not known: PulsarInstance {key.namespace}/{key.name}, by which its "
+        "clusters find each other, is gone"
+    )
+    if staying:
+        return f"{unknown}, and {named(sorted(staying))} would miss it: make the instance again"
+    if (cluster.get("spec") or {}).get("mode") == ClusterMode.STANDALONE:
+        return None  # nobody can reach its store
+    live = await observe_children(deps, cluster)
+    if live.stateful_set(Component.BROKER) is None:
+        return None  # its tear-down has begun
+    store = store_of_brokers(live)
+    if store is None:
+        return f"{unknown}, and the configuration of its brokers names no configuration store: make the instance again"
+    if await _went_with(deps, key, store):
+        return None
+    going = [each for each in others if "deletionTimestamp" in each["metadata"]]
+    try:
+        session = await deps.zookeeper.session(store.servers, store.chroot or None)
+        apart = sorted(await Others([], going).apart(session, pulsar_name(cluster)))
+    except PortError as error:
+        if _is_its_own(cluster, store) and _silent_for_long(cluster, ConditionType.METADATA_READY, deps.clock.now()):
+            return None
+        return f"{unknown}, and its configuration store {store.url} does not answer: {error}. Make the instance again"
+    if not apart:
         return None
     return (
-        f"whether namespaces in Pulsar need it is not known: PulsarInstance {key.namespace}/{key.name}, by which its "
-        f"clusters find each other, is gone, and {named(sorted(others))} would miss it: make the instance again"
+        f"{unknown}, and {len(apart)} other clusters are registered in its configuration store {store.url}: "
+        f"{named(apart)}. Make the instance again, so that it is taken out of what they share"
     )
+
+
+async def _went_with(deps: Deps, instance: Key, store: StoreAddress) -> bool:
+    """Whether the instance kept the store itself, and its servers are gone with it: then nobody uses it any more."""
+    name = workload_name(instance.name, Component.CONFIGURATION_STORE)
+    if not store.servers.startswith(f"{name}.{instance.namespace}."):
+        return False
+    return await deps.kube.get(STATEFUL_SETS, instance.namespace, name) is None
+
+
+def _is_its_own(cluster: Json, store: StoreAddress) -> bool:
+    """Whether a configuration store is the cluster's own metadata store."""
+    status = cluster.get("status") or {}
+    servers = status.get("metadataStoreServers")
+    return bool(servers) and StoreAddress.of(str(servers), status.get("metadataStoreChroot")) == store
 
 
 async def _goes_with_all(deps: Deps, instance: Json) -> bool:

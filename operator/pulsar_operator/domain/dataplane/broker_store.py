@@ -1,0 +1,32 @@
+"""The configuration store that the brokers of a cluster were given, by the configuration they run with. Pure.
+
+What the status of the PulsarInstance says of it is gone with the instance; the configuration stays with the pods.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.render.addresses import StoreAddress
+from pulsar_operator.domain.render.config import OVERRIDES_FILE
+
+KEY: Final = "configurationMetadataStoreUrl"
+SCHEME: Final = "zk:"
+
+
+def store_of_brokers(live: Live) -> StoreAddress | None:
+    """The store in the configuration of the brokers' StatefulSet; None where there is none, or it names none."""
+    workload = live.stateful_set(Component.BROKER)
+    if workload is None:
+        return None
+    volumes = workload["spec"]["template"]["spec"].get("volumes") or ()
+    for name in (str(each["configMap"].get("name")) for each in volumes if "configMap" in each):
+        data = (live.get("ConfigMap", name) or {}).get("data") or {}
+        values = dict(line.partition("=")[::2] for line in str(data.get(OVERRIDES_FILE, "")).splitlines())
+        url = values.get(KEY, "")
+        servers, slash, path = url.removeprefix(SCHEME).partition("/")
+        if url.startswith(SCHEME) and servers:
+            return StoreAddress(servers, f"{slash}{path}")
+    return None
