@@ -18,7 +18,8 @@ _LOGIN = re.compile(r"(?<=://).*@", re.DOTALL)
 
 # What is called like a secret: the only list of such words.
 _SECRET_NAME = re.compile(
-    r"password|passwd|passphrase|passcode|pwd|(?<![a-z])pass(?![a-z])|db_?pass|secret|token|key|credential|"
+    r"password|passwd|passphrase|passcode|pwd|(?<![a-z])pass(?![a-z])|(?-i:(?<=[a-z0-9])Pass(?![a-z]))|"
+    r"(?:store|trust|db|admin|user|root|proxy)[_.-]?pass(?![a-z])|secret|token|key|credential|"
     r"(?<![a-z])creds?(?![a-z])|jaas|auth(?:entication)?[_.-]?param|(?<![a-z])auth(?![a-z])|authorization|bearer|private|"
     r"signature|(?<![a-z])(?:sig|sas|dsn|pin|otp)(?![a-z])|conn(?:ection)?[_.-]?str(?:ing)?|cookie|session[_.-]?id",
     re.IGNORECASE,
@@ -29,11 +30,18 @@ _NO_SECRET_NAME = re.compile(r"(?:Exception|Error)(?:\$\w*)?$")
 _SECRET_VALUES = tuple(
     re.compile(pattern, re.IGNORECASE | re.DOTALL)
     for pattern in (
-        r"(-----BEGIN [a-z0-9 ]{0,30}PRIVATE KEY-----).*?(?:-----END [a-z0-9 ]{0,30}PRIVATE KEY-----|$)",
+        r"(-----BEGIN [a-z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----).*?"
+        r"(?:-----END [a-z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|$)",
         r"(\bbearer\s{1,9})[\w.~+/=-]{6,}",
         r"(\bbasic\s{1,9})(?=[a-z0-9+/]{0,400}[0-9=])[a-z0-9+/]{8,}={0,2}",
         r"(LoginModule\s{1,9}(?:required|requisite|sufficient|optional)\b).*",
         r"(\bjdbc:oracle:\w{1,9}:)[^@\s]{1,400}@",
+        # A URL that whoever knows it may write to.
+        r"(://(?:hooks\.slack\.com|(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks|"
+        r"[\w-]{1,63}\.webhook\.office\.com)/)[^\s\"'<>]+",
+        # Hashes of passwords (crypt(5)): they are guessed at leisure by whoever has them.
+        r"()\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:i|d|id)|scrypt|pbkdf2[\w-]{0,20})\$[\w./$,=+-]{8,}",
+        r"((?<!\S)(?:-u|--(?:proxy-)?user)[\s=]{1,9}[\"']?)[^\s:]{1,100}:[^\s\"']+",
         r"()\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?",
         r"((?<![\w.+/:@-])[\w.+-]{1,100}:)(?!//)[^\s:@/]{3,200}@(?=[\w\[])",
     )
@@ -46,12 +54,20 @@ _SECRET_VALUES = tuple(
         r"SG\.[\w-]{16,}\.[\w-]{16,}",
     )
 )
-_VALUE = re.compile(r"""(?:"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|\[[^\]]*+\]?|\{[^}]*+\}?|\S+)""")
-_HEADER = re.compile(
-    r"((?:authorization|(?<![\w.-])[\w.-]{0,100}jaas[\w.-]{0,100})\\?[\"']?\s{0,9}[=:]\s{0,9}).+", re.IGNORECASE
+_VALUE = re.compile(
+    r"""(?:[|>][+-]?[ \t]*+\n(?:[ \t]++[^\n]*+(?:\n|$))++|"""  # a block of YAML
+    r"""\\++["'][^"']*+["']?|"""  # quoted inside of quotes
+    r""""(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|\[[^\]]*+\]?|\{[^}]*+\}?|\S+)"""
 )
-_NAMED = re.compile(r"""(?<![\w.-])([\w.-]++)\\?["']?\s*+(?:=>|[=:])\s*+""")
+_HEADER = re.compile(
+    r"((?:authorization|(?<![\w-])(?:set-)?cookie|(?<![\w.-])[\w.-]{0,100}jaas[\w.-]{0,100})"
+    r"\\?[\"']?\s{0,9}[=:]\s{0,9}).+",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"""(?<![\w.-])([\w.-]++)(?:%3[AD]|\\*+["']?\s*+(?:=>|[=:])\s*+)""", re.IGNORECASE)
 _OPTION = re.compile(r"(?<!\S)--?([\w.-]++)\s++(?!-)")
+_TAG = re.compile(r"<([\w.:-]{1,100})(?:\s[^<>]{0,200})?>")
+_CONTENT = re.compile(r"[^<]++")
 _RANDOM = re.compile(r"[A-Za-z0-9+/_=-]{20,}")
 _HEX = re.compile(r"(?<![0-9A-Za-z-])[0-9a-fA-F]{32,}(?![0-9A-Za-z-])")
 
@@ -116,7 +132,8 @@ def without_secrets(text: str, values: Iterable[str] = ()) -> str:
         text = text.replace(value, HIDDEN)
     text = without_userinfo(text)
     text = _HEADER.sub(rf"\g<1>{HIDDEN}", text)
-    return without_tokens(_without_named(_without_named(text, _NAMED), _OPTION))
+    text = _without_named(_without_named(text, _NAMED), _OPTION)
+    return without_tokens(_without_named(text, _TAG, _CONTENT))
 
 
 def quoted(text: str) -> str:
@@ -126,13 +143,13 @@ def quoted(text: str) -> str:
     return "".join(each if each.isprintable() else " " for each in words)
 
 
-def _without_named(text: str, names: re.Pattern[str]) -> str:
+def _without_named(text: str, names: re.Pattern[str], values: re.Pattern[str] = _VALUE) -> str:
     """Without the values that follow names of secrets; in time linear in the text."""
     parts: list[str] = []
     begin = position = 0
     while (found := names.search(text, position)) is not None:
         position = found.end()
-        value = _VALUE.match(text, position) if is_secret_name(found[1]) else None
+        value = values.match(text, position) if is_secret_name(found[1]) else None
         if value is not None:
             parts += [text[begin:position], HIDDEN]
             begin = position = value.end()

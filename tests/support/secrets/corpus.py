@@ -58,6 +58,32 @@ PLANTED = (
     Planted("maps", "AIzaSyPlantedPlantedPlantedPlanted123456", "PlantedPlanted"),
     Planted("vault", "hvs.plantedplantedplanted", "plantedplanted"),
 )
+PGP = "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQOYplanted\n-----END PGP PRIVATE KEY BLOCK-----"
+PLANTED_LATER = (
+    Planted("storepass", "planted-1", "planted-1"),
+    Planted("auth.adminPass", "planted-1", "planted-1"),
+    Planted("command", "keytool -list -storepass planted-1 -keystore a.jks", "planted-1"),
+    Planted("command", "curl -u ops:planted-1 https://a.example/", "planted-1"),
+    Planted("command", "curl --proxy-user=ops:planted-1 https://a.example/", "planted-1"),
+    Planted("command", "helm upgrade --set auth.adminPass=planted-1", "planted-1"),
+    Planted("hook", "https://hooks.slack.com/services/T01AB2CD3/B04EF5GH6/planted", "planted"),
+    Planted("hook", "https://discord.com/api/webhooks/123/planted", "planted"),
+    Planted("hook", "https://a.webhook.office.com/webhookb2/planted", "planted"),
+    Planted("htpasswd", "admin:$2y$05$plantedplanted.HHa6uXQ", "plantedplanted"),
+    Planted("shadow", "root:$6$salt$planted/planted1:19000", "planted/planted1"),
+    Planted("gpg", PGP, "lQOYplanted"),
+    Planted("body", "user%3Dops%26password%3Dplanted-1", "planted-1"),
+    Planted("xml", "<server><password encoding='plain'>planted one</password></server>", "planted"),
+    Planted("header", "Cookie: theme=dark; sid=planted-1", "planted-1"),
+    Planted("x", '{\\"client_secret\\": \\"planted-1\\"}', "planted-1"),
+    Planted("x", '{\\"client_secret\\": \\"planted one\\"}', "planted"),
+    Planted("x", "X-API-Key: planted-1", "planted-1"),
+    Planted("x", "SCRAM-SHA-256=[salt=a,stored_key=planted1=,server_key=planted2=]", "planted1"),
+    Planted("x", '{"auths": {"reg.example": {"auth": "planted1="}}}', "planted1"),
+    Planted("x", "https://b.s3.amazonaws.com/o?X-Amz-Expires=60&X-Amz-Signature=planted1", "planted1"),
+    Planted("x", "tokenSecretKey=data:;base64,planted1", "planted1"),
+)
+"""Kinds that somebody planted who had not seen the others."""
 RANDOM = (
     Planted("aws", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYPLANTEDKEY", "K7MDENG"),
     Planted("owner", "q7Xz2LmP9vRt4KsW8yBn", "q7Xz2LmP9vRt4KsW8yBn"),
@@ -75,6 +101,10 @@ INNOCENT = (
     ("brokers", "pulsar://east-broker-0.east-broker:6650,east-broker-1.east-broker:6650"),
     ("mode", "basic authentication"),
     ("bypass", "true"),
+    ("command", "kubectl get pods -u 5 --user ops"),
+    ("hook", "https://hooks.example.com/services/orders"),
+    ("price", "$5 or $6"),
+    ("note", "<b>bold</b>"),
     ("compass", "north"),
     ("pinned", "no"),
     ("designer", "ana"),

@@ -16,16 +16,16 @@ from pulsar_operator.domain.logical.plan import printable
 from pulsar_operator.domain.texts import holds_secret, is_secret_name, visible, without_secrets
 from pulsar_operator.logs import JsonFormatter, TextFormatter
 from tests.support.core.clocks import SteppingClock
-from tests.support.secrets.corpus import INNOCENT, PLANTED, RANDOM, Planted
+from tests.support.secrets.corpus import INNOCENT, PLANTED, PLANTED_LATER, RANDOM, Planted
 
 
-@pytest.mark.parametrize("planted", [*PLANTED, *RANDOM], ids=lambda p: f"{p.name}={p.value[:30]}")
+@pytest.mark.parametrize("planted", [*PLANTED, *PLANTED_LATER, *RANDOM], ids=lambda p: f"{p.name}={p.value[:30]}")
 def test_a_planted_secret_is_known(planted: Planted) -> None:
     assert holds_secret(planted.name, planted.value)
     assert holds_secret("x", planted.value) or is_secret_name(planted.name)
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=lambda p: f"{p.name}={p.value[:30]}")
+@pytest.mark.parametrize("planted", [*PLANTED, *PLANTED_LATER], ids=lambda p: f"{p.name}={p.value[:30]}")
 def test_a_planted_secret_is_left_out_of_text(planted: Planted) -> None:
     value = planted.value.replace("\n", " ")
     quoted = json.dumps(value)
@@ -47,10 +47,19 @@ def test_what_is_no_secret_stays(name: str, value: str) -> None:
     assert value in shown({name: value})
 
 
+@pytest.mark.parametrize("style", ["|", ">", "|-", "> "])
+def test_a_block_of_yaml_is_left_out_whole(style: str) -> None:
+    text = f"password: {style}\n  planted\n  more-planted\nuser: ops"
+    assert "planted" not in without_secrets(text)
+    assert "user: ops" in without_secrets(text)
+
+
 LONG = {
     "names": "key" * 20_000, "settings": "a=" * 20_000, "addresses": "://" * 20_000, "tokens": "eyJ" * 20_000,
     "headers": "Bearer " * 10_000, "users": "a:" * 20_000, "jaas": "jaas" * 20_000, "quotes": "'" * 40_000,
     "keys": "-----BEGIN PRIVATE KEY-----" * 2_000, "word": "x" * 60_000 + ":y", "modules": "LoginModule " * 5_000,
+    "tags": "<password " * 10_000, "blocks": "key: |\n " * 10_000, "hashes": "$6$" * 20_000,
+    "options": "-u a:" * 20_000, "encoded": "a%3D" * 20_000, "escapes": "key" + "\\" * 40_000,
 }  # fmt: skip
 
 
