@@ -27,7 +27,6 @@ Auto-recovery has no counter of which a healthy cluster is free: a copy that fai
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -173,27 +172,75 @@ def counts(component: Component, samples: Iterable[Sample]) -> Counts:
     return found
 
 
-_LINE = re.compile(r"^([a-zA-Z_:][\w:]*)\s*(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?\s*$")
-_LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
+_VALUE_LENGTH: Final = 64
+"""Characters of a number, at most."""
 
 
 def parse(lines: Iterable[str], names: frozenset[str]) -> list[Sample]:
     """Samples of these names in lines of Prometheus' text format, version 0.0.4; what is no sample is left out, and so
-    is one whose value is no count (NaN, infinite, below 0)."""
+    is one whose value is no count (NaN, infinite, below 0).
+
+    Whoever answers on the port of a pod writes the lines: each character is looked at a few times, whatever they say.
+    """
     found = []
     for line in lines:
-        if line[:1] == "#" or (line.split("{", 1)[0].split(None, 1) or [""])[0] not in names:
-            continue
-        match = _LINE.match(line)
-        value = _count(match[3]) if match else None
-        if match and value is not None:
-            found.append(Sample(match[1], dict(_LABEL.findall(match[2] or "")), value))
+        name = (line.split("{", 1)[0].split(None, 1) or [""])[0]
+        sample = _sample(name, line) if name in names and line.startswith(name) else None
+        if sample is not None:
+            found.append(sample)
     return found
+
+
+def _sample(name: str, line: str) -> Sample | None:
+    """The sample of a line that begins with a name."""
+    position = _after_spaces(line, len(name))
+    labels: dict[str, str] = {}
+    if line.startswith("{", position):
+        read = _labels(line, position + 1)
+        if read is None:
+            return None
+        labels, position = read
+        if position == _after_spaces(line, position):
+            return None
+    value, *more = line[position:].split(None, 2) or [""]
+    if len(more) > 1 or (more and not more[0].removeprefix("-").isdecimal()):
+        return None
+    count = _count(value)
+    return Sample(name, labels, count) if count is not None else None
+
+
+def _labels(line: str, position: int) -> tuple[dict[str, str], int] | None:
+    """Labels from behind the opening brace on, and the place behind the closing one; None = those are no labels."""
+    found: dict[str, str] = {}
+    while position < len(line):
+        if line[position] == "}":
+            return found, position + 1
+        if line[position] in ", \t":
+            position += 1
+            continue
+        begin = position
+        while position < len(line) and (line[position] == "_" or line[position].isalnum()):
+            position += 1
+        name = line[begin:position]
+        if not name or not line.startswith('="', position):
+            return None
+        begin = position = position + 2
+        while position < len(line) and line[position] != '"':
+            position += 2 if line[position] == "\\" else 1
+        found[name] = line[begin:position]
+        position += 1
+    return None
+
+
+def _after_spaces(line: str, position: int) -> int:
+    while position < len(line) and line[position].isspace():
+        position += 1
+    return position
 
 
 def _count(text: str) -> float | None:
     try:
-        value = float(text)
+        value = float(text) if len(text) <= _VALUE_LENGTH else math.nan
     except ValueError:
         return None
     return value if math.isfinite(value) and value >= 0 else None
