@@ -45,7 +45,8 @@ class PulsarTenantSpec(LogicalSpec):
     name is no cluster of the instance, the whole list is refused and the last valid one stays."""
     namespace_defaults: NamespacePolicies | None = None
     """Policies that each PulsarNamespace of the tenant has unless it sets the field itself. Pulsar has no policies of a
-    tenant: the operator sets them on every namespace, and resets them there when they are removed here."""
+    tenant: the operator sets them on every namespace, and resets them there when they are removed here. Where Pulsar
+    would then keep less of what is stored, each namespace waits for a confirmation."""
     allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
     """Kubernetes namespaces, besides its own, whose PulsarNamespaces may refer to this tenant; "*" = all."""
 
