@@ -353,7 +353,7 @@ def test_servers_that_do_not_know_the_kind(helm: Helm, version: str, wanted: int
         "rel",
         str(OPERATOR_CHART),
         f"--kube-version={version}",
-        values={"replicationWarnings": {"enabled": False}, "configCheck": {"enabled": False}},
+        values={guard: {"enabled": False} for guard in ("replicationWarnings", "retentionWarnings", "configCheck")},
     )
     assert len(re.findall("^kind: ValidatingAdmissionPolicy$", text, re.MULTILINE)) == wanted
 

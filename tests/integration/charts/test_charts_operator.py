@@ -44,6 +44,7 @@ VARIANTS: dict[str, Json] = {
         "uninstall": {"releaseFinalizers": False},
         "deletionGuard": {"enabled": False},
         "replicationWarnings": {"enabled": False},
+        "retentionWarnings": {"enabled": False},
     },
 }
 

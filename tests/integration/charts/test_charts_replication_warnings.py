@@ -17,6 +17,7 @@ from tests.support.processes.apiserver import ApiServer
 from tests.support.processes.helm import OPERATOR_CHART, Helm
 
 Json = dict[str, Any]
+OFF: Json = {"deletionGuard": {"enabled": False}, "retentionWarnings": {"enabled": False}}
 
 BOTH = ["east", "west"]
 EXPIRES = {"messageTTLSeconds": 3600}
@@ -24,7 +25,8 @@ EVICTED = {"backlogQuotas": {"destinationStorage": {"limit": "1Gi", "policy": "C
 HELD = {"backlogQuotas": {"messageAge": {"limitSeconds": 60, "policy": "ProducerException"}}}
 
 
-PARENTS = {Kind.NAMESPACE: "tenantRef", Kind.TOPIC: "namespaceRef"}
+PARENTS = {Kind.NAMESPACE: "tenantRef", Kind.TOPIC: "namespaceRef", Kind.TOPIC_SET: "namespaceRef"}
+PARENTS |= {Kind.TENANT: "instanceRef"}
 
 
 def applied(
@@ -57,7 +59,7 @@ def watched(helm: Helm, apiserver: ApiServer) -> str:
         str(OPERATOR_CHART),
         f"--namespace={release}",
         kubeconfig=apiserver.kubeconfig,
-        values={"crds": {"install": False}, "watchNamespaces": [found], "deletionGuard": {"enabled": False}},
+        values={"crds": {"install": False}, "watchNamespaces": [found], **OFF},
     )
     probe = {"replicationClusters": BOTH, "policies": EXPIRES}
     eventually(lambda: applied(apiserver, found, probe, dry=True), what="the policy to be in force", every=LOCAL)
@@ -130,6 +132,6 @@ def test_elsewhere_nobody_is_warned(apiserver: ApiServer, watched: str) -> None:
 
 @pytest.mark.parametrize(("version", "wanted"), [("1.29.0", 0), ("1.30.0", 1), ("1.35.4", 1)])
 def test_servers_that_do_not_know_the_kind(helm: Helm, version: str, wanted: int) -> None:
-    values = {"deletionGuard": {"enabled": False}, "configCheck": {"enabled": False}}
+    values = {**OFF, "configCheck": {"enabled": False}}
     text = helm.run("template", "rel", str(OPERATOR_CHART), f"--kube-version={version}", values=values)
     assert text.count("kind: ValidatingAdmissionPolicy\n") == wanted
