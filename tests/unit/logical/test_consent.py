@@ -11,6 +11,7 @@ from pulsar_operator.api.constants import ANNOTATION_CONFIRM_LOSS, Kind
 from pulsar_operator.controllers.core.index import RefIndex, key_of
 from pulsar_operator.domain.policies import GLOBAL_POLICIES, LOCAL_POLICIES, NAMESPACE_POLICIES, PolicyRow
 from tests.fakes.pulsar_parts import FakeTopic
+from tests.fakes.pulsar_topics import GLOBAL
 from tests.support.logical.world import NS, LogicalWorld
 from tests.support.policies.examples import nested
 from tests.unit.logical.test_kept_amounts import LONGER_FIRST
@@ -360,6 +361,16 @@ async def test_a_topic_names_the_bytes_of_its_partitions_in_each_cluster() -> No
     message = asked(w, Kind.TOPIC, "x")
     assert re.search(r"\d+ bytes in a, \d+ bytes in b", message)
     assert (of_topic(w, "a"), of_topic(w, "b")) == (10080, 10080)
+
+
+async def test_a_silent_cluster_is_unknown_for_a_policy_that_counts_there_too() -> None:
+    w = await topic("a", "b", policies={"retention": WEEK}, policyScope="Global")
+    w.pulsar.topics["a"][TOPIC].entries = 0
+    w.cluster_status("b", ready=False)
+    w.topic(policyScope="Global")
+    await w.run()
+    assert "an unknown number of bytes in b" in asked(w, Kind.TOPIC, "x")
+    assert of_topic(w, GLOBAL) == 10080
 
 
 @pytest.mark.parametrize(("old", "new"), [("Local", "Global"), ("Global", "Local")])

@@ -89,10 +89,10 @@ async def test_many_short_silences_leave_no_cluster_out(world: LogicalWorld) -> 
 
 async def test_what_lies_in_the_silent_cluster_is_unknown_and_done_when_it_answers(world: LogicalWorld) -> None:
     world.admin.hanging.add("a")
-    rate = {"messagesPerSecond": 7}
-    assert await change(world, "n", ["a", "b", "c"], publishRate=rate) == PATIENCE_SECONDS
+    rate: dict[str, Any] = {"publishRate": {"messagesPerSecond": 7}, "messageTTLSeconds": 60}
+    assert await change(world, "n", ["a", "b", "c"], **rate) == PATIENCE_SECONDS
     assert world.condition(Kind.NAMESPACE, "n")[:2] == ("Unknown", "AdminUnreachable")
-    assert await change(world, "n", ["a", "b", "c"], publishRate=rate) == 0
+    assert await change(world, "n", ["a", "b", "c"], **rate) == 0
     text = world.condition(Kind.NAMESPACE, "n")[2]
     assert "no answer from a: not asked, for its last call had no answer" in text
     world.admin.hanging.clear()

@@ -6,7 +6,7 @@ Nothing of it is read while there is no question; see domain/logical/consent.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -36,8 +36,13 @@ Sizes = Mapping[str, Stored]
 # ------------------------------------------------------------------------------------------------------- inherited
 
 
-async def inherited_by_namespace(scope: Scope, rows: Sequence[PolicyRow], clusters: Sequence[str]) -> Inherited:
-    """What the brokers' configuration keeps, by field; of several clusters the least, for they share the policy."""
+async def inherited_by_namespace(
+    scope: Scope, rows: Sequence[PolicyRow], clusters: Sequence[str], silent: Collection[str]
+) -> Inherited:
+    """What the brokers' configuration keeps, by field; of several clusters the least, for they share the policy. Not
+    known where one of them is silent, which is not asked."""
+    if set(silent) & set(clusters):
+        return {}
     configurations = await asyncio.gather(*(_configuration(scope, each) for each in clusters))
     return {
         row.field: {None: least(_default(row.keeps, each) for each in configurations)}
@@ -47,15 +52,19 @@ async def inherited_by_namespace(scope: Scope, rows: Sequence[PolicyRow], cluste
 
 
 async def inherited_by_topic(
-    scope: Scope, rows: Sequence[PolicyRow], path: tuple[str, ...], clusters: Sequence[str]
+    scope: Scope,
+    rows: Sequence[PolicyRow],
+    path: tuple[str, ...],
+    clusters: Sequence[str],
+    silent: Collection[str],
 ) -> Inherited:
     """What is kept in each cluster without this policy of the topic: by its policy of the other scope, its namespace's,
-    the brokers' default. Of a row that all clusters share the least."""
+    the brokers' default. Of a row that all clusters share the least, which is not known while one of them is silent."""
     results = await asyncio.gather(*(_below_topic(scope, rows, path, each) for each in clusters))
     found: Inherited = {}
     for row in rows:
         amounts = [each.get(row.field) for each in results]
-        shared = [least(amounts)] * len(clusters)
+        shared = [None if silent else least(amounts)] * len(clusters)
         found[row.field] = dict(zip(clusters, amounts if row.per_cluster else shared, strict=True))
     return found
 
@@ -139,15 +148,24 @@ class StoredBytes:
         self._known.pop(uid, None)
 
     async def of_namespace(
-        self, uid: str, scope: Scope, namespace: tuple[str, str], clusters: Sequence[str], now: datetime
+        self,
+        uid: str,
+        scope: Scope,
+        namespace: tuple[str, str],
+        clusters: Sequence[str],
+        *,
+        silent: Collection[str],
+        now: datetime,
     ) -> Sizes:
-        """By cluster. What is not known, and that nothing is stored, is not remembered."""
+        """By cluster; one that is silent is not asked. What is not known, and that nothing is stored, is not
+        remembered."""
         known = self._known.get(uid)
         if known is not None and set(known[1]) == set(clusters) and seconds_since(known[0], now) < FRESH_SECONDS:
             return known[1]
-        found = await asyncio.gather(*(_namespace(scope, each, namespace) for each in clusters))
-        sizes = dict(zip(clusters, found, strict=True))
-        if any(not each.size for each in found):
+        asked = [each for each in clusters if each not in silent]
+        found = await asyncio.gather(*(_namespace(scope, each, namespace) for each in asked))
+        sizes = dict.fromkeys(clusters, Stored(None)) | dict(zip(asked, found, strict=True))
+        if any(not each.size for each in sizes.values()):
             self.forget(uid)
         else:
             self._known[uid] = now, sizes

@@ -185,12 +185,18 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         if not plan_namespace(p.spec, facts, memory).asks:
             self._stored.forget(p.meta.uid)
             return facts
-        inherited = await inherited_by_namespace(scope, rows, holders)
+        inherited = await inherited_by_namespace(scope, rows, holders, facts.unreachable)
         facts = replace(facts, guard=replace(guard, inherited=inherited))
         if not plan_namespace(p.spec, facts, memory).asks:
             return facts
-        place, now = (facts.tenant, facts.name), p.conditions.now
-        stored = await self._stored.of_namespace(p.meta.uid, scope, place, holders, now)
+        stored = await self._stored.of_namespace(
+            p.meta.uid,
+            scope,
+            (facts.tenant, facts.name),
+            holders,
+            silent=facts.unreachable,
+            now=p.conditions.now,
+        )
         return replace(facts, guard=replace(guard, inherited=inherited, stored=stored))
 
     async def look_before(self, p: NamespacePass, scope: Scope, action: Action) -> None:

@@ -45,7 +45,7 @@ from pulsar_operator.controllers.logical.topic_deletion import (
 )
 from pulsar_operator.controllers.logical.topic_parts import PartsReader
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
-from pulsar_operator.domain.logical.consent import Guard, asked_of
+from pulsar_operator.domain.logical.consent import Guard, Stored, asked_of
 from pulsar_operator.domain.logical.names import (
     is_partition_of,
     is_system_topic,
@@ -149,12 +149,14 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         if not plan_topic(p.spec, facts, memory).asks:
             return facts
         path = _path(p, scope)
-        present = sorted(name for name, partitions in facts.clusters.items() if partitions is not None)
-        inherited = await inherited_by_topic(scope, rows, path, present)
+        present = {name for name, partitions in facts.clusters.items() if partitions is not None}
+        answering = sorted(present - set(facts.unreachable))
+        inherited = await inherited_by_topic(scope, rows, path, answering, facts.unreachable)
         facts = replace(facts, guard=replace(guard, inherited=inherited))
         if not plan_topic(p.spec, facts, memory).asks:
             return facts
-        stored = await stored_of_topic(scope, path, present, partial(self._present, p, scope))
+        stored = dict.fromkeys(facts.unreachable, Stored(None))
+        stored |= await stored_of_topic(scope, path, answering, partial(self._present, p, scope))
         return replace(facts, guard=replace(guard, inherited=inherited, stored=stored))
 
     def _trusted(self, p: TopicPass, memory: Memory) -> bool:
