@@ -64,7 +64,8 @@ def confirm(w: LogicalWorld, message: str, which: int = 0) -> None:
 async def kept_by(defaults: dict[str, Any] | None = None, **policies: Any) -> LogicalWorld:
     """A namespace whose policies are as given, with one topic that stores something."""
     w = LogicalWorld()
-    w.tenant(**({"namespaceDefaults": defaults} if defaults else {}))
+    spec: dict[str, Any] = {"namespaceDefaults": defaults} if defaults else {}
+    w.tenant(**spec)
     w.namespace(policies=policies)
     await w.run()
     store(w)
@@ -415,7 +416,7 @@ def test_the_command_is_for_the_kubernetes_namespace_of_the_object() -> None:
 def test_a_confirmation_at_the_tenant_wakes_its_namespaces() -> None:
     index = RefIndex()
     meta = {"namespace": NS, "uid": "1", "generation": 1}
-    tenant = {"metadata": {**meta, "name": "t"}, "spec": {"instanceRef": {"name": "prod"}}}
+    tenant: dict[str, Any] = {"metadata": {**meta, "name": "t"}, "spec": {"instanceRef": {"name": "prod"}}}
     namespace = {"metadata": {**meta, "name": "n", "uid": "2"}, "spec": {"tenantRef": {"name": "t"}}}
     index.update(Kind.TENANT, tenant)
     index.update(Kind.NAMESPACE, namespace)
