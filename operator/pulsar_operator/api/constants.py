@@ -16,6 +16,8 @@ FIELD_MANAGER = "pulsar-operator"
 """Owner of whole child objects and of status under server-side apply."""
 FINALIZER_MANAGER = "pulsar-operator-finalizer"
 """Separate owner for finalizers on custom resources, so that applying one never drops the other."""
+RETAINED_MANAGER = "pulsar-operator-retained"
+"""Separate owner for the annotation that an object inside was retained."""
 FINALIZER = f"{GROUP}/cleanup"
 LEASE_NAME = "pulsar-operator"
 
@@ -47,6 +49,9 @@ ANNOTATION_CONFIRM_REMOVAL = f"{GROUP}/confirm-removal"
 ANNOTATION_CONFIRM_LOSS = f"{GROUP}/confirm-loss"
 """On a PulsarTenant, PulsarNamespace, PulsarTopic or PulsarTopicSet: what of its policies Pulsar may keep for a shorter
 time, as condition Accepted prints it; several with commas between them."""
+ANNOTATION_RETAINED = f"{GROUP}/retained-content"
+"""On a PulsarTenant or PulsarNamespace whose deletionPolicy is ForceDelete: an object inside it that was deleted with
+deletionPolicy Retain. What it left is not deleted by force until a person takes the annotation off."""
 ANNOTATION_REBALANCE = f"{GROUP}/rebalance"
 """On a PulsarRebalance, what a person wants done with its proposal: approve, refresh or stop. Taken off when done."""
 ANNOTATION_PROPOSAL = f"{GROUP}/proposal"

@@ -168,6 +168,8 @@ async def test_what_compaction_has_not_read_keeps_no_topic() -> None:
 
 async def test_force_does_only_what_pulsar_allows() -> None:
     w = await world(policy="ForceDelete")
+    for name in ("x", "p"):
+        w.delete(Kind.TOPIC, name)
     w.delete(Kind.NAMESPACE, "n")
     await w.reconcile(Kind.NAMESPACE, "n")
     assert "forceDeleteNamespaceAllowed" in w.condition(Kind.NAMESPACE, "n", "DeletionBlocked")[2]

@@ -3,7 +3,7 @@
 A PulsarNamespace is renamed by applying it under its new name together with what is in it: for a while two objects
 stand for one namespace, each with its own children. For the management of an object only one of the two counts, since
 the other is a duplicate and its children wait. For a deletion both do. Used by namesakes.py, logical/topic.py,
-topicset/listing.py and dataplane/quorums.py.
+logical/declared_inside.py, topicset/listing.py and dataplane/quorums.py.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Whereabouts:
             (key,) = above
             if key.kind is Kind.INSTANCE:
                 return Place(key, "/".join(reversed(names)))
-            parent = await self._get(key)
+            parent = await self.parent(key)
             if parent is None:
                 break
             names.append(name_of(parent))
@@ -83,7 +83,7 @@ class Whereabouts:
         (mine,), (theirs,) = one, other
         if mine == theirs:
             return True
-        parents = await self._get(mine), await self._get(theirs)
+        parents = await self.parent(mine), await self.parent(theirs)
         if parents[0] is None or parents[1] is None or mine.kind is not theirs.kind:
             return None
         if mine.kind is Kind.INSTANCE:
@@ -92,7 +92,8 @@ class Whereabouts:
             return False
         return await self._are_same(references(mine.kind, parents[0]), references(mine.kind, parents[1]))
 
-    async def _get(self, key: Key) -> Json | None:
+    async def parent(self, key: Key) -> Json | None:
+        """A parent as the watches know it, or else the API server; None where there is none. Raises PortError."""
         if key not in self._parents:
             found = await reader_of(self._deps).get(key.kind, key.namespace, key.name)
             # The watches may be late with what was just applied.

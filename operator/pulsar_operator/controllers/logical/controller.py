@@ -25,13 +25,13 @@ from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
-from pulsar_operator.controllers.core.namesakes import Namesakes
 from pulsar_operator.controllers.core.objects import meta_of
-from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.controllers.core.stores import share_store
 from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.controllers.logical.deletion import LogicalDeletion
+from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.drift import Backoff
-from pulsar_operator.controllers.logical.frame import PassFrame
 from pulsar_operator.controllers.logical.logical_pass import (
     REFUSED,
     UNSEEN,
@@ -51,11 +51,10 @@ from pulsar_operator.controllers.logical.scope import (
     Scope,
     resolve_scope,
 )
-from pulsar_operator.controllers.logical.topic_deletion import Blocker
 from pulsar_operator.domain.conditions import UNKNOWN
 from pulsar_operator.domain.logical.plan import EVENT_REASONS, Action, Memory, Plan, Verb
 from pulsar_operator.domain.logical.siblings import claim_of, winner
-from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError, RefusedError
+from pulsar_operator.ports import CUSTOM, ConflictError, Json, Key, NotFoundError, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -63,26 +62,16 @@ FactsT = TypeVar("FactsT")
 
 ROUNDS = 6
 """Observe-plan-act rounds in a pass: creation, fields, and retries of fields refused because of others."""
-BLOCKED_SECONDS = 10.0
-"""Until a blocked deletion is tried again."""
 DUPLICATE_SECONDS = 60.0
 
 
-class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
+class LogicalController(LogicalDeletion[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
     """Reconciles one logical kind whose objects each stand for one object of Pulsar."""
 
     shared = True
     """Whether instances with one configuration store have an object of the kind together."""
 
-    def __init__(self, deps: Deps) -> None:
-        super().__init__(deps)
-        self._namesakes = Namesakes(deps)
-
     # --------------------------------------------------------------------------------------- what a kind says
-
-    @abstractmethod
-    def name_in_pulsar(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
-        """Full name inside Pulsar."""
 
     @abstractmethod
     async def observe(self, p: LogicalPass[SpecT, StatusT], scope: Scope, memory: Memory) -> FactsT:
@@ -103,12 +92,6 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
     async def counts(self, p: LogicalPass[SpecT, StatusT]) -> dict[str, Any]:
         """Status fields that are known without Pulsar: what depends on the object, which guards its deletion."""
         return {}
-
-    @abstractmethod
-    async def delete(self, p: LogicalPass[SpecT, StatusT], scope: Scope, *, force: bool) -> Blocker | None:
-        """One resumable step of the deletion in Pulsar; None when the object is gone there.
-
-        Only a 404 to the deletion of the object itself, or to the question for it, may be taken for that."""
 
     def inherit(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
         """Take over what the parent gives, into p.inherited and p.renewed. Raises ObstacleError."""
@@ -156,6 +139,7 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         p.fields.update(await self.counts(p))
         scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
         await self._refuse_duplicate(p, scope)
+        await self.guard_retained(p, scope)
         return await self._converge(p, scope)
 
     async def _converge(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> Outcome:
@@ -318,19 +302,6 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
                 found += await reader.namesakes({**p.obj, "spec": spec})
         return found
 
-    async def _successor(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:
-        """Who else declares the object of Pulsar, as the API server says now: it goes to them. Raises PortError."""
-        for key in await self._namesakes.living(self.kind, p.obj):
-            obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
-            living = obj is not None and "deletionTimestamp" not in obj["metadata"]
-            if obj is not None and living and await self._same(p, scope, obj, doubt=True):
-                return f"{self.kind.value} {key.namespace}/{key.name}"
-        return await self.declared_elsewhere(p, scope)
-
-    async def declared_elsewhere(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:
-        """An object of another kind that declares the same object of Pulsar too. Raises PortError."""
-        return None
-
     async def _same(self, p: LogicalPass[SpecT, StatusT], scope: Scope, other: Json, *, doubt: bool = False) -> bool:
         """Whether another object of the kind means the same object of Pulsar; ``doubt`` where that cannot be told."""
         try:
@@ -349,55 +320,6 @@ class LogicalController(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, Facts
         )
         return self.name_in_pulsar(duplicate, theirs) == self.name_in_pulsar(p, scope)
 
-    # ---------------------------------------------------------------------------------------------- deletion
-
-    def kept(self, p: LogicalPass[SpecT, StatusT]) -> str | None:
-        """See PassFrame."""
-        if p.spec.deletion_policy is DeletionPolicy.RETAIN:
-            return "deletionPolicy is Retain"
-        return None if p.touched else "it never managed anything there"
-
-    def kept_there(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:
-        """Why a deletion leaves Pulsar as it is, by where the object is; None = it does not."""
-        return None
-
-    def subject(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
-        """See PassFrame."""
-        return self.name_in_pulsar(p, scope)
-
-    async def remove(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> Outcome | None:
-        """See PassFrame."""
-        policy = p.spec.deletion_policy
-        name = self.name_in_pulsar(p, scope)
-        why = self.kept_there(p, scope)
-        if why is not None:
-            await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
-            return None
-        text = f"Delete {name} in Pulsar: the object is being deleted and deletionPolicy is {policy.value}"
-        if p.held is not None:
-            p.unknown(p.held, f"{text}. Nothing is done while the object is paused or in dry run")
-            if p.meta.dry_run:
-                p.fields["pending_actions"] = [text]
-            return DONE
-        successor = await self._successor(p, scope)
-        if successor is not None:
-            await self.release(p, Reason.HANDED_OVER, f"{name} is handed over to {successor}, nothing is deleted")
-            return None
-        try:
-            blocker = await self.delete(p, scope, force=policy is DeletionPolicy.FORCE_DELETE)
-        except ConflictError as error:
-            blocker = Blocker(Reason.NOT_EMPTY, str(error))
-        except RefusedError as error:
-            blocker = Blocker(Reason.REJECTED_BY_PULSAR, str(error))
-        if blocker is None:
-            await self.release(p, Reason.DELETED, f"{name} is deleted in Pulsar")
-            return None
-        p.unknown(blocker.reason, blocker.message, known=True)
-        p.conditions.set(ConditionType.DELETION_BLOCKED, True, blocker.reason, blocker.message)
-        if not p.said_before(ConditionType.DELETION_BLOCKED, blocker.message[:200]):
-            await p.event(blocker.reason, f"{name} cannot be deleted yet: {blocker.message}", warning=True)
-        return Outcome(requeue_after=BLOCKED_SECONDS)
-
 
 def _call_id(action: Action) -> str:
     return repr((action.cluster, action.call))
@@ -407,4 +329,4 @@ def _places(action: Action) -> list[tuple[str, str]]:
     return [(name, action.cluster or "") for name in (action.field, *(each.field for each in action.also))]
 
 
-__all__ = ["BLOCKED_SECONDS", "DUPLICATE_SECONDS", "WAIT_SECONDS", "Blocker", "LogicalController"]
+__all__ = ["DUPLICATE_SECONDS", "WAIT_SECONDS", "Blocker", "LogicalController"]

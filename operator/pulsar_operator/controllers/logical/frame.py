@@ -14,10 +14,19 @@ from pydantic import ValidationError
 
 from pulsar_operator.api.constants import FINALIZER, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1 import MODELS
-from pulsar_operator.controllers.core.finalizers import release_finalizer
+from pulsar_operator.api.v1alpha1.base import DeletionPolicy
+from pulsar_operator.controllers.core.finalizers import ensure_finalizer, release_finalizer
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
-from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass, SpecT, StatusT, settled
+from pulsar_operator.controllers.logical.logical_pass import (
+    KNOWN,
+    LogicalPass,
+    LookAgainError,
+    SpecT,
+    StatusT,
+    settled,
+)
+from pulsar_operator.controllers.logical.retained import in_forced_parent, record_retained
 from pulsar_operator.controllers.logical.scope import (
     WAIT_SECONDS,
     AdminUnreachableError,
@@ -160,6 +169,8 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         """
         why = self.kept(p)
         if why is not None:
+            if p.spec.deletion_policy == DeletionPolicy.RETAIN:
+                await record_retained(self.deps, self.kind, p.obj)
             await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
             return None
         try:
@@ -177,6 +188,15 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
                 await self.release(p, Reason.PARENT_GONE, f"Not deleted in Pulsar, {self.subject(p, scope)}: {why}")
                 return None
             raise
+
+    async def guard_retained(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
+        """Put the finalizer on an object with deletionPolicy Retain whose parent would be deleted by force, also while
+        the object is paused: see retained.py."""
+        if p.spec.deletion_policy != DeletionPolicy.RETAIN or not in_forced_parent(scope):
+            return
+        if p.look_only and FINALIZER not in p.meta.finalizers:
+            raise LookAgainError
+        p.stored(await ensure_finalizer(self.deps, p.obj))
 
     async def release(self, p: LogicalPass[SpecT, StatusT], reason: Reason, message: str) -> None:
         """Say why and let the object go."""

@@ -26,11 +26,8 @@ from pulsar_operator.api.v1alpha1.isolation_policy import (
 from pulsar_operator.balance.model.isolation import host_of
 from pulsar_operator.controllers.core.index import references
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
-from pulsar_operator.controllers.logical.controller import (
-    DUPLICATE_SECONDS,
-    Blocker,
-    LogicalController,
-)
+from pulsar_operator.controllers.logical.controller import DUPLICATE_SECONDS, LogicalController
+from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass, Refusals
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.shared_brokers import record_shared_brokers

@@ -24,7 +24,8 @@ from pulsar_operator.balance.model.ranges import even_boundaries
 from pulsar_operator.controllers.core.objects import invalid_fields
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.consent import StoredBytes, inherited_by_namespace
-from pulsar_operator.controllers.logical.controller import Blocker, LogicalController
+from pulsar_operator.controllers.logical.controller import LogicalController
+from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.deliveries import Deliveries, Leaving
 from pulsar_operator.controllers.logical.initial_bundles import new_bundles
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass

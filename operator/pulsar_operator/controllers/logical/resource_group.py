@@ -9,7 +9,8 @@ from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.resource_group import PulsarResourceGroupSpec, PulsarResourceGroupStatus
 from pulsar_operator.controllers.core.index import mentions
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
-from pulsar_operator.controllers.logical.controller import Blocker, LogicalController
+from pulsar_operator.controllers.logical.controller import LogicalController
+from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.logical.names import resource_group_path

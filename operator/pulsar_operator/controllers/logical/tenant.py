@@ -8,7 +8,8 @@ from typing import Any
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec, PulsarTenantStatus
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
-from pulsar_operator.controllers.logical.controller import Blocker, LogicalController
+from pulsar_operator.controllers.logical.controller import LogicalController
+from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.controllers.logical.stored_lists import look_before_tenant_write

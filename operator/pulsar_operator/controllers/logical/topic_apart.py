@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope, partitions_of
-from pulsar_operator.controllers.logical.topic_deletion import Blocker, Unused, delete_in, users, whole_of
+from pulsar_operator.controllers.logical.topic_deletion import Unused, delete_in, users, whole_of
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import NotFoundError, PortError, RefusedError
 

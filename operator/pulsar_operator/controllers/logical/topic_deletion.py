@@ -11,6 +11,7 @@ from typing import Final
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.ranges import boundary_points
+from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.topic_content import (
     COMPACTION,
@@ -34,14 +35,6 @@ FENCED_AGAIN_SECONDS: Final = 600.0
 """From one unload for the same topic to the next."""
 COMPACTION_FAILED: Final = "ERROR"
 """Of Pulsar's LongRunningProcessStatus."""
-
-
-@dataclass(frozen=True)
-class Blocker:
-    """What keeps an object from being deleted in Pulsar."""
-
-    reason: Reason
-    message: str
 
 
 @dataclass(frozen=True)

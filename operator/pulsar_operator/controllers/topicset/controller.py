@@ -72,6 +72,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
     async def converge(self, p: SetPass) -> Outcome:
         """See PassFrame."""
         scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
+        await self.guard_retained(p, scope)
         place = scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)
         p.fields["pulsar_name"] = "/".join(place)
         known = self._recall(p)

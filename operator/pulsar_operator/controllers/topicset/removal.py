@@ -13,9 +13,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope, partitions_of
 from pulsar_operator.controllers.logical.topic_apart import Present, TopicDeletion, give_back
-from pulsar_operator.controllers.logical.topic_deletion import Blocker, Unused, in_use
+from pulsar_operator.controllers.logical.topic_deletion import Unused, in_use
 from pulsar_operator.controllers.topicset.round import Listing
 from pulsar_operator.controllers.topicset.turns import State, Turn
 from pulsar_operator.domain.logical.names import topic_path

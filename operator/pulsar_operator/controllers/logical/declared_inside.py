@@ -1,0 +1,225 @@
+"""Objects that declare something inside a tenant or a namespace that is to be deleted by force. Used by deletion.py.
+
+Pulsar asks nobody when it deletes by force. So the operator asks first: any object that is not being deleted keeps what
+it declares, whoever wrote it and in whatever Kubernetes namespace it is. Of objects that are being deleted too, as by
+``kubectl delete namespace``, only those with deletionPolicy ForceDelete give their content up.
+
+The API server is asked, as namesakes.py does it: a list serves for a few seconds, and only for a parent that it shows
+as being deleted already, so that many deletions at once need few lists. Children of that very parent that the watches
+have heard of since are read one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pulsar_operator.api.constants import (
+    ANNOTATION_DRY_RUN,
+    ANNOTATION_PAUSE,
+    ANNOTATION_RETAINED,
+    FINALIZER,
+    Kind,
+    Reason,
+)
+from pulsar_operator.api.v1alpha1.base import DeletionPolicy
+from pulsar_operator.controllers.core.index import PARENT_FIELD, key_of
+from pulsar_operator.controllers.core.objects import meta_of
+from pulsar_operator.controllers.core.whereabouts import Site, Whereabouts, site_of
+from pulsar_operator.controllers.logical.deletion_results import Blocker
+from pulsar_operator.controllers.logical.retained import retained_in
+from pulsar_operator.controllers.logical.scope import Scope
+from pulsar_operator.domain.conditions import seconds_since
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key, NotFoundError
+
+KEEP_SECONDS = 5.0
+"""How long lists serve."""
+SHOWN = 3
+CHILDREN: dict[Kind, tuple[Kind, ...]] = {
+    Kind.TENANT: (Kind.NAMESPACE, Kind.TOPIC, Kind.TOPIC_SET),
+    Kind.NAMESPACE: (Kind.TOPIC, Kind.TOPIC_SET),
+}
+"""Kinds of what may be inside a kind that can be deleted by force."""
+_LISTED = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.TOPIC_SET, Kind.ISOLATION_POLICY)
+"""Parents first: what is inside them is listed after their deletion was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """An object whose content is not to be deleted."""
+
+    key: Key
+    why: str
+    """Why not, the end of a sentence that begins with the object."""
+    remedy: str
+
+    @property
+    def text(self) -> str:
+        """The object."""
+        return f"{self.key.kind.value} {self.key.namespace}/{self.key.name}"
+
+
+@dataclass
+class _Lists:
+    begun: datetime
+    deleting: set[str] = field(default_factory=set)
+    """UIDs of parents that are being deleted."""
+    known: set[Key] = field(default_factory=set)
+    at: defaultdict[tuple[Kind, Site], list[Obstacle]] = field(default_factory=lambda: defaultdict(list))
+    """Obstacles by kind and by where they are: thousands of topics are in few places."""
+    policies: list[tuple[Site, frozenset[str], Obstacle]] = field(default_factory=list)
+    """Isolation policies with the expressions for namespaces."""
+
+
+def obstacle_of(kind: Kind, obj: Json) -> Obstacle | None:
+    """Why what a raw object declares is not to be deleted; None where the object gives it up."""
+    key, meta = key_of(kind, obj), meta_of(obj)
+    target = f"{kind.value.lower()}/{key.name}"
+    if not meta.deleting:
+        remedy = f"delete it first: kubectl -n {key.namespace} delete {target}"
+        return Obstacle(key, "declares something in it", remedy)
+    if kind is Kind.ISOLATION_POLICY:
+        return None  # it keeps no content
+    if meta.paused or meta.dry_run:
+        annotation = ANNOTATION_PAUSE if meta.paused else ANNOTATION_DRY_RUN
+        remedy = f"let its deletion go on: kubectl -n {key.namespace} annotate {target} {annotation}-"
+        return Obstacle(key, "is being deleted and is paused or in dry run", remedy)
+    policy = (obj.get("spec") or {}).get("deletionPolicy", DeletionPolicy.RETAIN.value)
+    if policy == DeletionPolicy.FORCE_DELETE.value:
+        return None
+    if policy == DeletionPolicy.RETAIN.value:
+        why = "is being deleted with deletionPolicy Retain, so what it declares stays"
+        return Obstacle(key, why, "delete its content in Pulsar yourself if nobody needs it")
+    if FINALIZER not in meta.finalizers:
+        return None  # it has deleted what it declared, or never managed anything
+    remedy = f"wait for it, or see what blocks it: kubectl -n {key.namespace} get {target} -o yaml"
+    return Obstacle(key, "is being deleted only once what it declares is empty", remedy)
+
+
+class DeclaredInside:
+    """Answers for many deletions at once."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+        self._lists: _Lists | None = None
+        self._lock = asyncio.Lock()
+
+    async def blocker(self, kind: Kind, obj: Json, name: str, scope: Scope) -> Blocker | None:
+        """Who keeps a raw object, with that name inside Pulsar, from being deleted by force. Raises PortError."""
+        found = await self._inside(kind, obj, name, scope) if kind in CHILDREN else []
+        if not found:
+            return None
+        first, more = found[0], len(found) - 1
+        others = f" Also in the way: {_some(found[1:])}." if more else ""
+        text = (
+            f"{first.text} {first.why}, and the forced deletion of {name} would destroy it.{others} To go on, "
+            f"{first.remedy}. To keep {name} with all of its content: {keep(kind, obj)}"
+        )
+        return Blocker(Reason.DEPENDENTS_EXIST, text)
+
+    async def retained(self, kind: Kind, obj: Json, name: str) -> str | None:
+        """What to say where something inside was retained by an object that is gone: it is not deleted by force. Asked
+        after blocker, since an object is named before it goes. Raises PortError."""
+        meta = obj["metadata"]
+        now = await self._deps.kube.get(CUSTOM[kind], meta["namespace"], meta["name"])
+        if now is None or now["metadata"]["uid"] != meta["uid"]:
+            raise NotFoundError(f"{kind.value} {meta['namespace']}/{meta['name']} is gone")
+        found = retained_in(now) if kind in CHILDREN else None
+        if found is None:
+            return None
+        return (
+            f"{found} was deleted with deletionPolicy Retain, so {name} is deleted only if it is empty. To keep it: "
+            f"{keep(kind, obj)}. To destroy all the same what was retained: kubectl -n {meta['namespace']} annotate "
+            f"{kind.value.lower()}/{meta['name']} {ANNOTATION_RETAINED}-"
+        )
+
+    async def _inside(self, kind: Kind, obj: Json, name: str, scope: Scope) -> list[Obstacle]:
+        lists, whereabouts = await self._listed(obj), Whereabouts(self._deps)
+        target = Site(frozenset({key_of(kind, obj)}), name)
+        found: list[Obstacle] = []
+        for (child, site), obstacles in lists.at.items():
+            if child in CHILDREN[kind] and await _is_inside(whereabouts, child, site, kind, target):
+                found += obstacles
+        instance = scope.chain[-1]
+        here = Site(frozenset({key_of(Kind.INSTANCE, instance)}), None)
+        for site, expressions, obstacle in lists.policies:
+            if _names(kind, name, expressions) and await whereabouts.may_be_same(here, site):
+                found.append(obstacle)
+        found += await self._heard_of_since(kind, obj, lists)
+        return sorted(found, key=lambda each: str(each.key))
+
+    async def _heard_of_since(self, kind: Kind, obj: Json, lists: _Lists) -> list[Obstacle]:
+        reader, found = self._deps.reader, list[Obstacle]()
+        for child in CHILDREN[kind] if reader is not None else ():
+            if reader is None or PARENT_FIELD[child][1] is not kind:
+                continue
+            for key in (await reader.named(obj, child)).values():
+                late = None
+                if key not in lists.known:
+                    late = await self._deps.kube.get(CUSTOM[child], key.namespace, key.name)
+                obstacle = obstacle_of(child, late) if late is not None else None
+                found += [obstacle] if obstacle is not None else []
+        return found
+
+    async def _listed(self, obj: Json) -> _Lists:
+        async with self._lock:
+            now, lists = self._deps.clock.now(), self._lists
+            old = lists is None or seconds_since(lists.begun, now) > KEEP_SECONDS
+            if lists is None or old or str(obj["metadata"]["uid"]) not in lists.deleting:
+                lists = _Lists(now)
+                for kind in _LISTED:
+                    _take(lists, kind, await self._deps.kube.list(CUSTOM[kind], None))
+                self._lists = lists
+            return lists
+
+
+def keep(kind: Kind, obj: Json) -> str:
+    """The command after which the deletion of an object leaves Pulsar as it is. A patch, since an object that is being
+    deleted is often no more in anybody's manifests."""
+    meta = obj["metadata"]
+    patch = '{"spec":{"deletionPolicy":"Retain"}}'
+    return f"kubectl -n {meta['namespace']} patch {kind.value.lower()}/{meta['name']} --type merge -p '{patch}'"
+
+
+def _take(lists: _Lists, kind: Kind, objects: Iterable[Json]) -> None:
+    for obj in objects:
+        if "deletionTimestamp" in obj["metadata"] and kind in CHILDREN:
+            lists.deleting.add(str(obj["metadata"]["uid"]))
+        lists.known.add(key_of(kind, obj))
+        obstacle = obstacle_of(kind, obj)
+        if obstacle is None:
+            continue
+        if kind is Kind.ISOLATION_POLICY:
+            listed = (obj.get("spec") or {}).get("namespaces")
+            names = frozenset(str(each) for each in listed) if isinstance(listed, list) else frozenset[str]()
+            lists.policies.append((site_of(kind, obj), names, obstacle))
+        elif kind is not Kind.TENANT:
+            lists.at[kind, site_of(kind, obj)].append(obstacle)
+
+
+def _names(kind: Kind, name: str, expressions: Iterable[str]) -> bool:
+    """Whether an isolation policy names the namespace as it is, or the tenant in front of any expression. An expression
+    that covers other tenants or namespaces too declares nothing of this one."""
+    if kind is Kind.NAMESPACE:
+        return name in expressions
+    return any(each.startswith(f"{name}/") for each in expressions)
+
+
+async def _is_inside(whereabouts: Whereabouts, child: Kind, site: Site, kind: Kind, target: Site) -> bool:
+    """Whether something at a site is in the target, or nobody can tell. Raises PortError."""
+    if PARENT_FIELD[child][1] is kind:
+        return await whereabouts.may_be_same(target, site)
+    if len(site.parents) == 1:
+        (key,) = site.parents
+        parent = await whereabouts.parent(key)
+        if parent is not None:
+            return await whereabouts.may_be_same(target, site_of(key.kind, parent))
+    return site.told is None or site.told.partition("/")[0] == target.told
+
+
+def _some(found: list[Obstacle]) -> str:
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return ", ".join(each.text for each in found[:SHOWN]) + more
