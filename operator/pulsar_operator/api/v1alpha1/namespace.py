@@ -146,6 +146,18 @@ class NamespaceClusterStatus(ApiModel):
     """Number of bundles there."""
 
 
+ClusterNames = Annotated[list[str], Field(max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"})]
+
+
+class ClusterLists(ApiModel):
+    """The two lists of clusters of a namespace."""
+
+    replication_clusters: ClusterNames = Field(default_factory=list)
+    """Clusters that replicate the namespace to each other."""
+    allowed_clusters: ClusterNames = Field(default_factory=list)
+    """Clusters that may hold the namespace. If empty, those of replicationClusters may."""
+
+
 class PulsarNamespaceStatus(LogicalStatus):
     """Observed state of a PulsarNamespace."""
 
@@ -157,6 +169,9 @@ class PulsarNamespaceStatus(LogicalStatus):
         ),
     ] = Field(default_factory=list)
     """The namespace in each cluster."""
+    clusters_before_deletion: ClusterLists | None = None
+    """Lists of clusters as they were before the deletion of the namespace left it in one cluster. The operator restores
+    them if the namespace stays. Unset while nothing was taken out."""
     used_confirmations: UsedConfirmations = Field(default_factory=list)
     """Confirmations of the spec that no longer count."""
     applied_defaults: str | None = None

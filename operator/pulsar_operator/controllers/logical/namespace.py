@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 from pydantic import ValidationError
@@ -29,10 +27,11 @@ from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.deliveries import Deliveries, Leaving
 from pulsar_operator.controllers.logical.initial_bundles import new_bundles
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
+from pulsar_operator.controllers.logical.namespace_deletion import NamespaceDeletion
 from pulsar_operator.controllers.logical.policies import read_own
-from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
-from pulsar_operator.controllers.logical.stored_lists import look_before_deletion, look_before_write
-from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, leaving, replication_of, used_confirmations
+from pulsar_operator.controllers.logical.scope import ObstacleError, Scope, resolve_scope
+from pulsar_operator.controllers.logical.stored_lists import look_before_write
+from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, leaving, used_confirmations
 from pulsar_operator.domain.logical.consent import Guard, asked_of
 from pulsar_operator.domain.logical.names import namespace_path, tenant_path
 from pulsar_operator.domain.logical.namespace import (
@@ -46,12 +45,9 @@ from pulsar_operator.domain.logical.namespace import (
 )
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, concerned
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
-from pulsar_operator.ports import ConflictError, Deps, PortError, RefusedError
+from pulsar_operator.ports import Deps
 
 log = logging.getLogger(__name__)
-
-FAILED = frozenset({422, 500})
-"""What a broker answers that began to delete a namespace and failed; without an answer it may still be at work."""
 
 NamespacePass = LogicalPass[PulsarNamespaceSpec, PulsarNamespaceStatus]
 
@@ -250,94 +246,21 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         return {"dependents": sum(each)}
 
     async def delete(self, p: NamespacePass, scope: Scope, *, force: bool) -> Blocker | None:
-        """Delete the namespace, in steps that can each be repeated.
-
-        Pulsar refuses to delete a namespace of several clusters, and taking a cluster out deletes its data there: so a
-        replicated namespace is first seen to be empty in every cluster, then reduced to one, then deleted.
-        """
+        """See namespace_deletion."""
         self._deliveries.forget(p.meta.uid)
         self._stored.forget(p.meta.uid)
-        tenant, name = scope.parent_name(Kind.TENANT), name_of(p.obj)
-        path = namespace_path(tenant, name)
-        found = await scope.admin.find(Call("GET", path))
-        if found is None:
-            return None
-        holders = clusters_of(found[1])
-        if not force:
-            await look_before_deletion(self.deps, scope, f"{tenant}/{name}", holders)
-        # Pulsar marks a namespace once it found it empty, and then lists no topics of it (HTTP 404).
-        begun = found[1].get("deleted") is True
-        blocker = None if force or begun else await self._contents(scope, tenant, name, holders)
-        if blocker is not None:
-            return blocker
-        home = next((c for c in scope.admin.usable if c in replication_of(found[1])), scope.admin.usable[0])
-        if len(holders) > 1 and not force:
-            await self._reduce(scope, path, found[1], home)
-        try:
-            await scope.admin.delete(Call("DELETE", path, {"force": "true"} if force else {}), cluster=home)
-        except AdminUnreachableError as error:
-            if error.status in FAILED:
-                await self._free(scope, path, home)
-            raise
-        except (RefusedError, ConflictError) as error:
-            if not force:
-                raise
-            return Blocker(
-                Reason.REJECTED_BY_PULSAR,
-                f"{error}. ForceDelete does only what Pulsar allows: set forceDeleteNamespaceAllowed=true in the "
-                "brokers' configuration (and leave the namespace in one cluster), or delete its topics first",
-            )
-        return None
+        return await NamespaceDeletion(self.deps, p, scope).run(force=force)
 
-    async def _free(self, scope: Scope, path: tuple[str, ...], home: str) -> None:
-        """Unload the bundles of a namespace whose deletion has begun and failed; the next attempt then succeeds.
-
-        Its system topic ``__change_events`` can be left so that each further attempt fails alike until it is loaded
-        anew (seen on 4.0.8): fenced, when a reader of the broker's own connects while it is being deleted (HTTP 500
-        ``Topic is already fenced``, apache/pulsar#15451); or with a compaction that lost its connection and that every
-        deletion waits for (HTTP 422 ``HTTP 422 {}``, or 500 ``Consumer connect fail!``). Pulsar has the namespace
-        marked as deleted by then, so nobody can be using it. Of a cluster that does not answer nothing is asked.
-        """
-        try:
-            live = await scope.admin.at(home, Call("GET", path))
-        except PortError:
-            return
-        if not live.get("deleted"):
-            return
-        log.info("unload namespace %s in cluster %s: its deletion has begun and failed", "/".join(path[1:]), home)
-        for lower, upper in pairwise((live.get("bundles") or {}).get("boundaries") or ()):
-            with suppress(PortError):  # Bundles without owner are unknown; the stuck one answers after a minute.
-                await scope.admin.at(home, Call("PUT", (*path, f"{lower}_{upper}", "unload")))
-
-    async def _contents(self, scope: Scope, tenant: str, name: str, holders: list[str]) -> Blocker | None:
-        """The topics in the way, looked for in every cluster that holds the namespace. Raises AdminUnreachableError."""
-        path = namespace_path(tenant, name)
-        for cluster in holders:
-            if cluster not in scope.names and len(holders) > 1:
-                return Blocker(
-                    Reason.NOT_EMPTY,
-                    f"the namespace is also in cluster {cluster}, which is no cluster of the instance: its topics "
-                    "there cannot be seen. Take it out of the namespace's clusters first",
-                )
-            if cluster not in scope.names:
-                continue
-            topics = await scope.admin.listed(cluster, Call("GET", (*path, "topics"), {"mode": "ALL"}))
-            for domain in ("persistent", "non-persistent"):
-                topics += await scope.admin.listed(cluster, Call("GET", (domain, tenant, name, "partitioned")))
-            if topics:
-                shown = ", ".join(sorted(topics)[:5]) + (f" and {len(topics) - 5} more" if len(topics) > 5 else "")
-                return Blocker(
-                    Reason.NOT_EMPTY,
-                    f"namespace {tenant}/{name} still has topics in cluster {cluster} ({shown}): delete them first, or "
-                    "set spec.deletionPolicy to Retain",
-                )
-        return None
-
-    async def _reduce(self, scope: Scope, path: tuple[str, ...], live: Mapping[str, Any], home: str) -> None:
-        if replication_of(live) != [home]:
-            await scope.admin.at(home, Call("POST", (*path, "replication"), body=[home]))
-        if live.get("allowed_clusters") and sorted(live["allowed_clusters"]) != [home]:
-            await scope.admin.at(home, Call("POST", (*path, "allowedClusters"), body=[home]))
+    async def release(self, p: NamespacePass, reason: Reason, message: str) -> None:
+        """See PassFrame. A namespace that stays, by its policy or with another object, is in all its clusters again."""
+        if p.before.clusters_before_deletion is not None and reason not in (Reason.DELETED, Reason.PARENT_GONE):
+            try:
+                scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
+                await NamespaceDeletion(self.deps, p, scope).give_back()
+            except ObstacleError as obstacle:
+                if not obstacle.gone:
+                    raise
+        await super().release(p, reason, message)
 
 
 def _confirmed(p: NamespacePass, action: ConfirmationAction) -> frozenset[str]:

@@ -1,0 +1,189 @@
+"""Deleting a namespace in Pulsar, in steps that can each be repeated. Used by namespace.py.
+
+Pulsar refuses to delete a namespace of several clusters, and a cluster that is taken out deletes its data there within
+a second, whatever it is: no call has the precondition that it is empty. So a replicated namespace is first seen to be
+empty in every cluster, and once more right before each write that takes clusters out. The lists of clusters are recorded
+in the status before, and restored where the namespace stays for any reason. The last cluster deletes it without force,
+so that Pulsar itself refuses what was created there since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.v1alpha1.namespace import ClusterLists, PulsarNamespaceSpec, PulsarNamespaceStatus
+from pulsar_operator.controllers.core.watch_cache import name_of
+from pulsar_operator.controllers.logical.declared_inside import keep
+from pulsar_operator.controllers.logical.deletion_results import Blocker
+from pulsar_operator.controllers.logical.logical_pass import LogicalPass
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
+from pulsar_operator.controllers.logical.stored_lists import look_before_deletion
+from pulsar_operator.domain.logical.clusters import allowed_of, clusters_of, replication_of
+from pulsar_operator.domain.logical.names import namespace_path
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import ConflictError, Deps, NotFoundError, PortError, RefusedError
+
+log = logging.getLogger(__name__)
+
+FAILED = frozenset({422, 500})
+"""What a broker answers that began to delete a namespace and failed; without an answer it may still be at work."""
+
+NamespacePass = LogicalPass[PulsarNamespaceSpec, PulsarNamespaceStatus]
+
+
+class NamespaceDeletion:
+    """One namespace that is being deleted, in one pass."""
+
+    def __init__(self, deps: Deps, p: NamespacePass, scope: Scope) -> None:
+        self._deps, self._p, self._scope = deps, p, scope
+        self._place = scope.parent_name(Kind.TENANT), name_of(p.obj)
+        self._path = namespace_path(*self._place)
+        self._name = "/".join(self._place)
+
+    async def run(self, *, force: bool) -> Blocker | None:
+        """Delete it, or say why it stays. Raises AdminUnreachableError."""
+        found = await self._scope.admin.find(Call("GET", self._path))
+        if found is None:
+            return None
+        try:
+            blocker = await (self._force(found[1]) if force else self._empty(found[1]))
+        except (ConflictError, RefusedError):
+            await self.give_back()
+            raise
+        if blocker is not None:
+            await self.give_back()
+        return blocker
+
+    async def _force(self, live: Mapping[str, Any]) -> Blocker | None:
+        holders = clusters_of(live)
+        try:
+            await self._delete(self._home(live), force=True)
+        except (RefusedError, ConflictError) as error:
+            home = self._home(live)
+            several = (
+                f"Pulsar deletes no namespace of several clusters by force ({', '.join(holders)}). To leave it in one, "
+                f"where the others delete all of it at once: pulsar-admin namespaces set-clusters {self._name} "
+                f"--clusters {home}"
+                if len(holders) > 1
+                else "Pulsar does not allow it: set forceDeleteNamespaceAllowed=true in spec.broker.config of the "
+                "PulsarCluster"
+            )
+            remedy = f"delete its topics and set Delete, or keep it all: {keep(Kind.NAMESPACE, self._p.obj)}"
+            text = f"Namespace {self._name} is not deleted by force: {error}. {several}; or {remedy}"
+            return Blocker(Reason.REJECTED_BY_PULSAR, text)
+        return None
+
+    async def _empty(self, live: Mapping[str, Any]) -> Blocker | None:
+        holders, home = clusters_of(live), self._home(live)
+        await look_before_deletion(self._deps, self._scope, self._name, holders)
+        # Pulsar marks a namespace once it found it empty, and then lists no topics of it (HTTP 404).
+        begun = live.get("deleted") is True
+        blocker = None if begun else await self._contents(holders)
+        if blocker is None and len(holders) > 1:
+            blocker = await self._reduce(live, home, begun=begun)
+        if blocker is None:
+            await self._delete(home, force=False)
+        return blocker
+
+    def _home(self, live: Mapping[str, Any]) -> str:
+        """The cluster that is asked, and that is the last one."""
+        usable = self._scope.admin.usable
+        return next((c for c in usable if c in replication_of(live)), usable[0])
+
+    async def _delete(self, home: str, *, force: bool) -> None:
+        try:
+            call = Call("DELETE", self._path, {"force": "true"} if force else {})
+            await self._scope.admin.delete(call, cluster=home)
+        except AdminUnreachableError as error:
+            if error.status in FAILED:
+                await self._free(home)
+            raise
+
+    async def _free(self, home: str) -> None:
+        """Unload the bundles of a namespace whose deletion has begun and failed; the next attempt then succeeds.
+
+        Its system topic ``__change_events`` can be left so that each further attempt fails alike until it is loaded
+        anew (seen on 4.0.8): fenced, when a reader of the broker's own connects while it is being deleted (HTTP 500
+        ``Topic is already fenced``, apache/pulsar#15451); or with a compaction that lost its connection and that every
+        deletion waits for (HTTP 422 ``HTTP 422 {}``, or 500 ``Consumer connect fail!``). Pulsar has the namespace
+        marked as deleted by then, so nobody can be using it. Of a cluster that does not answer nothing is asked.
+        """
+        try:
+            live = await self._scope.admin.at(home, Call("GET", self._path))
+        except PortError:
+            return
+        if not live.get("deleted"):
+            return
+        log.info("unload namespace %s in cluster %s: its deletion has begun and failed", self._name, home)
+        for lower, upper in pairwise((live.get("bundles") or {}).get("boundaries") or ()):
+            with suppress(PortError):  # Bundles without owner are unknown; the stuck one answers after a minute.
+                await self._scope.admin.at(home, Call("PUT", (*self._path, f"{lower}_{upper}", "unload")))
+
+    async def _contents(self, clusters: Collection[str]) -> Blocker | None:
+        """The topics in the way, looked for in clusters that hold the namespace. Raises AdminUnreachableError."""
+        known = self._scope.names
+        for cluster in sorted(set(clusters) - known) if len(clusters) > 1 else ():
+            left = ",".join(sorted(set(clusters) & known)) or "CLUSTER"
+            return Blocker(
+                Reason.NOT_EMPTY,
+                f"Namespace {self._name} is also in cluster {cluster}, which is no cluster of the instance, so its "
+                f"topics there cannot be seen. If nobody needs them: pulsar-admin namespaces set-clusters {self._name} "
+                f"--clusters {left}. To keep the namespace: {keep(Kind.NAMESPACE, self._p.obj)}",
+            )
+        looked = sorted(set(clusters) & known)
+        for cluster, topics in zip(looked, await asyncio.gather(*map(self._topics, looked)), strict=True):
+            if topics:
+                shown = ", ".join(topics[:5]) + (f" and {len(topics) - 5} more" if len(topics) > 5 else "")
+                return Blocker(
+                    Reason.NOT_EMPTY,
+                    f"namespace {self._name} still has topics in cluster {cluster} ({shown}): delete them first, or "
+                    f"set spec.deletionPolicy to Retain: {keep(Kind.NAMESPACE, self._p.obj)}",
+                )
+        return None
+
+    async def _topics(self, cluster: str) -> list[str]:
+        at = self._scope.admin
+        topics = await at.listed(cluster, Call("GET", (*self._path, "topics"), {"mode": "ALL"}))
+        for domain in ("persistent", "non-persistent"):
+            topics += await at.listed(cluster, Call("GET", (domain, *self._place, "partitioned")))
+        return sorted(topics)
+
+    async def _reduce(self, live: Mapping[str, Any], home: str, *, begun: bool) -> Blocker | None:
+        """Leave it in one cluster. Each write is preceded by a look into the clusters that it takes out."""
+        replication, allowed = replication_of(live), allowed_of(live)
+        if self._p.before.clusters_before_deletion is None:
+            lists = ClusterLists(replication_clusters=replication, allowed_clusters=allowed)
+            await self._p.store({"clusters_before_deletion": lists})
+        calls = [Call("POST", (*self._path, "replication"), body=[home])] if replication != [home] else []
+        calls += [Call("POST", (*self._path, "allowedClusters"), body=[home])] if allowed not in ([], [home]) else []
+        others = {*replication, *allowed} - {home}
+        for call in calls:
+            blocker = None if begun else await self._contents(others)
+            if blocker is not None:
+                return blocker
+            await self._scope.admin.at(home, call)
+        return None
+
+    async def give_back(self) -> None:
+        """Restore the lists of clusters of a namespace that stays. Raises AdminUnreachableError."""
+        before = self._p.before.clusters_before_deletion
+        if before is None:
+            return
+        found = await self._scope.admin.find(Call("GET", self._path))
+        if found is not None and not found[1].get("deleted"):
+            live = found[1]
+            for name, wanted, now in (
+                ("allowedClusters", before.allowed_clusters, allowed_of(live)),
+                ("replication", before.replication_clusters, replication_of(live)),
+            ):
+                if wanted and wanted != now:
+                    log.info("restore %s of namespace %s: it is not deleted", name, self._name)
+                    with suppress(NotFoundError):
+                        await self._scope.admin.at(found[0], Call("POST", (*self._path, name), body=list(wanted)))
+        await self._p.store({"clusters_before_deletion": None})
