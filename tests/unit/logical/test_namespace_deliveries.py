@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.logical import deliveries
 from pulsar_operator.controllers.logical.deliveries import FRESH_SECONDS, MOST
 from pulsar_operator.domain.logical.delivery import Delivery, delivery, is_asked, undelivered
 from pulsar_operator.ports import AdminEndpoint, Json, UnavailableError
@@ -51,6 +52,18 @@ class Odd(FakeAdmin):
         return self.instead[0] if self.instead and path[-1] == "topics" else answer
 
 
+def busy(w: LogicalWorld, *topics: FakeTopic) -> None:
+    """They are published to at each question, and what they had is delivered."""
+
+    def published(call: AdminCall) -> None:
+        if call.path[-1] == "internalStats":
+            for topic in topics:
+                topic.entries += 40
+                topic.undelivered["b"] = 40
+
+    w.admin.after.append(published)
+
+
 def replicating(w: LogicalWorld) -> list[str]:
     found: list[str] = w.pulsar.namespaces["t/n"]["replication_clusters"]
     return found
@@ -83,6 +96,7 @@ async def test_what_waits_for_the_cluster_that_leaves_is_waited_for() -> None:
     assert replicating(w) == ["a", "b"]
     assert Y not in accepted(w)[2], "what is published later is not waited for"
     topic.undelivered["b"] = 300
+    busy(w, topic, other)
     await w.run()
     assert replicating(w) == ["a"]
     assert accepted(w)[0] == "True" and w.condition(Kind.NAMESPACE, "n")[0] == "True"
@@ -291,6 +305,58 @@ async def test_very_many_topics_are_asked_in_turns() -> None:
     await w.run()
     assert replicating(w) == ["a"]
     assert len(asked(w)) == len(set(asked(w))) == MOST + 10
+
+
+async def test_what_comes_to_a_topic_that_has_delivered_is_waited_for() -> None:
+    """Others have not yet, so that it is not asked for a while."""
+    w = await world()
+    slow, other = has(w, "a", X, 10, b=4), has(w, "a", Y, 10, b=0)
+    w.namespace(replicationClusters=["a"])
+    await w.run()
+    other.entries, other.undelivered["b"] = 9010, 9000
+    slow.undelivered["b"] = 0
+    await w.run()
+    assert replicating(w) == ["a", "b"] and w.pulsar.abandoned == 0
+    assert f"in a {Y} (9000 for b)" in accepted(w)[2] and X not in accepted(w)[2]
+    other.undelivered["b"] = 0
+    await w.run()
+    assert replicating(w) == ["a"] and w.pulsar.abandoned == 0
+
+
+async def test_a_topic_that_does_not_answer_the_last_question_is_waited_for() -> None:
+    w = await world()
+    slow = has(w, "a", X, 10, b=4)
+    has(w, "a", Y, 10, b=0)
+    w.namespace(replicationClusters=["a"])
+    await w.run()
+
+    def silent(call: AdminCall) -> None:
+        if call.path[-2:] == ("y", "internalStats"):
+            raise UnavailableError("no answer from its broker")
+
+    w.admin.before.append(silent)
+    slow.undelivered["b"] = 0
+    await w.run()
+    assert replicating(w) == ["a", "b"] and "what a has for b is not known" in accepted(w)[2]
+
+
+async def test_topics_that_one_pass_cannot_ask_were_asked_a_short_time_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deliveries, "LAST_MOST", 2)
+    w = await world()
+    slow = has(w, "a", X, 10, b=4)
+    others = [has(w, "a", f"persistent://t/n/t{number}", 10, b=0) for number in range(5)]
+    w.namespace(replicationClusters=["a"])
+    await w.run()
+    w.stepping.forward(FRESH_SECONDS - 60)
+    slow.undelivered["b"] = 0
+    others[-1].entries, others[-1].undelivered["b"] = 20, 10
+    for _ in range(5):
+        await w.run()
+        assert replicating(w) == ["a", "b"]
+    assert "t4 (10 for b)" in accepted(w)[2]
+    others[-1].undelivered["b"] = 0
+    await w.run()
+    assert replicating(w) == ["a"]
 
 
 STATS = {

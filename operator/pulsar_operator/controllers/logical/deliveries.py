@@ -7,7 +7,7 @@ domain/logical/delivery.py for what counts as delivered.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -22,7 +22,14 @@ from pulsar_operator.domain.texts import two_digits
 from pulsar_operator.ports import PortError
 
 FRESH_SECONDS: Final = 600.0
-"""So old the moment may be up to which a topic is known to have delivered: it must not have stood still since."""
+"""So long a topic that has delivered what it had is not asked again while others have not. Before the cluster leaves,
+each is: see Deliveries._last_look."""
+LAST_MOST: Final = 5000
+"""Topics asked in the last look, in each cluster, and half of the questions that it may take."""
+LAST_LOOKS: Final = 10
+"""Looks at a topic until it has delivered what it had at the first of them."""
+LAST_SECONDS: Final = 0.2
+"""From one of them to the next."""
 ROUND_SECONDS: Final = 60.0
 """So long it takes at most, with MOST topics, until a topic is asked again."""
 AT_ONCE: Final = 8
@@ -57,10 +64,20 @@ class _Known:
     done: dict[tuple[str, str], datetime] = field(default_factory=dict)
     """Topics in clusters that have delivered what they had at a moment."""
 
+    def keep(self, cluster: str, topics: Collection[str]) -> None:
+        """Forget topics of a cluster that are gone."""
+        there = set(topics)
+        for where in [each for each in self.done if each[0] == cluster and each[1] not in there]:
+            del self.done[where]
+
     def is_done(self, where: tuple[str, str], now: datetime, fresh: float) -> bool:
         """Whether a topic has delivered what it had a short time ago."""
         moment = self.done.get(where)
         return moment is not None and seconds_since(moment, now) < fresh
+
+    def is_recent(self, where: tuple[str, str], now: datetime, seconds: float) -> bool:
+        """Whether a topic is known to have delivered what it had at a moment that is no longer ago."""
+        return where in self.done and seconds_since(self.done[where], now) <= seconds
 
     def take(self, where: tuple[str, str], found: Delivery, now: datetime, fresh: float) -> dict[str, int] | None:
         """What a topic has still to deliver of what it had a short time ago; None = nothing."""
@@ -88,12 +105,55 @@ class Deliveries:
         self._known.pop(uid, None)
 
     async def undelivered(self, uid: str, scope: Scope, leave: Leaving, now: datetime) -> str | None:
-        """What still waits, in words; None = all topics have delivered what they had a short time ago."""
+        """What still waits, in words; None = all topics have delivered what they had a moment ago."""
         known = self._known.get(uid)
         if known is None or known.leave != leave:
             known = self._known[uid] = _Known(leave)
         texts = await asyncio.gather(*(_in_cluster(known, scope, each, now) for each in sorted(leave.replicating)))
+        if not any(texts):
+            looks = (self._last_look(known, scope, each, now) for each in sorted(leave.replicating))
+            texts = await asyncio.gather(*looks)
         return "; ".join(filter(None, texts)) or None
+
+    async def _last_look(self, known: _Known, scope: Scope, cluster: str, now: datetime) -> str | None:
+        """What waits in one cluster right before clusters leave: topics that delivered all they had in an earlier pass
+        may have got more since, and may have stood still.
+
+        Those are asked again, the ones that were asked longest ago first. One that is published to all the time is
+        asked until it has delivered what it had at the first of these looks, a moment ago. What cannot be asked in one
+        pass must have been asked in the last minute, or in as many minutes as it takes passes to ask all.
+        """
+        towards = known.leave.towards(cluster)
+        mine = [where for where in known.done if where[0] == cluster] if towards else []
+        mine = sorted((each for each in mine if known.done[each] != now), key=lambda each: (known.done[each], each))
+        later, left = mine[LAST_MOST:], mine[:LAST_MOST]
+        recent = ROUND_SECONDS * (len(mine) // LAST_MOST + 1)
+        unasked = sum(not known.is_recent(each, now, recent) for each in later)
+        goals: dict[tuple[str, str], Position] = {}
+        waiting: dict[str, dict[str, int]] = {}
+        budget, limit = 2 * LAST_MOST, asyncio.Semaphore(AT_ONCE)
+        for attempt in range(LAST_LOOKS):
+            if not left or len(left) > budget:
+                break
+            if attempt:
+                await asyncio.sleep(LAST_SECONDS)
+            budget -= len(left)
+            try:
+                found = await asyncio.gather(*(_topic(scope, cluster, each[1], towards, limit) for each in left))
+            except PortError as error:
+                return f"what {cluster} has for {', '.join(sorted(towards))} is not known: {error}"
+            waiting = {}
+            for where, each in zip(left, found, strict=True):
+                counts = undelivered(each, goals.setdefault(where, each.last))
+                if counts:
+                    waiting[where[1]] = counts
+                else:
+                    known.done[where] = now
+            left = [each for each in left if each[1] in waiting]
+        for where in left:
+            known.goals[where] = (goals[where], now)
+            del known.done[where]
+        return _said(cluster, waiting, unasked)
 
 
 async def _in_cluster(known: _Known, scope: Scope, cluster: str, now: datetime) -> str | None:
@@ -108,6 +168,7 @@ async def _in_cluster(known: _Known, scope: Scope, cluster: str, now: datetime) 
     try:
         listed = await scope.admin.listed(cluster, Call("GET", (*namespace_path(tenant, name), "topics")))
         asked = sorted(filter(is_asked, listed))
+        known.keep(cluster, asked)
         fresh = max(FRESH_SECONDS, ROUND_SECONDS * (len(asked) / MOST + 1))
         left = [each for each in asked if not known.is_done((cluster, each), now, fresh)]
         limit = asyncio.Semaphore(AT_ONCE)

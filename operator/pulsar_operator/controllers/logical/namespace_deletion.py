@@ -2,9 +2,9 @@
 
 Pulsar refuses to delete a namespace of several clusters, and a cluster that is taken out deletes its data there within
 a second, whatever it is: no call has the precondition that it is empty. So a replicated namespace is first seen to be
-empty in every cluster, and once more right before each write that takes clusters out. The lists of clusters are recorded
-in the status before, and restored where the namespace stays for any reason. The last cluster deletes it without force,
-so that Pulsar itself refuses what was created there since.
+empty in every cluster, and once more right before each write that takes clusters out. The lists of clusters are
+recorded in the status before, and restored where the namespace stays for any reason. The last cluster deletes it
+without force, so that Pulsar itself refuses what was created there since.
 """
 
 from __future__ import annotations
