@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.base import Condition
 from pulsar_operator.controllers.core.status import condition_of, write_condition
-from pulsar_operator.domain.conditions import UNKNOWN, timestamp
+from pulsar_operator.domain.conditions import TRUE, UNKNOWN, timestamp
 from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError
 
@@ -64,8 +64,8 @@ def of_timeout(seconds: float) -> Failure:
 
 
 async def tell_failure(deps: Deps, key: Key, failure: Failure, looked_at: tuple[str, int] | None) -> None:
-    """Make Ready Unknown with the reason, and leave the rest of the status as it is; a status that says so is not
-    written again. A write that fails is logged.
+    """Make Ready Unknown with the reason, and DeletionBlocked True for an object that is being deleted; leave the rest
+    of the status as it is. A status that says so is not written again. A write that fails is logged.
 
     ``looked_at``: UID and generation as known when the pass began; an object that came in its place is left alone.
     status.observedGeneration stays: it says which generation was applied, and this one was not.
@@ -74,21 +74,33 @@ async def tell_failure(deps: Deps, key: Key, failure: Failure, looked_at: tuple[
         obj = await deps.kube.get(CUSTOM[key.kind], key.namespace, key.name)
         if obj is None or (looked_at is not None and obj["metadata"]["uid"] != looked_at[0]):
             return
-        await write_condition(deps, obj, _condition(deps, obj, failure, looked_at))
+        written = await write_condition(deps, obj, _condition(deps, obj, failure, looked_at))
+        if "deletionTimestamp" in obj["metadata"]:
+            obj = written or obj
+            blocked = _condition(deps, obj, failure, looked_at, kind=ConditionType.DELETION_BLOCKED)
+            await write_condition(deps, obj, blocked)
     except PortError as error:
         log.warning("the status of %s does not say that its pass failed: %s", key, error)
     except Exception:
         log.exception("the status of %s does not say that its pass failed", key)
 
 
-def _condition(deps: Deps, obj: Json, failure: Failure, looked_at: tuple[str, int] | None) -> Condition:
+def _condition(
+    deps: Deps,
+    obj: Json,
+    failure: Failure,
+    looked_at: tuple[str, int] | None,
+    *,
+    kind: ConditionType = ConditionType.READY,
+) -> Condition:
     generation = obj["metadata"].get("generation", 0)
     deleting = "deletionTimestamp" in obj["metadata"]
-    old = condition_of(obj, ConditionType.READY)
-    same = old is not None and old.get("status") == UNKNOWN.value
+    status = UNKNOWN if kind is ConditionType.READY else TRUE
+    old = condition_of(obj, kind)
+    same = old is not None and old.get("status") == status.value
     return Condition(
-        type=ConditionType.READY,
-        status=UNKNOWN,
+        type=kind,
+        status=status,
         reason=failure.reason.value,
         message=f"The object is being deleted, and waits. {failure.message}" if deleting else failure.message,
         # The pass read the object after this was known, so it saw this generation or a newer one.

@@ -48,6 +48,15 @@ def meta_of(obj: Json) -> Meta:
     )
 
 
+def resume(obj: Json) -> str:
+    """The command that ends the pause and the dry run of a raw object."""
+    meta, name = meta_of(obj), obj["metadata"]["name"]
+    marks = [ANNOTATION_PAUSE] if meta.paused else []
+    marks += [ANNOTATION_DRY_RUN] if meta.dry_run else []
+    off = " ".join(f"{mark}-" for mark in marks)
+    return f"kubectl -n {meta.namespace} annotate {obj['kind'].lower()}/{name} {off}"
+
+
 def owner_of(obj: Json, *, part_of: str) -> Owner:
     """The object as owner of rendered children."""
     meta = obj["metadata"]

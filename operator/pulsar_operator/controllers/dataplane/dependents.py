@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, Component, ConditionType, Kind
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, Component, ConditionType, Kind, Reason
 from pulsar_operator.controllers.core.clusters import allows, instance_of, members, pulsar_name, referring
 from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import condition_of
@@ -27,6 +27,8 @@ SHOWN = 5
 FOREGROUND = "foregroundDeletion"
 """Finalizer of a deletion that takes the children first (Kubernetes documentation, "Garbage Collection")."""
 
+_HELD = frozenset({Reason.PAUSED.value, Reason.DRY_RUN.value})
+"""Reasons of a deletion that a person holds: nothing is taken away behind that person's back."""
 _CLUSTERS_FIELDS = {
     Kind.TENANT: ("allowedClusters",),
     Kind.NAMESPACE: ("replicationClusters", "allowedClusters"),
@@ -164,7 +166,7 @@ def _stuck(obj: Json, now: datetime) -> bool:
     if "deletionTimestamp" not in obj["metadata"]:
         return False
     blocked = condition_of(obj, ConditionType.DELETION_BLOCKED.value)
-    if blocked is None or blocked.get("status") != "True":
+    if blocked is None or blocked.get("status") != "True" or blocked.get("reason") in _HELD:
         return False
     since = datetime.fromisoformat(str(blocked["lastTransitionTime"]))
     return seconds_since(since, now) >= BLOCKED_GRACE.total_seconds()

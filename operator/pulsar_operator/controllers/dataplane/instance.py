@@ -18,7 +18,7 @@ from pulsar_operator.controllers.core.clusters import members, pulsar_name
 from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.core.kube_namespaces import is_going
-from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of, owner_of
+from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of, owner_of, resume
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import is_true, write_status
 from pulsar_operator.controllers.core.watch_cache import DirectReader
@@ -167,6 +167,9 @@ class InstanceController:
             return False
         if not state.actor.act:
             state.actor.pending.append("Remove the configuration store's pods and release the finalizer")
+            held = Reason.PAUSED if state.meta.paused else Reason.DRY_RUN
+            text = f"The deletion waits for a person to end the pause or dry run: {resume(state.obj)}"
+            state.conditions.set(ConditionType.DELETION_BLOCKED, True, held, text)
             return False
         if state.spec.configuration_store.managed is not None:
             try:

@@ -22,6 +22,7 @@ from pulsar_operator.controllers.core.clusters import (
 )
 from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.core.kube_namespaces import is_going
+from pulsar_operator.controllers.core.objects import meta_of, resume
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.children import delete_workloads, observe_children
 from pulsar_operator.controllers.dataplane.claims import registered_with
@@ -55,11 +56,13 @@ async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec
             "Delete the pods of all components, proxies first, take the cluster out of the configuration store, and "
             "release the finalizer"
         )
-        return Waiting("the object to be resumed")
+        held = Reason.PAUSED if meta_of(obj).paused else Reason.DRY_RUN
+        return Waiting(f"a person to end the pause or dry run of the object: {resume(obj)}", held)
     users = await _users_of_its_store(deps, obj)
     if users:
         names = ", ".join(users)
-        return Waiting(f"clusters that use its metadata store as configuration store to be deleted first: {names}")
+        text = f"clusters that use its metadata store as configuration store to be deleted first: {names}"
+        return Waiting(text, Reason.DEPENDENTS_EXIST)
     try:
         waiting = await _stop_and_clean(deps, owner, obj, spec, actor)
     except RefusedError as error:

@@ -18,8 +18,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from pulsar_operator.api.constants import (
-    ANNOTATION_DRY_RUN,
-    ANNOTATION_PAUSE,
     ANNOTATION_RETAINED,
     FINALIZER,
     Kind,
@@ -29,7 +27,7 @@ from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.controllers.core.index import PARENT_FIELD, key_of
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.whereabouts import Site, Whereabouts, site_of
-from pulsar_operator.controllers.logical.deletion_results import Blocker
+from pulsar_operator.controllers.logical.deletion_results import Blocker, keep, let_go_on
 from pulsar_operator.controllers.logical.retained import retained_in
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.conditions import seconds_since
@@ -84,8 +82,7 @@ def obstacle_of(kind: Kind, obj: Json) -> Obstacle | None:
     if kind is Kind.ISOLATION_POLICY:
         return None  # it keeps no content
     if meta.paused or meta.dry_run:
-        annotation = ANNOTATION_PAUSE if meta.paused else ANNOTATION_DRY_RUN
-        remedy = f"let its deletion go on: kubectl -n {key.namespace} annotate {target} {annotation}-"
+        remedy = f"let its deletion go on: {let_go_on(kind, obj)}"
         return Obstacle(key, "is being deleted and is paused or in dry run", remedy)
     policy = (obj.get("spec") or {}).get("deletionPolicy", DeletionPolicy.RETAIN.value)
     if policy == DeletionPolicy.FORCE_DELETE.value:
@@ -174,14 +171,6 @@ class DeclaredInside:
                     _take(lists, kind, await self._deps.kube.list(CUSTOM[kind], None))
                 self._lists = lists
             return lists
-
-
-def keep(kind: Kind, obj: Json) -> str:
-    """The command after which the deletion of an object leaves Pulsar as it is. A patch, since an object that is being
-    deleted is often no more in anybody's manifests."""
-    meta = obj["metadata"]
-    patch = '{"spec":{"deletionPolicy":"Retain"}}'
-    return f"kubectl -n {meta['namespace']} patch {kind.value.lower()}/{meta['name']} --type merge -p '{patch}'"
 
 
 def _take(lists: _Lists, kind: Kind, objects: Iterable[Json]) -> None:

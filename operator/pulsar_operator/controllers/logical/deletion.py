@@ -15,7 +15,7 @@ from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.namesakes import Namesakes
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.logical.declared_inside import DeclaredInside
-from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Progress, Unfinished
+from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Progress, Unfinished, keep
 from pulsar_operator.controllers.logical.frame import PassFrame
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass, SpecT, StatusT
 from pulsar_operator.controllers.logical.scope import Scope
@@ -71,9 +71,7 @@ class LogicalDeletion(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT]):
             return None
         text = f"Delete {name} in Pulsar: the object is being deleted and deletionPolicy is {policy.value}"
         if p.held is not None:
-            p.unknown(p.held, f"{text}. Nothing is done while the object is paused or in dry run")
-            if p.meta.dry_run:
-                p.fields["pending_actions"] = [text]
+            self.deletion_held(p, text)
             return DONE
         try:
             successor = await self._successor(p, scope)
@@ -83,7 +81,8 @@ class LogicalDeletion(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT]):
             inside = await self._kept_inside(p, scope, name)
         except RefusedError as error:
             # Of the API server: who else declares it is not known, and unknown is not nobody.
-            inside = Blocker(*reason_of(error))
+            reason, why = reason_of(error)
+            inside = Blocker(reason, f"The API server does not tell who else declares {name}: {why}")
         if isinstance(inside, Blocker):
             return await self._blocked(p, name, inside)
         found = await self._delete_step(p, scope, force=policy is DeletionPolicy.FORCE_DELETE and inside is None)
@@ -117,6 +116,9 @@ class LogicalDeletion(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT]):
         return blocker or await self._declared_inside.retained(self.kind, p.obj, name)
 
     async def _blocked(self, p: LogicalPass[SpecT, StatusT], name: str, blocker: Blocker) -> Outcome:
+        if "deletionPolicy" not in blocker.message:
+            text = f"{blocker.message}. To let the object go and leave Pulsar as it is: {keep(self.kind, p.obj)}"
+            blocker = Blocker(blocker.reason, text)
         p.unknown(blocker.reason, blocker.message, known=True)
         p.conditions.set(ConditionType.DELETION_BLOCKED, True, blocker.reason, blocker.message)
         if not p.said_before(ConditionType.DELETION_BLOCKED, blocker.message[:200]):

@@ -1,10 +1,12 @@
-"""What a step of a deletion in Pulsar may come to, besides that the object is gone there."""
+"""What a step of a deletion in Pulsar may come to, besides that the object is gone there, and what a person can do."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.controllers.core.objects import resume
+from pulsar_operator.ports import Json
 
 
 @dataclass(frozen=True)
@@ -30,3 +32,16 @@ class NotOurs:
 
 
 Unfinished = Blocker | Progress | NotOurs
+
+
+def keep(kind: Kind, obj: Json) -> str:
+    """The command after which the deletion of an object leaves Pulsar as it is. It is a patch, since an object that is
+    being deleted is often in nobody's manifests any more."""
+    meta = obj["metadata"]
+    patch = '{"spec":{"deletionPolicy":"Retain"}}'
+    return f"kubectl -n {meta['namespace']} patch {kind.value.lower()}/{meta['name']} --type merge -p '{patch}'"
+
+
+def let_go_on(kind: Kind, obj: Json) -> str:
+    """The command after which the deletion of an object that is paused or in dry run goes on."""
+    return resume({**obj, "kind": kind.value})

@@ -18,6 +18,7 @@ from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer, release_finalizer
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
+from pulsar_operator.controllers.logical.deletion_results import keep, let_go_on
 from pulsar_operator.controllers.logical.logical_pass import (
     KNOWN,
     LogicalPass,
@@ -128,16 +129,14 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         """Everything but the status write; None when the object may be gone."""
         if p.meta.deleting and FINALIZER not in p.meta.finalizers:
             return None
-        if p.spec is None and p.meta.deleting and p.held is None:
-            why = f"Nothing is deleted in Pulsar: the specification cannot be read ({p.invalid})"
-            await self.release(p, Reason.FINALIZER_RELEASED, why)
-            return None
-        if p.invalid is not None and (p.spec is None or not p.meta.deleting):
+        if p.invalid is not None and not p.meta.deleting:
             p.unknown(Reason.INVALID_SPEC, p.invalid, known=True)
             p.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, p.invalid)
             return DONE
         try:
-            return await (self.tear_down(p) if p.meta.deleting else self.converge(p))
+            if p.meta.deleting:
+                return await (self.tear_down(p) if p.spec is not None else self._let_go_unread(p))
+            return await self.converge(p)
         except ObstacleError as obstacle:
             away = obstacle.reason is Reason.CONFIGURATION_STORE_AWAY
             if away and settled(p.obj):
@@ -145,22 +144,49 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
                 for kind in self.known:
                     p.conditions.carry(kind)
                 return Outcome(requeue_after=WAIT_SECONDS) if self.timed(p) else DONE
-            if away and p.meta.deleting:
-                p.conditions.set(ConditionType.DELETION_BLOCKED, True, obstacle.reason, obstacle.message)
-            p.unknown(obstacle.reason, obstacle.message, known=obstacle.known)
+            self._hindered(p, obstacle.reason, obstacle.message, known=obstacle.known)
             if obstacle.reason in _OF_THE_SPEC:
                 p.conditions.set(ConditionType.ACCEPTED, False, obstacle.reason, obstacle.message)
             return Outcome(requeue_after=obstacle.requeue)
         except MissingInPulsarError as error:
             # Of a question whose 404 nobody expects; what it says of the object is nothing.
-            text = f"Pulsar does not find what is needed: {error}"
-            p.unknown(Reason.PARENT_NOT_READY, text)
-            if p.meta.deleting:  # a cluster that is being deleted too does not wait for it for ever
-                p.conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.PARENT_NOT_READY, text)
+            self._hindered(p, Reason.PARENT_NOT_READY, f"Pulsar does not find what is needed: {error}")
             return Outcome(backoff=True)
         except AdminUnreachableError as error:
-            p.unknown(Reason.ADMIN_UNREACHABLE, f"Pulsar's admin REST gives no usable answer: {error}")
+            self._hindered(p, Reason.ADMIN_UNREACHABLE, f"Pulsar's admin REST gives no usable answer: {error}")
             return Outcome(requeue_after=error.retry_after, backoff=True)
+
+    def _hindered(self, p: LogicalPass[SpecT, StatusT], reason: Reason, message: str, *, known: bool = False) -> None:
+        """The pass cannot go on. Of a deletion that is an obstacle, with what a person can do about it; a cluster that
+        is being deleted too does not wait for it for ever."""
+        if p.meta.deleting:
+            message = f"The deletion waits. {message}. {self._way_out(p)}"
+            p.conditions.set(ConditionType.DELETION_BLOCKED, True, reason, message)
+        p.unknown(reason, message, known=known)
+
+    def _way_out(self, p: LogicalPass[SpecT, StatusT]) -> str:
+        if p.held is not None:
+            return f"To let the deletion go on: {let_go_on(self.kind, p.obj)}"
+        return f"Bring it back, or let the object go and leave Pulsar as it is: {keep(self.kind, p.obj)}"
+
+    def deletion_held(self, p: LogicalPass[SpecT, StatusT], text: str) -> None:
+        """The object is being deleted, and paused or in dry run, so that nothing is done."""
+        held = p.held or Reason.PAUSED
+        message = f"{text}. Nothing is done while the object is paused or in dry run. {self._way_out(p)}"
+        p.unknown(held, message)
+        p.conditions.set(ConditionType.DELETION_BLOCKED, True, held, message)
+        if p.meta.dry_run:
+            p.fields["pending_actions"] = [text]
+
+    async def _let_go_unread(self, p: LogicalPass[SpecT, StatusT]) -> Outcome | None:
+        """Let an object go whose specification cannot be read; None when it was released."""
+        text = f"the specification cannot be read ({p.invalid})"
+        if p.held is not None:
+            self.deletion_held(p, f"Let the object go and delete nothing in Pulsar: {text}")
+            return DONE
+        await record_retained(self.deps, self.kind, p.obj)
+        await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {text}")
+        return None
 
     async def tear_down(self, p: LogicalPass[SpecT, StatusT]) -> Outcome | None:
         """One step of a deletion that the finalizer holds; None when it was released.

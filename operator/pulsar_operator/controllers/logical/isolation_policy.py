@@ -224,13 +224,19 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         managed = frozenset(p.before.managed_fields)
         known = await scope.admin.registered()
         wanted = items_of(managed, CLUSTERS) | target_clusters(p.spec, scope.names, known, managed)
+        silent: AdminUnreachableError | None = None
         async with self._writing[str(scope.chain[-1]["metadata"]["uid"])]:
             for cluster in sorted(wanted & scope.names & known):
                 paths = [failure_domain_path(cluster, domain) for domain in sorted(items_of(managed, DOMAINS))]
                 if p.spec.namespaces is not None:
                     paths.append(isolation_path(cluster, name_of(p.obj)))
-                for path in paths:
-                    await self._remove(scope, cluster, path)
+                try:
+                    for path in paths:
+                        await self._remove(scope, cluster, path)
+                except AdminUnreachableError as error:
+                    silent = silent or error  # the other clusters are freed of it all the same
+        if silent is not None:
+            raise silent
         return None
 
     async def _remove(self, scope: Scope, cluster: str, path: tuple[str, ...]) -> None:

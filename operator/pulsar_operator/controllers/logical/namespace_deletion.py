@@ -19,8 +19,7 @@ from typing import Any
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.namespace import ClusterLists, PulsarNamespaceSpec, PulsarNamespaceStatus
 from pulsar_operator.controllers.core.watch_cache import name_of
-from pulsar_operator.controllers.logical.declared_inside import keep
-from pulsar_operator.controllers.logical.deletion_results import Blocker
+from pulsar_operator.controllers.logical.deletion_results import Blocker, keep
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.stored_lists import look_before_deletion

@@ -316,7 +316,9 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         removal.look(listing, left, taken, now)
         report = Report(p, known.turns, removal, left, waits_for_confirmation=False)
         if p.held is not None:
-            report.deletion_held()
+            number = len(removal.turns)
+            text = f"Delete {number} topics in Pulsar: the object is being deleted and deletionPolicy is Delete"
+            self.deletion_held(p, text)
             return DONE
         if not listing.unreachable:
             await removal.restore(scope, place)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, ConditionType, Reason
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.topic_set import (
     PulsarTopicSetStatus,
@@ -15,6 +15,7 @@ from pulsar_operator.api.v1alpha1.topic_set import (
     TopicExample,
 )
 from pulsar_operator.controllers.core.objects import Meta
+from pulsar_operator.controllers.logical.deletion_results import keep
 from pulsar_operator.controllers.logical.logical_pass import MAX_PENDING, LogicalPass
 from pulsar_operator.controllers.topicset.removal import Removal
 from pulsar_operator.controllers.topicset.round import Heard, tally
@@ -237,25 +238,20 @@ class Report:
 
     # -------------------------------------------------------------------------------------------------- deletion
 
-    def deletion_held(self) -> None:
-        """The object is being deleted, and paused or in dry run."""
-        number = len(self.removal.turns)
-        text = f"Delete {number} topics in Pulsar: the object is being deleted and deletionPolicy is Delete"
-        held = self.p.held or Reason.PAUSED
-        self.p.unknown(held, f"{text}. Nothing is done while the object is paused or in dry run")
-        if self.p.meta.dry_run:
-            self.p.fields["pending_actions"] = [text]
-
     def deletion(self, unreachable: Sequence[str]) -> None:
         """The object is being deleted, and topics are left."""
         p = self.p
         p.fields.update(leaving=len(self.removal.turns), examples=self._examples())
         if self.removal.blocked:
             reason, text = self._blocked()
+            text = f"{text}. To let the set go and leave its topics: {keep(Kind.TOPIC_SET, p.obj)}"
             p.unknown(reason, text, known=True)
             p.conditions.set(ConditionType.DELETION_BLOCKED, True, reason, text)
         elif unreachable:
-            text = f"Topics cannot be looked for in cluster {', '.join(unreachable)}, which does not answer"
+            text = (
+                f"Topics cannot be looked for in cluster {', '.join(unreachable)}, which does not answer. Bring it "
+                f"back, or let the set go and leave its topics: {keep(Kind.TOPIC_SET, p.obj)}"
+            )
             p.unknown(Reason.ADMIN_UNREACHABLE, text)
             p.conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.ADMIN_UNREACHABLE, text)
         else:

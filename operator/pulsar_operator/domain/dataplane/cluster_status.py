@@ -92,6 +92,8 @@ def set_conditions(
         conditions.set(ConditionType.PROGRESSING, True, Reason.DELETING, text)
         if view.kept_for is not None:
             conditions.set(ConditionType.DELETION_BLOCKED, True, view.kept_by, view.kept_for)
+        elif view.error is not None:
+            conditions.set(ConditionType.DELETION_BLOCKED, True, view.error_reason, view.error)
         return
     conditions.summarize(
         ConditionType.ACCEPTED,
