@@ -24,7 +24,7 @@ from pulsar_operator.controllers.logical.census import Registrar
 from pulsar_operator.controllers.logical.compactions import compact
 from pulsar_operator.controllers.logical.consent import inherited_by_topic, stored_of_topic
 from pulsar_operator.controllers.logical.controller import LogicalController
-from pulsar_operator.controllers.logical.deletion_results import Blocker
+from pulsar_operator.controllers.logical.deletion_results import Blocker, Unfinished
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import (
@@ -270,7 +270,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         own = system_topic_problem(*_place(scope), name_of(p.obj)) is not None
         return f"{self.name_in_pulsar(p, scope)} is a system topic of Pulsar" if own else None
 
-    async def delete(self, p: TopicPass, scope: Scope, *, force: bool) -> Blocker | None:
+    async def delete(self, p: TopicPass, scope: Scope, *, force: bool) -> Unfinished | None:
         """Delete the topic in every cluster of the namespace; a topic in use or with content is kept."""
         try:
             namespace = await self._namespace(scope)
@@ -303,19 +303,19 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
                 lists=self._apart.setdefault(key, {}),
                 find=find,
             )
-            blocker = await deletion.run()
+            found = await deletion.run()
         else:
-            blocker = await delete_non_persistent(
+            found = await delete_non_persistent(
                 scope, path, clusters, partitioned=partitioned, free=free, remedy=REMEDY
             )
-        if blocker is not None:
-            if blocker.reason is not Reason.TOPIC_FENCED:
+        if isinstance(found, Blocker):
+            if found.reason is not Reason.TOPIC_FENCED:
                 self._fenced.pop(key, None)
             elif free:
                 self._fenced[key] = now + FENCED_AGAIN_SECONDS
             else:
                 self._fenced.setdefault(key, now + FENCED_SECONDS)
-        return blocker
+        return found
 
     async def release(self, p: TopicPass, reason: Reason, message: str) -> None:
         """See PassFrame. A topic that stays, by its policy or with another object, gets back what it still lacks."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.logical.deletion_results import Blocker
+from pulsar_operator.controllers.logical.deletion_results import Blocker, Progress
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope, partitions_of
 from pulsar_operator.controllers.logical.topic_deletion import Unused, delete_in, users, whole_of
 from pulsar_operator.domain.policies import Call
@@ -28,6 +28,8 @@ Present = Mapping[str, Sequence[str]]
 log = logging.getLogger(__name__)
 
 LOOKS: Final = 15
+PER_PASS: Final = 500
+"""Partitions deleted in a cluster in one pass; the next one goes on with what Pulsar still lists."""
 APART_SECONDS: Final = 0.2
 """From one look at replicators that end to the next."""
 LIST: Final = "replication"
@@ -57,28 +59,29 @@ class TopicDeletion:
     given back yet, which whoever tries again gives back."""
     find: Callable[[], Awaitable[Present]] | None = None
 
-    async def run(self) -> Blocker | None:
-        """Delete it, or say why it stays.
+    async def run(self) -> Blocker | Progress | None:
+        """Delete it, or some of its partitions, or say why it stays.
 
         A cluster whose list was written, and whose topic stays for any reason, gets the list back that it had; one that
         does not answer gets it at the next attempt, and where the operator ends before, nobody does. What is published
         between the two is in its own cluster alone: a replicator begins anew at the end of the topic. Raises
         AdminUnreachableError, ConflictError.
         """
-        blocker: Blocker | None = None
+        result: Blocker | Progress | None = None
         gone = False
         try:
             found = await self.look(self.present)
-            blocker = found if isinstance(found, Blocker) else await self._delete(found.replicated | found.untold)
-            gone = blocker is None
-            return blocker
+            result = found if isinstance(found, Blocker) else await self._delete(found.replicated | found.untold)
+            gone = result is None
+            return result
         finally:
             if gone:
                 self.lists.clear()
-            else:
+            elif not isinstance(result, Progress):
+                # Not between two passes of one deletion: replicators would make again what is deleted already.
                 await give_back(self.scope, self.path, self.lists)
 
-    async def _delete(self, replicated: Collection[str]) -> Blocker | None:
+    async def _delete(self, replicated: Collection[str]) -> Blocker | Progress | None:
         blocker = await self._apart(replicated)
         if blocker is not None or not self.partitioned or len(self.present) == 1:
             return blocker
@@ -93,21 +96,27 @@ class TopicDeletion:
         return None
 
     def _targets(self, parts: Sequence[str]) -> list[tuple[str, ...]]:
-        """What is deleted in a cluster first: of a partitioned topic in several clusters its partitions alone."""
+        """What is deleted in a cluster first: of a partitioned topic in several clusters its partitions alone, and so
+        of one that has more than are deleted in a pass."""
         one = () if self.partitioned else (self.path,)
-        whole = (whole_of(self.path),) if self.partitioned and len(self.present) == 1 else ()
-        return [*dict.fromkeys((*whole, *one, *((*self.path[:-1], part) for part in parts)))]
+        whole = self.partitioned and len(self.present) == 1 and len(parts) <= PER_PASS
+        some = ((*self.path[:-1], part) for part in parts[:PER_PASS])
+        return [*dict.fromkeys((*((whole_of(self.path),) if whole else ()), *one, *some))]
 
     async def _delete_in(self, cluster: str, targets: Sequence[tuple[str, ...]]) -> Blocker | None:
         return await delete_in(self.scope, cluster, self.path, targets, force=self.force, free=self.free)
 
-    async def _apart(self, replicated: Collection[str]) -> Blocker | None:
-        """Delete what is in each cluster, once none replicates it."""
+    async def _apart(self, replicated: Collection[str]) -> Blocker | Progress | None:
+        """Delete what is in each cluster, once none replicates it; a part where there are many partitions."""
         blocker = await self._end(replicated) or await self._found_since(replicated)
         for cluster, parts in self.present.items():
             if blocker is None:
                 blocker = await self._delete_in(cluster, self._targets(parts))
-        return blocker
+        left = {cluster: len(parts) - PER_PASS for cluster, parts in self.present.items() if len(parts) > PER_PASS}
+        if blocker is not None or not left:
+            return blocker
+        where = ", ".join(f"{number} in cluster {cluster}" for cluster, number in left.items())
+        return Progress(f"Topic {self.path[-1]} is being deleted. Partitions that are left: {where}")
 
     async def _end(self, replicated: Collection[str]) -> Blocker | None:
         """Have each cluster keep the topic to itself, and wait until none replicates it."""

@@ -11,6 +11,7 @@ from typing import Final
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.ranges import boundary_points
+from pulsar_operator.controllers.logical.bounded import each
 from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.topic_content import (
@@ -23,7 +24,7 @@ from pulsar_operator.controllers.logical.topic_content import (
 from pulsar_operator.domain.logical.names import namespace_path
 from pulsar_operator.domain.logical.retention import told
 from pulsar_operator.domain.policies import Call
-from pulsar_operator.ports import Json, NotFoundError, PortError, RefusedError
+from pulsar_operator.ports import Json, NotFoundError, PortError, RefusedError, UnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,8 @@ FENCED_SECONDS: Final = 120.0
 """So long a deletion may be under way; on 4.0.8 one that hangs on policies gives up after 30 s, then begins anew."""
 FENCED_AGAIN_SECONDS: Final = 600.0
 """From one unload for the same topic to the next."""
+FEW: Final = 8
+"""So many partitions are asked one by one; of more, one answer has the statistics of all."""
 COMPACTION_FAILED: Final = "ERROR"
 """Of Pulsar's LongRunningProcessStatus."""
 
@@ -75,14 +78,12 @@ async def in_use(
             tables.setdefault(cluster, []).append(part)
         if stats.get("storageSize") != 0:
             filled.setdefault(cluster, []).append(part)
-    compacted = [
-        each for each in [await compacted_entries(scope, c, path, parts) for c, parts in tables.items()] if each
-    ]
+    compacted = [one for one in [await compacted_entries(scope, c, path, parts) for c, parts in tables.items()] if one]
     if compacted:
-        where = ", ".join(f"{each.entries} entries ({each.size} bytes) in cluster {each.cluster}" for each in compacted)
+        where = ", ".join(f"{one.entries} entries ({one.size} bytes) in cluster {one.cluster}" for one in compacted)
         text = f"the compacted ledger of topic {path[-1]} has {where}, the newest message of each key"
         return Blocker(Reason.NOT_EMPTY, f"{text}: if nobody needs them, {remedy}")
-    kept = [each for each in [await kept_entries(scope, c, path, parts) for c, parts in filled.items()] if each]
+    kept = [one for one in [await kept_entries(scope, c, path, parts) for c, parts in filled.items()] if one]
     if not kept:
         return _replicated(found)
     return Blocker(
@@ -97,18 +98,40 @@ async def _stats(
     """Statistics by cluster and local name, unless somebody uses one of them."""
     found: list[tuple[str, str, Json]] = []
     for cluster, parts in present.items():
-        for part in parts:
+        together = await _together(scope, cluster, path, parts)
+
+        async def ask(part: str, cluster: str = cluster, together: Mapping[str, Json] = together) -> Json | None:
+            if part in together:
+                return together[part]
             try:
-                stats = await asked_of_listed(scope, cluster, (*path[:-1], part), "stats")
+                return await asked_of_listed(scope, cluster, (*path[:-1], part), "stats")
             except MissingError:
                 if counted:
-                    continue
+                    return None
                 raise
+
+        for part, stats in zip(parts, await each(parts, ask), strict=True):
+            if stats is None:
+                continue
             blocker = _users(stats, part, cluster, remedy)
             if blocker is not None:
                 return blocker
             found.append((cluster, part, stats))
     return found
+
+
+async def _together(scope: Scope, cluster: str, path: tuple[str, ...], parts: Sequence[str]) -> Mapping[str, Json]:
+    """Statistics of many partitions in one answer, by local name. Pulsar leaves out those whose broker does not answer,
+    and does not know those whose topic is gone: they are asked for one by one."""
+    if len(parts) <= FEW:
+        return {}
+    try:
+        found = await scope.admin.at(cluster, Call("GET", (*path, "partitioned-stats"), {"perPartition": "true"}))
+        told = found["partitions"].items()
+        return {full.rpartition("/")[2]: stats for full, stats in told if isinstance(stats.get("subscriptions"), dict)}
+    except (NotFoundError, RefusedError, UnavailableError, AttributeError, KeyError, TypeError) as error:
+        log.info("cluster %s gives no statistics of topic %s in one answer: %s", cluster, "/".join(path), error)
+        return {}
 
 
 def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
@@ -155,15 +178,23 @@ async def replicating(scope: Scope, path: tuple[str, ...], present: Mapping[str,
     found: list[tuple[str, str, Json]] = []
     untold: set[str] = set()
     for cluster, parts in present.items() if len(present) > 1 else ():
-        for part in parts:
+        together = await _together(scope, cluster, path, parts)
+        found += [(cluster, part, together[part]) for part in parts if part in together]
+
+        async def ask(part: str, cluster: str = cluster) -> Json | None:
+            if cluster in untold:
+                return None
             try:
-                found.append((cluster, part, await asked_of_listed(scope, cluster, (*path[:-1], part), "stats")))
+                return await asked_of_listed(scope, cluster, (*path[:-1], part), "stats")
             except MissingError:
-                continue
+                return None
             except (AdminUnreachableError, RefusedError) as error:
                 log.info("topic %s in cluster %s does not tell who gets it: %s", "/".join(path), cluster, error)
                 untold.add(cluster)
-                break
+                return None
+
+        rest = [part for part in parts if part not in together]
+        found += [(cluster, part, s) for part, s in zip(rest, await each(rest, ask), strict=True) if s is not None]
     return replace(_replicated(found), untold=frozenset(untold))
 
 
@@ -193,9 +224,13 @@ async def delete_in(
     Raises ConflictError, AdminUnreachableError, this also where a 404 is not about the topic, which is still there.
     """
     query, whole = {"force": "true"} if force else {}, whole_of(path)
-    places = [each for each in targets if each != whole]
+    places = [place for place in targets if place != whole]
     fenced: list[tuple[str, ...]] = []
-    for target in targets:
+    refused: list[RefusedError] = []
+
+    async def delete(target: tuple[str, ...]) -> None:
+        if refused:
+            return
         try:
             await scope.admin.at(cluster, Call("DELETE", target, query))
         except NotFoundError as error:
@@ -203,14 +238,24 @@ async def delete_in(
                 text = f"cluster {cluster} has topic {target[3]} and does not find what its deletion needs: {error}"
                 raise AdminUnreachableError(text, status=404) from error
         except AdminUnreachableError as error:
-            if FENCED in str(error):
-                fenced.append(target)  # one partition must not keep the others, and each says it of itself
-                continue
-            if error.status:
-                await _free(scope, cluster, places)
-            raise
+            if FENCED not in str(error):
+                raise
+            fenced.append(target)  # one partition must not keep the others, and each says it of itself
         except RefusedError as error:
-            return Blocker(Reason.NOT_EMPTY, f"{error}. Stop its producers and consumers first")
+            refused.append(error)
+
+    try:
+        left = places
+        if whole in targets:
+            await delete(whole)
+            left = await _still_listed(scope, cluster, path, places)
+        await each(left, delete)
+    except AdminUnreachableError as error:
+        if error.status not in (0, 404):
+            await _free(scope, cluster, places)
+        raise
+    if refused:
+        return Blocker(Reason.NOT_EMPTY, f"{refused[0]}. Stop its producers and consumers first")
     if not fenced:
         return None
     stuck = [target for target in fenced if target in places] or places
@@ -222,6 +267,20 @@ async def delete_in(
         + (f" (unloaded just now: {', '.join(unloaded)})" if unloaded else "")
         + "; if it stays so, restart the broker that owns the topic",
     )
+
+
+async def _still_listed(
+    scope: Scope, cluster: str, path: tuple[str, ...], places: Sequence[tuple[str, ...]]
+) -> Sequence[tuple[str, ...]]:
+    """Partitions that are left after the whole of a topic was deleted, by one list where they were many. Raises
+    AdminUnreachableError."""
+    if len(places) <= FEW or path[0] != "persistent":
+        return places
+    try:
+        listed = set(await scope.admin.listed(cluster, Call("GET", path[:-1])))
+    except (NotFoundError, RefusedError):
+        return places
+    return [place for place in places if f"{place[0]}://{'/'.join(place[1:])}" in listed]
 
 
 async def unload_fenced(scope: Scope, cluster: str, places: Iterable[tuple[str, ...]]) -> list[str]:
@@ -258,14 +317,15 @@ async def _is_there(scope: Scope, cluster: str, target: tuple[str, ...], *, whol
     return not whole or bool((found or {}).get("partitions"))
 
 
-async def _free(scope: Scope, cluster: str, places: Iterable[tuple[str, ...]]) -> None:
+async def _free(scope: Scope, cluster: str, places: Sequence[tuple[str, ...]]) -> None:
     """Unload the topics, or partitions, whose last compaction failed; the next attempt to delete them then succeeds.
 
     Pulsar waits for a topic's last compaction before it deletes it and fails as that one failed, each time, until there
     is another compaction or the topic is loaded anew (class PersistentTopic, asyncDeleteCursorWithCleanCompactionLedger
     of 4.0.8). Whoever used it was seen to be gone, or is disconnected by force.
     """
-    for place in places:
+
+    async def free(place: tuple[str, ...]) -> None:
         name = "/".join(place)
         try:
             last: Json = await scope.admin.at(cluster, Call("GET", (*place, "compaction"))) or {}
@@ -276,3 +336,5 @@ async def _free(scope: Scope, cluster: str, places: Iterable[tuple[str, ...]]) -
                 await scope.admin.at(cluster, Call("PUT", (*place, "unload")))
         except PortError as error:
             log.info("%s in cluster %s is not unloaded: %s", name, cluster, error)
+
+    await each(places, free)

@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.logical.deletion_results import Blocker
+from pulsar_operator.controllers.logical.deletion_results import Blocker, Progress
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope, partitions_of
-from pulsar_operator.controllers.logical.topic_apart import Present, TopicDeletion, give_back
+from pulsar_operator.controllers.logical.topic_apart import PER_PASS, Present, TopicDeletion, give_back
 from pulsar_operator.controllers.logical.topic_deletion import Unused, in_use
 from pulsar_operator.controllers.topicset.round import Listing
 from pulsar_operator.controllers.topicset.turns import State, Turn
@@ -95,7 +95,11 @@ class Removal:
         lists = self.lists.setdefault(name, {})
         try:
             free = turn.attempts >= FENCED_ATTEMPTS
-            blocker = await _delete(scope, place, listing, name, free=free, lists=lists)
+            found = await _delete(scope, place, listing, name, free=free, lists=lists)
+            if isinstance(found, Progress):
+                turn.message, turn.due = "", now  # the next pass goes on
+                return
+            blocker = found
         except ConflictError as error:
             blocker = Blocker(Reason.NOT_EMPTY, str(error))
         except (NotFoundError, RefusedError) as error:
@@ -150,7 +154,11 @@ async def _present(scope: Scope, path: tuple[str, ...], listing: Listing) -> dic
         if number == 0:
             present[cluster] = [name]
         elif number is not None or lost:
-            parts = (f"{name}-partition-{i}" for i in range(number or 0))
+            parts = [f"{name}-partition-{i}" for i in range(number or 0)]
+            if len(parts) > PER_PASS:  # some may be deleted already
+                listed = await scope.admin.listed(cluster, Call("GET", path[:-1]))
+                there = {full.rpartition("/")[2] for full in listed}
+                parts = [part for part in parts if part in there]
             present[cluster] = [*dict.fromkeys((*parts, *lost))]
     return present
 
@@ -163,7 +171,7 @@ async def _delete(
     *,
     free: bool,
     lists: dict[str, Sequence[str]],
-) -> Blocker | None:
+) -> Blocker | Progress | None:
     path = topic_path(True, *place, name)
     present = await _present(scope, path, listing)
     partitioned = any(parts != [name] for parts in present.values())
