@@ -273,6 +273,7 @@ class Reason(StrEnum):
     REJECTED_BY_PULSAR = "RejectedByPulsar"
     ADMIN_UNREACHABLE = "AdminUnreachable"
     NOT_EMPTY = "NotEmpty"
+    DELETION_UNFINISHED = "DeletionUnfinished"
     TOPIC_FENCED = "TopicFenced"
     IMMUTABLE_IN_PULSAR = "ImmutableInPulsar"
     COMPACTION_TRIGGERED = "CompactionTriggered"

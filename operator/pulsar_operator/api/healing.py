@@ -32,6 +32,8 @@ _OTHERS = {
     Reason.NAME_CONFLICT,
     Reason.DEPENDENTS_EXIST,
     Reason.NOT_EMPTY,
+    # Somebody finishes what was begun in Pulsar.
+    Reason.DELETION_UNFINISHED,
     Reason.IN_USE,
     # What Pulsar refuses today it may take tomorrow: a cluster that is registered, a limit that another object raises.
     Reason.REJECTED_BY_PULSAR,

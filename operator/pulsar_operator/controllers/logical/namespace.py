@@ -41,6 +41,7 @@ from pulsar_operator.domain.logical.namespace import (
     declared_policies,
     digest_of,
     plan_namespace,
+    unfinished_deletion,
     wanted_policies,
 )
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, concerned
@@ -107,6 +108,9 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
                 new = await new_bundles(self.deps, p.obj, scope, f"{tenant}/{name}")
                 return replace(facts, boundaries=new.boundaries, boundaries_why=new.reason)
             return facts
+        unfinished = unfinished_deletion(found[1], f"{tenant}/{name}")
+        if unfinished is not None:
+            raise ObstacleError(Reason.DELETION_UNFINISHED, unfinished, known=True)
         facts = await self._delivered(p, scope, memory, facts)
         return await self._in_each_cluster(p, scope, memory, facts, found[0], found[1])
 

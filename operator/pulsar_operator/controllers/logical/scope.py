@@ -40,9 +40,11 @@ _UNFIT_PARENT = frozenset(
         Reason.REFERENCE_NOT_ALLOWED,
         Reason.PARENT_NOT_READY,
         Reason.DUPLICATE,
+        Reason.DELETION_UNFINISHED,
     }
 )
-"""Reasons of a parent's Ready under which its name in Pulsar may not be its own: children wait."""
+"""Reasons of a parent's Ready under which its name in Pulsar may not be its own, or nothing is found in it: children
+wait."""
 
 
 class ObstacleError(Exception):

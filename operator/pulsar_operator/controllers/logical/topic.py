@@ -24,7 +24,7 @@ from pulsar_operator.controllers.logical.census import Registrar
 from pulsar_operator.controllers.logical.compactions import compact
 from pulsar_operator.controllers.logical.consent import inherited_by_topic, stored_of_topic
 from pulsar_operator.controllers.logical.controller import LogicalController
-from pulsar_operator.controllers.logical.deletion_results import Blocker, Unfinished
+from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Unfinished
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import (
@@ -55,6 +55,7 @@ from pulsar_operator.domain.logical.names import (
     topic_name_problem,
     topic_path,
 )
+from pulsar_operator.domain.logical.namespace import unfinished_deletion
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, concerned
 from pulsar_operator.domain.logical.subscriptions import concerned_subscriptions
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
@@ -127,6 +128,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             version=scope.version,
             safe=p.safe,
             of_the_instance=scope.names,
+            partitioned=p.spec.partitions is not None,
         )
         return await self._with_consent(p, scope, memory, facts)
 
@@ -192,6 +194,9 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         """The topic itself, asked for in each cluster. Raises AdminUnreachableError when none answers."""
         if p.holders is None:
             namespace = await self._namespace(scope)
+            unfinished = unfinished_deletion(namespace, "/".join(_place(scope)))
+            if unfinished is not None:
+                raise ObstacleError(Reason.PARENT_NOT_READY, unfinished, known=True)
             p.safe = frozenset(allowed_of(namespace))
             further = _declared_clusters(p) & p.safe & scope.names
             p.holders = tuple(sorted({*replication_of(namespace), *further}))
@@ -226,8 +231,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return p.spec.compaction is not None
 
     def exists(self, facts: TopicFacts) -> bool:
-        """Whether any cluster has the topic."""
-        return any(found is not None for found in facts.clusters.values())
+        """Whether any cluster has the topic as it is declared. One of the other kind is refused and not managed."""
+        return facts.as_declared
 
     def unreachable(self, p: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
         """A non-partitioned topic is made in each cluster, local policies, subscriptions and schemas too; the rest is
@@ -276,6 +281,9 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             namespace = await self._namespace(scope)
         except ObstacleError:
             return None  # its namespace is gone, and the topic with it
+        unfinished = unfinished_deletion(namespace, "/".join(_place(scope)))
+        if unfinished is not None:
+            return Blocker(Reason.DELETION_UNFINISHED, unfinished)
         # A cluster that left replicationClusters may still have it.
         clusters = sorted({*replication_of(namespace), *(set(allowed_of(namespace)) & scope.names)})
         path, partitioned = _path(p, scope), p.spec.partitions is not None
@@ -288,13 +296,17 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
                 return await replicating(scope, path, present)
             return await in_use(scope, path, present, remedy=REMEDY)
 
+        present = await find()
+        other = await self._other_kind(p, scope, clusters) if not any(present.values()) else None
+        if other is not None:
+            return NotOurs(other)
         key, now = Key(Kind.TOPIC, p.meta.namespace, p.meta.name), p.conditions.now.timestamp()
         free = self._fenced.get(key, now + 1) <= now
         if p.spec.persistent or force or len(clusters) < 2:
             deletion = TopicDeletion(
                 scope,
                 path,
-                await find(),
+                present,
                 look,
                 partitioned=partitioned,
                 force=force,
@@ -340,6 +352,22 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
                 if not selection.by_pattern and name_of(p.obj) in selection:
                     return f"PulsarTopicSet {obj['metadata']['namespace']}/{obj['metadata']['name']}"
         return None
+
+    async def _other_kind(self, p: TopicPass, scope: Scope, clusters: Sequence[str]) -> str | None:
+        """Why what Pulsar has of the name is none of this object's: with partitions where none are declared, or the
+        other way round. Raises AdminUnreachableError where a cluster does not tell."""
+        answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*_path(p, scope), "partitions")))
+        if unreachable:
+            why = "; ".join(f"{each}: {scope.admin.why(each)}" for each in unreachable)
+            raise AdminUnreachableError(f"nobody knows what topic {name_of(p.obj)} is ({why})")
+        counts = {c: partitions_of(c, a, name_of(p.obj)) for c, a in answers.items() if a is not None}
+        declared = p.spec.partitions is not None
+        # A non-persistent topic is told to be there, without partitions, also where nobody has it.
+        ours = declared and not p.spec.persistent
+        if not counts or ours or any((count > 0) == declared for count in counts.values()):
+            return None
+        kind = "without partitions" if declared else "with partitions"
+        return f"Pulsar has a topic {self.name_in_pulsar(p, scope)} {kind}, which this object never managed"
 
     async def _present(self, p: TopicPass, scope: Scope, cluster: str) -> list[str]:
         """Local names of the topic, or of its partitions, that exist in a cluster. Raises AdminUnreachableError."""

@@ -245,7 +245,7 @@ async def delete_in(
             refused.append(error)
 
     try:
-        left = places
+        left: Sequence[tuple[str, ...]] = places
         if whole in targets:
             await delete(whole)
             left = await _still_listed(scope, cluster, path, places)

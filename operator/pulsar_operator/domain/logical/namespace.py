@@ -35,6 +35,22 @@ from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES
 BUNDLES = "bundles"
 
 
+def unfinished_deletion(live: Mapping[str, Any], name: str) -> str | None:
+    """Why a namespace cannot be used although Pulsar has its policies: it is marked as deleted; None = it is not.
+
+    Pulsar marks a namespace before it deletes what is in it, and no call takes the mark off. A broker that ends in
+    between leaves it so, and topics of the namespace are not found from then on (HTTP 404, seen on 4.0.8).
+    """
+    if live.get("deleted") is not True:
+        return None
+    return (
+        f"Pulsar has begun to delete namespace {name} and has not finished, so that none of its topics is found. No "
+        "call takes that back. Where nobody is at it, let Pulsar finish, which destroys what is left in the namespace: "
+        f"pulsar-admin namespaces delete {name} --force (without --force if it is empty). A declared namespace is then "
+        "created again, without its old content"
+    )
+
+
 @dataclass(frozen=True)
 class NamespaceFacts:
     """Everything the plan depends on."""

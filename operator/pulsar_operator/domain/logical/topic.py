@@ -59,6 +59,15 @@ class TopicFacts:
     """Pulsar names of the instance's clusters."""
     guard: Guard | None = None
     """What is known of consent to keep less; None = nothing is asked."""
+    partitioned: bool | None = None
+    """Whether the topic is declared with partitions. Unset where nobody asks whether it exists as declared."""
+
+    @property
+    def as_declared(self) -> bool:
+        """Whether any cluster has the topic, and no other cluster one of the other kind, with or without partitions."""
+        found = [count for count in self.clusters.values() if count is not None]
+        kinds = {count > 0 for count in found}
+        return bool(found) and (self.partitioned is None or kinds == {self.partitioned})
 
     @property
     def absent(self) -> bool:
