@@ -37,7 +37,7 @@ class TestContentReal(ContentContract):
     """See tests/support/contracts/content.py."""
 
 
-@pytest.mark.parametrize("partitions", [None, 2])
+@pytest.mark.parametrize("partitions", [None, 2, 12])
 async def test_a_topic_with_retained_entries_is_kept(
     endpoint: AdminEndpoint, publish: Publish, partitions: int | None
 ) -> None:
@@ -54,6 +54,29 @@ async def test_a_topic_with_retained_entries_is_kept(
         assert (status, reason) == ("True", "NotEmpty")
         assert "topic x has 20 entries" in message
         await site.ask("POST", *site.path(Kind.NAMESPACE), "retention", body=NONE)
+
+        async def left() -> object:
+            return world.get(Kind.TOPIC, "x")
+
+        await site.until(left, lambda obj: obj is None, "the topic is deleted", by=Kind.TOPIC)
+        assert await site.ask("GET", *path[:-1]) == []
+
+
+async def test_a_connected_producer_is_seen_in_the_statistics_of_all_partitions(
+    standalone: Standalone, endpoint: AdminEndpoint
+) -> None:
+    """Of many partitions one answer has all statistics, each with its publishers."""
+    async with Site.opened(endpoint, "many") as site:
+        world, path = site.world, site.path(Kind.TOPIC)
+        site.apply(Kind.TOPIC, deletionPolicy="Delete", partitions=12)
+        await world.reconcile(Kind.TOPIC, "x")
+        client = pulsar.Client(standalone.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+        producer = await asyncio.to_thread(client.create_producer, f"persistent://{'/'.join(path[1:])}")
+        world.delete(Kind.TOPIC, "x")
+        await world.reconcile(Kind.TOPIC, "x")
+        assert "connected producers" in world.condition(Kind.TOPIC, "x", "DeletionBlocked")[2]
+        producer.close()
+        client.close()
 
         async def left() -> object:
             return world.get(Kind.TOPIC, "x")
