@@ -31,6 +31,6 @@ async def each(items: Sequence[ItemT], ask: Callable[[ItemT], Awaitable[ResultT]
         async with asyncio.TaskGroup() as group:
             for _ in range(min(AT_ONCE, len(items))):
                 group.create_task(work())
-    except ExceptionGroup as errors:
+    except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     return [found[index] for index in range(len(items))]
