@@ -93,6 +93,6 @@ def test_other_kinds(apiserver: ApiServer, watched: str, kind: Kind, spec: Any, 
 
 @pytest.mark.parametrize(("version", "wanted"), [("1.29.0", 0), ("1.30.0", 1)])
 def test_servers_that_do_not_know_the_kind(helm: Helm, version: str, wanted: int) -> None:
-    values = {"deletionGuard": {"enabled": False}, "replicationWarnings": {"enabled": False}}
+    values = {guard: {"enabled": False} for guard in ("deletionGuard", "replicationWarnings", "configCheck")}
     text = helm.run("template", "rel", str(OPERATOR_CHART), f"--kube-version={version}", values=values)
     assert text.count("kind: ValidatingAdmissionPolicy\n") == wanted
