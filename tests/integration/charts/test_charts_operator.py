@@ -45,6 +45,7 @@ VARIANTS: dict[str, Json] = {
         "deletionGuard": {"enabled": False},
         "replicationWarnings": {"enabled": False},
         "retentionWarnings": {"enabled": False},
+        "configCheck": {"enabled": False},
     },
 }
 

@@ -10,6 +10,7 @@ import pytest
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_LOSS, Kind
 from pulsar_operator.controllers.core.index import RefIndex, key_of
 from pulsar_operator.domain.policies import GLOBAL_POLICIES, LOCAL_POLICIES, NAMESPACE_POLICIES, PolicyRow
+from pulsar_operator.ports import CUSTOM
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.fakes.pulsar_topics import GLOBAL
 from tests.support.logical.world import NS, LogicalWorld
@@ -279,7 +280,7 @@ async def test_a_dry_run_shows_the_question_and_does_nothing() -> None:
     assert "confirm-loss" in asked(w)
 
 
-NAMESPACE_ROWS = [row for row in NAMESPACE_POLICIES if row.keeps is not None]
+NAMESPACE_ROWS = [row for row in NAMESPACE_POLICIES if row.keeps is not None and row.unavailable is None]
 
 
 @pytest.mark.parametrize("row", NAMESPACE_ROWS, ids=lambda row: row.field)
@@ -298,6 +299,23 @@ async def test_every_row_of_a_namespace_asks_before_a_default_shortens_it(row: P
     confirm(w, asked(w), 1)
     await w.run()
     assert row.in_sync(less, row.read(w.pulsar.namespaces["t/n"], "a"))
+
+
+async def test_a_policy_that_is_no_longer_supported_asks_before_it_is_reset() -> None:
+    """Set by an earlier version of the operator, and taken out."""
+    (row,) = (row for row in NAMESPACE_POLICIES if row.unavailable is not None and row.keeps is not None)
+    w = await kept_by(maxTopics=3)
+    live = w.pulsar.namespaces["t/n"]
+    live["offload_policies"] = row.encode(LONGER_FIRST[row.path][0])
+    status = w.status(Kind.NAMESPACE, "n")
+    managed = [*status["managedFields"], row.field]
+    w.kube.set_status(CUSTOM[Kind.NAMESPACE], NS, "n", {**status, "managedFields": managed})
+    await w.run()
+    assert "keeps 14400000" in asked(w)
+    assert "offload_policies" in live
+    confirm(w, asked(w))
+    await w.run()
+    assert "offload_policies" not in live
 
 
 # ----------------------------------------------------------------------------------------------------- topics
@@ -322,7 +340,7 @@ def of_topic(w: LogicalWorld, where: str = "a", name: str = TOPIC) -> int | None
     return found and int(found["retentionTimeInMinutes"])
 
 
-TOPIC_ROWS = [row for row in (*LOCAL_POLICIES, *GLOBAL_POLICIES) if row.keeps is not None]
+TOPIC_ROWS = [row for row in (*LOCAL_POLICIES, *GLOBAL_POLICIES) if row.keeps is not None and row.unavailable is None]
 
 
 @pytest.mark.parametrize("row", TOPIC_ROWS, ids=lambda row: row.field)
