@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 from aiohttp import web
 
 from pulsar_operator.adapters.admin import CANCELLED, build_url
+from pulsar_operator.domain.logical.topic import METADATA
 from pulsar_operator.ports import (
     AdminEndpoint,
     ConflictError,
@@ -58,6 +59,12 @@ def _sendable(path: tuple[str, ...], query: tuple[tuple[str, str], ...]) -> None
     build_url("http://fake", path, dict(query))
 
 
+def media_type(method: str, path: Sequence[str], body: Any) -> str:
+    """What Pulsar takes there: metadata of a partitioned topic are no plain JSON (class PersistentTopics)."""
+    whole = method == "PUT" and path[0] == "persistent" and path[-1] == "partitions" and isinstance(body, dict)
+    return METADATA if whole else "application/json"
+
+
 class FakeAdmin:
     """ports.PulsarAdminPort over a FakePulsar."""
 
@@ -95,6 +102,8 @@ class FakeAdmin:
             raise UnavailableError(f"no connection to cluster {endpoint.cluster}")
         if endpoint.cluster in self.hanging:
             raise DeadlineError(f"no answer from cluster {endpoint.cluster} within {deadline or 15:g} s")
+        if content_type != media_type(method, path, body):
+            raise RefusedError(f"{method} /{'/'.join(path)}: HTTP 415: {content_type}", status=415)
         # An endpoint is a cluster's own; a test of the port alone names it as it likes.
         cluster = endpoint.cluster if endpoint.cluster in self.pulsar.clusters else self.pulsar.clusters[0]
         sent = body.decode() if isinstance(body, bytes) else body and json.loads(json.dumps(body))
@@ -145,9 +154,9 @@ async def serve(pulsar: FakePulsar, cluster: str = "a", script: Script | None = 
                 return scripted
         path = raw.split("?", 1)[0].removeprefix("/admin/v2/")
         text = await request.text()
-        if request.method in {"PUT", "POST"} and not request.headers.get("Content-Type", "").startswith(
-            "application/json"
-        ):
+        sent = request.headers.get("Content-Type", "")
+        metadata = sent.startswith(METADATA) and path.endswith("/partitions")
+        if request.method in {"PUT", "POST"} and not (sent.startswith("application/json") or metadata):
             return web.Response(status=415)
         try:
             body = text if path.endswith("/antiAffinity") else json.loads(text) if text else None

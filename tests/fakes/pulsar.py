@@ -206,6 +206,7 @@ class FakePulsar(FakeClusters, FakeTopics):
             "replication_clusters": clusters,
             "allowed_clusters": [],
             "bundles": {"boundaries": boundaries, "numBundles": len(boundaries) - 1},
+            "properties": dict(body.get("properties") or {}),
         }
 
     def check_clusters(self, tenant: str, clusters: Sequence[str]) -> None:

@@ -62,7 +62,7 @@ class FakeTopics(FakeSchemas):
         places = (cluster, GLOBAL)
         for where in [w for w in self.topic_policies if w[1] == name and (cluster is None or w[0] in places)]:
             del self.topic_policies[where]
-        for where in [w for w in self.topic_properties if w[1] == name]:
+        for where in [w for w in self.topic_properties if w[1] == name and (cluster is None or w[0] in places)]:
             del self.topic_properties[where]
         policies = self.namespaces.get(name.split("://", 1)[1].rsplit("/", 1)[0], {})
         policies.get("auth_policies", {}).get("destination_auth", {}).pop(name, None)
@@ -108,9 +108,14 @@ class FakeTopics(FakeSchemas):
                 return self._rate(cluster, method, prefix + name, of, body)
             case "PUT", [name]:
                 self._create(here, prefix, name)
+                if body and prefix.startswith("persistent"):
+                    self.topic_properties[cluster, prefix + name] = dict(body)
                 return NO_CONTENT
             case "PUT", [name, "partitions"]:
-                self._create_partitioned(here, prefix, name, body)
+                metadata = body if isinstance(body, dict) else {"partitions": body}
+                self._create_partitioned(here, prefix, name, metadata["partitions"])
+                if metadata.get("properties"):
+                    self.topic_properties[GLOBAL, prefix + name] = dict(metadata["properties"])
                 return NO_CONTENT
             case "POST", [name, "partitions"]:
                 self._grow(prefix + name, body)

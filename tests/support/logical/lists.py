@@ -3,10 +3,12 @@ repaired, and taken back. Run on the in-memory Pulsar and on a real one."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from e2e.support.eventually import eventually_async
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
 from pulsar_operator.ports import AdminEndpoint, Json
 from tests.support.logical.world import LogicalWorld
 
@@ -21,6 +23,11 @@ RATE = {
 OTHER_RATE = {**RATE, "dispatchThrottlingRateInMsg": 99}
 PAUSE_SECONDS = 0.5
 KEYS = ("app", "a/b", "a%2Fb", "a+b", "\u00fc")
+
+
+def of_users(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Properties without the one in which the operator records which object manages what has them."""
+    return {key: value for key, value in properties.items() if key != OWNER_PROPERTY}
 
 
 class Scenario:
@@ -79,8 +86,8 @@ class Scenario:
             "permissions": access["namespace_auth"],
             "subscriptionPermissions": {k: sorted(v) for k, v in access["subscription_auth_roles"].items()},
             "topicPermissions": access["destination_auth"].get(name, {}),
-            "properties": namespace["properties"],
-            "topicProperties": await self.ask("GET", *self.topic, "properties") or {},
+            "properties": of_users(namespace["properties"]),
+            "topicProperties": of_users(await self.ask("GET", *self.topic, "properties") or {}),
             "subscriptions": {
                 key: (one["isReplicated"], one["subscriptionProperties"]) for key, one in sorted(stats.items())
             },

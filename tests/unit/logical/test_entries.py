@@ -13,7 +13,7 @@ from pulsar_operator.domain.policies.model import NOT_SHOWN
 from pulsar_operator.ports import CUSTOM, Json
 from tests.fakes.admin import AdminCall
 from tests.fakes.killed import Killed
-from tests.support.logical.lists import Scenario
+from tests.support.logical.lists import Scenario, of_users
 from tests.support.logical.world import DRY_RUN, NS, PAUSED, LogicalWorld
 
 X = "persistent://t/n/x"
@@ -60,7 +60,7 @@ async def test_lists_of_a_namespace_are_set_once_and_written_ahead() -> None:
         "ops": {"functions"},
     }
     assert access(w, "subscription_auth_roles") == {"s": ["app", "ops"]}
-    assert w.pulsar.namespaces["t/n"]["properties"] == {"team": "shop", "empty": ""}
+    assert of_users(w.pulsar.namespaces["t/n"]["properties"]) == {"team": "shop", "empty": ""}
     fields = [
         "permissions[app]",
         "permissions[ops]",
@@ -91,12 +91,12 @@ async def test_an_entry_that_leaves_is_taken_back_and_those_of_others_stay() -> 
     await w.run()
     assert access(w) == {"app": ["produce"], "theirs": ["produce"]}
     assert access(w, "subscription_auth_roles") == {"theirs": ["x"]}
-    assert live["properties"] == {"team": "shop", "theirs": "y"}
+    assert of_users(live["properties"]) == {"team": "shop", "theirs": "y"}
     assert w.status(Kind.NAMESPACE, "n")["managedFields"] == ["permissions[app]", "properties[team]"]
     w.namespace()
     await w.run()
     assert access(w) == {"theirs": ["produce"]}
-    assert live["properties"] == {"theirs": "y"}
+    assert of_users(live["properties"]) == {"theirs": "y"}
     assert w.status(Kind.NAMESPACE, "n").get("managedFields", []) == []
     assert await w.second_pass_writes() == ([], [])
 
@@ -107,7 +107,7 @@ async def test_with_an_empty_status_nothing_is_taken_back() -> None:
     w.namespace()
     await w.run()
     assert access(w) == {"app": ["produce"]}
-    assert w.pulsar.namespaces["t/n"]["properties"] == {"a": "b"}
+    assert of_users(w.pulsar.namespaces["t/n"]["properties"]) == {"a": "b"}
 
 
 @pytest.mark.parametrize("policy", ["Repair", "Report"])
@@ -126,7 +126,7 @@ async def test_drift_is_told_per_entry(policy: str) -> None:
     if policy == "Repair":
         assert access(w) == {"app": ["produce"], "ops": ["functions"]}
         assert access(w, "subscription_auth_roles") == {"s": ["app"]}
-        assert live["properties"] == {"a": "1", "b": "2"}
+        assert of_users(live["properties"]) == {"a": "1", "b": "2"}
         assert w.reasons(Kind.NAMESPACE).count("DriftRepaired") == 3
         return
     drift = {each["field"]: (each["desired"], each["actual"]) for each in w.status(Kind.NAMESPACE, "n")["drift"]}
@@ -151,7 +151,7 @@ async def test_an_exact_list_loses_what_is_not_declared() -> None:
     await w.run()
     assert held == {"app": ["produce"]}
     assert w.reasons(Kind.NAMESPACE).count("DriftRepaired") == 1
-    assert w.pulsar.namespaces["t/n"]["properties"] == {"theirs": "y"}, "that list is not complete"
+    assert of_users(w.pulsar.namespaces["t/n"]["properties"]) == {"theirs": "y"}, "that list is not complete"
     assert w.status(Kind.NAMESPACE, "n")["managedFields"] == ["permissions[app]"]
     w.namespace(prune={"permissions": True})
     await w.run()
@@ -162,7 +162,7 @@ async def test_an_exact_list_under_report_only_tells() -> None:
     w = await world(prune={"properties": True}, driftPolicy="Report")
     w.pulsar.namespaces["t/n"]["properties"]["theirs\nFAKE"] = "y"
     await w.run()
-    assert w.pulsar.namespaces["t/n"]["properties"] == {"theirs\nFAKE": "y"}
+    assert of_users(w.pulsar.namespaces["t/n"]["properties"]) == {"theirs\nFAKE": "y"}
     (entry,) = w.status(Kind.NAMESPACE, "n")["drift"]
     assert (entry["desired"], entry["actual"]) == ("not set", NOT_SHOWN)
     message = w.condition(Kind.NAMESPACE, "n", "Drifted")[2]
@@ -178,11 +178,11 @@ async def test_hostile_names_are_carried_exactly() -> None:
     )
     assert set(access(w)) == set(HOSTILE)
     assert access(w, "subscription_auth_roles") == {name: [name] for name in HOSTILE}
-    assert w.pulsar.namespaces["t/n"]["properties"] == {name: name for name in HOSTILE}
+    assert of_users(w.pulsar.namespaces["t/n"]["properties"]) == {name: name for name in HOSTILE}
     assert await w.second_pass_writes() == ([], [])
     w.namespace()
     await w.run()
-    assert (access(w), w.pulsar.namespaces["t/n"]["properties"]) == ({}, {})
+    assert (access(w), of_users(w.pulsar.namespaces["t/n"]["properties"])) == ({}, {})
     assert access(w, "subscription_auth_roles") == {}
     assert set(w.pulsar.namespaces) == {"t/n"}
 
@@ -205,7 +205,7 @@ async def test_a_refused_entry_does_not_stop_the_others() -> None:
     w.namespace(permissions=grants(bad=["Produce"], good=["Produce"]), properties={"a": "b"})
     await w.run()
     assert access(w) == {"good": ["produce"]}
-    assert w.pulsar.namespaces["t/n"]["properties"] == {"a": "b"}
+    assert of_users(w.pulsar.namespaces["t/n"]["properties"]) == {"a": "b"}
     assert w.status(Kind.NAMESPACE, "n")["refusedFields"] == ["permissions[bad]"]
     assert w.status(Kind.NAMESPACE, "n")["managedFields"] == ["permissions[good]", "properties[a]"]
     status, reason, message = w.condition(Kind.NAMESPACE, "n", "Accepted")
@@ -236,7 +236,7 @@ async def test_lists_of_a_topic(partitions: int | None) -> None:
     w.topic(permissions=grants(app=["Produce"]), properties={"k": "v", "gone": "1"}, **kind)
     await w.run()
     assert access(w, "destination_auth") == {X: {"app": ["produce"]}}
-    properties = {c: p for (c, name), p in w.pulsar.topic_properties.items() if name == X and p}
+    properties = {c: of_users(p) for (c, name), p in w.pulsar.topic_properties.items() if name == X and p}
     both = {"k": "v", "gone": "1"}
     assert properties == ({"*": both} if partitions else {"a": both, "b": both})
     assert w.condition(Kind.TOPIC, "x")[0] == "True"
@@ -250,7 +250,7 @@ async def test_lists_of_a_topic(partitions: int | None) -> None:
     await w.run()
     assert access(w, "destination_auth") == {}
     assert access(w) == {"wide": ["consume"]}, "those of the namespace are not the topic's"
-    properties = {c: p for (c, name), p in w.pulsar.topic_properties.items() if name == X and p}
+    properties = {c: of_users(p) for (c, name), p in w.pulsar.topic_properties.items() if name == X and p}
     assert properties == ({"*": {"k": "v"}} if partitions else {"a": {"k": "v"}, "b": {"k": "v"}})
     assert w.status(Kind.TOPIC, "x")["managedFields"] == sorted(
         ["properties[k]", *(["partitions"] if partitions else [])]
@@ -273,11 +273,11 @@ async def test_a_silent_cluster_keeps_its_entries_in_mind() -> None:
     w.admin.down = {"b"}
     w.topic()
     await w.run()
-    assert w.pulsar.topic_properties["b", X] == {"k": "v"}
+    assert of_users(w.pulsar.topic_properties["b", X]) == {"k": "v"}
     assert w.status(Kind.TOPIC, "x")["managedFields"] == ["properties[k]"]
     w.admin.down = set()
     await w.run()
-    assert w.pulsar.topic_properties["b", X] == {}
+    assert of_users(w.pulsar.topic_properties["b", X]) == {}
     assert w.status(Kind.TOPIC, "x").get("managedFields", []) == []
 
 
@@ -288,7 +288,7 @@ async def test_a_lost_topic_comes_back_with_its_lists_and_without_drift() -> Non
     w.pulsar._drop_topic(X)
     await w.run()
     assert access(w, "destination_auth") == {X: {"app": ["produce"]}}
-    assert w.pulsar.topic_properties["a", X] == {"k": "v"}
+    assert of_users(w.pulsar.topic_properties["a", X]) == {"k": "v"}
     assert "DriftRepaired" not in w.reasons(Kind.TOPIC)
 
 

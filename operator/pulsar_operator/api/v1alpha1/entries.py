@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from pulsar_operator.api.constants import GROUP
 from pulsar_operator.api.v1alpha1.base import ApiModel
 
 PATH_SAFE = r"^[^\x00-\x1f\x7f]*[^\x00-\x1f\x7f.][^\x00-\x1f\x7f]*$"
@@ -22,12 +23,14 @@ is encoded (Pulsar 4.0.8 itself does so when it asks the partitions of a topic).
 TRIMMED = r"^[^\x00-\x20\x7f]([^\x00-\x1f\x7f]*[^\x00-\x20\x7f])?$"
 """No control character, and no space at either end: Pulsar refuses such roles of a tenant (class TenantsBase)."""
 
+OWNER_PROPERTY = f"{GROUP}/managed-by"
+"""Property in which Pulsar keeps which object manages a namespace or topic; see domain/logical/owners.py."""
 MAX_PROPERTIES = 64
 PROPERTY_KEY = (
-    "!has(self.properties) || self.properties.all(k, k != '.' && k != '..' && size(k) <= 256 && "
-    r"k.matches('^[^\\x00-\\x1f\\x7f]+$'))",
+    f"!has(self.properties) || self.properties.all(k, k != '.' && k != '..' && k != '{OWNER_PROPERTY}' && "
+    r"size(k) <= 256 && k.matches('^[^\\x00-\\x1f\\x7f]+$'))",
     "a key of properties must have 1 to 256 characters, none of them a control character, and must not be . or .., "
-    "which are path syntax",
+    f"which are path syntax, nor {OWNER_PROPERTY}, where the operator records which object manages it",
 )
 """CEL rule of a struct with a member ``properties``. Pulsar takes a key with a control character in a body, and answers
 400 to the address that would remove it."""
@@ -35,7 +38,11 @@ PROPERTY_KEY = (
 
 def is_property_key(key: str) -> bool:
     """What PROPERTY_KEY says of one key."""
-    return key not in {".", ".."} and len(key) <= 256 and re.fullmatch(r"[^\x00-\x1f\x7f]+", key) is not None
+    return (
+        key not in {".", "..", OWNER_PROPERTY}
+        and len(key) <= 256
+        and re.fullmatch(r"[^\x00-\x1f\x7f]+", key) is not None
+    )
 
 
 def _keyed(properties: dict[str, str]) -> dict[str, str]:

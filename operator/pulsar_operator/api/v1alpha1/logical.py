@@ -76,6 +76,9 @@ class ManagedStatus(CommonStatus):
     applied_generation: int | None = None
     """metadata.generation that was last given to Pulsar completely: a difference found later is drift. Absent until
     then, and while something that had vanished from Pulsar is made again."""
+    owner_recorded: bool | None = None
+    """Whether a record beside the object in Pulsar names this object as the one that manages it. It decides between
+    two objects that declare the same, also after a restore from a backup. Unset until the record was seen."""
     refused_fields: FieldNames = Field(default_factory=list)
     """Declared fields Pulsar refused, and those that wait for another to be changed first; one that is not in
     managedFields was never set by this object."""

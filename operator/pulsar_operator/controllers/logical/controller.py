@@ -17,11 +17,11 @@ import contextlib
 import logging
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from pydantic import ValidationError
 
-from pulsar_operator.api.constants import ConditionType, Kind, Reason
+from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
@@ -45,6 +45,7 @@ from pulsar_operator.controllers.logical.logical_pass import (
     by_field,
     settled,
 )
+from pulsar_operator.controllers.logical.ownership import DUPLICATE_SECONDS, FactsT, Ownership
 from pulsar_operator.controllers.logical.scope import (
     WAIT_SECONDS,
     ObstacleError,
@@ -53,23 +54,18 @@ from pulsar_operator.controllers.logical.scope import (
 )
 from pulsar_operator.domain.conditions import UNKNOWN
 from pulsar_operator.domain.logical.plan import EVENT_REASONS, Action, Memory, Plan, Verb
-from pulsar_operator.domain.logical.siblings import claim_of, winner
-from pulsar_operator.ports import CUSTOM, ConflictError, Json, Key, NotFoundError, RefusedError
+from pulsar_operator.ports import ConflictError, Json, Key, NotFoundError, RefusedError
 
 log = logging.getLogger(__name__)
 
-FactsT = TypeVar("FactsT")
-
 ROUNDS = 6
 """Observe-plan-act rounds in a pass: creation, fields, and retries of fields refused because of others."""
-DUPLICATE_SECONDS = 60.0
 
 
-class LogicalController(LogicalDeletion[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
+class LogicalController(
+    Ownership[SpecT, StatusT, FactsT], LogicalDeletion[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]
+):
     """Reconciles one logical kind whose objects each stand for one object of Pulsar."""
-
-    shared = True
-    """Whether instances with one configuration store have an object of the kind together."""
 
     # --------------------------------------------------------------------------------------- what a kind says
 
@@ -80,10 +76,6 @@ class LogicalController(LogicalDeletion[SpecT, StatusT], Generic[SpecT, StatusT,
     @abstractmethod
     def plan(self, p: LogicalPass[SpecT, StatusT], facts: FactsT, memory: Memory) -> Plan:
         """The pure plan."""
-
-    @abstractmethod
-    def exists(self, facts: FactsT) -> bool:
-        """Whether Pulsar has the object."""
 
     @abstractmethod
     async def status_fields(self, p: LogicalPass[SpecT, StatusT], scope: Scope, facts: FactsT) -> dict[str, Any]:
@@ -152,6 +144,9 @@ class LogicalController(LogicalDeletion[SpecT, StatusT], Generic[SpecT, StatusT,
         plan = self.plan(p, facts, memory)
         if p.look_only and plan.actions:
             raise LookAgainError
+        with_record = self.made_with_record(p)
+        if self.manages(p, facts) or (plan.actions and not with_record and not self.exists(facts)):
+            await self.own(p, scope)
         if self.exists(facts) and not p.touched and p.held is None:
             await p.event(Reason.ADOPTED, f"{name} exists in Pulsar already and is managed from now on")
         refused: Refusals = {}
@@ -160,6 +155,8 @@ class LogicalController(LogicalDeletion[SpecT, StatusT], Generic[SpecT, StatusT,
             if p.spec.deletion_policy is not DeletionPolicy.RETAIN:
                 p.stored(await ensure_finalizer(self.deps, p.obj))
             facts, plan, refused, wrote = await self._act(p, scope, memory, facts, plan)
+            if p.created and with_record:
+                p.fields["owner_recorded"] = True
         elif not self.exists(facts):
             plan = replace(plan, waiting=())
         remaining = tuple(a for a in plan.actions if _places(a)[0] not in refused)
@@ -249,11 +246,15 @@ class LogicalController(LogicalDeletion[SpecT, StatusT], Generic[SpecT, StatusT,
         except ConflictError as error:
             # Somebody else was faster; reading back tells what is there now.
             p.contended = p.contended or action.verb is not Verb.CREATE
+            if action.verb is Verb.CREATE and self.made_with_record(p):
+                p.created = False
+                await self.own(p, scope)  # before anything else of what somebody else has made is changed
             return None if action.verb is Verb.CREATE else str(error)
         except NotFoundError as error:
             raise ObstacleError(
                 Reason.PARENT_NOT_READY, f"Pulsar does not find what the change needs: {error}"
             ) from error
+        p.created = p.created if p.created is not None or action.verb is not Verb.CREATE else True
         lost = action.verb is Verb.CREATE and memory.established
         reason = Reason.REPAIRED if lost else EVENT_REASONS[action.verb]
         # Somebody else deletes, or writes.
@@ -266,41 +267,6 @@ class LogicalController(LogicalDeletion[SpecT, StatusT], Generic[SpecT, StatusT,
                 await p.event(Reason.REJECTED_BY_PULSAR, message, warning=True)
 
     # -------------------------------------------------------------------------------------------- duplicates
-
-    async def _refuse_duplicate(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
-        """Raise ObstacleError when another custom resource manages the same object of Pulsar.
-
-        An object that manages it looks too: two that were created at the same moment may not have seen each other.
-        """
-        mine = claim_of(p.obj)
-        duplicates = [mine]
-        for key in await self._declared_alike(p, scope):
-            obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
-            if obj is not None and await self._same(p, scope, obj):
-                duplicates.append(claim_of(obj))
-        first = winner(duplicates)
-        if first != mine:
-            raise ObstacleError(
-                Reason.DUPLICATE,
-                f"{self.kind.value} {first.text} manages {self.name_in_pulsar(p, scope)} already: delete one of the "
-                "two objects (this one changes nothing in Pulsar)",
-                known=True,
-                requeue=DUPLICATE_SECONDS,
-            )
-
-    async def _declared_alike(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> list[Key]:
-        """Objects that may declare the same, by way of one parent or of instances with one store. What is in a tenant
-        needs no look for the latter: of two tenants one is a duplicate, and what is in that waits."""
-        reader, instance = reader_of(self.deps), scope.chain[-1]
-        found = list(await reader.namesakes(p.obj))
-        if len(scope.chain) > 1 or not self.shared:
-            return found
-        for other in await reader.every(Kind.INSTANCE):
-            meta = other["metadata"]
-            if meta["uid"] != instance["metadata"]["uid"] and share_store(instance, other):
-                spec = {**p.obj["spec"], "instanceRef": {"name": meta["name"], "namespace": meta["namespace"]}}
-                found += await reader.namesakes({**p.obj, "spec": spec})
-        return found
 
     async def _same(self, p: LogicalPass[SpecT, StatusT], scope: Scope, other: Json, *, doubt: bool = False) -> bool:
         """Whether another object of the kind means the same object of Pulsar; ``doubt`` where that cannot be told."""

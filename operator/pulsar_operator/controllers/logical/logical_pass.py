@@ -74,6 +74,8 @@ class LogicalPass(Generic[SpecT, StatusT]):
     """What the parent gives, once it is known."""
     contended: bool = False
     """Whether a change met another writer's (HTTP 409): it may well pass the next time."""
+    created: bool | None = None
+    """Whether this pass made the object in Pulsar wherever it was missing; False where somebody else was faster."""
     renewed: bool = False
     """Whether what the parent gives changed since it was applied: a difference is then no drift."""
     told: list[tuple[str, Reason, str]] = field(default_factory=list)

@@ -28,6 +28,8 @@ from pulsar_operator.controllers.logical.deliveries import Deliveries, Leaving
 from pulsar_operator.controllers.logical.initial_bundles import new_bundles
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.namespace_deletion import NamespaceDeletion
+from pulsar_operator.controllers.logical.owner_records import NamespaceRecord
+from pulsar_operator.controllers.logical.ownership import Record
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.logical.stored_lists import look_before_write
@@ -44,6 +46,7 @@ from pulsar_operator.domain.logical.namespace import (
     unfinished_deletion,
     wanted_policies,
 )
+from pulsar_operator.domain.logical.owners import owner_of, owner_properties
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, concerned
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
 from pulsar_operator.ports import Deps
@@ -102,6 +105,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             defaults=p.inherited,
             confirmations=_confirmed(p, ConfirmationAction.REMOVE_CLUSTER),
             abandoned=_confirmed(p, ConfirmationAction.ABANDON_BACKLOG),
+            record=owner_properties(owner_of(p.obj)),
         )
         if found is None:
             if p.spec.bundles is not None and p.spec.bundles.sizing is not None:
@@ -199,6 +203,14 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             now=p.conditions.now,
         )
         return replace(facts, guard=replace(guard, inherited=inherited, stored=stored))
+
+    async def record_of(self, p: NamespacePass, scope: Scope) -> Record:
+        """A property of the namespace."""
+        return NamespaceRecord(scope, namespace_path(scope.parent_name(Kind.TENANT), name_of(p.obj)))
+
+    def made_with_record(self, p: NamespacePass) -> bool:
+        """See Ownership."""
+        return True
 
     async def look_before(self, p: NamespacePass, scope: Scope, action: Action) -> None:
         """A cluster that leaves a list may lose all that it holds."""

@@ -173,7 +173,14 @@ class Admin:
         """The call itself, and what it tells of the cluster."""
         try:
             answer = await self._deps.admin.call(
-                endpoint, call.method, call.path, query=call.query, body=call.body, deadline=patience, text=call.text
+                endpoint,
+                call.method,
+                call.path,
+                query=call.query,
+                body=call.body,
+                content_type=call.media,
+                deadline=patience,
+                text=call.text,
             )
         except (NotFoundError, ConflictError):
             self._heard(endpoint)

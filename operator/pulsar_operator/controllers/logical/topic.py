@@ -26,6 +26,8 @@ from pulsar_operator.controllers.logical.consent import inherited_by_topic, stor
 from pulsar_operator.controllers.logical.controller import LogicalController
 from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Unfinished
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
+from pulsar_operator.controllers.logical.owner_records import TopicRecord
+from pulsar_operator.controllers.logical.ownership import Record
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import (
     AdminUnreachableError,
@@ -56,6 +58,7 @@ from pulsar_operator.domain.logical.names import (
     topic_path,
 )
 from pulsar_operator.domain.logical.namespace import unfinished_deletion
+from pulsar_operator.domain.logical.owners import owner_of, owner_properties
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, concerned
 from pulsar_operator.domain.logical.subscriptions import concerned_subscriptions
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
@@ -129,6 +132,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             safe=p.safe,
             of_the_instance=scope.names,
             partitioned=p.spec.partitions is not None,
+            record=owner_properties(owner_of(p.obj)) if p.spec.persistent else {},
         )
         return await self._with_consent(p, scope, memory, facts)
 
@@ -190,8 +194,23 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         p.holders = census.clusters
         return found, census.unreachable
 
-    async def _asked(self, p: TopicPass, scope: Scope) -> Presence:
-        """The topic itself, asked for in each cluster. Raises AdminUnreachableError when none answers."""
+    async def record_of(self, p: TopicPass, scope: Scope) -> Record:
+        """A property of a persistent topic."""
+        if not p.spec.persistent:
+            return await super().record_of(p, scope)
+        return TopicRecord(scope, _path(p, scope), await self._holders(p, scope))
+
+    def made_with_record(self, p: TopicPass) -> bool:
+        """See Ownership."""
+        return p.spec.persistent
+
+    def manages(self, p: TopicPass, facts: TopicFacts) -> bool:
+        """What is there may be partitioned and declared otherwise: that is another topic."""
+        found = [count for count in facts.clusters.values() if count is not None]
+        return bool(found) and all((count == 0) == (p.spec.partitions is None) for count in found)
+
+    async def _holders(self, p: TopicPass, scope: Scope) -> tuple[str, ...]:
+        """Clusters that have the namespace. Raises ObstacleError."""
         if p.holders is None:
             namespace = await self._namespace(scope)
             unfinished = unfinished_deletion(namespace, "/".join(_place(scope)))
@@ -200,8 +219,13 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             p.safe = frozenset(allowed_of(namespace))
             further = _declared_clusters(p) & p.safe & scope.names
             p.holders = tuple(sorted({*replication_of(namespace), *further}))
+        return p.holders
+
+    async def _asked(self, p: TopicPass, scope: Scope) -> Presence:
+        """The topic itself, asked for in each cluster. Raises AdminUnreachableError when none answers."""
+        holders = await self._holders(p, scope)
         call = Call("GET", (*_path(p, scope), "partitions"))
-        answers, unreachable = await scope.admin.everywhere(p.holders, call)
+        answers, unreachable = await scope.admin.everywhere(holders, call)
         if not answers:
             place = "/".join(_place(scope))
             raise AdminUnreachableError(f"no cluster of namespace {place} answers ({', '.join(unreachable)})")

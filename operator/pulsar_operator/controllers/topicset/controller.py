@@ -42,6 +42,7 @@ from pulsar_operator.controllers.topicset.report import Report, record_events, r
 from pulsar_operator.controllers.topicset.round import Listing, Round
 from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, Met, State, Turns
 from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.logical.owners import owner_of
 from pulsar_operator.domain.logical.topic_set import (
     Left,
     Selection,
@@ -93,7 +94,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         if round_.broken:
             known.listing = None
         waits = await self._remove(p, scope, known, listing, left, taken)
-        await record_events(p, round_.heard, known.removal.deleted)
+        await record_events(p, round_.heard, known.removal)
         self._conclude(p, known, listing, declared)
         report = Report(p, known.turns, known.removal, left, waits_for_confirmation=waits)
         report.summarize(self._clusters(p, known, listing), self._now())
@@ -109,7 +110,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         key = Key(self.kind, p.meta.namespace, p.meta.name)
         known = self._known.get(key)
         if known is None or known.turns.uid != p.meta.uid:
-            known = Known(Turns(p.meta.uid), Selection(p.spec), p.meta.generation)
+            known = Known(Turns(p.meta.uid), Removal(owner_of(p.obj)), Selection(p.spec), p.meta.generation)
             for cluster in p.before.clusters:
                 if cluster.applied_template:
                     known.applied[cluster.name] = cluster.applied_template
@@ -134,7 +135,8 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
             known.met = True
             turns.template, turns.read_at = template, now
             given = all(known.applied.get(cluster) == template for cluster in listing.clusters)
-            met = Met({name for name in names if listing.exists(name)}, given, given and _complete(p))
+            recorded = given and bool(p.before.owner_recorded)
+            met = Met({name for name in names if listing.exists(name)}, given, recorded, given and _complete(p))
             if p.before.drifted:
                 turns.presumed_until = now + PERIOD_SECONDS
         turns.keep(names, met=met, now=now)
@@ -323,7 +325,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         if not listing.unreachable:
             await removal.restore(scope, place)
         await self._delete_due(p, scope, removal, listing, left, taken, now)
-        await record_events(p, [], removal.deleted)
+        await record_events(p, [], removal)
         if not removal.turns and not listing.unreachable:
             # What the list did not show may have come since: only a new one says that nothing is left.
             if listing.at == now:

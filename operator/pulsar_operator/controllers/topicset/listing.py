@@ -48,6 +48,7 @@ class Known:
     """What the process knows of one set."""
 
     turns: Turns
+    removal: Removal
     selection: Selection
     generation: int
     met: bool = False
@@ -56,7 +57,6 @@ class Known:
     outages: dict[str, Outage] = field(default_factory=dict)
     applied: dict[str, str] = field(default_factory=dict)
     """Hash of the template all topics were given, by cluster."""
-    removal: Removal = field(default_factory=Removal)
     broken: int = 0
     """Rounds in a row that ended because Pulsar stopped answering."""
 

@@ -13,16 +13,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.logical.deletion_results import Blocker, Progress
-from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope, partitions_of
+from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
+from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Progress
+from pulsar_operator.controllers.logical.owner_records import parsed
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope, partitions_of
 from pulsar_operator.controllers.logical.topic_apart import PER_PASS, Present, TopicDeletion, give_back
 from pulsar_operator.controllers.logical.topic_deletion import Unused, in_use
 from pulsar_operator.controllers.topicset.round import Listing
 from pulsar_operator.controllers.topicset.turns import State, Turn
 from pulsar_operator.domain.logical.names import topic_path
+from pulsar_operator.domain.logical.owners import Owner
 from pulsar_operator.domain.logical.topic_set import Left
 from pulsar_operator.domain.policies import Call
-from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError
+from pulsar_operator.ports import ConflictError, Json, NotFoundError, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +41,14 @@ REMEDY = "take the topic out of the set's care with deletionPolicy Retain"
 class Removal:
     """What is to be deleted, and how far it is."""
 
+    owner: Owner
+    """The set, as Pulsar names it beside what it manages."""
     turns: dict[str, Turn] = field(default_factory=dict)
     """By name; with what blocks it."""
+    let_go: set[str] = field(default_factory=set)
+    """Topics that left and that Pulsar does not name the set for: they stay."""
+    released: list[str] = field(default_factory=list)
+    """Those of them that were found in this pass."""
     deleted: list[str] = field(default_factory=list)
     """In this pass."""
     lists: dict[str, dict[str, Sequence[str]]] = field(default_factory=dict)
@@ -47,8 +56,10 @@ class Removal:
 
     def look(self, listing: Listing, left: Left, taken: Collection[str], now: float) -> None:
         """Find what left and is there; topics that somebody else declares by now are theirs."""
-        self.deleted = []
-        found = sorted(there(listing, left) - set(taken)) if left.number else []
+        self.deleted, self.released = [], []
+        here = there(listing, left) if left.number else set()
+        self.let_go &= here
+        found = sorted(here - set(taken) - self.let_go)
         self.turns = {name: self.turns.get(name) or Turn(due=now) for name in found}
 
     @property
@@ -93,9 +104,10 @@ class Removal:
     async def _remove(self, scope: Scope, place: tuple[str, str], listing: Listing, name: str, now: float) -> None:
         turn = self.turns[name]
         lists = self.lists.setdefault(name, {})
+        blocker: Blocker | NotOurs | None
         try:
             free = turn.attempts >= FENCED_ATTEMPTS
-            found = await _delete(scope, place, listing, name, free=free, lists=lists)
+            found = await _delete(scope, place, listing, name, self.owner, free=free, lists=lists)
             if isinstance(found, Progress):
                 turn.message, turn.due = "", now  # the next pass goes on
                 return
@@ -104,6 +116,8 @@ class Removal:
             blocker = Blocker(Reason.NOT_EMPTY, str(error))
         except (NotFoundError, RefusedError) as error:
             blocker = Blocker(Reason.REJECTED_BY_PULSAR, str(error))
+        except ObstacleError as obstacle:
+            blocker = Blocker(obstacle.reason, obstacle.message)
         except AdminUnreachableError as error:
             blocker = Blocker(Reason.ADMIN_UNREACHABLE, str(error))
             if not error.status:
@@ -113,6 +127,11 @@ class Removal:
         finally:
             if not lists:
                 del self.lists[name]
+        if isinstance(blocker, NotOurs):
+            del self.turns[name]
+            self.let_go.add(name)
+            self.released.append(name)
+            return
         if blocker is not None:
             _note(turn, blocker, now)
             return
@@ -135,10 +154,14 @@ def there(listing: Listing, left: Left) -> set[str]:
     return {name for topics in places for name in topics if left.has(name)}
 
 
-async def _present(scope: Scope, path: tuple[str, ...], listing: Listing) -> dict[str, list[str]]:
+async def _present(
+    scope: Scope, path: tuple[str, ...], listing: Listing, owner: Owner
+) -> dict[str, list[str]] | NotOurs:
     """By cluster, local names of the topic or of its partitions: those there are by now, and those that are left.
 
-    Pulsar deletes a partitioned topic with the partitions that it has at that moment. Raises AdminUnreachableError.
+    Pulsar deletes a partitioned topic with the partitions that it has at that moment. A topic that Pulsar does not name
+    ``owner`` for is not the set's: the set meant to make it and found it there, or somebody has taken it over. Raises
+    ObstacleError for a record that cannot be read, AdminUnreachableError.
     """
     name, present = path[-1], dict[str, list[str]]()
     clusters = sorted({*listing.clusters, *listing.orphans})
@@ -151,6 +174,11 @@ async def _present(scope: Scope, path: tuple[str, ...], listing: Listing) -> dic
         lost = listing.orphans.get(cluster, {}).get(name, [])
         if answer is not None:
             number = partitions_of(cluster, answer, name)
+        if answer is not None:
+            held = (answer.get("properties") or {}) if number else await _properties(scope, cluster, path)
+            recorded = parsed(held.get(OWNER_PROPERTY), f"topic {name} in cluster {cluster}")
+            if recorded != owner:
+                return NotOurs(f"Pulsar names {recorded.text if recorded is not None else 'nobody'} for topic {name}")
         if number == 0:
             present[cluster] = [name]
         elif number is not None or lost:
@@ -163,17 +191,26 @@ async def _present(scope: Scope, path: tuple[str, ...], listing: Listing) -> dic
     return present
 
 
+async def _properties(scope: Scope, cluster: str, path: tuple[str, ...]) -> Json:
+    """Those of a topic without partitions, which each cluster keeps. Raises RefusedError, AdminUnreachableError, and
+    NotFoundError for a topic that is gone."""
+    return dict(await scope.admin.at(cluster, Call("GET", (*path, "properties"))) or {})
+
+
 async def _delete(
     scope: Scope,
     place: tuple[str, str],
     listing: Listing,
     name: str,
+    owner: Owner,
     *,
     free: bool,
     lists: dict[str, Sequence[str]],
-) -> Blocker | Progress | None:
+) -> Blocker | NotOurs | Progress | None:
     path = topic_path(True, *place, name)
-    present = await _present(scope, path, listing)
+    present = await _present(scope, path, listing, owner)
+    if isinstance(present, NotOurs):
+        return present
     partitioned = any(parts != [name] for parts in present.values())
     begun = False
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.topic_set import (
     PulsarTopicSetStatus,
@@ -29,9 +30,7 @@ QUIET_EVENTS = frozenset({Reason.ADOPTED, Reason.REJECTED_BY_PULSAR})
 """Reasons of events of single topics that the conditions tell better."""
 
 
-async def record_events(
-    p: LogicalPass[Any, PulsarTopicSetStatus], heard: Iterable[Heard], deleted: Sequence[str]
-) -> None:
+async def record_events(p: LogicalPass[Any, PulsarTopicSetStatus], heard: Iterable[Heard], removal: Removal) -> None:
     """One event for each reason, however many topics it is about."""
     for reason, events in tally(heard).items():
         if reason in QUIET_EVENTS:
@@ -43,8 +42,15 @@ async def record_events(
         else:
             text = f"{len(topics)} topics ({some(topics)}), such as {first.topic}: {_of_template(first.message)}"
         await p.event(reason, text, warning=any(each.warning for each in events))
-    if deleted:
-        await p.event(Reason.DELETED, f"{len(deleted)} topics that left the set are deleted: {some(deleted)}")
+    if removal.released:
+        text = (
+            f"{len(removal.released)} topics left the set and stay in Pulsar ({some(removal.released)}): their "
+            f"property {OWNER_PROPERTY} does not name this set. If nobody needs them, delete them with pulsar-admin"
+        )
+        await p.event(Reason.HANDED_OVER, text)
+    if removal.deleted:
+        text = f"{len(removal.deleted)} topics that left the set are deleted: {some(removal.deleted)}"
+        await p.event(Reason.DELETED, text)
 
 
 def removal_answer(meta: Meta) -> str:
@@ -81,6 +87,7 @@ class Report:
             examples=self._examples(),
             drift=self._drift(),
             refused_fields=self._refused_fields(),
+            owner_recorded=(self.turns.all_recorded and bool(self.turns.each)) or None,
         )
         if self.turns.all_given and not any(each.unreachable_since for each in clusters):
             fields["applied_generation"] = self.p.meta.generation

@@ -214,6 +214,7 @@ class Round:
                 "managed_fields": list(mine.before.managed_fields),
                 "applied_generation": 1 if turn.given else None,
                 "pulsar_name": full if turn.seen else None,
+                "owner_recorded": turn.recorded or None,
             }
         )
         obj: Json = {
@@ -240,6 +241,7 @@ class Round:
         )
         turn.given = after.applied_generation == 1
         turn.seen = turn.seen or after.pulsar_name is not None
+        turn.recorded = bool(after.owner_recorded)
         turn.pending = tuple(after.pending_actions or ())
         for each in after.clusters:
             if each.exists and each.name in self.listing.topics:

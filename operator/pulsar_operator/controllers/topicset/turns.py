@@ -58,6 +58,8 @@ class Turn:
     """Whether it was given the template, so that a difference is another writer's."""
     seen: bool = False
     """Whether this process, or its predecessor, saw it in Pulsar."""
+    recorded: bool = False
+    """Whether Pulsar names the set as the one that manages the topic."""
     attempts: int = 0
     """Looks in a row with which something was the matter."""
     reason: str = ""
@@ -82,6 +84,8 @@ class Met:
     """Names every cluster that answers has."""
     given: bool
     """Whether all were given the template."""
+    recorded: bool
+    """Whether Pulsar names the set for all of them."""
     complete: bool
     """Whether nothing was left to do: topics are then taken to be in order, and read in the course of a period."""
 
@@ -114,7 +118,7 @@ class Turns:
             if turn is None:
                 turn = Turn(due=now)
                 if met is not None and name in met.exist:
-                    turn.seen, turn.given = True, met.given
+                    turn.seen, turn.given, turn.recorded = True, met.given, met.recorded
                     if met.complete:
                         turn.state = State.READY
                         turn.due = None if len(names) <= SMALL else now + PERIOD_SECONDS * (place + 1) / len(names)
@@ -185,6 +189,11 @@ class Turns:
     def tally(self) -> Counter[State]:
         """Number of topics by state."""
         return Counter(turn.state for turn in self.each.values())
+
+    @property
+    def all_recorded(self) -> bool:
+        """Whether Pulsar names the set for every topic of it."""
+        return all(turn.recorded or turn.state is State.CONFLICTING for turn in self.each.values())
 
     def among(self, names: Collection[str]) -> int:
         """How many of the names are topics of the set."""

@@ -89,6 +89,8 @@ class NamespaceFacts:
     """What waits between clusters that are to leave the replication and others, in words; None = nothing."""
     guard: Guard | None = None
     """What is known of consent to keep less; None = nothing is asked."""
+    record: Mapping[str, str] = field(default_factory=dict)
+    """Properties a new namespace is made with: which object manages it."""
 
     def lists(self) -> Clusters:
         """Where the lists of clusters stand."""
@@ -220,6 +222,8 @@ def _plan_creation(
     draft.declared |= {name for name, value in wanted.items() if value is not None}
     draft.declared |= declared_entries(NAMESPACE_ENTRIES, spec)
     body: dict[str, Any] = {"replication_clusters": clusters}
+    if facts.record:
+        body["properties"] = dict(facts.record)
     shape = "Pulsar's default bundles"
     if facts.boundaries is not None:
         count = len(facts.boundaries) - 1

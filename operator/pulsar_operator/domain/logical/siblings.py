@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pulsar_operator.domain.logical.owners import Owner
+
 
 @dataclass(frozen=True, order=True)
 class Claim:
@@ -34,6 +36,7 @@ def claim_of(obj: Mapping[str, Any]) -> Claim:
     )
 
 
-def winner(claims: Sequence[Claim]) -> Claim:
-    """The claim that manages the object."""
-    return min(claims)
+def winner(claims: Sequence[Claim], recorded: Owner | None = None) -> Claim:
+    """The claim that manages the object: the one that the record beside it names, or else the smallest."""
+    named = f"{recorded.namespace}/{recorded.name}" if recorded is not None else None
+    return next((claim for claim in claims if claim.text == named), None) or min(claims)

@@ -28,6 +28,8 @@ from pulsar_operator.domain.policies.entry_rows import TOPIC_ENTRIES, EntryRow
 PARTITIONS = "partitions"
 LOCAL_CLUSTERS = "replicationClusters"
 GLOBAL_CLUSTERS = f"{LOCAL_CLUSTERS}@{PolicyScope.GLOBAL}"
+METADATA = "application/vnd.partitioned-topic-metadata+json"
+"""Media type of PartitionedTopicMetadata; the same path takes a plain number as JSON."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class TopicFacts:
     """What is known of consent to keep less; None = nothing is asked."""
     partitioned: bool | None = None
     """Whether the topic is declared with partitions. Unset where nobody asks whether it exists as declared."""
+    record: Mapping[str, str] = field(default_factory=dict)
+    """Properties a new topic is made with: which object manages it."""
 
     @property
     def as_declared(self) -> bool:
@@ -266,7 +270,7 @@ def _plan_plain(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: 
                 Action(
                     Verb.CREATE,
                     "",
-                    Call("PUT", _path(spec, facts)),
+                    Call("PUT", _path(spec, facts), body=dict(facts.record) or None),
                     f"{_again(memory)} topic {_name(spec, facts)} in cluster {cluster}: the cluster has none",
                     cluster=cluster,
                 )
@@ -281,7 +285,7 @@ def _plan_partitioned(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, me
             Action(
                 Verb.CREATE,
                 "",
-                Call("PUT", path, body=wanted),
+                _creation(path, wanted, facts),
                 f"{_again(memory)} topic {_name(spec, facts)} with {wanted} partitions: Pulsar has none of that name",
             )
         )
@@ -298,6 +302,13 @@ def _plan_partitioned(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, me
                 f"Set spec.partitions to {wanted} (was {live}): new partitions are added",
             )
         )
+
+
+def _creation(path: tuple[str, ...], number: int, facts: TopicFacts) -> Call:
+    """Make a partitioned topic; with properties its metadata are sent whole (class PersistentTopics)."""
+    if not facts.record:
+        return Call("PUT", path, body=number)
+    return Call("PUT", path, body={"partitions": number, "properties": dict(facts.record)}, media=METADATA)
 
 
 def _again(memory: Memory) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pulsar_operator.api.v1alpha1.entries import AuthAction
+from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY, AuthAction
 from pulsar_operator.domain.policies.codecs import words
 from pulsar_operator.domain.policies.model import Call, Scope, Undecodable, concealed, describe, lookup
 
@@ -44,6 +44,8 @@ class EntryRow:
     """Keys in the answer that is read, from the outside in."""
     own_get: tuple[str, ...] | None = None
     """Endpoint of a GET of its own; None = the GET of the namespace."""
+    reserved: frozenset[str] = frozenset()
+    """Keys the operator keeps there for itself: no entries."""
     prune: str | None = None
     tell: Callable[[Any], str] = describe
     """A value of an entry in words."""
@@ -64,6 +66,8 @@ class EntryRow:
             answer = answer.get(this if key == THIS else key) if isinstance(answer, Mapping) else None
         found: dict[str, Any] = {}
         for key, value in (answer if isinstance(answer, Mapping) else {}).items():
+            if key in self.reserved:
+                continue
             try:
                 decoded = self.decode(value)
             except (KeyError, ValueError, TypeError):
@@ -183,6 +187,7 @@ NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
         # Pulsar answers with the value that was there, as plain text.
         remove_calls=lambda base, key, _: (Call("DELETE", (*base, "property", key), text=True),),
         live=("properties",),
+        reserved=frozenset({OWNER_PROPERTY}),
         prune="prune.properties",
         tell=concealed,
         examples=_PROPERTIES,
@@ -214,6 +219,7 @@ TOPIC_ENTRIES: tuple[EntryRow, ...] = (
         set_calls=_together("properties"),
         remove_calls=lambda base, key, _: (Call("DELETE", (*base, "properties"), {"key": key}),),
         own_get=("properties",),
+        reserved=frozenset({OWNER_PROPERTY}),
         prune="prune.properties",
         tell=concealed,
         examples=_PROPERTIES,

@@ -42,6 +42,8 @@ class Call:
     """None = no body; bytes are sent as they are."""
     text: bool = False
     """Whether the answer is plain text."""
+    media: str = "application/json"
+    """Media type of the body."""
 
 
 def encoded_again(segment: str) -> str:

@@ -1,0 +1,155 @@
+"""Reads and writes which custom resource manages an object of Pulsar; see domain/logical/owners.py for the record.
+
+A record that cannot be read is unknown, not absent: whoever needs it writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
+from pulsar_operator.domain.logical.owners import Owner, owner_properties
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import ConflictError, Deps, NotFoundError, PortError, RefusedError, ZooKeeperSession
+
+
+def parsed(text: object, what: str) -> Owner | None:
+    """The owner a record names, None where there is no record. Raises ObstacleError for one that nobody can read."""
+    if not text:
+        return None
+    try:
+        return Owner.parse(text)
+    except ValueError as error:
+        unreadable(what, f"it is {text!r:.200}, {error}. Remove it to have {what} managed by the oldest object", error)
+
+
+def unreadable(what: str, why: str, cause: Exception) -> NoReturn:
+    """Raise ObstacleError: nobody knows which object manages it."""
+    text = f"The record of the object that manages {what} cannot be read: {why}. Nothing is changed in Pulsar"
+    raise ObstacleError(Reason.REJECTED_BY_PULSAR, text) from cause
+
+
+class TopicRecord:
+    """The record of a persistent topic: a property, which the clusters share where the topic is partitioned."""
+
+    def __init__(self, scope: Scope, path: tuple[str, ...], clusters: Iterable[str]) -> None:
+        self._scope = scope
+        self._clusters = sorted(clusters)
+        self._call = Call("GET", (*path, "properties"))
+        self._what = "://".join((path[0], "/".join(path[1:])))
+
+    async def read(self) -> Owner | None:
+        """The owner; None where no cluster has a record. Raises ObstacleError, and AdminUnreachableError where a
+        cluster that may have one gives no answer."""
+        try:
+            answers, silent = await self._scope.admin.everywhere(self._clusters, self._call)
+        except RefusedError as error:
+            unreadable(self._what, str(error), error)
+        texts = [(answer or {}).get(OWNER_PROPERTY) for answer in answers.values()]
+        found = next(filter(None, texts), None)
+        if found is None and silent:
+            who = "; ".join(self._scope.admin.why(each) for each in silent)
+            raise AdminUnreachableError(f"nobody knows which object manages {self._what}: {who}")
+        return parsed(found, self._what)
+
+    async def write(self, owner: Owner) -> None:
+        """Have it name this owner wherever the topic is. Raises ObstacleError, AdminUnreachableError."""
+        for cluster in self._clusters:
+            call = Call("PUT", self._call.path, body=owner_properties(owner))
+            try:
+                await self._scope.admin.at(cluster, call)
+            except NotFoundError:
+                continue  # this cluster has no such topic
+            except (RefusedError, ConflictError) as error:
+                unreadable(self._what, f"it cannot be written ({error})", error)
+
+
+class NamespaceRecord:
+    """The record of a namespace: a property, which all its clusters share."""
+
+    def __init__(self, scope: Scope, path: tuple[str, ...]) -> None:
+        self._scope = scope
+        self._path = path
+        self._what = f"namespace {'/'.join(path[1:])}"
+
+    async def read(self) -> Owner | None:
+        """The owner; None where there is no record. Raises ObstacleError, AdminUnreachableError."""
+        try:
+            found = await self._scope.admin.find(Call("GET", self._path))
+        except RefusedError as error:
+            unreadable(self._what, str(error), error)
+        live = found[1] if found is not None else {}
+        return parsed((live.get("properties") or {}).get(OWNER_PROPERTY), self._what)
+
+    async def write(self, owner: Owner) -> None:
+        """Have it name this owner. Raises ObstacleError, AdminUnreachableError."""
+        call = Call("PUT", (*self._path, "properties"), body=owner_properties(owner))
+        try:
+            await self._scope.admin.anywhere(call)
+        except (RefusedError, ConflictError, NotFoundError) as error:
+            unreadable(self._what, f"it cannot be written ({error})", error)
+
+
+class NodeRecord:
+    """The record of what has no properties: a node of the configuration store."""
+
+    def __init__(self, deps: Deps, scope: Scope, path: str, what: str) -> None:
+        self._deps = deps
+        self._status = scope.chain[-1].get("status") or {}
+        self._path = path
+        self._what = what
+
+    @property
+    def kept(self) -> bool:
+        """Whether the instance says where its store is. Its clusters are usable only after that."""
+        return bool(self._status.get("configurationStoreServers"))
+
+    async def read(self) -> Owner | None:
+        """The owner; None where there is no record. Raises ObstacleError."""
+        if not self.kept:
+            return None
+        try:
+            node = await (await self._session()).get(self._path)
+        except PortError as error:
+            self._away(error)
+        return parsed(node.data.decode(errors="replace"), self._what) if node is not None else None
+
+    async def write(self, owner: Owner) -> None:
+        """Have it name this owner. Raises ObstacleError."""
+        if not self.kept:
+            return
+        data = owner.text.encode()
+        try:
+            session = await self._session()
+            node = await session.get(self._path)
+            if node is None:
+                await session.create(self._path, data)
+            elif node.data != data:
+                await session.set(self._path, data, version=node.version)
+        except PortError as error:
+            self._away(error)
+
+    async def remove(self, owner: Owner) -> None:
+        """Forget it where it names this owner. Raises ObstacleError."""
+        if not self.kept:
+            return
+        try:
+            session = await self._session()
+            node = await session.get(self._path)
+            if node is not None and node.data == owner.text.encode():
+                await session.delete(self._path, version=node.version)
+        except NotFoundError:
+            return
+        except PortError as error:
+            self._away(error)
+
+    async def _session(self) -> ZooKeeperSession:
+        servers = str(self._status["configurationStoreServers"])
+        return await self._deps.zookeeper.session(servers, self._status.get("configurationStoreChroot"))
+
+    def _away(self, error: PortError) -> NoReturn:
+        text = f"Nobody knows which object manages {self._what}: the configuration store: {error}"
+        raise ObstacleError(Reason.CONFIGURATION_STORE_AWAY, text) from error

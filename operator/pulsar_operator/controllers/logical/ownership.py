@@ -1,0 +1,144 @@
+"""Which of several custom resources manages one object of Pulsar. Used by controller.py.
+
+The record beside the object decides (owner_records.py), then what the objects' status says, then their age. It is read
+where it may matter: where several objects declare the same, and where an object finds what it declares in Pulsar and
+does not know yet what the record says. A new object of Pulsar is made with its record where it has properties.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Generic, Protocol, TypeVar
+
+from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.controllers.core.stores import share_store
+from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.controllers.logical.frame import PassFrame
+from pulsar_operator.controllers.logical.logical_pass import LogicalPass, SpecT, StatusT
+from pulsar_operator.controllers.logical.owner_records import NodeRecord
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
+from pulsar_operator.domain.logical.owners import Owner, owner_node, owner_of
+from pulsar_operator.domain.logical.siblings import claim_of, winner
+from pulsar_operator.ports import CUSTOM, Json, Key
+
+DUPLICATE_SECONDS = 60.0
+
+FactsT = TypeVar("FactsT")
+
+
+class Record(Protocol):
+    """Where the owner of one object of Pulsar is recorded."""
+
+    async def read(self) -> Owner | None:
+        """The owner, or None where there is no record. Raises ObstacleError, AdminUnreachableError."""
+
+    async def write(self, owner: Owner) -> None:
+        """Have it name this owner. Raises ObstacleError, AdminUnreachableError."""
+
+
+class Ownership(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
+    """Decides whether an object manages what it declares, and records it."""
+
+    shared = True
+    """Whether instances with one configuration store have an object of the kind together."""
+
+    # --------------------------------------------------------------------------------------- what a kind says
+
+    @abstractmethod
+    def name_in_pulsar(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
+        """Full name inside Pulsar."""
+
+    @abstractmethod
+    def exists(self, facts: FactsT) -> bool:
+        """Whether Pulsar has the object."""
+
+    def manages(self, p: LogicalPass[SpecT, StatusT], facts: FactsT) -> bool:
+        """Whether Pulsar has the object, and has it as one that this custom resource can be about."""
+        return self.exists(facts)
+
+    async def record_of(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> Record:
+        """Where the owner is recorded. Raises ObstacleError."""
+        name = self.name_in_pulsar(p, scope)
+        return NodeRecord(self.deps, scope, owner_node(self.kind.value, name), name)
+
+    def made_with_record(self, p: LogicalPass[SpecT, StatusT]) -> bool:
+        """Whether the call that makes the object in Pulsar carries the record."""
+        return False
+
+    async def declares_too(self, p: LogicalPass[SpecT, StatusT], scope: Scope, owner: Owner) -> bool:
+        """Whether an owner that a record names exists and declares the same; this object then leaves it alone."""
+        if owner.kind is not self.kind:
+            return False
+        obj = await self.deps.kube.get(CUSTOM[owner.kind], owner.namespace, owner.name)
+        return obj is not None and await self._same(p, scope, obj, doubt=True)
+
+    @abstractmethod
+    async def _same(self, p: LogicalPass[SpecT, StatusT], scope: Scope, other: Json, *, doubt: bool = False) -> bool:
+        """Whether another object of the kind means the same object of Pulsar; ``doubt`` where that cannot be told."""
+
+    # ------------------------------------------------------------------------------------------------ decisions
+
+    async def own(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
+        """Record that this object manages what it declares, unless the record names another one that exists.
+
+        Raises ObstacleError for that, and where the record cannot be read: the object in Pulsar may be another's.
+        """
+        if p.before.owner_recorded or p.fields.get("owner_recorded") or p.look_only:
+            return
+        mine = owner_of(p.obj)
+        try:
+            record = await self.record_of(p, scope)
+            found = await record.read()
+            if found is not None and found != mine and await self.declares_too(p, scope, found):
+                raise self._duplicate(p, scope, found.text)
+            if p.held is not None:
+                return
+            if found != mine:
+                await record.write(mine)
+        except AdminUnreachableError:
+            if p.memory.established:
+                return  # it has been managed all along, and is recorded when all clusters answer
+            raise
+        p.fields["owner_recorded"] = True
+
+    async def _refuse_duplicate(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
+        """Raise ObstacleError when another custom resource manages the same object of Pulsar.
+
+        An object that manages it looks too: two that were created at the same moment may not have seen each other.
+        """
+        mine = claim_of(p.obj)
+        duplicates = [mine]
+        for key in await self._declared_alike(p, scope):
+            obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
+            if obj is not None and await self._same(p, scope, obj):
+                duplicates.append(claim_of(obj))
+        if len(duplicates) == 1:
+            return
+        recorded = await (await self.record_of(p, scope)).read()
+        first = winner(duplicates, recorded)
+        if first != mine:
+            raise self._duplicate(p, scope, f"{self.kind.value} {first.text}")
+
+    def _duplicate(self, p: LogicalPass[SpecT, StatusT], scope: Scope, other: str) -> ObstacleError:
+        return ObstacleError(
+            Reason.DUPLICATE,
+            f"{other} manages {self.name_in_pulsar(p, scope)} already: delete one of the two objects (this one changes "
+            "nothing in Pulsar)",
+            known=True,
+            requeue=DUPLICATE_SECONDS,
+        )
+
+    async def _declared_alike(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> list[Key]:
+        """Objects that may declare the same, by way of one parent or of instances with one store. What is in a tenant
+        needs no look for the latter: of two tenants one is a duplicate, and what is in that waits."""
+        reader, instance = reader_of(self.deps), scope.chain[-1]
+        found = list(await reader.namesakes(p.obj))
+        if len(scope.chain) > 1 or not self.shared:
+            return found
+        for other in await reader.every(Kind.INSTANCE):
+            meta = other["metadata"]
+            if meta["uid"] != instance["metadata"]["uid"] and share_store(instance, other):
+                spec: dict[str, Any] = {**p.obj["spec"]}
+                spec["instanceRef"] = {"name": meta["name"], "namespace": meta["namespace"]}
+                found += await reader.namesakes({**p.obj, "spec": spec})
+        return found

@@ -1,0 +1,53 @@
+"""Which object manages a namespace or topic, as a real Pulsar keeps it: made with it, merged into what is there, and
+read again after everything but Pulsar was lost."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from pulsar_operator.adapters.admin import AiohttpAdmin
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
+from pulsar_operator.ports import AdminEndpoint, Json
+from tests.support.logical.world import LogicalWorld
+
+
+def restored(w: LogicalWorld, tenant: str, duplicate: str, spec: Json) -> LogicalWorld:
+    """The objects in a new API server, without status: the duplicate is seen first, and cuts the retention."""
+    new = LogicalWorld(*w.urls, admin=w.admin, urls=w.urls)
+    new.tenant(tenant)
+    new.namespace("n", tenant=tenant)
+    new.topic(duplicate, name="x", policies={"retention": {"timeMinutes": 1, "size": "1Mi"}}, **spec)
+    new.topic("x", policies={"retention": {"timeMinutes": 10080, "size": "1Gi"}}, properties={"team": "shop"}, **spec)
+    return new
+
+
+@pytest.mark.parametrize("spec", [{}, {"partitions": 2}], ids=["plain", "partitioned"])
+async def test_the_record_survives_and_decides(admin: AiohttpAdmin, endpoint: AdminEndpoint, spec: Json) -> None:
+    tenant = f"owners-{uuid.uuid4().hex[:8]}"
+    w = LogicalWorld(endpoint.cluster, admin=admin, urls={endpoint.cluster: endpoint.url})
+
+    async def ask(*path: str) -> Any:
+        return await admin.call(endpoint, "GET", path)
+
+    topic = ("persistent", tenant, "n", "x")
+    w.tenant(tenant)
+    w.namespace("n", tenant=tenant)
+    w.topic("x", policies={"retention": {"timeMinutes": 10080, "size": "1Gi"}}, properties={"team": "shop"}, **spec)
+    await w.run()
+    assert w.condition(Kind.TOPIC, "x")[0] == "True"
+    assert (await ask("namespaces", tenant, "n"))["properties"] == {OWNER_PROPERTY: "PulsarNamespace apps/n"}
+    assert await ask(*topic, "properties") == {OWNER_PROPERTY: "PulsarTopic apps/x", "team": "shop"}
+    new = restored(w, tenant, "a-duplicate", spec)
+    await new.run()
+    assert new.condition(Kind.TOPIC, "a-duplicate")[1] == "Duplicate"
+    assert new.condition(Kind.TOPIC, "x")[0] == "True"
+    assert (await ask(*topic, "retention"))["retentionTimeInMinutes"] == 10080
+    # Who survives takes it over.
+    new.delete(Kind.TOPIC, "x")
+    await new.run(12)
+    assert new.condition(Kind.TOPIC, "a-duplicate")[0] == "True"
+    assert (await ask(*topic, "properties"))[OWNER_PROPERTY] == "PulsarTopic apps/a-duplicate"
