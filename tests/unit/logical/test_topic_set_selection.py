@@ -16,10 +16,12 @@ from pulsar_operator.domain.logical.topic_set import (
     LEFT_OUT,
     Duplicate,
     Selection,
+    contested,
     declared_fields,
     digests_of,
     owned_now,
     owned_with,
+    rivals_of,
     some,
     taken_by,
     template_hash,
@@ -182,10 +184,46 @@ def test_all_of_a_set_that_is_deleted() -> None:
     assert left.has("a") and left.has("b") and not left.has("c")
 
 
-def test_who_has_a_topic() -> None:
-    older = (Duplicate("2026", "1", "apps/old"), named("b", "c"))
-    found = dict(taken_by(["a", "b", "c", "d"], {"c": "apps/own"}, [older]))
-    assert found == {"b": "PulsarTopicSet apps/old, which is older", "c": "PulsarTopic apps/own"}
+OLD, YOUNG = Duplicate("2025", "1", "apps/old"), Duplicate("2027", "3", "apps/young")
+MINE = Duplicate("2026", "2", "apps/s")
+BY_RECORD = "PulsarTopicSet apps/young, which Pulsar names for it,"
+BY_AGE = "PulsarTopicSet apps/old, which is older,"
+
+
+def patterned(*patterns: str) -> Selection:
+    return Selection(spec(patterns=list(patterns)))
+
+
+@pytest.mark.parametrize(
+    ("mine", "others", "recorded", "taken"),
+    [
+        # The topic does not exist.
+        (named("a"), {OLD: named("a")}, {}, BY_AGE),
+        (named("a"), {YOUNG: named("a")}, {}, None),
+        (named("a"), {OLD: patterned("*")}, {}, None),
+        # It exists.
+        (named("a"), {OLD: named("a")}, {"a": ""}, BY_AGE),
+        (named("a"), {YOUNG: named("a")}, {"a": ""}, None),
+        (named("a"), {OLD: patterned("*")}, {"a": ""}, BY_AGE),
+        (named("a"), {OLD: named("a"), YOUNG: named("a")}, {"a": "apps/young"}, BY_RECORD),
+        (named("a"), {YOUNG: patterned("*")}, {"a": "apps/young"}, BY_RECORD),
+        (named("a"), {OLD: named("a")}, {"a": "apps/s"}, None),
+        (named("a"), {OLD: patterned("*")}, {"a": "apps/s"}, None),
+        (patterned("*"), {OLD: named("a")}, {"a": "apps/s"}, None),
+        (named("a"), {OLD: named("a")}, {"a": "apps/gone"}, BY_AGE),
+        (named("a"), {YOUNG: named("a")}, {"a": "apps/gone"}, None),
+        (named("a"), {YOUNG: named("b")}, {"a": "apps/young"}, None),
+        (named("a"), {YOUNG: named("a")}, {"a": None}, "nobody knows whether this set or PulsarTopicSet apps/young"),
+    ],
+)
+def test_who_has_a_topic(
+    mine: Selection, others: dict[Duplicate, Selection], recorded: dict[str, str | None], taken: str | None
+) -> None:
+    rivals = rivals_of(MINE, others.items())
+    found = dict(taken_by(["a", "c"], {"c": "apps/own"}, rivals, mine=MINE.text, recorded=recorded))
+    assert found == {"c": "PulsarTopic apps/own"} | ({"a": taken} if taken else {})
+    assert contested(["a", "c"], {"c"}, rivals) == ["a" for selection in others.values() if "a" in selection][:1]
+    assert "a" in mine
     assert Duplicate("2025", "9", "z") < Duplicate("2026", "1", "a") < Duplicate("2026", "2", "a")
 
 

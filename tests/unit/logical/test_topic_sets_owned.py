@@ -11,7 +11,7 @@ from pulsar_operator.ports import CUSTOM, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.fakes.pulsar_topics import GLOBAL
-from tests.support.logical.topic_sets import SET, SetWorld, count
+from tests.support.logical.topic_sets import SET, TTL, SetWorld, count
 from tests.support.logical.world import NS
 
 MINE = f"{SET.value} apps/s"
@@ -143,3 +143,59 @@ async def test_one_whose_record_cannot_be_read_stays_and_blocks(record: str | No
     assert w.local() == {"x-0", "x-1", "x-2"}
     assert w.counts()["leaving"] == 1
     assert w.condition(SET, "s")[0] == "False"
+
+
+def aged(w: SetWorld, name: str, created: str, uid: str = "") -> None:
+    """When a set was made."""
+
+    def edit(obj: Any) -> None:
+        obj["metadata"].update(creationTimestamp=created, **({"uid": uid} if uid else {}))
+
+    w.kube.edit(CUSTOM[SET], NS, name, edit)
+
+
+async def test_an_older_set_by_pattern_keeps_no_set_from_making_topics() -> None:
+    w = await SetWorld.made()
+    w.topics("pattern", patterns=["*"], template=TTL)
+    aged(w, "pattern", "2020-01-01T00:00:00Z")
+    w.topics("s", **count(3, deletionPolicy="Delete"), template={"policies": {"messageTTLSeconds": 5}})
+    for _ in range(3):
+        await w.work("pattern")
+        await w.work("s")
+    assert w.local() == {"x-0", "x-1", "x-2"}
+    assert w.counts("s") == {"desired": 3, "ready": 3}
+    assert w.counts("pattern") == {"desired": 3, "conflicting": 3}
+    assert {w.policies(f"x-{n}")["messageTTL"] for n in range(3)} == {5}
+    w.topics("s", **count(2, deletionPolicy="Delete"), template={"policies": {"messageTTLSeconds": 5}})
+    await w.work("s")
+    assert w.local() == {"x-0", "x-1"}, "the set made it"
+
+
+@pytest.mark.parametrize("uid", ["0", "z"])
+@pytest.mark.parametrize("first", ["s", "other"])
+@pytest.mark.parametrize("selection", [count(2), {"names": ["x-0", "x-1"]}, {"patterns": ["x-*"]}])
+async def test_who_had_the_topics_has_them_after_a_restore_without_status(
+    selection: dict[str, Any], first: str, uid: str
+) -> None:
+    """Of two sets of the same age the smaller UID decided, and retention was cut from 7 days to 1 minute."""
+    w = await SetWorld.made()
+    week = {"policies": {"retention": {"timeMinutes": 10080, "size": "1Gi"}}}
+    minute = {"policies": {"retention": {"timeMinutes": 1, "size": "1Mi"}}}
+    w.pulsar.topics["a"] = {f"persistent://t/n/x-{n}": FakeTopic() for n in range(2)}
+    w.topics("s", **selection, template=week)
+    await w.work()
+    for name, template in (("s", week), ("other", minute)):
+        w.topics(name, **selection, template=template)
+        w.kube.set_status(CUSTOM[SET], NS, name, {})
+        aged(w, name, "2026-01-01T00:00:00Z", uid * 8 if name == "other" else "k" * 8)
+    w.restart()
+    for name in (first, "s", "other") * 2:
+        await w.work(name)
+        assert {w.policies(f"x-{n}")["retention"]["retentionTimeInMinutes"] for n in range(2)} == {10080}
+    assert w.counts("s") == {"desired": 2, "ready": 2}
+    assert w.counts("other") == {"desired": 2, "conflicting": 2}
+    w.delete(SET, "s")
+    await w.work("s")
+    await w.work("other")
+    assert w.counts("other") == {"desired": 2, "ready": 2}
+    assert {recorded(w, f"x-{n}") for n in range(2)} == {"PulsarTopicSet apps/other"}

@@ -120,6 +120,7 @@ class Ownership(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
             raise self._duplicate(p, scope, f"{self.kind.value} {first.text}")
 
     def _duplicate(self, p: LogicalPass[SpecT, StatusT], scope: Scope, other: str) -> ObstacleError:
+        p.fields["owner_recorded"] = None
         return ObstacleError(
             Reason.DUPLICATE,
             f"{other} manages {self.name_in_pulsar(p, scope)} already: delete one of the two objects (this one changes "

@@ -153,7 +153,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         partitions = p.spec.template.partitions
         for name, turn in turns.each.items():
             if name in taken:
-                turn.state, turn.reason = State.CONFLICTING, Reason.DUPLICATE.value
+                turn.state, turn.reason, turn.recorded = State.CONFLICTING, Reason.DUPLICATE.value, False
                 turn.message = f"{taken[name]} manages it"
             elif turn.state is State.CONFLICTING:
                 turn.state, turn.given, turn.due = State.PENDING, False, now

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -16,18 +17,31 @@ from pulsar_operator.controllers.core.watch_cache import DirectReader, name_of, 
 from pulsar_operator.controllers.core.whereabouts import Whereabouts, site_of
 from pulsar_operator.controllers.logical.census import Census, take_census
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
+from pulsar_operator.controllers.logical.owner_records import TopicRecord
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.topicset.removal import Removal, there
 from pulsar_operator.controllers.topicset.round import NO_PARTITION, Listing
 from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, SMALL, Turns
-from pulsar_operator.domain.logical.names import is_system_namespace, is_system_topic, split_partition
-from pulsar_operator.domain.logical.topic_set import Duplicate, Left, Selection, taken_by
+from pulsar_operator.domain.logical.names import is_system_namespace, is_system_topic, split_partition, topic_path
+from pulsar_operator.domain.logical.owners import Owner, owner_of
+from pulsar_operator.domain.logical.topic_set import (
+    Duplicate,
+    Left,
+    Rivals,
+    Selection,
+    contested,
+    rivals_of,
+    taken_by,
+)
 from pulsar_operator.ports import Json
 
 SetPass = LogicalPass[Any, PulsarTopicSetStatus]
 
 LIST_SECONDS = PERIOD_SECONDS / 2
 """How long a list serves a larger set, which keeps it up to date with what it does; a small one lists in each pass."""
+RECORDS = 500
+"""Records of topics read in a pass, and how many at once."""
+AT_ONCE = 8
 UNREACHABLE_SECONDS = 15.0
 UNREACHABLE_LIMIT_SECONDS = 240.0
 """A cluster that gave no answer is asked again after SILENT_SECONDS, then ever more rarely up to this."""
@@ -57,6 +71,10 @@ class Known:
     outages: dict[str, Outage] = field(default_factory=dict)
     applied: dict[str, str] = field(default_factory=dict)
     """Hash of the template all topics were given, by cluster."""
+    rivals: frozenset[str] = frozenset()
+    """UIDs of the other sets that ``recorded`` is about."""
+    recorded: dict[str, Owner | None] = field(default_factory=dict)
+    """The set that Pulsar names for a topic that several sets select; None = it names none."""
     broken: int = 0
     """Rounds in a row that ended because Pulsar stopped answering."""
 
@@ -154,7 +172,8 @@ def _concerns(selection: Selection, left: Left, name: str) -> bool:
 
 
 async def taken_by_others(p: SetPass, scope: Scope, known: Known, listing: Listing, left: Left) -> Mapping[str, str]:
-    """Names that a PulsarTopic or an older set declares, with which, as far as the watches have told."""
+    """Names that a PulsarTopic declares, or another set that comes before this one, with which, as far as the watches
+    have told."""
     reader = reader_of(p.deps)
     namespace = scope.chain[0]
     topics = {name: f"{key.namespace}/{key.name}" for name, key in (await reader.named(namespace, Kind.TOPIC)).items()}
@@ -165,14 +184,55 @@ async def taken_by_others(p: SetPass, scope: Scope, known: Known, listing: Listi
         duplicate, selection = _duplicate(other), _selection(other)
         if at in references(Kind.TOPIC_SET, other) and duplicate.uid != mine.uid and selection is not None:
             sets.append((duplicate, selection))
-    older = [each for each in sets if each[0] < mine]
     if not topics and not sets:
         return {}
+    rivals = rivals_of(mine, sets)
     names = known.selection.names if not known.selection.by_pattern else listing.anywhere()
-    taken = dict(taken_by((name for name in names if name in known.selection), topics, older))
+    names = [name for name in names if name in known.selection]
+    here = listing.anywhere()
+    asked = contested((name for name in names if name in here), topics, rivals) if sets else []
+    recorded = await _recorded(p, scope, known, listing, asked, rivals)
+    taken = dict(taken_by(names, topics, rivals, mine=mine.text, recorded=recorded))
     # Who left is let go to whoever declares it by now, older or not.
     gone = [name for name in listing.anywhere() if left.number and left.has(name)]
-    return taken | dict(taken_by(gone, topics, _keeping(sets, mine)))
+    return taken | dict(taken_by(gone, topics, _keeping(sets)))
+
+
+async def _recorded(
+    p: SetPass, scope: Scope, known: Known, listing: Listing, names: Collection[str], rivals: Rivals
+) -> Mapping[str, str | None]:
+    """The set that Pulsar names for topics that other sets select too, as namespace/name; None = nobody knows.
+
+    Each is asked for once, as long as the other sets are the same: which of them manages a topic only changes with
+    them, or with a PulsarTopic. Some are asked for in a pass, the others wait.
+    """
+    who = frozenset(duplicate.uid for duplicate, _ in (*rivals.older, *rivals.younger))
+    if known.rivals != who:
+        known.rivals, known.recorded = who, {}
+    mine, place = owner_of(p.obj), (scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE))
+    each = known.turns.each
+    new = [name for name in names if name not in known.recorded and not (name in each and each[name].recorded)]
+    pending = iter(new[:RECORDS])
+
+    async def work() -> None:
+        for name in pending:
+            try:
+                found = await TopicRecord(scope, topic_path(True, *place, name), listing.clusters).read()
+            except (AdminUnreachableError, ObstacleError):
+                continue
+            known.recorded[name] = found if found is not None and found.kind is Kind.TOPIC_SET else None
+
+    await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+    out: dict[str, str | None] = {}
+    for name in names:
+        if name in each and each[name].recorded:
+            out[name] = f"{mine.namespace}/{mine.name}"
+        elif name in known.recorded:
+            owner = known.recorded[name]
+            out[name] = f"{owner.namespace}/{owner.name}" if owner is not None else ""
+        else:
+            out[name] = None
+    return out
 
 
 async def declared_by_others(p: SetPass, listing: Listing, left: Left) -> Mapping[str, str]:
@@ -198,13 +258,13 @@ async def declared_by_others(p: SetPass, listing: Listing, left: Left) -> Mappin
             continue
         if await whereabouts.may_be_same(site, site_of(Kind.TOPIC_SET, other)):
             sets.append((duplicate, selection))
-    return dict(taken_by(gone, topics, _keeping(sets, mine)))
+    return dict(taken_by(gone, topics, _keeping(sets)))
 
 
-def _keeping(sets: list[tuple[Duplicate, Selection]], mine: Duplicate) -> list[tuple[Duplicate, Selection]]:
-    """The sets that keep what leaves this one. One by pattern declares no topic, so it keeps only what it has had all
-    along, because it is the older one."""
-    return [each for each in sets if not each[1].by_pattern or each[0] < mine]
+def _keeping(sets: list[tuple[Duplicate, Selection]]) -> Rivals:
+    """The sets that keep what leaves this one, older or not. One by pattern declares no topic; what it has is recorded
+    for it, and is not deleted for that, see removal.py."""
+    return Rivals(older=[each for each in sets if not each[1].by_pattern])
 
 
 def _selection(obj: Json) -> Selection | None:

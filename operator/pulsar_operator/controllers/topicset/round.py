@@ -12,20 +12,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pulsar_operator.api.constants import ConditionType, Reason
+from pydantic import ValidationError
+
+from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec, PulsarTopicStatus
-from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetStatus
+from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec, PulsarTopicSetStatus
 from pulsar_operator.controllers.core.objects import Meta
+from pulsar_operator.controllers.core.whereabouts import Site, Whereabouts, site_of
 from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.logical.topic import Presence, TopicController, TopicPass
 from pulsar_operator.controllers.topicset.turns import State, Turn, Turns
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.logical.names import topic_name
+from pulsar_operator.domain.logical.owners import Owner
 from pulsar_operator.domain.logical.plan import Memory, Plan
 from pulsar_operator.domain.logical.topic import TopicFacts
 from pulsar_operator.domain.logical.topic_set import Selection, topic_spec
-from pulsar_operator.ports import ConflictError, Deps, Json, RefusedError
+from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +41,8 @@ MUTE_LIMIT = 3
 """Topics in a row without an answer, after which the round ends."""
 
 
+STATES = {Reason.INVALID_SPEC: State.REFUSED, Reason.DUPLICATE: State.CONFLICTING}
+"""State of a topic by what keeps its pass from going on; otherwise it is pending."""
 NO_PARTITION = -1
 """In a list: a partitioned topic of which no partition exists anywhere."""
 
@@ -99,10 +105,11 @@ class TopicOfSet(LogicalPass[PulsarTopicSpec, PulsarTopicStatus]):
 class SetTopics(TopicController):
     """Single topics whose existence a listing tells."""
 
-    def __init__(self, deps: Deps, listing: Listing, doubted: Collection[str], *, found_only: bool) -> None:
+    def __init__(self, deps: Deps, site: Site, listing: Listing, doubted: Collection[str], *, found_only: bool) -> None:
         """Topics that are ``doubted`` are asked for, whatever the list says: it has no partitioned topics without
         partitions. With ``found_only`` a topic is only looked at in clusters that have it, and never made."""
         super().__init__(deps)
+        self._site = site
         self._listing = listing
         self._doubted = doubted
         self._found_only = found_only
@@ -142,6 +149,20 @@ class SetTopics(TopicController):
     def _trusted(self, p: TopicPass, memory: Memory) -> bool:
         return False
 
+    async def declares_too(self, p: TopicPass, scope: Scope, owner: Owner) -> bool:
+        """See Ownership."""
+        if owner.kind is not Kind.TOPIC_SET:
+            return await super().declares_too(p, scope, owner)
+        obj = await self.deps.kube.get(CUSTOM[owner.kind], owner.namespace, owner.name)
+        if obj is None:
+            return False
+        try:
+            selection = Selection(PulsarTopicSetSpec.model_validate(obj.get("spec") or {}))
+        except ValidationError:
+            return False
+        same = p.obj["spec"]["name"] in selection
+        return same and await Whereabouts(self.deps).may_be_same(self._site, site_of(Kind.TOPIC_SET, obj))
+
     def unreachable(self, p: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
         """Clusters that fell silent during the round; those the set knows of are told by the set."""
         return tuple(each for each in super().unreachable(p, facts) if each not in self._listing.unreachable)
@@ -170,7 +191,13 @@ class Round:
         doubted = {name for name in names if self.turns.each[name].attempts}
         loop = asyncio.get_running_loop()
         end = loop.time() + ROUND_SECONDS
-        topics = SetTopics(self.set_pass.deps, self.listing, doubted, found_only=self.selection.by_pattern)
+        topics = SetTopics(
+            self.set_pass.deps,
+            site_of(Kind.TOPIC_SET, self.set_pass.obj),
+            self.listing,
+            doubted,
+            found_only=self.selection.by_pattern,
+        )
         failures = 0
 
         async def work() -> None:
@@ -195,7 +222,7 @@ class Round:
             self._note(turn, State.PENDING, Reason.ADMIN_UNREACHABLE, str(error), now)
             return False
         except ObstacleError as obstacle:
-            state = State.REFUSED if obstacle.reason is Reason.INVALID_SPEC else State.PENDING
+            state = STATES.get(obstacle.reason, State.PENDING)
             self._note(turn, state, obstacle.reason, obstacle.message, now)
             return True
         except (ConflictError, RefusedError) as error:

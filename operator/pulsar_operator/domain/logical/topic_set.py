@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
@@ -214,18 +215,57 @@ class Duplicate:
     """namespace/name."""
 
 
+@dataclass(frozen=True)
+class Rivals:
+    """Other sets of the same namespace, of which one may manage what this one selects too."""
+
+    older: Sequence[tuple[Duplicate, Selection]] = ()
+    younger: Sequence[tuple[Duplicate, Selection]] = ()
+
+    def of(self, name: str, *, exists: bool) -> list[Duplicate]:
+        """Those that select a topic, the older ones first. A set by pattern declares none: before a topic exists, it
+        keeps nobody from making it."""
+        sets = (*self.older, *self.younger)
+        return [each for each, selection in sets if (exists or not selection.by_pattern) and name in selection]
+
+
+def rivals_of(mine: Duplicate, sets: Iterable[tuple[Duplicate, Selection]]) -> Rivals:
+    """The other sets by their age."""
+    ordered = sorted(sets, key=lambda each: each[0])
+    return Rivals([each for each in ordered if each[0] < mine], [each for each in ordered if not each[0] < mine])
+
+
+def contested(names: Iterable[str], topics: Collection[str], rivals: Rivals) -> list[str]:
+    """Of topics that exist those whose record decides who manages them."""
+    return [name for name in names if name not in topics and rivals.of(name, exists=True)]
+
+
 def taken_by(
-    names: Iterable[str], topics: Mapping[str, str], sets: Collection[tuple[Duplicate, Selection]]
+    names: Iterable[str],
+    topics: Mapping[str, str],
+    rivals: Rivals,
+    *,
+    mine: str | None = None,
+    recorded: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Iterator[tuple[str, str]]:
-    """Names that others manage, with who. ``topics`` are the PulsarTopics of the namespace by name, ``sets`` the sets
-    that are older."""
+    """Names that others manage, with who. ``topics`` are the PulsarTopics of the namespace by name; ``mine`` is
+    namespace/name of this set, ``recorded`` the same of the set that Pulsar names for a topic that exists ("" = none,
+    None = nobody knows). The record decides, then the age."""
+    older = {duplicate.text for duplicate, _ in rivals.older}
     for name in names:
         if name in topics:
             yield name, f"PulsarTopic {topics[name]}"
             continue
-        other = next((duplicate for duplicate, selection in sets if name in selection), None)
-        if other is not None:
-            yield name, f"PulsarTopicSet {other.text}, which is older"
+        others = [each.text for each in rivals.of(name, exists=name in recorded)]
+        named = recorded.get(name, "")
+        if not others or named == mine:
+            continue
+        if named is None:
+            yield name, f"nobody knows whether this set or PulsarTopicSet {others[0]}"
+        elif named in others:
+            yield name, f"PulsarTopicSet {named}, which Pulsar names for it,"
+        elif others[0] in older:
+            yield name, f"PulsarTopicSet {others[0]}, which is older,"
 
 
 def some(names: Sequence[str], total: int | None = None) -> str:
