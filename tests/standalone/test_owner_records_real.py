@@ -21,8 +21,8 @@ def restored(w: LogicalWorld, tenant: str, duplicate: str, spec: Json) -> Logica
     new = LogicalWorld(*w.urls, admin=w.admin, urls=w.urls)
     new.tenant(tenant)
     new.namespace("n", tenant=tenant)
-    new.topic(duplicate, name="x", policies={"retention": {"timeMinutes": 1, "size": "1Mi"}}, **spec)
-    new.topic("x", policies={"retention": {"timeMinutes": 10080, "size": "1Gi"}}, properties={"team": "shop"}, **spec)
+    new.topic(duplicate, name="x", policies={"retention": {"timeMinutes": 1, "size": "100Gi"}}, **spec)
+    new.topic("x", policies={"retention": {"timeMinutes": 10080, "size": "100Gi"}}, properties={"team": "shop"}, **spec)
     return new
 
 
@@ -47,7 +47,7 @@ async def test_the_record_survives_and_decides(admin: AiohttpAdmin, endpoint: Ad
     topic = ("persistent", tenant, "n", "x")
     w.tenant(tenant)
     w.namespace("n", tenant=tenant)
-    w.topic("x", policies={"retention": {"timeMinutes": 10080, "size": "1Gi"}}, properties={"team": "shop"}, **spec)
+    w.topic("x", policies={"retention": {"timeMinutes": 10080, "size": "100Gi"}}, properties={"team": "shop"}, **spec)
     await ready(w, "x")
     assert (await ask("namespaces", tenant, "n"))["properties"] == {OWNER_PROPERTY: "PulsarNamespace apps/n"}
     assert await ask(*topic, "properties") == {OWNER_PROPERTY: "PulsarTopic apps/x", "team": "shop"}

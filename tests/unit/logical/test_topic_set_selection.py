@@ -158,10 +158,14 @@ def test_many_at_once(before: int, now: int, many: bool) -> None:
 def test_the_record_only_grows_until_everything_that_left_is_gone() -> None:
     assert owned_with(counted(3), OwnedTopics(number=8)) == OwnedTopics(number=8)
     assert owned_with(counted(9), OwnedTopics(number=8)) == OwnedTopics(number=9)
-    assert owned_now(counted(3)) == OwnedTopics(number=3)
+    assert owned_now(counted(3), OwnedTopics(number=9)) == OwnedTopics(number=3)
+    assert owned_now(counted(3), OwnedTopics(number=9), ["x-5"]) == OwnedTopics(number=6)
+    assert owned_now(counted(3), OwnedTopics(number=2)) == OwnedTopics(number=2), "it never grows here"
     both = owned_with(named("b"), owned_with(named("a"), None))
     assert both == owned_with(named("a", "b"), None)
-    assert owned_now(named("b")) == owned_with(named("b"), None)
+    both = owned_with(named("a", "b"), None)
+    assert both is not None and owned_now(named("b", "c"), both) == owned_with(named("b"), None)
+    assert owned_now(named("b"), both, ["a"]) == both
 
 
 def test_with_retain_nothing_is_recorded() -> None:

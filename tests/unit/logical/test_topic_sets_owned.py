@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
+from pulsar_operator.api.v1alpha1.topic_set import OwnedTopics
+from pulsar_operator.domain.logical import topic_set
+from pulsar_operator.domain.logical.topic_set import digests_of
 from pulsar_operator.ports import CUSTOM, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.fakes.pulsar_topics import GLOBAL
 from tests.support.logical.topic_sets import SET, TTL, SetWorld, count
-from tests.support.logical.world import NS
+from tests.support.logical.world import DRY_RUN, NS, PAUSED
 
 MINE = f"{SET.value} apps/s"
 
@@ -199,3 +203,85 @@ async def test_who_had_the_topics_has_them_after_a_restore_without_status(
     await w.work("other")
     assert w.counts("other") == {"desired": 2, "ready": 2}
     assert {recorded(w, f"x-{n}") for n in range(2)} == {"PulsarTopicSet apps/other"}
+
+
+@pytest.mark.parametrize("selection", ["names", "count"])
+async def test_the_record_does_not_grow_with_each_change_of_names(selection: str) -> None:
+    """One topic that is used kept all names of before on record, until there was no room and no pass ended."""
+    w = await SetWorld.made()
+
+    def apply(round_: int) -> None:
+        names = {"names": [f"r{round_}-{n}" for n in range(9)]} if selection == "names" else count(20 - round_)
+        w.topics("s", **names, deletionPolicy="Delete")
+
+    apply(0)
+    await w.work()
+    used = "r0-0" if selection == "names" else "x-19"
+    w.pulsar.topics["a"][f"persistent://t/n/{used}"].producers = 1
+    for round_ in range(1, 9):
+        apply(round_)
+        await w.wait(60)
+        assert used in w.local()
+        owned = w.status(SET, "s")["owned"]
+        if selection == "names":
+            assert len(digests_of(OwnedTopics.model_validate(owned))) == 10
+        else:
+            assert owned == {"number": 20}
+    w.pulsar.topics["a"][f"persistent://t/n/{used}"].producers = 0
+    await w.wait(1200)
+    assert used not in w.local()
+
+
+async def test_a_record_without_room_keeps_the_set_from_making_topics_and_from_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(topic_set, "MAX_OWNED", 5)
+    w = await SetWorld.made()
+    w.topics("s", names=["a0", "a1", "a2"], deletionPolicy="Delete", template=TTL)
+    await w.work()
+    for topic in w.pulsar.topics["a"].values():
+        topic.producers = 1
+    w.topics("s", names=["a0", "b1", "b2", "b3"], deletionPolicy="Delete", template=TTL)
+    await w.wait(60)
+    assert w.local() == {"a0", "a1", "a2"}
+    status, reason, message = w.condition(SET, "s")
+    assert (status, reason) == ("False", "NotEmpty")
+    assert message.startswith("New topics are not made: 2 topics that left the set still exist in Pulsar")
+    w.topics("s", names=["a0", "b1", "b2", "b3"], deletionPolicy="Delete", template={"policies": {"maxConsumers": 3}})
+    await w.wait(60)
+    assert w.policies("a0")["maxConsumers"] == 3
+    for topic in w.pulsar.topics["a"].values():
+        topic.producers = 0
+    await w.wait(1200)
+    assert w.local() == {"a0", "b1", "b2", "b3"}
+    assert w.condition(SET, "s")[0] == "True"
+
+
+async def test_a_partition_without_its_topic_is_none_of_a_set_by_pattern() -> None:
+    """Pulsar takes no policies for it, so that the set was refused for ever."""
+    w = await SetWorld.made()
+    names = ("x", "x-partition-3")
+    w.pulsar.topics["a"] = {f"persistent://t/n/{name}": FakeTopic() for name in names}
+    w.topics("s", patterns=["x*"], template=TTL)
+    await w.work()
+    assert w.counts() == {"desired": 1, "ready": 1}
+    assert w.condition(SET, "s")[0] == "True"
+
+
+@pytest.mark.parametrize("marks", [PAUSED, DRY_RUN])
+@pytest.mark.parametrize("before", ["refused", "drifted"])
+async def test_a_set_that_is_held_says_the_same_at_each_pass(before: str, marks: dict[str, str]) -> None:
+    w = await SetWorld.made()
+    if before == "refused":
+        w.pulsar.refuse["messageTTL"] = "not here"
+    w.topics("s", **count(5), template=TTL)
+    await w.work()
+    w.topics("s", **count(5), template=TTL, annotations=dict(marks))
+    if before == "drifted":
+        w.pulsar.topic_policies["a", "persistent://t/n/x-3"]["messageTTL"] = 9
+    said = set()
+    for _ in range(10):
+        await w.work()
+        said.add(w.condition(SET, "s")[:2])
+        w.clock.time += timedelta(seconds=60)
+    assert said == {("False", "Paused" if marks is PAUSED else "DryRun")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -61,6 +61,10 @@ def object_name_rule(kind: str, *, max_length: int, why: str) -> tuple[str, str]
     )
 
 
+MAX_PENDING: Final = 200
+"""Entries of status.pendingActions."""
+MAX_CLUSTERS: Final = 256
+"""Rows of clusters in a status."""
 PULSAR_NAME = r"^[-=:.A-Za-z0-9_]*[-=:A-Za-z0-9_][-=:.A-Za-z0-9_]*$"
 """Characters Pulsar allows in tenant, namespace and cluster names (class NamedEntity, pattern ``^[-=:.\\w]*$``, ASCII
 in Java), at least one of them not a dot: ZooKeeper refuses "." and ".." in paths (PathUtils.validatePath)."""
@@ -182,7 +186,7 @@ class CommonStatus(ApiModel):
     """metadata.generation the conditions are about; -1 = the operator has not looked yet."""
     conditions: Conditions = Field(default_factory=list)
     """Conditions by type; Ready is the summary."""
-    pending_actions: Annotated[list[str], Field(max_length=200)] | None = None
+    pending_actions: Annotated[list[str], Field(max_length=MAX_PENDING)] | None = None
     """With the dry-run annotation: what would be done, in words."""
 
 

@@ -151,6 +151,8 @@ class PulsarInstanceSpec(ApiModel):
 
 
 MAX_OUTAGES: Final = 8
+MAX_PAIRS: Final = 1024
+"""Rows of status.replication."""
 """Of the configuration store that a status tells at most."""
 
 
@@ -248,7 +250,7 @@ class PulsarInstanceStatus(CommonStatus):
         Annotated[
             list[ReplicationPair],
             Field(
-                max_length=1024,
+                max_length=MAX_PAIRS,
                 json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["from", "to"]},
             ),
         ]

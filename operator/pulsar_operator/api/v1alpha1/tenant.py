@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import (
+    MAX_CLUSTERS,
     AllowedKubernetesNamespaces,
     ClusterName,
     ObjectReference,
@@ -54,7 +55,7 @@ class PulsarTenantSpec(LogicalSpec):
 class PulsarTenantStatus(LogicalStatus):
     """Observed state of a PulsarTenant."""
 
-    clusters: Annotated[list[str], Field(max_length=256)] | None = None
+    clusters: Annotated[list[str], Field(max_length=MAX_CLUSTERS)] | None = None
     """Clusters the tenant may use, as Pulsar answers."""
     cluster_names: str | None = None
     """The same for the eye: east, west."""

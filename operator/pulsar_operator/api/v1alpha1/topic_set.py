@@ -16,6 +16,8 @@ from pulsar_operator.api.v1alpha1.topic_parts import TopicSchema
 
 MAX_NAMES = 5000
 MAX_NUMBER = 1_000_000
+MAX_DIGESTS = 400_000
+"""Characters of status.owned.digests."""
 _SELECTIONS = ("names", "count", "patterns")
 
 PREFIX = r"^[^/\x00-\x1f\x7f]+$"
@@ -187,7 +189,7 @@ class OwnedTopics(ApiModel):
 
     number: int | None = None
     """With spec.count: how many topics from the first one on."""
-    digests: Annotated[str, Field(max_length=400000)] | None = None
+    digests: Annotated[str, Field(max_length=MAX_DIGESTS)] | None = None
     """With spec.names: a digest of 8 bytes for each name, in base64."""
 
 

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.base import MAX_PENDING
 from pulsar_operator.domain.apply import foreign_entries, stamped, why_apply
 from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import OPTIONAL, PODS, Deps, ForbiddenError, Json, NotServedError, RefusedError, ResourceType
 
 log = logging.getLogger(__name__)
+
+
+class Pending(list[str]):
+    """Actions that would be done, as far as the status has room for them."""
+
+    def append(self, text: str, /) -> None:
+        """Add one."""
+        if len(self) < MAX_PENDING:
+            super().append(text)
+
+    def extend(self, texts: Iterable[str], /) -> None:
+        """Add several."""
+        for text in texts:
+            self.append(text)
+
+    def __iadd__(self, texts: Iterable[str], /) -> Self:  # type: ignore[override,misc]
+        self.extend(texts)
+        return self
 
 
 @dataclass
@@ -22,7 +42,7 @@ class Actor:
     owner: Json
     act: bool = True
     """False = do nothing and collect the actions in ``pending``."""
-    pending: list[str] = field(default_factory=list)
+    pending: list[str] = field(default_factory=Pending)
     done: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     writes: frozenset[ResourceType] | None = None

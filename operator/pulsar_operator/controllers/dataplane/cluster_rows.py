@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pulsar_operator.api.constants import ConditionType
+from pulsar_operator.api.v1alpha1.base import MAX_CLUSTERS
 from pulsar_operator.api.v1alpha1.instance import InstanceClusterStatus
 from pulsar_operator.controllers.core.clusters import pulsar_name
 from pulsar_operator.controllers.core.status import is_true
@@ -19,7 +20,7 @@ def rows(clusters: Iterable[Json], sights: Mapping[str, Sight]) -> list[Instance
 
 def unique(found: list[InstanceClusterStatus]) -> list[InstanceClusterStatus]:
     """The list is a map by name: two objects that claim one Pulsar name (one of them is refused) show once."""
-    return list({c.name: c for c in reversed(found)}.values())[::-1]
+    return list({c.name: c for c in reversed(found)}.values())[::-1][:MAX_CLUSTERS]
 
 
 def _row(cluster: Json, sight: Sight) -> InstanceClusterStatus:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pulsar_operator.api.constants import Component, ConditionType, Reason
-from pulsar_operator.api.v1alpha1.instance import ReplicationPair, Waiting
+from pulsar_operator.api.v1alpha1.instance import MAX_PAIRS, ReplicationPair, Waiting
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import broker_endpoint, by_name, pulsar_name, serving_endpoint
 from pulsar_operator.controllers.core.objects import meta_of
@@ -132,7 +132,7 @@ def replication_rows(deps: Deps, instance: Json) -> list[ReplicationPair] | None
         for (source, target), row in stored.items()
         if source in answers and answers[source] is None
     ]
-    return sorted(rows, key=lambda row: (row.source, row.target)) or None
+    return sorted(rows, key=lambda row: (row.source, row.target))[:MAX_PAIRS] or None
 
 
 def _pair(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -159,8 +159,10 @@ def _row(source: str, target: str, seen: Reading | None, old: Mapping[str, Any] 
 
 def _waiting(rows: Iterable[tuple[str, int]]) -> list[Waiting]:
     """In the order of what is told, so that a count that moves by a message is no change."""
-    found = [Waiting(name=name[:MAX_NAME], backlog=two_digits(backlog)) for name, backlog in rows]
-    return sorted(found, key=lambda each: (-each.backlog, each.name))
+    found: dict[str, Waiting] = {}
+    for name, backlog in rows:  # the largest first; names that are cut may be alike
+        found.setdefault(name[:MAX_NAME], Waiting(name=name[:MAX_NAME], backlog=two_digits(backlog)))
+    return sorted(found.values(), key=lambda each: (-each.backlog, each.name))
 
 
 async def _tell(actor: Actor, instance: Json, conditions: ConditionSet) -> None:

@@ -120,7 +120,7 @@ def _counted(names: list[str], partitioned: frozenset[str]) -> dict[str, int]:
     out = dict.fromkeys(partitioned, 0)
     for name in names:
         part = split_partition(name)
-        if part is not None and part[0] in out and part[1] < MOST_PARTITIONS:
+        if part is not None and part[0] in partitioned and part[1] < MOST_PARTITIONS:
             out[part[0]] = max(out[part[0]], part[1] + 1)
         else:
             out.setdefault(name, 0)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from pulsar_operator.api.constants import ConditionType, Reason
+from pulsar_operator.api.v1alpha1.base import MAX_PENDING
 from pulsar_operator.api.v1alpha1.compaction import ClusterCompaction, CompactionResult
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec, PulsarTopicStatus
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
@@ -58,7 +59,7 @@ def _record(p: LogicalPass[PulsarTopicSpec, PulsarTopicStatus], clusters: Collec
         return
     text = f"Trigger the compaction that is due in {', '.join(sorted(clusters))}"
     if p.meta.dry_run:
-        p.fields["pending_actions"] = [*(p.fields.get("pending_actions") or ()), text]
+        p.fields["pending_actions"] = [*(p.fields.get("pending_actions") or ())[: MAX_PENDING - 1], text]
     if p.held is not None and p.conditions.is_true(ConditionType.READY):
         why = "paused" if p.held is Reason.PAUSED else "in dry run"
         p.conditions.set(ConditionType.READY, False, p.held, f"The object is {why}; 1 pending: {text}")

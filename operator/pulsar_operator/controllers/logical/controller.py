@@ -33,6 +33,7 @@ from pulsar_operator.controllers.logical.deletion import LogicalDeletion
 from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.drift import Backoff
 from pulsar_operator.controllers.logical.logical_pass import (
+    MAX_FIELDS,
     REFUSED,
     UNSEEN,
     UNSEEN_SECONDS,
@@ -44,6 +45,7 @@ from pulsar_operator.controllers.logical.logical_pass import (
     StatusT,
     by_field,
     settled,
+    too_many_fields,
 )
 from pulsar_operator.controllers.logical.ownership import DUPLICATE_SECONDS, FactsT, Ownership
 from pulsar_operator.controllers.logical.scope import (
@@ -144,6 +146,8 @@ class LogicalController(
         plan = self.plan(p, facts, memory)
         if p.look_only and plan.actions:
             raise LookAgainError
+        if len(memory.managed | plan.declared) > MAX_FIELDS:
+            raise ObstacleError(Reason.INVALID_SPEC, too_many_fields(memory.managed | plan.declared), known=True)
         with_record = self.made_with_record(p)
         if self.manages(p, facts) or (plan.actions and not with_record and not self.exists(facts)):
             await self.own(p, scope)

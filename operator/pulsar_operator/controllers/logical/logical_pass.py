@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pulsar_operator.api.constants import FINALIZER, ConditionType, Reason
-from pulsar_operator.api.v1alpha1.base import DeletionPolicy
+from pulsar_operator.api.v1alpha1.base import MAX_PENDING, DeletionPolicy
 from pulsar_operator.api.v1alpha1.logical import DriftEntry, LogicalSpec, ManagedStatus
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.status import condition_of, differs, is_true, write_status
@@ -20,8 +20,9 @@ SpecT = TypeVar("SpecT", bound=LogicalSpec)
 StatusT = TypeVar("StatusT", bound=ManagedStatus)
 
 KNOWN = (ConditionType.READY, ConditionType.ACCEPTED, ConditionType.DRIFTED)
-MAX_PENDING = 200
 MAX_DRIFT = 200
+MAX_FIELDS = 1000
+"""Entries of status.managedFields and status.refusedFields."""
 UNSEEN = "Written and not visible in Pulsar yet"
 REFUSED = "Pulsar refused"
 UNSEEN_SECONDS = 2.0
@@ -236,13 +237,19 @@ class Result:
         self._accepted(p)
         self._drifted(p)
         done = not self.remaining
-        shown = [each.model_copy(update={"field": printable(each.field)}) for each in self.drift()[:MAX_DRIFT]]
-        p.fields["drift"] = shown
+        # Two names that differ by a control character may read alike.
+        shown = [each.model_copy(update={"field": printable(each.field)}) for each in self.drift()]
+        p.fields["drift"] = joined(shown)[:MAX_DRIFT]
         p.fields["pending_actions"] = None
         if p.meta.dry_run:
             p.fields["pending_actions"] = [visible(a.reason)[:1000] for a in self.remaining][:MAX_PENDING]
         # What waited for a refused field is not applied either: making it later repairs no drift.
-        p.fields["refused_fields"] = sorted({f for f in self.refused if f} | self.plan.postponed)
+        refused = {f for f in self.refused if f} | self.plan.postponed
+        if p.held is not None:  # nothing was tried: what Pulsar refused is no drift for that
+            refused |= p.memory.refused & {
+                name for a in self.remaining for name in (a.field, *(e.field for e in a.also))
+            }
+        p.fields["refused_fields"] = sorted(refused)[:MAX_FIELDS]
         if self.exists:
             p.fields["pulsar_name"] = name
         if done and (self.exists or self.refused or self.plan.problems):
@@ -307,6 +314,15 @@ class Result:
             return 15.0
         p.conditions.set(ready, True, Reason.READY, f"{name} is in sync")
         return None
+
+
+def too_many_fields(managed: Collection[str]) -> str:
+    """Why nothing more is managed."""
+    return (
+        f"The object would manage {len(managed)} fields and entries of lists, and status.managedFields has room for "
+        f"{MAX_FIELDS}: nothing is changed. Entries that left the specification count until Pulsar has let them go: "
+        "remove in Pulsar what keeps them, or declare fewer"
+    )
 
 
 def by_field(refused: Refusals) -> dict[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.v1alpha1.base import MAX_CLUSTERS
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec, PulsarTenantStatus
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.controller import LogicalController
@@ -71,7 +72,7 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
 
     async def status_fields(self, p: TenantPass, scope: Scope, facts: TenantFacts) -> dict[str, Any]:
         """Clusters as Pulsar answers."""
-        clusters = sorted(facts.live.allowed_clusters) if facts.live is not None else None
+        clusters = sorted(facts.live.allowed_clusters)[:MAX_CLUSTERS] if facts.live is not None else None
         return {"clusters": clusters, "cluster_names": _some(clusters) if clusters else None}
 
     async def counts(self, p: TenantPass) -> dict[str, Any]:

@@ -47,10 +47,13 @@ from pulsar_operator.domain.logical.topic_set import (
     Left,
     Selection,
     declared_fields,
+    digests_of,
+    has_record,
     owned_now,
     owned_with,
     template_hash,
     who_left,
+    without_room,
 )
 from pulsar_operator.ports import Deps, Key
 
@@ -84,10 +87,13 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         self._take_stock(p, known, listing, taken, now)
         declared = declared_fields(p.spec, scope.version)
         batch = known.turns.take(now) if listing.clusters else []
+        full = without_room(known.selection, p.before.owned)
+        if full:
+            batch = self._that_fit(p, known, batch, now)
         round_ = Round(p, scope, known.selection, listing, known.turns, place)
         if p.held is None:
             making = not known.selection.by_pattern and not all(listing.exists(name) for name in batch)
-            await self._write_ahead(p, known, declared if batch else frozenset(), making=making)
+            await self._write_ahead(p, known, declared if batch else frozenset(), making=making, full=full)
         if batch:
             await round_.run(batch)
         known.broken = known.broken + 1 if round_.broken else 0
@@ -98,6 +104,8 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         self._conclude(p, known, listing, declared)
         report = Report(p, known.turns, known.removal, left, waits_for_confirmation=waits)
         report.summarize(self._clusters(p, known, listing), self._now())
+        if full:
+            report.without_room()
         return self._next(p, known, waits_for_confirmation=waits)
 
     # ------------------------------------------------------------------------------------------- what is known
@@ -164,7 +172,17 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
 
     # ----------------------------------------------------------------------------------------------- what is done
 
-    async def _write_ahead(self, p: SetPass, known: Known, declared: frozenset[str], *, making: bool) -> None:
+    def _that_fit(self, p: SetPass, known: Known, batch: list[str], now: float) -> list[str]:
+        """Topics that the record has already; the others come again when it may have room."""
+        recorded = digests_of(p.before.owned)
+        for name in batch:
+            if not has_record(name, recorded):
+                known.turns.each[name].failed(now)
+        return [name for name in batch if has_record(name, recorded)]
+
+    async def _write_ahead(
+        self, p: SetPass, known: Known, declared: frozenset[str], *, making: bool, full: bool
+    ) -> None:
         """Store what is managed and owned before the first call that needs it.
 
         With ``making`` also forget that all topics were given the template: what a new one lacks when the pass ends
@@ -179,7 +197,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         clusters = [cluster.model_copy(update={"applied_template": None}) for cluster in p.before.clusters]
         if making and clusters != p.before.clusters:
             update["clusters"] = clusters
-        owned = owned_with(known.selection, p.before.owned)
+        owned = owned_with(known.selection, p.before.owned) if not full else None
         if owned is not None and owned != p.before.owned:
             update["owned"] = owned
         if p.before.pulsar_name is None:
@@ -230,8 +248,10 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         """What may be forgotten, now that everything is done everywhere."""
         p.fields["managed_fields"] = p.before.managed_fields
         p.fields["owned"] = p.before.owned if p.spec.deletion_policy is SetDeletionPolicy.DELETE else None
-        if p.held is None and not listing.unreachable and not known.removal.turns:
-            p.fields["owned"] = owned_now(known.selection) if p.before.owned is not None else None
+        if p.held is None and not listing.unreachable:
+            there = known.removal.turns
+            owned = p.before.owned
+            p.fields["owned"] = owned_now(known.selection, owned, there) if owned is not None else None
         if p.held is None and known.turns.all_given and known.turns.each:
             for cluster in listing.clusters:
                 known.applied[cluster] = known.turns.template

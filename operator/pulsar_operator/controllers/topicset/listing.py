@@ -168,6 +168,8 @@ def _listing(selection: Selection, census: Census, left: Left, now: float) -> Li
 
 
 def _concerns(selection: Selection, left: Left, name: str) -> bool:
+    if selection.by_pattern and split_partition(name) is not None:
+        return False  # a partition whose topic is gone: Pulsar takes no policies for it
     return name in selection or (bool(left.number) and left.has(name))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.base import MAX_PENDING, DriftPolicy
 from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.topic_set import (
@@ -17,12 +18,12 @@ from pulsar_operator.api.v1alpha1.topic_set import (
 )
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.logical.deletion_results import keep
-from pulsar_operator.controllers.logical.logical_pass import MAX_PENDING, LogicalPass
+from pulsar_operator.controllers.logical.logical_pass import MAX_DRIFT, MAX_FIELDS, LogicalPass
 from pulsar_operator.controllers.topicset.removal import Removal
 from pulsar_operator.controllers.topicset.round import Heard, tally
 from pulsar_operator.controllers.topicset.turns import State, Turn, Turns
 from pulsar_operator.domain.conditions import UNKNOWN
-from pulsar_operator.domain.logical.topic_set import Left, some
+from pulsar_operator.domain.logical.topic_set import MAX_OWNED, Left, some
 
 EXAMPLES = 10
 TEXT = 1000
@@ -137,11 +138,11 @@ class Report:
             more = f" and differing in {number - 1} more topics" if number > 1 else ""
             text = f"{entry.actual} (topic {name}){more}"
             out.append(DriftEntry(field=f"template.{field}", desired=entry.desired, actual=text))
-        return out[:200]
+        return out[:MAX_DRIFT]
 
     def _refused_fields(self) -> list[str]:
         refused = {f for _, turn in self._of(State.REFUSED) if turn.status for f in turn.status.refused_fields}
-        return sorted(refused)[:1000]
+        return sorted(refused)[:MAX_FIELDS]
 
     def _pending_actions(self) -> None:
         if not self.p.meta.dry_run:
@@ -191,9 +192,11 @@ class Report:
     def _ready(self, unreachable: list[SetClusterStatus]) -> None:
         ready, fields, p = ConditionType.READY, self.p.fields, self.p
         total, done, pending = fields["desired"], fields["ready"], fields["pending"]
-        if p.held is not None and (pending or fields["leaving"]):
+        repairs = fields["drifted"] if p.spec.drift_policy is DriftPolicy.REPAIR else 0
+        if p.held is not None and (pending or fields["leaving"] or repairs):
             text = (
-                f"The object is {'paused' if p.held is Reason.PAUSED else 'in dry run'}; {pending} topics are pending"
+                f"The object is {'paused' if p.held is Reason.PAUSED else 'in dry run'}; "
+                f"{pending + repairs} topics are pending"
             )
             p.conditions.set(ready, False, p.held, text)
         elif unreachable:
@@ -225,6 +228,15 @@ class Report:
         name, turn = stuck[0]
         more = f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
         return Reason(turn.reason), f"{text}; {name}{more} wait: {_of_template(turn.message)[:TEXT]}"
+
+    def without_room(self) -> None:
+        """The record has no room for new names."""
+        text = (
+            f"New topics are not made: {len(self.removal.turns)} topics that left the set still exist in Pulsar, and "
+            f"status.owned has room for {MAX_OWNED} names. Delete them or let their clients finish, or set "
+            "deletionPolicy to Retain, which leaves them in Pulsar"
+        )
+        self.p.conditions.set(ConditionType.READY, False, Reason.NOT_EMPTY, text)
 
     def _confirmation(self) -> str:
         meta = self.p.meta

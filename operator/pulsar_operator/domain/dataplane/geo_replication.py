@@ -88,7 +88,11 @@ class Reading:
 
 
 def _most(rows: Iterable[tuple[str, int]], count: int) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(rows, key=lambda each: (-each[1], each[0]))[:count])
+    """The largest, each name once: a topic that moves between two looks is on the pages of both brokers."""
+    largest: dict[str, int] = {}
+    for name, number in rows:
+        largest[name] = max(number, largest.get(name, number))
+    return tuple(sorted(largest.items(), key=lambda each: (-each[1], each[0]))[:count])
 
 
 def _sums(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:

@@ -19,6 +19,7 @@ from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.api.v1alpha1.topic_set import (
+    MAX_DIGESTS,
     OwnedTopics,
     PulsarTopicSetSpec,
     SetDeletionPolicy,
@@ -29,6 +30,8 @@ from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic
 
 DIGEST_BYTES = 8
 """64 bits: among a million foreign topics, one that looks like one of 5,000 names is a matter of one in 10^9."""
+MAX_OWNED = MAX_DIGESTS // 4 * 3 // DIGEST_BYTES
+"""Names that the record has room for, in base64."""
 FREE_REMOVALS = 10
 """So many topics may leave at once without a confirmation."""
 FREE_SHARE = 0.1
@@ -158,9 +161,31 @@ def owned_with(selection: Selection, before: OwnedTopics | None) -> OwnedTopics 
     return _recorded(digests_of(before) | {digest(name) for name in selection.names})
 
 
-def owned_now(selection: Selection) -> OwnedTopics | None:
-    """The record when nothing that left is there any more."""
-    return owned_with(selection, None)
+def owned_now(selection: Selection, before: OwnedTopics, there: Collection[str] = ()) -> OwnedTopics | None:
+    """The record without those that left and are gone; ``there`` are names that left and still exist.
+
+    One that is gone leaves the record whatever keeps the others: it would grow with each change of names.
+    """
+    spec = selection.spec
+    if spec.deletion_policy is not SetDeletionPolicy.DELETE:
+        return None
+    if spec.count is not None:
+        last = max((place for place in map(selection.index, there) if place is not None), default=-1)
+        return OwnedTopics(number=min(before.number or 0, max(spec.count.number, last + 1)))
+    return _recorded(digests_of(before) & {digest(name) for name in (*selection.names, *there)})
+
+
+def without_room(selection: Selection, before: OwnedTopics | None) -> bool:
+    """Whether the record has no room for the names of the specification besides those that left and are there."""
+    spec = selection.spec
+    if spec.deletion_policy is not SetDeletionPolicy.DELETE or spec.count is not None:
+        return False
+    return len(digests_of(before) | {digest(name) for name in selection.names}) > MAX_OWNED
+
+
+def has_record(name: str, recorded: Collection[bytes]) -> bool:
+    """Whether a record of names, see digests_of, has one."""
+    return digest(name) in recorded
 
 
 def _recorded(digests: Iterable[bytes]) -> OwnedTopics:
