@@ -57,6 +57,10 @@ class LogicalDeletion(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT]):
         """Why a deletion leaves Pulsar as it is, by where the object is; None = it does not."""
         return None
 
+    async def disown(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
+        """Forget that this object manages what was deleted."""
+        return None
+
     def subject(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
         """See PassFrame."""
         return self.name_in_pulsar(p, scope)
@@ -93,6 +97,7 @@ class LogicalDeletion(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT]):
             p.unknown(Reason.DELETING, found.message, known=True)
             return Outcome(requeue_after=0.0)
         if found is None:
+            await self.disown(p, scope)
             await self.release(p, Reason.DELETED, f"{name} is deleted in Pulsar")
             return None
         if inside is not None:

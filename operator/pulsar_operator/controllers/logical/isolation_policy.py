@@ -29,6 +29,8 @@ from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.controller import DUPLICATE_SECONDS, LogicalController
 from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass, Refusals
+from pulsar_operator.controllers.logical.owner_records import NodeRecord
+from pulsar_operator.controllers.logical.ownership import Record
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.shared_brokers import record_shared_brokers
 from pulsar_operator.domain.logical.isolation_policy import (
@@ -41,6 +43,7 @@ from pulsar_operator.domain.logical.isolation_policy import (
     target_clusters,
 )
 from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path
+from pulsar_operator.domain.logical.owners import owner_node
 from pulsar_operator.domain.logical.plan import Memory, Plan
 from pulsar_operator.domain.logical.siblings import Claim, claim_of, winner
 from pulsar_operator.domain.logical.tenant import entry, items_of
@@ -75,6 +78,12 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         """A name that is another address of Pulsar's REST."""
         taken = name_of(p.obj) == BROKERS
         return f"the name {BROKERS} cannot be used for an isolation policy: set spec.name" if taken else None
+
+    async def record_of(self, p: IsolationPass, scope: Scope) -> Record:
+        """A node of the instance's own: others with the same store have other clusters, and policies of that name."""
+        meta, name = scope.chain[-1]["metadata"], name_of(p.obj)
+        path = owner_node(self.kind.value, f"{meta['namespace']}/{meta['name']}", name)
+        return NodeRecord(self.deps, scope, path, f"isolation policy {name}")
 
     async def observe(self, p: IsolationPass, scope: Scope, memory: Memory) -> Facts:
         """The policy, the failure domains and the brokers of each cluster it applies to, or did."""

@@ -7,6 +7,7 @@ does not know yet what the record says. A new object of Pulsar is made with its 
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -100,6 +101,14 @@ class Ownership(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
                 return  # it has been managed all along, and is recorded when all clusters answer
             raise
         p.fields["owner_recorded"] = True
+
+    async def disown(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
+        """Forget the record of what is deleted in Pulsar, where it does not go with it. A record that stays does no
+        harm: it names an object that does not exist."""
+        with contextlib.suppress(ObstacleError, AdminUnreachableError):
+            record = await self.record_of(p, scope)
+            if isinstance(record, NodeRecord):
+                await record.remove(owner_of(p.obj))
 
     async def _refuse_duplicate(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
         """Raise ObstacleError when another custom resource manages the same object of Pulsar.

@@ -177,7 +177,9 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         recorded = digests_of(p.before.owned)
         for name in batch:
             if not has_record(name, recorded):
-                known.turns.each[name].failed(now)
+                turn = known.turns.each[name]
+                turn.reason, turn.message = Reason.NOT_EMPTY.value, "status.owned has no room for it"
+                turn.failed(now)
         return [name for name in batch if has_record(name, recorded)]
 
     async def _write_ahead(
