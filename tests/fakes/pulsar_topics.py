@@ -112,7 +112,7 @@ class FakeTopics(FakeSchemas):
                     self.topic_properties[cluster, prefix + name] = dict(body)
                 return NO_CONTENT
             case "PUT", [name, "partitions"]:
-                metadata = body if isinstance(body, dict) else {"partitions": body}
+                metadata: dict[str, Any] = body if isinstance(body, dict) else {"partitions": body}
                 self._create_partitioned(here, prefix, name, metadata["partitions"])
                 if metadata.get("properties"):
                     self.topic_properties[GLOBAL, prefix + name] = dict(metadata["properties"])

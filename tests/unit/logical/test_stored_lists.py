@@ -32,7 +32,7 @@ class Stale:
         self.ensemble = self.zookeeper.ensembles.setdefault(SERVERS, FakeEnsemble(SERVERS))
         w.kube.set_status(CUSTOM[Kind.INSTANCE], NS, "prod", {"configurationStoreServers": SERVERS})
         deps = replace(w.controllers[Kind.NAMESPACE].deps, zookeeper=self.zookeeper)
-        w.controllers[Kind.NAMESPACE] = NamespaceController(deps)
+        w.controllers |= {Kind.TENANT: TenantController(deps), Kind.NAMESPACE: NamespaceController(deps)}
         w.admin.after.append(self.written)
 
     def written(self, call: AdminCall) -> None:

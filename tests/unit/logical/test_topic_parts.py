@@ -10,6 +10,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.policies.model import NOT_SHOWN
 from pulsar_operator.ports import CUSTOM, Json
 from tests.fakes.pulsar_parts import FakeSubscription
+from tests.support.logical.lists import of_users
 from tests.support.logical.world import DRY_RUN, NS, LogicalWorld
 
 X = "persistent://t/n/x"
@@ -221,7 +222,7 @@ async def test_what_is_not_compatible_is_not_uploaded(schema: Json, words: str) 
     status, reason, message = w.condition(Kind.TOPIC, "x", "Accepted")
     assert (status, reason) == ("False", "RejectedByPulsar")
     assert "spec.schema is not uploaded to cluster a" in message and words in message
-    assert w.pulsar.topic_properties["a", X] == {"k": "v"}, "the rest converges"
+    assert of_users(w.pulsar.topic_properties["a", X]) == {"k": "v"}, "the rest converges"
 
 
 async def test_a_newer_version_of_somebody_else_is_told_and_left() -> None:
