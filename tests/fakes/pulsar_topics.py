@@ -112,10 +112,10 @@ class FakeTopics(FakeSchemas):
                     self.topic_properties[cluster, prefix + name] = dict(body)
                 return NO_CONTENT
             case "PUT", [name, "partitions"]:
-                metadata: dict[str, Any] = body if isinstance(body, dict) else {"partitions": body}
-                self._create_partitioned(here, prefix, name, metadata["partitions"])
-                if metadata.get("properties"):
-                    self.topic_properties[GLOBAL, prefix + name] = dict(metadata["properties"])
+                created: dict[str, Any] = body if isinstance(body, dict) else {"partitions": body}
+                self._create_partitioned(here, prefix, name, created["partitions"])
+                if created.get("properties"):
+                    self.topic_properties[GLOBAL, prefix + name] = dict(created["properties"])
                 return NO_CONTENT
             case "POST", [name, "partitions"]:
                 self._grow(prefix + name, body)

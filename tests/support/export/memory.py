@@ -15,6 +15,7 @@ from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json, RefusedError
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.answers import Answer
 from tests.fakes.pulsar import FakePulsar
+from tests.support.logical.lists import of_users
 from tests.support.logical.world import DRY_RUN, LOGICAL, NS, LogicalWorld
 from tests.support.policies.examples import PLACEHOLDERS
 from tests.support.yamls import documents
@@ -54,7 +55,8 @@ class ExportPulsar(FakePulsar):
         return held | {topic for topic in self.emptied if prefix in topic}
 
     def state(self) -> Any:
-        """What a test compares of tenants, namespaces and topics, without the empty stores that reading leaves behind.
+        """What a test compares of tenants, namespaces and topics, without the empty stores that reading leaves behind,
+        and without the records of who manages them.
 
         A namespace for which dispatcherPauseOnAckStatePersistent was removed shows false where it showed nothing; the
         policy table takes both for not set.
@@ -62,11 +64,13 @@ class ExportPulsar(FakePulsar):
         return {
             "tenants": {t: {k: sorted(v) for k, v in data.items()} for t, data in self.tenants.items()},
             "namespaces": {
-                name: {k: v for k, v in live.items() if (k, v) != (PAUSE, False)}
+                name: {k: of_users(v) if k == "properties" else v for k, v in live.items() if (k, v) != (PAUSE, False)}
                 for name, live in self.namespaces.items()
             },
             "partitioned": self.partitioned,
-            "properties": {f"{c} {name}": held for (c, name), held in self.topic_properties.items() if held},
+            "properties": {
+                f"{c} {name}": of_users(held) for (c, name), held in self.topic_properties.items() if of_users(held)
+            },
             "topics": {cluster: sorted(names) for cluster, names in self.topics.items()},
             "local": {(c, n): held for c, names in self.local.items() for n, held in names.items() if held},
             "policies": {
