@@ -33,6 +33,8 @@ PLACES = {
     "used_confirmations[].cluster": SPEC,
     "used_confirmations[].expires_time": SPEC,
     "used_confirmations[].used_time": ONE,
+    "clusters_before_deletion.allowed_clusters": "clusters that Pulsar knows: a namespace is in no other",
+    "clusters_before_deletion.replication_clusters": "clusters that Pulsar knows: a namespace is in no other",
     # PulsarTopic, PulsarTopicSet.
     "compaction.clusters": "clusters of the instance, by name",
     "compaction.clusters[].message": "compactions.compact",
