@@ -364,4 +364,4 @@ def test_two_releases_have_two_policies(helm: Helm) -> None:
         for namespace in ("one", "two")
         for policy in of_kind(helm.template(OPERATOR_CHART, namespace=namespace), "ValidatingAdmissionPolicy")
     }
-    assert len(names) == 6, "the guard, the config check and the warnings, each"
+    assert len(names) == 8, "the guard, the config check and both kinds of warnings, each"

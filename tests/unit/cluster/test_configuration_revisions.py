@@ -12,11 +12,19 @@ from pulsar_operator.ports import CONFIG_MAPS, PODS, STATEFUL_SETS, Json
 from tests.support.cluster.copies import converged, ready_world
 from tests.support.cluster.world import ClusterWorld, quickstart
 
+SETTINGS = {
+    "zookeeper": "maxClientCnxns",
+    "bookkeeper": "gcWaitTime",
+    "broker": "maxPendingPublishRequestsPerConnection",
+    "proxy": "maxConcurrentLookupRequests",
+}
+"""A key that the servers of each component know."""
+
 
 def with_config(component: str, value: str) -> Any:
     def change(spec: Json) -> None:
         part = spec["metadataStore"]["managed"] if component == "zookeeper" else spec[component]
-        part["config"] = {"someSetting": value}
+        part["config"] = {SETTINGS[component]: value}
 
     return change
 
