@@ -23,8 +23,9 @@ A page has a row for each field, by its full path: search it for `spec.policies.
 of a list, `.*` for each key of a map. `kubectl explain pulsarnamespace.spec.policies` says the same in a terminal.
 
 * **required**: whoever gives the struct around it must give it. Without a default, the meaning says what absence does.
-* *immutable*: the API server refuses a change, an addition and a removal. To change such a field, delete the object and
-  create it again; what is in Pulsar stays meanwhile with `deletionPolicy: Retain`, data with `reclaimPolicy: Retain`.
+* *immutable*: the API server refuses a change, an addition and a removal. To change such a field, set
+  `deletionPolicy: Retain` (what is in Pulsar stays) or `reclaimPolicy: Retain` (volumes stay) first, then delete the
+  object and create it again. Where another way is needed, the message of the API server names it.
 * *each once*, *one for each `name`*: server-side apply merges the entries of several owners by that; any other list is
   one value.
 * *quantity*: a number, or text such as `256Mi`.
@@ -217,7 +218,7 @@ def _changes(schema: Json, path: str) -> Iterator[tuple[str, str]]:
 
 def _shorter(message: str) -> str:
     """Without the path, and without how to change what cannot be changed, which the page's beginning tells."""
-    text = message.removesuffix(": delete and recreate the object to change it")
+    text = re.sub(r"(is immutable \([^)]*\)): .*$", r"\1", message)
     return re.sub(r"^[\w.]+ is immutable", "immutable", text)
 
 

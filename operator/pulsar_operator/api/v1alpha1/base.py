@@ -14,7 +14,19 @@ def validations(*rules: tuple[str, str]) -> dict[str, Any]:
     return {"x-kubernetes-validations": [{"rule": rule, "message": message} for rule, message in rules]}
 
 
-def immutable(field: str, *, at: str = "spec.", why: str = "it names data that already exists") -> tuple[str, str]:
+RETAIN_FIRST = (
+    "to change it without deleting data, set spec.deletionPolicy to Retain, delete the object and create it again"
+)
+"""What changes an immutable field of an object with a deletion policy."""
+RECLAIM_FIRST = (
+    "to change it without deleting volumes, set spec.reclaimPolicy to Retain, delete the object and create it again"
+)
+"""The same for an object with volumes."""
+
+
+def immutable(
+    field: str, *, at: str = "spec.", why: str = "it names data that already exists", remedy: str = RETAIN_FIRST
+) -> tuple[str, str]:
     """A CEL rule of a struct that refuses a change, an addition and a removal of its member ``field``.
 
     ``at`` is the struct's path in the message.
@@ -23,7 +35,7 @@ def immutable(field: str, *, at: str = "spec.", why: str = "it names data that a
     """
     return (
         f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
-        f"{at}{field} is immutable ({why}): delete and recreate the object to change it",
+        f"{at}{field} is immutable ({why}): {remedy}",
     )
 
 

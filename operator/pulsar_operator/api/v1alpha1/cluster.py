@@ -17,6 +17,7 @@ from pulsar_operator.api.v1alpha1.autoscaling import (
 )
 from pulsar_operator.api.v1alpha1.base import (
     DNS_1035,
+    RECLAIM_FIRST,
     STORAGE_IMMUTABLE,
     AllowedKubernetesNamespaces,
     ApiModel,
@@ -88,7 +89,12 @@ class BookieVolumes(ApiModel):
     model_config = ConfigDict(
         json_schema_extra=validations(
             ("quantity(self.size).isGreaterThan(quantity('0'))", "size must be greater than 0"),
-            immutable("storageClassName", at="", why="volumes that exist cannot change class"),
+            immutable(
+                "storageClassName",
+                at="",
+                why="volumes that exist cannot change class",
+                remedy="to use another class, create another PulsarCluster",
+            ),
             ("self.size == oldSelf.size", "size is immutable in this version: volumes that exist are not resized"),
             ("self.count == oldSelf.count", "count is immutable: bookies refuse to start with other folders"),
         )
@@ -276,14 +282,14 @@ class PulsarClusterSpec(ApiModel):
 
     model_config = ConfigDict(
         json_schema_extra=validations(
-            immutable("clusterName"),
+            immutable("clusterName", remedy=RECLAIM_FIRST),
             (
                 "!has(self.clusterName) || self.clusterName != 'global'",
                 "spec.clusterName must not be global: Pulsar uses that name for the configuration store itself",
             ),
-            immutable("instanceRef"),
-            immutable("mode"),
-            immutable("clusterDomain", why="stored bookie ids contain it"),
+            immutable("instanceRef", remedy=RECLAIM_FIRST),
+            immutable("mode", remedy=RECLAIM_FIRST),
+            immutable("clusterDomain", why="stored bookie ids contain it", remedy=RECLAIM_FIRST),
             (
                 "self.mode == 'Standalone' || has(self.metadataStore)",
                 "spec.metadataStore is required in mode Distributed",

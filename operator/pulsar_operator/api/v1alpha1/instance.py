@@ -7,6 +7,7 @@ from typing import Annotated, Final
 from pydantic import ConfigDict, Field
 
 from pulsar_operator.api.v1alpha1.base import (
+    RECLAIM_FIRST,
     STORAGE_IMMUTABLE,
     AllowedKubernetesNamespaces,
     ApiModel,
@@ -128,7 +129,11 @@ class PulsarInstanceSpec(ApiModel):
 
     model_config = ConfigDict(
         json_schema_extra=validations(
-            immutable("clusterDomain", why="the stored membership of a managed ensemble contains it"),
+            immutable(
+                "clusterDomain",
+                why="the stored membership of a managed ensemble contains it",
+                remedy=RECLAIM_FIRST,
+            ),
         )
     )
 

@@ -79,7 +79,11 @@ class PulsarNamespaceSpec(LogicalSpec):
         json_schema_extra=validations(
             immutable("name"),
             immutable("tenantRef"),
-            immutable("bundles", why="bundles of a live namespace change by splitting only"),
+            immutable(
+                "bundles",
+                why="bundles of a live namespace change by splitting only",
+                remedy="split them with pulsar-admin namespaces split-bundle, or create another namespace",
+            ),
             PROPERTY_KEY,
             (
                 "!has(self.allowedClusters) || !has(self.replicationClusters) || "

@@ -68,7 +68,7 @@ class PulsarRebalanceSpec(ApiModel):
 
     model_config = ConfigDict(
         json_schema_extra=validations(
-            immutable("clusterRef", why="a proposal belongs to one cluster"),
+            immutable("clusterRef", why="a proposal belongs to one cluster", remedy="create another PulsarRebalance"),
             (
                 "!(self.mode in ['AddBrokers', 'RemoveBrokers']) || (has(self.brokers) && size(self.brokers) > 0)",
                 "spec.brokers is required with mode AddBrokers and RemoveBrokers: name pods, or ids host:webPort",

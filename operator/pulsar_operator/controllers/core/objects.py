@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -55,6 +56,18 @@ def resume(obj: Json) -> str:
     marks += [ANNOTATION_DRY_RUN] if meta.dry_run else []
     off = " ".join(f"{mark}-" for mark in marks)
     return f"kubectl -n {meta.namespace} annotate {obj['kind'].lower()}/{name} {off}"
+
+
+def patch_spec(obj: Json, spec: Json) -> str:
+    """The command that sets fields of a raw object's specification."""
+    meta, patch = obj["metadata"], json.dumps({"spec": spec}, separators=(",", ":"))
+    return f"kubectl -n {meta['namespace']} patch {obj['kind'].lower()}/{meta['name']} --type merge -p '{patch}'"
+
+
+def described(obj: Json) -> str:
+    """The command that shows the conditions and events of a raw object."""
+    meta = obj["metadata"]
+    return f"kubectl -n {meta['namespace']} describe {obj['kind'].lower()}/{meta['name']}"
 
 
 def owner_of(obj: Json, *, part_of: str) -> Owner:

@@ -48,6 +48,7 @@ from pulsar_operator.controllers.logical.logical_pass import (
     too_many_fields,
 )
 from pulsar_operator.controllers.logical.ownership import DUPLICATE_SECONDS, FactsT, Ownership
+from pulsar_operator.controllers.logical.remedies import explained
 from pulsar_operator.controllers.logical.scope import (
     WAIT_SECONDS,
     ObstacleError,
@@ -246,7 +247,7 @@ class LogicalController(
             else:
                 await scope.admin.at(action.cluster, action.call)
         except RefusedError as error:
-            return str(error)
+            return explained(str(error), scope.chain)
         except ConflictError as error:
             # Somebody else was faster; reading back tells what is there now.
             p.contended = p.contended or action.verb is not Verb.CREATE

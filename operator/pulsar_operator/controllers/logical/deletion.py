@@ -121,8 +121,9 @@ class LogicalDeletion(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT]):
         return blocker or await self._declared_inside.retained(self.kind, p.obj, name)
 
     async def _blocked(self, p: LogicalPass[SpecT, StatusT], name: str, blocker: Blocker) -> Outcome:
-        if "deletionPolicy" not in blocker.message:
-            text = f"{blocker.message}. To let the object go and leave Pulsar as it is: {keep(self.kind, p.obj)}"
+        command = keep(self.kind, p.obj)
+        if command not in blocker.message:
+            text = f"{blocker.message}. To let the object go and leave Pulsar as it is: {command}"
             blocker = Blocker(blocker.reason, text)
         p.unknown(blocker.reason, blocker.message, known=True)
         p.conditions.set(ConditionType.DELETION_BLOCKED, True, blocker.reason, blocker.message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pulsar_operator.api.constants import Kind, Reason
-from pulsar_operator.controllers.core.objects import resume
+from pulsar_operator.controllers.core.objects import patch_spec, resume
 from pulsar_operator.ports import Json
 
 
@@ -37,9 +37,7 @@ Unfinished = Blocker | Progress | NotOurs
 def keep(kind: Kind, obj: Json) -> str:
     """The command after which the deletion of an object leaves Pulsar as it is. It is a patch, since an object that is
     being deleted is often in nobody's manifests any more."""
-    meta = obj["metadata"]
-    patch = '{"spec":{"deletionPolicy":"Retain"}}'
-    return f"kubectl -n {meta['namespace']} patch {kind.value.lower()}/{meta['name']} --type merge -p '{patch}'"
+    return patch_spec({**obj, "kind": kind.value}, {"deletionPolicy": "Retain"})
 
 
 def let_go_on(kind: Kind, obj: Json) -> str:

@@ -153,21 +153,28 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
             self._hindered(p, Reason.PARENT_NOT_READY, f"Pulsar does not find what is needed: {error}")
             return Outcome(backoff=True)
         except AdminUnreachableError as error:
-            self._hindered(p, Reason.ADMIN_UNREACHABLE, f"Pulsar's admin REST gives no usable answer: {error}")
+            text = f"Pulsar's admin REST gives no usable answer: {error}"
+            self._hindered(p, Reason.ADMIN_UNREACHABLE, text, cluster=error.cluster)
             return Outcome(requeue_after=error.retry_after, backoff=True)
 
-    def _hindered(self, p: LogicalPass[SpecT, StatusT], reason: Reason, message: str, *, known: bool = False) -> None:
+    def _hindered(
+        self, p: LogicalPass[SpecT, StatusT], reason: Reason, message: str, *, known: bool = False, cluster: str = ""
+    ) -> None:
         """The pass cannot go on. Of a deletion that is an obstacle, with what a person can do about it; a cluster that
         is being deleted too does not wait for it for ever."""
         if p.meta.deleting:
-            message = f"The deletion waits. {message}. {self._way_out(p)}"
+            waits = f"The deletion waits for cluster {cluster}" if cluster else "The deletion waits"
+            message = f"{waits}. {message}. {self._way_out(p)}"
             p.conditions.set(ConditionType.DELETION_BLOCKED, True, reason, message)
         p.unknown(reason, message, known=known)
 
     def _way_out(self, p: LogicalPass[SpecT, StatusT]) -> str:
         if p.held is not None:
             return f"To let the deletion go on: {let_go_on(self.kind, p.obj)}"
-        return f"Bring it back, or let the object go and leave Pulsar as it is: {keep(self.kind, p.obj)}"
+        return (
+            "Bring back what it waits for, or let the object go and leave Pulsar as it is (deletionPolicy Retain): "
+            f"{keep(self.kind, p.obj)}"
+        )
 
     def deletion_held(self, p: LogicalPass[SpecT, StatusT], text: str) -> None:
         """The object is being deleted, and paused or in dry run, so that nothing is done."""

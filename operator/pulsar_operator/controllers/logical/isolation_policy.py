@@ -100,7 +100,8 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
             )
         )
         if wanted and not any(found.values()):
-            raise AdminUnreachableError(f"no cluster of isolation policy {name} answers ({', '.join(sorted(wanted))})")
+            why = "; ".join(map(scope.admin.why, sorted(wanted)))
+            raise AdminUnreachableError(f"no cluster of isolation policy {name} answers ({why})")
         facts = IsolationFacts(
             name=name,
             instance_clusters=scope.names,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pulsar_operator.api.constants import FINALIZER, ConditionType, Reason
-from pulsar_operator.api.v1alpha1.base import MAX_PENDING, DeletionPolicy
+from pulsar_operator.api.v1alpha1.base import MAX_PENDING, DeletionPolicy, DriftPolicy
 from pulsar_operator.api.v1alpha1.logical import DriftEntry, LogicalSpec, ManagedStatus
-from pulsar_operator.controllers.core.objects import Meta
+from pulsar_operator.controllers.core.objects import Meta, patch_spec, resume
 from pulsar_operator.controllers.core.status import condition_of, differs, is_true, write_status
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, is_among, joined, printable
@@ -282,10 +282,14 @@ class Result:
             return
         listed = "; ".join(f"spec.{printable(d.field)}: declared {d.desired}, found {d.actual}" for d in entries)
         if {d.field for d in entries} <= {d.field for d in self.plan.fixed}:
-            note = "; Pulsar cannot change this on a live object, nothing is done"
+            note = (
+                "; Pulsar cannot change this on a live object, nothing is done: declare what it has, or declare "
+                "another object. Deleting the object in Pulsar deletes its data"
+            )
             p.conditions.set(ConditionType.DRIFTED, True, Reason.IMMUTABLE_IN_PULSAR, listed + note)
         else:
-            p.conditions.set(ConditionType.DRIFTED, True, Reason.DRIFT_FOUND, listed)
+            remedy = f". Declare what Pulsar has, or have it put back: {_repair(p)}" if _reports(p) else ""
+            p.conditions.set(ConditionType.DRIFTED, True, Reason.DRIFT_FOUND, f"{listed}{remedy}")
 
     def _ready(self, p: LogicalPass[Any, Any], name: str) -> float | None:
         ready = ConditionType.READY
@@ -299,7 +303,7 @@ class Result:
         if self.remaining and p.held is not None:
             why = "paused" if p.held is Reason.PAUSED else "in dry run"
             first = self.remaining[0].reason
-            text = f"The object is {why}; {len(self.remaining)} pending: {first}"
+            text = f"The object is {why}; {len(self.remaining)} pending: {first}. To go on: {resume(p.obj)}"
             p.conditions.set(ready, False, p.held, text)
             return None
         if self.remaining:
@@ -323,6 +327,14 @@ def too_many_fields(managed: Collection[str]) -> str:
         f"{MAX_FIELDS}: nothing is changed. Entries that left the specification count until Pulsar has let them go: "
         "remove in Pulsar what keeps them, or declare fewer"
     )
+
+
+def _reports(p: LogicalPass[Any, Any]) -> bool:
+    return p.held is None and p.spec.drift_policy is DriftPolicy.REPORT
+
+
+def _repair(p: LogicalPass[Any, Any]) -> str:
+    return patch_spec(p.obj, {"driftPolicy": DriftPolicy.REPAIR.value})
 
 
 def by_field(refused: Refusals) -> dict[str, str]:

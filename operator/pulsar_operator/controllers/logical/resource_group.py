@@ -70,8 +70,7 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
             named = f"namespaces {', '.join(users)} use it" if users else "namespaces use it"
             return Blocker(
                 Reason.IN_USE,
-                f"{named} ({error}): take spec.policies.resourceGroup out of them first, or set spec.deletionPolicy to "
-                "Retain",
+                f"{named} ({error}): take spec.policies.resourceGroup out of them first",
             )
         return None
 

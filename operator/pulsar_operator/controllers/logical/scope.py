@@ -12,10 +12,12 @@ from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.controllers.core.clusters import members, pulsar_name, serving_endpoint
 from pulsar_operator.controllers.core.index import PARENT_FIELD
+from pulsar_operator.controllers.core.objects import described
 from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.stores import store_away
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
+from pulsar_operator.controllers.logical.remedies import no_brokers, no_member, object_text
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.reach import PATIENCE_SECONDS, TIMEOUTS
 from pulsar_operator.domain.logical.names import partition_count
@@ -71,6 +73,14 @@ class ObstacleError(Exception):
 class AdminUnreachableError(UnavailableError):
     """No cluster gave a usable answer (as opposed to the Kubernetes API); ``status`` as in UnavailableError."""
 
+    cluster = ""
+    """The cluster that is waited for, where it is one."""
+
+    def of(self, cluster: str) -> AdminUnreachableError:
+        """The same error, of a cluster."""
+        self.cluster = cluster
+        return self
+
 
 class MissingInPulsarError(NotFoundError):
     """Pulsar does not have it (as opposed to the Kubernetes API)."""
@@ -86,6 +96,8 @@ class Cluster:
     """Where its admin REST is; None while its brokers are not ready."""
     version: str | None
     deleting: bool
+    obj: Json
+    """The PulsarCluster."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +132,10 @@ class Admin:
     Nobody waits for a cluster that has stopped answering (domain/dataplane/reach.py): it gives no answer at once.
     """
 
-    def __init__(self, deps: Deps, clusters: Iterable[Cluster]) -> None:
+    def __init__(self, deps: Deps, clusters: Iterable[Cluster], instance: Json) -> None:
         self._deps = deps
+        self._instance = instance
+        self._clusters = {c.name: c.obj for c in clusters}
         self._endpoints = {c.name: c.endpoint for c in clusters if c.endpoint is not None}
         self.failures: dict[str, str] = {}
         """Why a cluster gave no usable answer, the last time it gave none."""
@@ -135,18 +149,20 @@ class Admin:
         """Call one cluster; with ``patience``, in seconds, a look that is given up early."""
         endpoint = self._endpoints.get(cluster)
         if endpoint is None:
-            raise AdminUnreachableError(f"cluster {cluster} has no ready brokers")
+            raise AdminUnreachableError(self._unusable(cluster)).of(cluster)
         known = self._deps.reach.of(endpoint.url).since
         if known is not None and (since := self._deps.reach.left_out(endpoint.url, self._deps.clock.now())) is not None:
-            self.failures[cluster] = _left_out(cluster, since)
-            raise AdminUnreachableError(self.failures[cluster])
+            self.failures[cluster] = self._left_out(cluster, since)
+            raise AdminUnreachableError(self.failures[cluster]).of(cluster)
         try:
             return await self._call(endpoint, call, patience)
         except NotFoundError as error:
             raise MissingInPulsarError(str(error)) from error
         except UnavailableError as error:
-            self.failures[cluster] = str(error)
-            raise AdminUnreachableError(str(error), retry_after=error.retry_after, status=error.status) from error
+            text = f"{error} (see {described(self._clusters[cluster])})"
+            self.failures[cluster] = text
+            failed = AdminUnreachableError(text, retry_after=error.retry_after, status=error.status)
+            raise failed.of(cluster) from error
 
     async def listed(self, cluster: str, call: Call) -> list[str]:
         """The names that a cluster lists. An answer without a list is no empty one: raises AdminUnreachableError."""
@@ -162,12 +178,23 @@ class Admin:
         """Why a cluster gave no answer, to this pass or to another one that looked for both."""
         endpoint = self._endpoints.get(cluster)
         standing = self._deps.reach.of(endpoint.url) if endpoint is not None else None
-        known = "not asked"
+        known = "not asked" if endpoint is not None else self._unusable(cluster)
         if standing is not None and standing.since is not None:
-            known = _left_out(cluster, standing.since)
+            known = self._left_out(cluster, standing.since)
         elif standing is not None and standing.silent:
             known = "not asked, for its last call had no answer"
         return self.failures.get(cluster, known)
+
+    def _unusable(self, cluster: str) -> str:
+        """Why a cluster without an endpoint cannot be asked."""
+        obj = self._clusters.get(cluster)
+        return no_brokers(obj) if obj is not None else no_member(cluster, self._instance, self._clusters)
+
+    def _left_out(self, cluster: str, since: datetime) -> str:
+        return (
+            f"cluster {cluster} is not asked since {timestamp(since)}, for {TIMEOUTS} calls in a row had no answer: "
+            f"see status.clusters of {object_text(self._instance)} ({described(self._clusters[cluster])})"
+        )
 
     async def _call(self, endpoint: AdminEndpoint, call: Call, patience: float | None) -> Any:
         """The call itself, and what it tells of the cluster."""
@@ -215,7 +242,9 @@ class Admin:
                 return cluster, await self.at(cluster, call, patience=PATIENCE_SECONDS if brief else None)
             except AdminUnreachableError as error:
                 errors.append(error)
-        raise errors[0] if errors else AdminUnreachableError("no cluster of the instance has ready brokers")
+        if not errors:
+            raise AdminUnreachableError(f"no cluster of {object_text(self._instance)} has ready brokers")
+        raise errors[0].of(" or ".join(order))
 
     async def find(self, call: Call) -> tuple[str, Any] | None:
         """Like :meth:`anywhere`; None where the thing does not exist."""
@@ -281,13 +310,6 @@ def partitions_of(cluster: str, answer: object, topic: str) -> int:
     return found
 
 
-def _left_out(cluster: str, since: datetime) -> str:
-    return (
-        f"cluster {cluster} is not asked since {timestamp(since)}, for {TIMEOUTS} calls in a row had no answer: see "
-        "status.clusters of the PulsarInstance"
-    )
-
-
 async def resolve_scope(deps: Deps, kind: Kind, obj: Json, *, deleting: bool) -> Scope:
     """Follow the references up to the instance and find its clusters. Raises ObstacleError.
 
@@ -303,21 +325,17 @@ async def resolve_scope(deps: Deps, kind: Kind, obj: Json, *, deleting: bool) ->
         chain.append(parent)
         child_kind, child = parent_kind, parent
     clusters = await _clusters(deps, chain[-1])
-    admin = Admin(deps, clusters)
-    name = chain[-1]["metadata"]["name"]
+    admin = Admin(deps, clusters, chain[-1])
+    name = object_text(chain[-1])
     if all(c.deleting for c in clusters) and not admin.usable:
         raise ObstacleError(
             Reason.PARENT_NOT_READY,
-            f"PulsarInstance {name} has no PulsarCluster: create one with spec.instanceRef naming it",
+            f"{name} has no PulsarCluster: create one with spec.instanceRef naming it",
             gone=True,
         )
     if not admin.usable:
-        waiting = ", ".join(c.name for c in clusters)
-        raise ObstacleError(
-            Reason.PARENT_NOT_READY,
-            f"no cluster of PulsarInstance {name} has ready brokers yet (clusters: {waiting}): see condition "
-            "BrokersReady of those PulsarClusters",
-        )
+        waiting = "; ".join(no_brokers(c.obj) for c in clusters)
+        raise ObstacleError(Reason.PARENT_NOT_READY, f"no cluster of {name} has ready brokers yet: {waiting}")
     away = store_away(chain[-1])
     if away is not None and not (deleting and all(c.deleting for c in clusters)):
         # Brokers answer from what they remember, and a write would hang.
@@ -349,19 +367,18 @@ async def _parent(deps: Deps, child: Json, field: str, kind: Kind) -> Json:
 
 
 def _check_parent(parent: Json) -> None:
-    text = f"{parent['kind']} {parent['metadata']['namespace']}/{parent['metadata']['name']}"
+    text, look = object_text(parent), described(parent)
     if "deletionTimestamp" in parent["metadata"]:
-        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} is being deleted", known=True)
+        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} is being deleted: see {look}", known=True)
     ready = condition_of(parent, ConditionType.READY.value)
     if ready is None:
-        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} is not reconciled yet")
+        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} is not reconciled yet: see {look}")
     if ready.get("status") == "True":
         return
     exists = bool((parent.get("status") or {}).get("pulsarName"))
     if not exists or ready.get("reason") in {r.value for r in _UNFIT_PARENT}:
-        raise ObstacleError(
-            Reason.PARENT_NOT_READY, f"{text} is not ready: {str(ready.get('message'))[:500]}", known=True
-        )
+        why = f"{text} is not ready: {str(ready.get('message'))[:500]}. See {look}"
+        raise ObstacleError(Reason.PARENT_NOT_READY, why, known=True)
 
 
 async def _clusters(deps: Deps, instance: Json) -> tuple[Cluster, ...]:
@@ -380,4 +397,5 @@ def _cluster(obj: Json) -> Cluster:
         endpoint=serving_endpoint(obj),
         version=(obj.get("status") or {}).get("version"),
         deleting="deletionTimestamp" in obj["metadata"],
+        obj=obj,
     )

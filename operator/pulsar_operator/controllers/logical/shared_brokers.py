@@ -54,7 +54,9 @@ async def record_shared_brokers(p: LogicalPass[Any, Any], scope: Scope, facts: I
         if outside:
             texts.append(_explain(cluster, takers, len(found.live), outside))
     if facts.unreachable:
-        text = f"No answer from {', '.join(facts.unreachable)}"
+        text = (
+            f"No answer from {', '.join(facts.unreachable)}: see those PulsarClusters (kubectl get pulsarclusters -A)"
+        )
         p.conditions.set(LEFT, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
     if not texts and any(unevaluated):
         await _record(p, UNKNOWN, Reason.EXPRESSION_NOT_EVALUATED, "; ".join(filter(None, unevaluated)))

@@ -86,8 +86,7 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
         if namespaces and not force:
             return Blocker(
                 Reason.NOT_EMPTY,
-                f"tenant {name} still has namespaces in Pulsar ({_some(namespaces)}): delete them first, or set "
-                "spec.deletionPolicy to Retain",
+                f"tenant {name} still has namespaces in Pulsar ({_some(namespaces)}): delete them first",
             )
         try:
             await scope.admin.delete(Call("DELETE", tenant_path(name), {"force": "true"} if force else {}))
@@ -96,8 +95,8 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
                 raise
             return Blocker(
                 Reason.REJECTED_BY_PULSAR,
-                f"{error}. ForceDelete does only what Pulsar allows: set forceDeleteTenantAllowed=true in the brokers' "
-                f"configuration, or delete its namespaces first ({_some(namespaces)})",
+                f"{error}. ForceDelete does only what Pulsar allows: set forceDeleteTenantAllowed=true in "
+                f"spec.broker.config of the PulsarCluster, or delete its namespaces first ({_some(namespaces)})",
             )
         return None
 

@@ -228,7 +228,9 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         answers, unreachable = await scope.admin.everywhere(holders, call)
         if not answers:
             place = "/".join(_place(scope))
-            raise AdminUnreachableError(f"no cluster of namespace {place} answers ({', '.join(unreachable)})")
+            raise AdminUnreachableError(
+                f"no cluster of namespace {place} answers ({'; '.join(map(scope.admin.why, unreachable))})"
+            )
         name = name_of(p.obj)
         found = {c: None if answer is None else partitions_of(c, answer, name) for c, answer in answers.items()}
         return found, unreachable

@@ -167,7 +167,7 @@ async def _present(
     clusters = sorted({*listing.clusters, *listing.orphans})
     answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*path, "partitions")))
     if unreachable:
-        why = "; ".join(f"{each}: {scope.admin.failures.get(each, 'no ready brokers')}" for each in unreachable)
+        why = "; ".join(f"{each}: {scope.admin.why(each)}" for each in unreachable)
         raise AdminUnreachableError(f"nobody knows how many partitions topic {name} has: {why}")
     for cluster in clusters:
         answer, number = answers[cluster], listing.topics.get(cluster, {}).get(name)

@@ -1,0 +1,51 @@
+"""What helps against an obstacle of the logical plane: the object in the way, who may change it, the command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.core.clusters import pulsar_name
+from pulsar_operator.controllers.core.objects import described, patch_spec
+from pulsar_operator.ports import Json
+
+_NOT_OF_THE_TENANT = re.compile(r"Cluster \[([^\]]+)\] is not in the list of allowed clusters list for tenant")
+"""What Pulsar answers with HTTP 403 (class PulsarWebResource, validateClusterForTenant; seen on 4.0.8)."""
+
+
+def explained(message: str, chain: Sequence[Json]) -> str:
+    """Pulsar's refusal with what to do about it, where the words are known; ``chain`` are the parents."""
+    found = _NOT_OF_THE_TENANT.search(message)
+    tenant = next((each for each in chain if each["kind"] == Kind.TENANT.value), None)
+    if found is None or tenant is None or "kubectl" in message:
+        return message
+    cluster, text = found[1], object_text(tenant)
+    declared = (tenant.get("spec") or {}).get("allowedClusters")
+    if declared is None:
+        return (
+            f"{message}. {text} declares no allowedClusters, so it gets {cluster} once that is registered in Pulsar: "
+            f"{described(tenant)}"
+        )
+    command = patch_spec(tenant, {"allowedClusters": sorted({*declared, cluster})})
+    return f"{message}. Ask the owner of {text} to add {cluster}: {command}"
+
+
+def object_text(obj: Json) -> str:
+    """An object as messages name it."""
+    meta = obj["metadata"]
+    return f"{obj['kind']} {meta['namespace']}/{meta['name']}"
+
+
+def no_member(cluster: str, instance: Json, members: Collection[str]) -> str:
+    """Why a cluster cannot be asked that is no cluster of the instance, and who adds it."""
+    known, who = ", ".join(sorted(members)) or "none", object_text(instance)
+    return (
+        f"{cluster} is no cluster of {who} (its clusters: {known}). The owner of {who} adds it with a PulsarCluster "
+        f"whose spec.clusterName is {cluster}; otherwise take {cluster} out of the list of clusters that names it"
+    )
+
+
+def no_brokers(cluster: Json) -> str:
+    """Why a PulsarCluster cannot be asked that has no ready brokers, and where that is explained."""
+    return f"cluster {pulsar_name(cluster)} has no ready brokers: {described(cluster)}"
