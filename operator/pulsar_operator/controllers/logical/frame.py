@@ -27,6 +27,7 @@ from pulsar_operator.controllers.logical.logical_pass import (
     StatusT,
     settled,
 )
+from pulsar_operator.controllers.logical.remedies import object_text
 from pulsar_operator.controllers.logical.retained import in_forced_parent, record_retained
 from pulsar_operator.controllers.logical.scope import (
     WAIT_SECONDS,
@@ -130,8 +131,9 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         if p.meta.deleting and FINALIZER not in p.meta.finalizers:
             return None
         if p.invalid is not None and not p.meta.deleting:
-            p.unknown(Reason.INVALID_SPEC, p.invalid, known=True)
-            p.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, p.invalid)
+            text = f"{p.invalid}. Correct the specification of {object_text({**p.obj, 'kind': self.kind.value})}"
+            p.unknown(Reason.INVALID_SPEC, text, known=True)
+            p.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, text)
             return DONE
         try:
             if p.meta.deleting:

@@ -336,10 +336,12 @@ async def resolve_scope(deps: Deps, kind: Kind, obj: Json, *, deleting: bool) ->
     if not admin.usable:
         waiting = "; ".join(no_brokers(c.obj) for c in clusters)
         raise ObstacleError(Reason.PARENT_NOT_READY, f"no cluster of {name} has ready brokers yet: {waiting}")
-    away = store_away(chain[-1])
+    away, look = store_away(chain[-1]), described(chain[-1])
     if away is not None and not (deleting and all(c.deleting for c in clusters)):
         # Brokers answer from what they remember, and a write would hang.
-        raise ObstacleError(Reason.CONFIGURATION_STORE_AWAY, f"Nothing is changed in Pulsar: waiting for {away}")
+        raise ObstacleError(
+            Reason.CONFIGURATION_STORE_AWAY, f"Nothing is changed in Pulsar: waiting for {away}. See {look}"
+        )
     return Scope(tuple(chain), clusters, admin)
 
 
