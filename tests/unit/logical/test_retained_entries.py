@@ -58,7 +58,7 @@ async def test_entries_that_retention_keeps_block_until_they_are_let_go(name: st
     await w.run()
     message = blocked(w, name)
     assert f"topic {name} has 20 entries (820 bytes) in cluster a, kept by retention (60 minutes, any size)" in message
-    assert message.endswith("set spec.deletionPolicy to ForceDelete")
+    assert "set spec.deletionPolicy to ForceDelete. To let the object go" in message
     assert not [write for write in w.admin.writes if write[0] == "DELETE"]
     w.pulsar.namespaces["t/n"]["retention_policies"] = dict(NONE)
     await w.run()

@@ -159,8 +159,7 @@ class Admin:
         except NotFoundError as error:
             raise MissingInPulsarError(str(error)) from error
         except UnavailableError as error:
-            text = f"{error} (see {described(self._clusters[cluster])})"
-            self.failures[cluster] = text
+            text = self.failures[cluster] = f"{error} (see {described(self._clusters[cluster])})"
             failed = AdminUnreachableError(text, retry_after=error.retry_after, status=error.status)
             raise failed.of(cluster) from error
 
