@@ -133,7 +133,9 @@ def _changes(
         inherited = guard.inherited.get(row.field, {}).get(cluster)
         old = row.keeps.of(live, inherited)
         new = row.keeps.of(row.value_in(value, cluster) if value is not None else None, inherited)
-        if shortens(old, new):
+        # Neither is known: it is the same one, which is inherited, unless a value is set that nobody can compare.
+        differs = old is None and new is None and live is not None and not row.keeps.tells(live)
+        if differs or shortens(old, new):
             out.append(_Change(live, old, new))
     return out
 

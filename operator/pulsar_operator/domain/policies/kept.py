@@ -41,6 +41,14 @@ class Keeps:
             return None  # a value that this version of the operator cannot express
         return inherited if amount is None else amount
 
+    def tells(self, value: Any) -> bool:
+        """Whether it can be told what a value that is set keeps, or that it leaves that to what it inherits."""
+        try:
+            self.amount(value)
+        except (AttributeError, TypeError, ValueError):
+            return False
+        return True
+
 
 def shortens(before: Amount | None, after: Amount | None) -> bool:
     """Whether less is kept after a change than before, in any dimension. What is not known counts for the worst; where
