@@ -114,9 +114,10 @@ def judge(component: Component, version: str, config: Config, known: KnownSettin
     names = known.names(component, version)
     applied: dict[str, str] = {}
     problems: list[str] = []
+    checked = names is not None and not loads_plug_ins(config)
     for key, value in sorted(config.items()):
         why = _unavailable(component, key, value)
-        if why is None and names is not None and not _is_known(component, key, names, config):
+        if why is None and names is not None and checked and not _is_known(component, key, names):
             near = _nearest(key, names) if len(problems) < SHOWN and len(key) <= LONGEST else None
             why = f"Pulsar {version} does not know it: {_remedy(key, near)}"
         if why is not None:
@@ -198,12 +199,12 @@ def _unavailable(component: Component, key: str, value: str) -> str | None:
     return UNAVAILABLE.get(key.removeprefix(VERBATIM))
 
 
-def _is_known(component: Component, key: str, names: frozenset[str], config: Config) -> bool:
+def _is_known(component: Component, key: str, names: frozenset[str]) -> bool:
     """Also a key that check_config refuses: it says more of it."""
     if check_config(component, {key: ""}):
         return True
     prefixes = (VERBATIM, *(each for table in TABLES[component] for each in PREFIXES[table]))
-    return key in names or key.startswith(prefixes) or loads_plug_ins(config)
+    return key in names or key.startswith(prefixes)
 
 
 def loads_plug_ins(config: Config) -> bool:
