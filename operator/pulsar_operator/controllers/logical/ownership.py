@@ -94,6 +94,8 @@ class Ownership(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
                 raise self._duplicate(p, scope, found.text)
             if p.held is not None:
                 return
+            if isinstance(record, NodeRecord) and not record.kept:
+                return  # no status says where the store is yet, so nothing is recorded there
             if found != mine:
                 await record.write(mine)
         except AdminUnreachableError:
