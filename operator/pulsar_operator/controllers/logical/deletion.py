@@ -93,6 +93,8 @@ class LogicalDeletion(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT]):
         if isinstance(found, NotOurs):
             await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {found.why}")
             return None
+        if isinstance(found, Progress) and p.said_before(ConditionType.READY, found.message):
+            found = found.nothing
         if isinstance(found, Progress):
             p.unknown(Reason.DELETING, found.message, known=True)
             return Outcome(requeue_after=0.0)

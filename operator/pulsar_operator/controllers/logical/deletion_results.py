@@ -23,6 +23,12 @@ class Progress:
 
     message: str
 
+    @property
+    def nothing(self) -> Blocker:
+        """What it is where the pass before got as far: it would go on for ever, without a wait."""
+        text = "As much was left before: somebody makes again what is deleted. Stop its producers and consumers first"
+        return Blocker(Reason.NOT_EMPTY, f"{self.message}. {text}")
+
 
 @dataclass(frozen=True)
 class NotOurs:

@@ -49,7 +49,7 @@ from pulsar_operator.domain.logical.namespace import (
 from pulsar_operator.domain.logical.owners import owner_of, owner_properties
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, concerned
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
-from pulsar_operator.ports import Deps
+from pulsar_operator.ports import ConflictError, Deps, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -161,7 +161,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
                 own=own,
                 unreachable=tuple(sorted({*unreachable, *mute})),
             ),
-            sorted(holders),
+            sorted(clusters_of(live)),
         )
 
     async def _with_consent(
@@ -190,7 +190,9 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         if not plan_namespace(p.spec, facts, memory).asks:
             self._stored.forget(p.meta.uid)
             return facts
-        inherited = await inherited_by_namespace(scope, rows, holders, facts.unreachable)
+        # A cluster that is none of the instance may store something all the same, and nobody can ask it.
+        silent = {*facts.unreachable, *(set(holders) - scope.names)}
+        inherited = await inherited_by_namespace(scope, rows, holders, silent)
         facts = replace(facts, guard=replace(guard, inherited=inherited))
         if not plan_namespace(p.spec, facts, memory).asks:
             return facts
@@ -199,7 +201,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             scope,
             (facts.tenant, facts.name),
             holders,
-            silent=facts.unreachable,
+            silent=silent,
             now=p.conditions.now,
         )
         return replace(facts, guard=replace(guard, inherited=inherited, stored=stored))
@@ -276,6 +278,10 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             except ObstacleError as obstacle:
                 if not obstacle.gone:
                     raise
+            except (RefusedError, ConflictError) as error:
+                # It would be refused for ever, and the object could never be let go.
+                text = f"{message}. It lacks clusters that its deletion took out, and Pulsar refuses them: {error}"
+                await p.event(Reason.REJECTED_BY_PULSAR, text, warning=True)
         await super().release(p, reason, message)
 
 

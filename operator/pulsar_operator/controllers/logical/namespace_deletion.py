@@ -52,7 +52,7 @@ class NamespaceDeletion:
             return None
         try:
             blocker = await (self._force(found[1]) if force else self._empty(found[1]))
-        except (ConflictError, RefusedError):
+        except (ConflictError, RefusedError, NotFoundError):
             await self.give_back()
             raise
         if blocker is not None:

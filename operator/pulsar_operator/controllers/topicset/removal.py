@@ -109,8 +109,11 @@ class Removal:
             free = turn.attempts >= FENCED_ATTEMPTS
             found = await _delete(scope, place, listing, name, self.owner, free=free, lists=lists)
             if isinstance(found, Progress):
-                turn.message, turn.due = "", now  # the next pass goes on
-                return
+                stands, turn.pending = turn.pending == (found.message,), (found.message,)
+                if not stands:
+                    turn.message, turn.due = "", now  # the next pass goes on
+                    return
+                found = found.nothing
             blocker = found
         except ConflictError as error:
             blocker = Blocker(Reason.NOT_EMPTY, str(error))
