@@ -128,8 +128,8 @@ async def _managed_store(state: InstancePass) -> None:
     component = Component.CONFIGURATION_STORE
     judged = judge(component, state.spec.version, managed.config or {}, state.actor.deps.settings)
     managed = managed.model_copy(update={"config": judged.applied or None})
-    nobody_knows = unchecked(state.spec.version, managed.config, state.actor.deps.settings)
-    set_config_condition(state.conditions, judged.problems, state.spec.version if nobody_knows else None)
+    no_list = unchecked(state.spec.version, managed.config, state.actor.deps.settings)
+    set_config_condition(state.conditions, judged.problems, state.spec.version if no_list else None)
     problems = store_problems(managed, component, "spec.configurationStore.managed", state.spec.preset)
     if problems:
         state.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, "; ".join(problems[:5]))

@@ -1,7 +1,8 @@
 """Many calls to one cluster, a few at a time.
 
 The deadline of a call includes the time it waits for its turn (adapters/admin.py), so that a thousand calls that are
-begun together end without an answer. Used by topic_deletion.py and topic_content.py.
+begun together end without an answer. Used by topic_deletion.py, topic_content.py and
+consent.py.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from pulsar_operator.controllers.logical.bounded import each
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.controllers.logical.topic_content import asked_of_listed
@@ -26,8 +27,6 @@ FRESH_SECONDS: Final = 600.0
 """How long a known size of a namespace is shown: its question may wait for days."""
 MOST: Final = 500
 """Topics of a namespace that are asked for their size, in each cluster."""
-AT_ONCE: Final = 8
-"""Of them at the same time."""
 
 Inherited = dict[str, Mapping[str | None, Amount | None]]
 Sizes = Mapping[str, Stored]
@@ -184,15 +183,13 @@ async def _namespace(scope: Scope, cluster: str, namespace: tuple[str, str]) -> 
 
 async def _sum(scope: Scope, cluster: str, places: Sequence[tuple[str, ...]]) -> int | None:
     """Bytes of topics in a cluster; None where one of them does not tell."""
-    gate = asyncio.Semaphore(AT_ONCE)
 
     async def size(path: tuple[str, ...]) -> int | None:
-        async with gate:
-            try:
-                return int((await asked_of_listed(scope, cluster, path, "internalStats"))["totalSize"])
-            except (PortError, KeyError, TypeError, ValueError):
-                return None
+        try:
+            return int((await asked_of_listed(scope, cluster, path, "internalStats"))["totalSize"])
+        except (PortError, KeyError, TypeError, ValueError):
+            return None
 
-    found = await asyncio.gather(*map(size, places))
+    found = await each(places, size)
     known = [each for each in found if each is not None]
     return sum(known) if len(known) == len(found) else None
