@@ -33,6 +33,8 @@ PLACES = {
     "used_confirmations[].cluster": SPEC,
     "used_confirmations[].expires_time": SPEC,
     "used_confirmations[].used_time": ONE,
+    "replication_before_deletion": "clusters that Pulsar knows: a topic is in no other",
+    "replication_before_deletion[].replication_clusters": "clusters that Pulsar knows: a topic is in no other",
     "clusters_before_deletion.allowed_clusters": "clusters that Pulsar knows: a namespace is in no other",
     "clusters_before_deletion.replication_clusters": "clusters that Pulsar knows: a namespace is in no other",
     # PulsarTopic, PulsarTopicSet.

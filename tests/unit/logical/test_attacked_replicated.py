@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import UnavailableError
 from tests.fakes.admin import AdminCall
@@ -42,7 +40,6 @@ async def test_a_topic_that_is_retained_after_all_is_replicated() -> None:
     assert found.left() and not _own_lists(found)
 
 
-@pytest.mark.xfail(strict=True, reason="known gap: lists of a halted deletion are kept in the process alone")
 async def test_so_it_is_after_a_restart() -> None:
     found = await _halfway(restart=True)
     assert found.left() and not _own_lists(found)

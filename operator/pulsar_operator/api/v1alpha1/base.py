@@ -96,6 +96,8 @@ VOLUME_SIZE_RULE = (
 )
 PulsarName = Annotated[str, Field(min_length=1, max_length=128, pattern=PULSAR_NAME)]
 ClusterName = Annotated[str, Field(min_length=1, max_length=128, pattern=PULSAR_NAME)]
+ClusterNames = Annotated[list[str], Field(max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"})]
+"""Names of clusters as Pulsar has them, in a status."""
 
 
 class ObjectReference(ApiModel):

@@ -11,6 +11,7 @@ from pulsar_operator.api.v1alpha1.base import (
     AllowedKubernetesNamespaces,
     ApiModel,
     ClusterName,
+    ClusterNames,
     ObjectReference,
     PulsarName,
     immutable,
@@ -148,9 +149,6 @@ class NamespaceClusterStatus(ApiModel):
     """Whether the cluster knows the namespace."""
     bundles: int | None = None
     """Number of bundles there."""
-
-
-ClusterNames = Annotated[list[str], Field(max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"})]
 
 
 class ClusterLists(ApiModel):

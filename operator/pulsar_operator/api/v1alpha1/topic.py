@@ -6,7 +6,14 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from pulsar_operator.api.v1alpha1.base import ApiModel, ClusterName, ObjectReference, immutable, validations
+from pulsar_operator.api.v1alpha1.base import (
+    ApiModel,
+    ClusterName,
+    ClusterNames,
+    ObjectReference,
+    immutable,
+    validations,
+)
 from pulsar_operator.api.v1alpha1.compaction import Compaction, CompactionStatus
 from pulsar_operator.api.v1alpha1.entries import PROPERTY_KEY, Permissions, Properties, TopicPrune
 from pulsar_operator.api.v1alpha1.logical import LogicalSpec, LogicalStatus
@@ -147,6 +154,15 @@ class TopicClusterStatus(ApiModel):
     """Partitions there; absent for a non-partitioned topic."""
 
 
+class OwnClusterList(ApiModel):
+    """The topic's own list of clusters in one cluster."""
+
+    name: str
+    """Pulsar cluster."""
+    replication_clusters: ClusterNames = Field(default_factory=list)
+    """Clusters that the topic was replicated to; empty = it had no list of its own."""
+
+
 class PulsarTopicStatus(LogicalStatus):
     """Observed state of a PulsarTopic."""
 
@@ -160,5 +176,17 @@ class PulsarTopicStatus(LogicalStatus):
     """The topic in each cluster."""
     partitions: int | None = None
     """Partitions in the first cluster."""
+    replication_before_deletion: (
+        Annotated[
+            list[OwnClusterList],
+            Field(
+                max_length=256,
+                json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+            ),
+        ]
+        | None
+    ) = None
+    """The topic's own lists of clusters as they were before its deletion ended the replication. The operator restores
+    them if the topic stays. Unset while nothing was changed."""
     compaction: CompactionStatus | None = None
     """Compactions by spec.compaction."""

@@ -26,6 +26,7 @@ from pulsar_operator.controllers.logical.consent import inherited_by_topic, stor
 from pulsar_operator.controllers.logical.controller import LogicalController
 from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Unfinished
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
+from pulsar_operator.controllers.logical.own_lists import own_lists, record_own_lists
 from pulsar_operator.controllers.logical.owner_records import TopicRecord
 from pulsar_operator.controllers.logical.ownership import Record
 from pulsar_operator.controllers.logical.policies import read_own
@@ -338,7 +339,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
                 force=force,
                 free=free,
                 remedy=REMEDY,
-                lists=self._apart.setdefault(key, {}),
+                lists=self._apart.setdefault(key, own_lists(p)),
+                record=lambda lists: record_own_lists(p, lists),
                 find=find,
             )
             found = await deletion.run()
@@ -357,7 +359,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
     async def release(self, p: TopicPass, reason: Reason, message: str) -> None:
         """See PassFrame. A topic that stays, by its policy or with another object, gets back what it still lacks."""
-        lists = self._apart.pop(Key(Kind.TOPIC, p.meta.namespace, p.meta.name), None)
+        lists = self._apart.pop(Key(Kind.TOPIC, p.meta.namespace, p.meta.name), own_lists(p))
         if lists and reason is not Reason.DELETED:
             with contextlib.suppress(ObstacleError):
                 scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)

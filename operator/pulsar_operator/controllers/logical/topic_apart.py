@@ -36,6 +36,10 @@ LIST: Final = "replication"
 """Of the calls for a topic's own list of clusters."""
 
 
+async def unrecorded(_lists: Mapping[str, Sequence[str]]) -> None:
+    """The lists of topics that left a set are in the process alone."""
+
+
 @dataclass
 class TopicDeletion:
     """One topic that is deleted in each cluster, with the partitions ``present`` there (local names).
@@ -58,14 +62,15 @@ class TopicDeletion:
     """By cluster, the topic's own list of clusters as it was before replication was ended there: what could not be
     given back yet, which whoever tries again gives back."""
     find: Callable[[], Awaitable[Present]] | None = None
+    record: Callable[[Mapping[str, Sequence[str]]], Awaitable[None]] = unrecorded
+    """Keeps ``lists`` where an operator that is restarted finds them. Raises PortError."""
 
     async def run(self) -> Blocker | Progress | None:
         """Delete it, or some of its partitions, or say why it stays.
 
         A cluster whose list was written, and whose topic stays for any reason, gets the list back that it had; one that
-        does not answer gets it at the next attempt, and where the operator ends before, nobody does. What is published
-        between the two is in its own cluster alone: a replicator begins anew at the end of the topic. Raises
-        AdminUnreachableError, ConflictError.
+        does not answer gets it at the next attempt. What is published between the two is in its own cluster alone: a
+        replicator begins anew at the end of the topic. Raises AdminUnreachableError, ConflictError.
         """
         result: Blocker | Progress | None = None
         gone = False
@@ -80,6 +85,8 @@ class TopicDeletion:
             elif not isinstance(result, Progress):
                 # Not between two passes of one deletion: replicators would make again what is deleted already.
                 await give_back(self.scope, self.path, self.lists)
+                with suppress(PortError):  # a list that is given back twice does no harm
+                    await self.record(self.lists)
 
     async def _delete(self, replicated: Collection[str]) -> Blocker | Progress | None:
         blocker = await self._apart(replicated)
@@ -120,21 +127,12 @@ class TopicDeletion:
 
     async def _end(self, replicated: Collection[str]) -> Blocker | None:
         """Have each cluster keep the topic to itself, and wait until none replicates it."""
-        for cluster in sorted(replicated):
-            try:
-                before = await self.scope.admin.at(cluster, Call("GET", (*self.path, LIST))) or ()
-                self.lists.setdefault(cluster, before)
-                await self.scope.admin.at(cluster, Call("POST", (*self.path, LIST), body=[cluster]))
-            except (NotFoundError, RefusedError) as error:
-                # With 404 partitions whose topic is gone: what replicates them is the namespace's list alone.
-                self.lists.pop(cluster, None)
-                if not self.force:
-                    text = f"Pulsar deletes no topic that is replicated, and its replication cannot be ended ({error})"
-                    return Blocker(Reason.NOT_EMPTY, f"{text}: {self.remedy}")
-            except AdminUnreachableError as error:
-                if not self.force:
-                    raise
-                log.info("the replication of topic %s does not end: %s", "/".join(self.path), error)
+        blocker = await self._each_list(replicated, self._remember)
+        if blocker is None and self.lists:
+            await self.record(self.lists)
+            blocker = await self._each_list(set(replicated) & set(self.lists), self._keep_apart)
+        if blocker is not None:
+            return blocker
         still: Iterable[str] = replicated if self.lists else ()
         for _ in range(LOOKS if self.lists else 0):
             found = await self.look(self.present)
@@ -145,6 +143,30 @@ class TopicDeletion:
                 break
             await asyncio.sleep(APART_SECONDS)
         return None if not still or self.force else self._still(still)
+
+    async def _each_list(self, clusters: Collection[str], call: Callable[[str], Awaitable[None]]) -> Blocker | None:
+        """Call each cluster about the topic's own list. With ``force``, one that refuses or is silent is left out."""
+        for cluster in sorted(clusters):
+            try:
+                await call(cluster)
+            except (NotFoundError, RefusedError) as error:
+                # With 404 partitions whose topic is gone: what replicates them is the namespace's list alone.
+                self.lists.pop(cluster, None)
+                if not self.force:
+                    text = f"Pulsar deletes no topic that is replicated, and its replication cannot be ended ({error})"
+                    return Blocker(Reason.NOT_EMPTY, f"{text}: {self.remedy}")
+            except AdminUnreachableError as error:
+                if not self.force:
+                    raise
+                log.info("the replication of topic %s does not end: %s", "/".join(self.path), error)
+        return None
+
+    async def _remember(self, cluster: str) -> None:
+        before = await self.scope.admin.at(cluster, Call("GET", (*self.path, LIST))) or ()
+        self.lists.setdefault(cluster, before)
+
+    async def _keep_apart(self, cluster: str) -> None:
+        await self.scope.admin.at(cluster, Call("POST", (*self.path, LIST), body=[cluster]))
 
     def _still(self, replicated: Iterable[str]) -> Blocker:
         text = f"topic {self.path[-1]} is still replicated from {', '.join(sorted(replicated))}"
