@@ -47,10 +47,10 @@ from pulsar_operator.controllers.logical.topic_deletion import (
     replicating,
 )
 from pulsar_operator.controllers.logical.topic_parts import PartsReader
+from pulsar_operator.controllers.logical.topic_presence import other_kind, present_in
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
 from pulsar_operator.domain.logical.consent import Guard, Stored, asked_of
 from pulsar_operator.domain.logical.names import (
-    is_partition_of,
     is_system_topic,
     namespace_path,
     system_topic_problem,
@@ -163,7 +163,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         if not plan_topic(p.spec, facts, memory).asks:
             return facts
         stored = dict.fromkeys(facts.unreachable, Stored(None))
-        stored |= await stored_of_topic(scope, path, answering, partial(self._present, p, scope))
+        stored |= await stored_of_topic(scope, path, answering, partial(present_in, scope, p.spec, path))
         return replace(facts, guard=replace(guard, inherited=inherited, stored=stored))
 
     def _trusted(self, p: TopicPass, memory: Memory) -> bool:
@@ -316,7 +316,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         path, partitioned = _path(p, scope), p.spec.partitions is not None
 
         async def find() -> Present:
-            return {name: await self._present(p, scope, name) for name in clusters}
+            return {name: await present_in(scope, p.spec, path, name) for name in clusters}
 
         async def look(present: Present) -> Blocker | Unused:
             if force:
@@ -324,7 +324,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             return await in_use(scope, path, present, remedy=REMEDY)
 
         present = await find()
-        other = await self._other_kind(p, scope, clusters) if not any(present.values()) else None
+        other = await other_kind(scope, p.spec, path, clusters) if not any(present.values()) else None
         if other is not None:
             return NotOurs(other)
         key, now = Key(Kind.TOPIC, p.meta.namespace, p.meta.name), p.conditions.now.timestamp()
@@ -380,34 +380,6 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
                 if not selection.by_pattern and name_of(p.obj) in selection:
                     return f"PulsarTopicSet {obj['metadata']['namespace']}/{obj['metadata']['name']}"
         return None
-
-    async def _other_kind(self, p: TopicPass, scope: Scope, clusters: Sequence[str]) -> str | None:
-        """Why what Pulsar has of the name is none of this object's: with partitions where none are declared, or the
-        other way round. Raises AdminUnreachableError where a cluster does not tell."""
-        answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*_path(p, scope), "partitions")))
-        if unreachable:
-            why = "; ".join(f"{each}: {scope.admin.why(each)}" for each in unreachable)
-            raise AdminUnreachableError(f"nobody knows what topic {name_of(p.obj)} is ({why})")
-        counts = {c: partitions_of(c, a, name_of(p.obj)) for c, a in answers.items() if a is not None}
-        declared = p.spec.partitions is not None
-        # A non-persistent topic is told to be there, without partitions, also where nobody has it.
-        ours = declared and not p.spec.persistent
-        if not counts or ours or any((count > 0) == declared for count in counts.values()):
-            return None
-        kind = "without partitions" if declared else "with partitions"
-        return f"Pulsar has a topic {self.name_in_pulsar(p, scope)} {kind}, which this object never managed"
-
-    async def _present(self, p: TopicPass, scope: Scope, cluster: str) -> list[str]:
-        """Local names of the topic, or of its partitions, that exist in a cluster. Raises AdminUnreachableError."""
-        tenant, namespace = _place(scope)
-        if not p.spec.persistent:
-            return []
-        topics = await scope.admin.listed(cluster, Call("GET", ("persistent", tenant, namespace)))
-        full = self.name_in_pulsar(p, scope)
-        prefix = len(full) - len(name_of(p.obj))
-        if p.spec.partitions is None:
-            return [topic[prefix:] for topic in topics if topic == full]
-        return sorted(topic[prefix:] for topic in topics if is_partition_of(topic, full))
 
 
 def _declared_clusters(p: TopicPass) -> frozenset[str]:

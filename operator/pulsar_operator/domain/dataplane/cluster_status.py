@@ -19,13 +19,19 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     RolloutStatus,
     VersionStatus,
 )
-from pulsar_operator.domain.bookkeeper.facts import bookie_rows, own_bookies_of, replicated
-from pulsar_operator.domain.bookkeeper.placement import placement_said
-from pulsar_operator.domain.bookkeeper.unwritable import UNWRITABLE, nearly_full, unwritable_said
-from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet, parse_time
+from pulsar_operator.domain.bookkeeper.facts import bookie_rows, own_bookies_of
+from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.domain.dataplane import scaling
 from pulsar_operator.domain.dataplane.absent_pods import missing_rows
 from pulsar_operator.domain.dataplane.applied_config import set_config_condition
+from pulsar_operator.domain.dataplane.bookkeeper_status import (
+    foreign_volume,
+    set_auto_recovery,
+    set_racks,
+    set_replicated,
+    set_unwritable,
+    set_volumes,
+)
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, LeaveFact
 from pulsar_operator.domain.dataplane.remote_clusters import known_urls, remote_changes, remote_rows
 from pulsar_operator.domain.dataplane.running import pod_versions
@@ -73,16 +79,16 @@ def set_conditions(
     else:
         _metadata(conditions, view)
         _component(conditions, ConditionType.BOOKKEEPER_READY, Component.BOOKIE, "bookies", view)
-        _unwritable(conditions, view)
-        _volumes(conditions, view)
-        _auto_recovery(conditions, view)
+        set_unwritable(conditions, view)
+        set_volumes(conditions, view)
+        set_auto_recovery(conditions, view)
         _component(conditions, ConditionType.BROKERS_READY, Component.BROKER, "brokers", view)
         if spec.proxy is None or spec.proxy.replicas == 0:
             conditions.set(ConditionType.PROXIES_READY, True, Reason.NOT_APPLICABLE, "The cluster has no proxies")
         else:
             _component(conditions, ConditionType.PROXIES_READY, Component.PROXY, "proxies", view)
-        _replicated(conditions, view, acts=acts)
-        _racks(conditions, spec, view)
+        set_replicated(conditions, view, acts=acts)
+        set_racks(conditions, spec, view)
         scaling.set_condition(conditions, spec, view)
     _up_to_date(conditions, view)
     set_config_condition(conditions, view.config, spec.version if view.config_unchecked else None)
@@ -115,7 +121,7 @@ def set_conditions(
         _rolling(conditions, rollout, view)
     elif view.drain is not None:
         conditions.set(ConditionType.PROGRESSING, True, Reason.DRAINING, f"Waiting for {view.drain.waiting_for}")
-    elif (foreign := _foreign(view)) is not None:
+    elif (foreign := foreign_volume(view)) is not None:
         conditions.set(ConditionType.PROGRESSING, False, Reason.FOREIGN_VOLUME, foreign)
     elif view.leave is not None and view.leave.message:
         conditions.set(ConditionType.PROGRESSING, *_leaving(view.leave))
@@ -204,80 +210,6 @@ def _component(
         conditions.set(kind, FALSE, Reason.SCALED_TO_ZERO, f"{noun}: scaled to 0, nobody serves clients")
         return
     conditions.set(kind, UNKNOWN if facts.all_ready is None else facts.all_ready, reason, text)
-
-
-def _unwritable(conditions: ConditionSet, view: ClusterView) -> None:
-    """Bookies that are up and take nothing new are named; without room for a new ledger BookKeeper is not well."""
-    kind, fact = ConditionType.BOOKKEEPER_READY, view.unwritable
-    told = conditions.explained(kind)
-    if told is None or not conditions.is_true(kind):
-        return
-    before = next((each for each in conditions.previous if each.get("type") == kind.value), {})
-    stays = before.get("reason") in UNWRITABLE
-    if fact is None:
-        if stays:
-            conditions.carry(kind)
-        return
-    if fact.bookies:
-        short = fact.short(stays and before.get("status") == FALSE.value)
-        conditions.set(kind, not short, fact.reason, f"{told[2]}; {unwritable_said(fact)}")
-    elif fact.nearly:
-        conditions.set(kind, True, told[1], f"{told[2]}; {nearly_full(fact)}")
-
-
-def _foreign(view: ClusterView) -> str | None:
-    """Which volume starts no bookie: of a pod that is to be added, or of one that is there."""
-    added = view.scale.foreign if view.scale is not None else None
-    return added or (view.volumes.foreign if view.volumes is not None else None)
-
-
-def _volumes(conditions: ConditionSet, view: ClusterView) -> None:
-    """Volumes of unequal size are named, and pods that must stay on volumes they do not start with. The status is what
-    the pods say."""
-    kind, facts = ConditionType.BOOKKEEPER_READY, view.volumes
-    for text in (facts.smaller, facts.refused) if facts is not None else ():
-        told = conditions.explained(kind)
-        if told is not None and text is not None:
-            conditions.set(kind, told[0], told[1], f"{told[2]}; {text}")
-
-
-def _auto_recovery(conditions: ConditionSet, view: ClusterView) -> None:
-    """Without auto-recovery lost copies are not made again, so BookKeeper is not well although it serves."""
-    facts = view.components.get(Component.AUTORECOVERY)
-    if facts is None or facts.all_ready is not False or not conditions.is_true(ConditionType.BOOKKEEPER_READY):
-        return
-    reason, text = facts.summary("auto-recovery")
-    conditions.set(ConditionType.BOOKKEEPER_READY, FALSE, reason, f"Bookies are ready, but {text}")
-
-
-def _replicated(conditions: ConditionSet, view: ClusterView, *, acts: bool) -> None:
-    kind, storage = ConditionType.REPLICATED, view.storage
-    if storage is None:
-        if not conditions.carry(kind):
-            conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The storage was not looked at yet")
-        return
-    before = next((each for each in conditions.previous if each.get("type") == kind.value), None)
-    unknown = view.volumes.problem if view.volumes is not None else None
-    status, reason, text = replicated(storage.facts, before, storage.problem, storage.given_up, unknown)
-    if (delay := storage.delay) is not None:
-        text += (
-            f"; lostBookieRecoveryDelay is raised from {delay.before} to {delay.raised} s while bookies are replaced"
-        )
-        text += "" if acts else ", and is not given back before the operator may act on the cluster again"
-    conditions.set(kind, status, reason, text)
-
-
-def _racks(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
-    """Only where the specification names racks, or what was written for it cannot be taken out."""
-    kind = ConditionType.RACKS_KNOWN
-    if view.racks is not None and view.racks.said is not None:
-        status, reason, text = view.racks.said
-        placed = view.placement.status if view.placement is not None and status is TRUE else None
-        going = view.placement.examining if view.placement is not None and status is TRUE else None
-        counting = f"; waiting for {going}" if going is not None else ""
-        conditions.set(kind, status, reason, f"{text}{placement_said(placed)}{counting}")
-    elif spec.bookkeeper is not None and spec.bookkeeper.racks is not None and not conditions.carry(kind):
-        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The racks were not looked at yet")
 
 
 def _standalone(conditions: ConditionSet, view: ClusterView) -> None:

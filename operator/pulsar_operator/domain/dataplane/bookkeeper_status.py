@@ -1,0 +1,86 @@
+"""Conditions about bookies and what they store: which serve, which take entries, how many copies, which racks. Pure."""
+
+from __future__ import annotations
+
+from pulsar_operator.api.constants import Component, ConditionType, Reason
+from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.domain.bookkeeper.facts import replicated
+from pulsar_operator.domain.bookkeeper.placement import placement_said
+from pulsar_operator.domain.bookkeeper.unwritable import UNWRITABLE, nearly_full, unwritable_said
+from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet
+from pulsar_operator.domain.dataplane.cluster_view import ClusterView
+
+
+def set_unwritable(conditions: ConditionSet, view: ClusterView) -> None:
+    """Bookies that are up and take nothing new are named; without room for a new ledger BookKeeper is not well."""
+    kind, fact = ConditionType.BOOKKEEPER_READY, view.unwritable
+    told = conditions.explained(kind)
+    if told is None or not conditions.is_true(kind):
+        return
+    before = next((each for each in conditions.previous if each.get("type") == kind.value), {})
+    stays = before.get("reason") in UNWRITABLE
+    if fact is None:
+        if stays:
+            conditions.carry(kind)
+        return
+    if fact.bookies:
+        short = fact.short(stays and before.get("status") == FALSE.value)
+        conditions.set(kind, not short, fact.reason, f"{told[2]}; {unwritable_said(fact)}")
+    elif fact.nearly:
+        conditions.set(kind, True, told[1], f"{told[2]}; {nearly_full(fact)}")
+
+
+def foreign_volume(view: ClusterView) -> str | None:
+    """Which volume starts no bookie: of a pod that is to be added, or of one that is there."""
+    added = view.scale.foreign if view.scale is not None else None
+    return added or (view.volumes.foreign if view.volumes is not None else None)
+
+
+def set_volumes(conditions: ConditionSet, view: ClusterView) -> None:
+    """Volumes of unequal size are named, and pods that must stay on volumes they do not start with. The status is what
+    the pods say."""
+    kind, facts = ConditionType.BOOKKEEPER_READY, view.volumes
+    for text in (facts.smaller, facts.refused) if facts is not None else ():
+        told = conditions.explained(kind)
+        if told is not None and text is not None:
+            conditions.set(kind, told[0], told[1], f"{told[2]}; {text}")
+
+
+def set_auto_recovery(conditions: ConditionSet, view: ClusterView) -> None:
+    """Without auto-recovery lost copies are not made again, so BookKeeper is not well although it serves."""
+    facts = view.components.get(Component.AUTORECOVERY)
+    if facts is None or facts.all_ready is not False or not conditions.is_true(ConditionType.BOOKKEEPER_READY):
+        return
+    reason, text = facts.summary("auto-recovery")
+    conditions.set(ConditionType.BOOKKEEPER_READY, FALSE, reason, f"Bookies are ready, but {text}")
+
+
+def set_replicated(conditions: ConditionSet, view: ClusterView, *, acts: bool) -> None:
+    """Whether every ledger has its copies. What was not looked at in this pass keeps its condition."""
+    kind, storage = ConditionType.REPLICATED, view.storage
+    if storage is None:
+        if not conditions.carry(kind):
+            conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The storage was not looked at yet")
+        return
+    before = next((each for each in conditions.previous if each.get("type") == kind.value), None)
+    unknown = view.volumes.problem if view.volumes is not None else None
+    status, reason, text = replicated(storage.facts, before, storage.problem, storage.given_up, unknown)
+    if (delay := storage.delay) is not None:
+        text += (
+            f"; lostBookieRecoveryDelay is raised from {delay.before} to {delay.raised} s while bookies are replaced"
+        )
+        text += "" if acts else ", and is not given back before the operator may act on the cluster again"
+    conditions.set(kind, status, reason, text)
+
+
+def set_racks(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
+    """Only where the specification names racks, or what was written for it cannot be taken out."""
+    kind = ConditionType.RACKS_KNOWN
+    if view.racks is not None and view.racks.said is not None:
+        status, reason, text = view.racks.said
+        placed = view.placement.status if view.placement is not None and status is TRUE else None
+        going = view.placement.examining if view.placement is not None and status is TRUE else None
+        counting = f"; waiting for {going}" if going is not None else ""
+        conditions.set(kind, status, reason, f"{text}{placement_said(placed)}{counting}")
+    elif spec.bookkeeper is not None and spec.bookkeeper.racks is not None and not conditions.carry(kind):
+        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The racks were not looked at yet")
