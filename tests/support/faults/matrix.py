@@ -94,7 +94,7 @@ def _unwanted(calm: Counter[str], found: Counter[str], *, repeats: bool) -> list
 
 
 def _tried_again(calm: Counter[str], call: str, times: int) -> bool:
-    """A topic or namespace that is not deleted yet has its list of clusters given back, and loses it again with the next
+    """A topic or namespace that is not deleted yet gets its list of clusters back, and loses it again with the next
     try. A topic without a list of its own gets it back by DELETE, a namespace by another POST."""
     verb, _, path = call.partition(" ")
     if not path.endswith("/replication"):
