@@ -1,8 +1,9 @@
-"""An upgrade of the operator with objects of every kind: no pod is replaced and nothing is written to Pulsar."""
+"""An upgrade of the operator with objects of every kind: no pod is replaced, and Pulsar gets owner records alone."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,10 @@ def uids(deployed: Deployed) -> dict[str, str]:
     }
 
 
+OWNER_RECORD = re.compile(r"PUT /admin/v2/(namespaces|persistent)/.+/properties")
+"""What the first pass of a version that records owners writes for a namespace or topic without a record."""
+
+
 def templates(deployed: Deployed) -> dict[str, Any]:
     """Pod template by StatefulSet."""
     found = deployed.kubectl.items("statefulsets", NAMESPACE)
@@ -64,7 +69,7 @@ def templates(deployed: Deployed) -> dict[str, Any]:
 
 
 @pytest.mark.rolls(3)
-def test_an_upgrade_touches_neither_pods_nor_pulsar(
+def test_an_upgrade_touches_no_pod_and_records_owners_once(
     kubectl: Any, helm: Any, clean: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commit = before.recorded_commit()
@@ -97,6 +102,18 @@ def test_an_upgrade_touches_neither_pods_nor_pulsar(
         print(f"\nfrom {commit}: {len(objects)} objects, {len(pods)} parts, {sum(map(len, znodes.values()))} znodes")
     assert {name: uid for name, uid in pods.items() if after.get(name) != uid} == {}, "pods, volumes, Services stay"
     assert [name for name in shapes if now[name] != shapes[name]] == [], "no pod template changed"
+    recorded = admin_writes(kubectl, NAMESPACE, "east-broker-0", seen["east-broker-0"])
+    assert len(recorded) == len(set(recorded)), "each record of who manages it is written once"
+    assert [each for each in recorded if not OWNER_RECORD.fullmatch(each)] == [], "nothing else is written"
+    names = {each["metadata"]["name"] for each in objects if each["kind"] == Kind.NAMESPACE.value}
+    assert names <= {each.split("/")[-2] for each in recorded if "/namespaces/" in each}, "every namespace has one"
+
+    # Now nothing is left to be recorded: what is written from here on would be written again and again.
+    znodes = {pod: znode_versions(kubectl, NAMESPACE, pod) for pod in znodes}
+    seen["east-broker-0"] = admin_log_position(kubectl, NAMESPACE, "east-broker-0")
+    for each in objects:
+        look_again(kubectl, each["kind"].lower(), NAMESPACE, each["metadata"]["name"])
+    deployed.wait_ready(within=120)
     assert admin_writes(kubectl, NAMESPACE, "small-broker-0", seen["small-broker-0"]) == []
     with sees_admin_writes(
         kubectl, NAMESPACE, "east-broker-0", seen["east-broker-0"], deployed.admin_url, "shop/orders"
