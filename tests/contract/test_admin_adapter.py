@@ -277,6 +277,14 @@ async def test_a_422_without_words_is_a_failure_inside_the_broker(admin: Aiohttp
             await admin.call(AdminEndpoint("a", url), "DELETE", ("namespaces", "t", "n"))
 
 
+async def test_a_race_inside_the_broker_is_no_refusal(admin: AiohttpAdmin) -> None:
+    reason = "[no message for java.util.ConcurrentModificationException]"
+    script = answers(lambda: web.json_response({"reason": reason}, status=400))
+    async with serve(FakePulsar(), script=script) as (url, _):
+        with pytest.raises(UnavailableError, match="HTTP 400"):
+            await admin.call(AdminEndpoint("a", url), "GET", ("clusters", "a", "namespaceIsolationPolicies"))
+
+
 @pytest.mark.parametrize("name", ["a/b", "../x", "%2F", "a\nb", "ü?#;&+ "])
 def test_a_segment_stays_a_segment(name: str) -> None:
     url = build_url("http://h:1/", ("tenants", name))

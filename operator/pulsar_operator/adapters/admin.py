@@ -65,6 +65,8 @@ UNOWNED = ("Failed to find ownership for topic", "Can't find owner for topic")
 CANCELLED = ("", "HTTP 422 {}")
 """Explanations with 422 that are none: something inside the broker was cancelled while a topic was being deleted
 (v2.PersistentTopics.deleteTopic answers so for each IllegalStateException), alone or below a namespace's deletion."""
+RACE = "[no message for java.util.ConcurrentModificationException]"
+"""Explanation with 400 where a broker reads isolation policies while they change (observed on 4.0.8)."""
 NOT_IMPLEMENTED = 501
 """The broker lacks what the call needs, such as a plug-in: a refusal, not a failure."""
 UNEXPECTED = "--- An unexpected error occurred in the server ---"
@@ -323,8 +325,8 @@ def interpret(answer: _Answer, words: str, *, text: bool = False) -> Any:
         raise ConflictError(message)
     if answer.status == 412 and reason.startswith(UNOWNED):
         raise UnownedError(message, status=answer.status)
-    cancelled = answer.status == 422 and reason in CANCELLED
-    refused = 400 <= answer.status < 500 and answer.status not in UNAVAILABLE and not cancelled
+    failed = (answer.status == 422 and reason in CANCELLED) or reason == RACE
+    refused = 400 <= answer.status < 500 and answer.status not in UNAVAILABLE and not failed
     if refused or answer.status == NOT_IMPLEMENTED or _refuses_schema(answer):
         raise RefusedError(message, status=answer.status)
     raise UnavailableError(message, retry_after=answer.retry_after, status=answer.status)
