@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.api.constants import Component, Kind
+from pulsar_operator.api.constants import ANNOTATION_TEAR_DOWN, Component, Kind
 from pulsar_operator.domain.dataplane.broker_store import store_of_brokers
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.config import OVERRIDES_FILE
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, STATEFUL_SETS
 from tests.support.cluster.leaving import EXTERNAL, alone, blocked, ensemble, go
-from tests.support.cluster.world import NS, ClusterWorld
+from tests.support.cluster.world import NS, ClusterWorld, quickstart
 
 
 async def _orphan() -> ClusterWorld:
@@ -32,10 +32,7 @@ async def test_an_instance_that_is_gone_keeps_a_cluster_that_others_share() -> N
     assert found is not None and "south" in found[1]
 
 
-GONE = pytest.mark.xfail(strict=True, reason="known gap: brokers without a StatefulSet are taken for a tear-down")
-
-
-@pytest.mark.parametrize("lost", ["the configuration", pytest.param("the brokers", marks=GONE)])
+@pytest.mark.parametrize("lost", ["the configuration", "the brokers"])
 async def test_so_it_does_where_the_brokers_configuration_is_gone(lost: str) -> None:
     """Somebody removed the StatefulSet of the brokers, or their ConfigMaps, by hand before."""
     world = await _orphan()
@@ -84,3 +81,55 @@ def _live(url: str, *, mounted: str = "c") -> Live:
 def test_the_store_is_read_as_it_is_written(text: str, store: StoreAddress | None) -> None:
     assert store_of_brokers(_live(text)) == store
     assert store_of_brokers(_live(text, mounted="gone")) is None
+
+
+async def _without_brokers(world: ClusterWorld) -> None:
+    """Somebody removes the StatefulSet of the brokers by hand."""
+    found = await world.deps.kube.get(STATEFUL_SETS, NS, "east-broker")
+    assert found is not None
+    await world.deps.kube.delete(STATEFUL_SETS, NS, "east-broker", uid=found["metadata"]["uid"])
+
+
+async def _needed() -> ClusterWorld:
+    """A cluster with a namespace that somebody made with pulsar-admin, and that has a topic."""
+    world = await alone(external=True)
+    ensemble(world, EXTERNAL).put("/admin/clusters/south", b"{}")
+    ensemble(world, EXTERNAL).put("/admin/policies/shop/shared", b'{"replication_clusters": ["east", "south"]}')
+    return world
+
+
+async def test_brokers_that_somebody_removed_are_no_consent_while_the_instance_is_there() -> None:
+    world = await _needed()
+    await _without_brokers(world)
+    await go(world, "east")
+    found = await blocked(world, "east")
+    assert found is not None and "shop/shared" in found[1]
+    assert "east-broker" in await world.names(STATEFUL_SETS), "what is kept goes on serving"
+    ensemble(world, EXTERNAL).remove("/admin/policies/shop/shared")
+    await world.run()
+    assert await blocked(world, "east") is None
+
+
+async def test_a_restored_annotation_of_an_earlier_object_is_no_tear_down() -> None:
+    world = await _needed()
+    await world.annotate(Kind.CLUSTER, "east", ANNOTATION_TEAR_DOWN, "uid-of-an-earlier-object")
+    await _without_brokers(world)
+    await go(world, "east")
+    assert await blocked(world, "east") is not None
+
+
+async def test_a_cluster_that_was_never_registered_is_needed_by_nobody() -> None:
+    """Its brokers never ran: nobody could have made a topic in it."""
+    world = ClusterWorld.fakes()
+    instance, east = quickstart()[:2]
+    instance["spec"] = {"configurationStore": {"external": {"servers": EXTERNAL}}}
+    world.unreachable.add(EXTERNAL.partition(":")[0])
+    await world.apply(instance, east)
+    await world.run()
+    assert "east-broker" not in await world.names(STATEFUL_SETS)
+    await go(world, "east")
+    found = await blocked(world, "east")
+    assert found is not None and found[0] == "ConfigurationStoreAway", "it may have left a claim"
+    world.unreachable.clear()
+    await world.run()
+    assert await blocked(world, "east") is None

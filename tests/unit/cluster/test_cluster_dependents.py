@@ -14,7 +14,7 @@ from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.controllers.dataplane.cluster import ClusterController
 from pulsar_operator.controllers.dataplane.dependents import BLOCKED_GRACE, dependents_of_cluster, explain, waited_for
 from pulsar_operator.controllers.dataplane.instance import InstanceController
-from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json, Key, UnavailableError
+from pulsar_operator.ports import CUSTOM, NAMESPACES, STATEFUL_SETS, Json, Key, UnavailableError
 from tests.support.cluster.copies import ready_world
 from tests.support.cluster.world import NS, ClusterWorld
 from tests.support.core.journal import PortCall
@@ -125,12 +125,38 @@ async def test_a_confirmed_deletion_goes_on_at_once() -> None:
     assert await world.live(Kind.CLUSTER, "east") is None
 
 
-async def test_a_tear_down_that_has_begun_is_not_stopped() -> None:
-    """Without brokers nothing can be kept: Kubernetes deletes them itself with the namespace."""
+async def test_brokers_that_somebody_removes_are_no_tear_down() -> None:
+    """Who needs the cluster is asked as before, and it goes on serving."""
     world = await up()
     await world.delete(Kind.CLUSTER, "east")
     await world.run()
     await world.backstage.remove(STATEFUL_SETS, NS, "east-broker")
+    await world.run()
+    assert await world.live(Kind.CLUSTER, "east") is not None
+    assert "east-broker" in await world.names(STATEFUL_SETS)
+
+
+async def test_a_namespace_that_goes_takes_a_cluster_along() -> None:
+    """Kubernetes deletes the brokers itself, in an order of its own, and lets nobody make them again."""
+    world = await up()
+    await world.delete(Kind.CLUSTER, "east")
+    await world.run()
+    meta = {"name": NS, "namespace": "", "finalizers": ["kubernetes"]}
+    await world.backstage.put({"apiVersion": "v1", "kind": "Namespace", "metadata": meta, "spec": {}})
+    await world.backstage.remove(NAMESPACES, "", NS)
+    await world.backstage.remove(STATEFUL_SETS, NS, "east-broker")
+    await world.run()
+    assert await world.live(Kind.CLUSTER, "east") is None
+
+
+async def test_a_tear_down_that_has_begun_is_not_stopped() -> None:
+    """Somebody declares another tenant after the brokers were stopped."""
+    world = await up()
+    await world.annotate(Kind.CLUSTER, "east", ANNOTATION_CONFIRM_DELETE, "east")
+    await world.delete(Kind.CLUSTER, "east")
+    while "east-broker" in await world.names(STATEFUL_SETS):
+        await world.round()
+    await world.annotate(Kind.CLUSTER, "east", ANNOTATION_CONFIRM_DELETE, "no longer")
     await world.run()
     assert await world.live(Kind.CLUSTER, "east") is None
 

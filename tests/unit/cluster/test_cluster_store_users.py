@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.api.constants import API_VERSION, FINALIZER, Kind
+from pulsar_operator.api.constants import ANNOTATION_TEAR_DOWN, API_VERSION, FINALIZER, Kind
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.objects import owner_of
@@ -59,6 +59,7 @@ class Clusters:
     async def waits_for(self, obj: Json) -> str | None:
         spec = PulsarClusterSpec.model_validate(obj["spec"])
         deps = replace(self.world.deps, zookeeper=self)
+        obj["metadata"].setdefault("annotations", {})[ANNOTATION_TEAR_DOWN] = obj["metadata"]["uid"]
         actor = Actor(deps, obj)
         waiting = await tear_down(deps, owner_of(obj, part_of="demo"), obj, spec, actor)
         return waiting.text if waiting is not None else None

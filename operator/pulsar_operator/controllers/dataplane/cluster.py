@@ -37,7 +37,6 @@ from pulsar_operator.controllers.dataplane.dependents import (
     dependents_of_cluster,
     explain,
     remedy,
-    still_runs,
     waited_for,
 )
 from pulsar_operator.controllers.dataplane.ensemble import super_digest_name
@@ -47,6 +46,7 @@ from pulsar_operator.controllers.dataplane.instance_id_record import record_name
 from pulsar_operator.controllers.dataplane.meters import Meters
 from pulsar_operator.controllers.dataplane.namespaces_there import needed_by_namespaces
 from pulsar_operator.controllers.dataplane.phases.row import give_back, give_delay_back, run
+from pulsar_operator.controllers.dataplane.tear_down_record import can_be_kept
 from pulsar_operator.controllers.dataplane.teardown import tear_down
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.applied_config import running_configs, without_a_roll_of
@@ -174,13 +174,13 @@ class ClusterController:
         text = explain(obj, kept) if kept else None
         if text is None and (needed := await needed_by_namespaces(self._deps, obj)) is not None:
             text = f"{needed}. {remedy(obj, 'Take it out of their lists of clusters, or delete them, first')}"
-        return text if text is not None and await self._runs(obj) else None
+        return text if text is not None and await self._can_be_kept(obj) else None
 
-    async def _runs(self, obj: Json) -> bool:
+    async def _can_be_kept(self, obj: Json) -> bool:
         """Whether there is anything to be kept. A Kubernetes namespace that is being deleted takes all along, and the
         operator's rights in it first."""
         try:
-            return await still_runs(self._deps, obj, Component.BROKER, Component.STANDALONE)
+            return await can_be_kept(self._deps, obj, Component.BROKER, Component.STANDALONE)
         except RefusedError as error:
             going = error.status == HTTPStatus.FORBIDDEN
             if going and await is_going(self._deps, obj["metadata"]["namespace"], refused=error):

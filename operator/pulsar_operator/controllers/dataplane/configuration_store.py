@@ -27,6 +27,7 @@ from pulsar_operator.controllers.dataplane.instance_pass import InstancePass
 from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
 from pulsar_operator.controllers.dataplane.servers import servers_gate
 from pulsar_operator.controllers.dataplane.store_read import ask
+from pulsar_operator.controllers.dataplane.tear_down_record import record_tear_down
 from pulsar_operator.domain.dataplane.applied_config import (
     running_configs,
     set_config_condition,
@@ -77,6 +78,8 @@ async def ask_store(state: InstancePass) -> None:
 async def stop_store(state: InstancePass) -> bool:
     """Stop a managed one and delete its volumes where they are to go; True once that is done. Raises PortError."""
     live = await observe_children(state.actor.deps, state.obj)
+    if live.stateful_set(Component.CONFIGURATION_STORE) is not None:
+        await record_tear_down(state.actor.deps, state.obj)
     why = "the PulsarInstance is being deleted"
     if not await delete_workloads(state.actor, live, [Component.CONFIGURATION_STORE], why):
         return False

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, Component, ConditionType, Kind, Reason
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, ConditionType, Kind, Reason
 from pulsar_operator.controllers.core.clusters import allows, instance_of, members, pulsar_name, referring
 from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader, reader_of
-from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.domain.conditions import seconds_since
-from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.ports import Deps, Json, Key, ReaderPort
 
 OF_THE_INSTANCE = (Kind.TENANT, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
@@ -24,8 +22,6 @@ OF_THE_INSTANCE = (Kind.TENANT, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
 BLOCKED_GRACE = timedelta(seconds=30)
 """How long a dependent that is being deleted, and cannot be yet, is waited for: what blocks it may be going too."""
 SHOWN = 5
-FOREGROUND = "foregroundDeletion"
-"""Finalizer of a deletion that takes the children first (Kubernetes documentation, "Garbage Collection")."""
 
 _HELD = frozenset({Reason.PAUSED.value, Reason.DRY_RUN.value})
 """Reasons of a deletion that a person holds: nothing is taken away behind that person's back."""
@@ -131,22 +127,6 @@ def remedy(owner: Json, first: str = "Delete them first", instead: str = "let it
         f"{first}, or {instead}: kubectl -n {meta['namespace']} annotate --overwrite "
         f"{owner['kind'].lower()}/{meta['name']} {ANNOTATION_CONFIRM_DELETE}={meta['name']}"
     )
-
-
-async def still_runs(deps: Deps, owner: Json, *components: Component) -> bool:
-    """Whether one of the components can be kept running although the owner is being deleted: its StatefulSet is there.
-
-    It is taken away by a tear-down that has begun, and by Kubernetes where it deletes children or the namespace.
-    """
-    return runs(owner, await observe_children(deps, owner), *components)
-
-
-def runs(owner: Json, live: Live, *components: Component) -> bool:
-    """See still_runs; ``live`` are the owner's children."""
-    if FOREGROUND in (owner["metadata"].get("finalizers") or ()):
-        return False
-    found = [live.stateful_set(component) for component in components]
-    return any(sts is not None and "deletionTimestamp" not in sts["metadata"] for sts in found)
 
 
 def _named(kind: Kind, obj: Json) -> frozenset[str]:

@@ -19,7 +19,7 @@ from pulsar_operator.controllers.core.clusters import allows, instance_of, owner
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.bootstrap import Store
 from pulsar_operator.controllers.dataplane.claims import claimant_there
-from pulsar_operator.controllers.dataplane.dependents import confirmed_deletion, remedy, still_runs
+from pulsar_operator.controllers.dataplane.dependents import confirmed_deletion, remedy
 from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest, record_name, write_record
 from pulsar_operator.controllers.dataplane.namespaces_there import (
     AT_ONCE,
@@ -33,6 +33,7 @@ from pulsar_operator.controllers.dataplane.namespaces_there import (
     other_clusters,
     with_cursor,
 )
+from pulsar_operator.controllers.dataplane.tear_down_record import can_be_kept
 from pulsar_operator.domain.conditions import parse_time, seconds_since
 from pulsar_operator.domain.dataplane.deregistration import (
     OWN_TENANT,
@@ -236,7 +237,7 @@ class Leaving:
         instance, namespace = self._instance, self._obj["metadata"]["namespace"]
         store = (instance.get("spec") or {}).get("configurationStore") or {}
         goes = store.get("managed") is not None and "deletionTimestamp" in instance["metadata"]
-        if goes and not await still_runs(self._deps, instance, Component.CONFIGURATION_STORE):
+        if goes and not await can_be_kept(self._deps, instance, Component.CONFIGURATION_STORE):
             return True
         try:
             found = await self._deps.kube.get(NAMESPACES, "", namespace)

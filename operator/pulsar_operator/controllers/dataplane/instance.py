@@ -33,7 +33,6 @@ from pulsar_operator.controllers.dataplane.dependents import (
     dependents_of_instance,
     explain,
     remedy,
-    still_runs,
     waited_for,
 )
 from pulsar_operator.controllers.dataplane.geo_replication import observe_replication, replication_rows
@@ -41,6 +40,7 @@ from pulsar_operator.controllers.dataplane.instance_pass import InstancePass
 from pulsar_operator.controllers.dataplane.namespaces_there import registered_still
 from pulsar_operator.controllers.dataplane.sights import again, look
 from pulsar_operator.controllers.dataplane.store_read import ended_outages
+from pulsar_operator.controllers.dataplane.tear_down_record import can_be_kept, record_tear_down
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.domain.texts import quoted
@@ -117,6 +117,8 @@ class InstanceController:
             )
             if kept is None:
                 live = await observe_children(deps, obj)
+                if live.stateful_set(Component.CONFIGURATION_STORE) is not None:
+                    await record_tear_down(deps, obj)
                 why = "the PulsarInstance is being deleted"
                 if not await delete_workloads(Actor(deps, obj), live, [Component.CONFIGURATION_STORE], why):
                     return Outcome(requeue_after=RETRY_SECONDS)
@@ -139,12 +141,12 @@ class InstanceController:
         if names:
             return f"The configuration store keeps running because clusters still need it: {names}; delete them first"
         if kept := waited_for(obj, others, self._deps.clock.now()):
-            runs = await still_runs(self._deps, obj, Component.CONFIGURATION_STORE)
+            runs = await can_be_kept(self._deps, obj, Component.CONFIGURATION_STORE)
             return f"The configuration store keeps running: {explain(obj, kept)}" if runs else None
         if (obj["spec"].get("configurationStore") or {}).get("managed") is None or confirmed_deletion(obj):
             return None
         try:
-            runs = await still_runs(self._deps, obj, Component.CONFIGURATION_STORE)
+            runs = await can_be_kept(self._deps, obj, Component.CONFIGURATION_STORE)
         except RefusedError:
             return None  # its Kubernetes namespace goes, and rights in it first: _tear_down looks at that
         users = await registered_still(self._deps, obj) if runs else None

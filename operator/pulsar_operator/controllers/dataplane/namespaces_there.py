@@ -16,7 +16,7 @@ from pulsar_operator.controllers.core.clusters import allows, instance_of, membe
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.controllers.dataplane.children import observe_children
-from pulsar_operator.controllers.dataplane.dependents import still_runs
+from pulsar_operator.controllers.dataplane.tear_down_record import can_be_kept, has_begun
 from pulsar_operator.domain.conditions import parse_time, seconds_since
 from pulsar_operator.domain.dataplane.broker_store import store_of_brokers
 from pulsar_operator.domain.dataplane.deregistration import is_claim_of, is_claimed_by
@@ -149,8 +149,8 @@ async def _instance_gone(deps: Deps, key: Key, cluster: Json) -> str | None:
     if (cluster.get("spec") or {}).get("mode") == ClusterMode.STANDALONE:
         return None  # nobody can reach its store
     live = await observe_children(deps, cluster)
-    if live.stateful_set(Component.BROKER) is None:
-        return None  # its tear-down has begun
+    if live.stateful_set(Component.BROKER) is None and has_begun(cluster):
+        return None
     store = store_of_brokers(live)
     if store is None:
         return f"{unknown}, and the configuration of its brokers names no configuration store: make the instance again"
@@ -194,7 +194,7 @@ async def _goes_with_all(deps: Deps, instance: Json) -> bool:
     if "deletionTimestamp" not in instance["metadata"] or store.get("external") is not None:
         return False
     try:
-        return not await still_runs(deps, instance, Component.CONFIGURATION_STORE)
+        return not await can_be_kept(deps, instance, Component.CONFIGURATION_STORE)
     except RefusedError:
         return True  # its Kubernetes namespace goes, and rights in it first
 

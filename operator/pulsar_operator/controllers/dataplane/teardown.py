@@ -26,11 +26,11 @@ from pulsar_operator.controllers.core.objects import meta_of, resume
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.children import delete_workloads, observe_children
 from pulsar_operator.controllers.dataplane.claims import registered_with
-from pulsar_operator.controllers.dataplane.dependents import runs
 from pulsar_operator.controllers.dataplane.deregistration import Waiting, leaving
 from pulsar_operator.controllers.dataplane.ensemble import delete_ours, delete_records, delete_volumes
 from pulsar_operator.controllers.dataplane.instance_id_record import record_name
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, give_back
+from pulsar_operator.controllers.dataplane.tear_down_record import record_tear_down, runs
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, parse_record
 from pulsar_operator.domain.render import Owner, broker_web_service_url
@@ -108,8 +108,10 @@ async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClust
     for step in STEPS:
         if Component.BROKER in step:
             await _give_balancer_back(deps, owner, obj, spec, actor, live)
-        if not await delete_workloads(actor, live, step, "the PulsarCluster is being deleted"):
-            return Waiting(f"the {' and '.join(component.value for component in step)} pods to stop")
+        pods = f"the {' and '.join(component.value for component in step)} pods to stop"
+        written = Component.BROKER in step and await record_tear_down(deps, obj)
+        if not await delete_workloads(actor, live, step, "the PulsarCluster is being deleted") or written:
+            return Waiting(pods)
         if Component.BROKER in step and left is not None and (waiting := await left.forget()) is not None:
             return waiting
     if left is not None and (waiting := await left.cursors_gone()) is not None:

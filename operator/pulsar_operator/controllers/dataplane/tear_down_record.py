@@ -1,0 +1,92 @@
+"""Whether the tear-down of a PulsarCluster or PulsarInstance has begun.
+
+The operator writes an annotation on the object before it stops what others need. A StatefulSet that is missing proves
+nothing: a person may have removed it, and what needs the object would lose it unasked. Used by cluster.py, instance.py,
+teardown.py and namespaces_there.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pulsar_operator.api.constants import ANNOTATION_TEAR_DOWN, TEAR_DOWN_MANAGER, Component, Kind
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode
+from pulsar_operator.controllers.core.clusters import published_endpoint
+from pulsar_operator.controllers.dataplane.children import observe_children
+from pulsar_operator.controllers.dataplane.instance_id_record import record_name
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, parse_record
+from pulsar_operator.ports import CONFIG_MAPS, NAMESPACES, Deps, Json
+
+FOREGROUND: Final = "foregroundDeletion"
+"""Finalizer of a deletion that takes the children first (Kubernetes documentation, "Garbage Collection")."""
+
+
+def has_begun(owner: Json) -> bool:
+    """Whether the operator has begun to stop the pods of this object. The annotation of an object that was restored
+    from a backup names the UID of the earlier object and does not count."""
+    meta = owner["metadata"]
+    return bool((meta.get("annotations") or {}).get(ANNOTATION_TEAR_DOWN) == meta["uid"])
+
+
+async def record_tear_down(deps: Deps, owner: Json) -> bool:
+    """Write that the tear-down has begun; whether a write was made, after which the object is read again. It comes
+    before the first step: without it the next pass may find a reason to keep the object. Raises PortError."""
+    if has_begun(owner):
+        return False
+    meta = {name: owner["metadata"][name] for name in ("name", "namespace", "uid")}
+    manifest = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "metadata": {**meta, "annotations": {ANNOTATION_TEAR_DOWN: meta["uid"]}},
+    }
+    await deps.kube.apply(manifest, manager=TEAR_DOWN_MANAGER)
+    return True
+
+
+async def can_be_kept(deps: Deps, owner: Json, *components: Component) -> bool:
+    """Whether an object that is being deleted can go on serving what needs it: one of the components runs, or ran and
+    can be started again. Raises PortError."""
+    if is_foreground(owner):
+        return False
+    if runs(owner, await observe_children(deps, owner), *components):
+        return True
+    return not has_begun(owner) and await _has_served(deps, owner) and not await _namespace_goes(deps, owner)
+
+
+def runs(owner: Json, live: Live, *components: Component) -> bool:
+    """Whether the StatefulSet of one of the components is there and is not being deleted; ``live`` are the children."""
+    found = [live.stateful_set(component) for component in components]
+    there = any(sts is not None and "deletionTimestamp" not in sts["metadata"] for sts in found)
+    return there and not is_foreground(owner)
+
+
+def is_foreground(owner: Json) -> bool:
+    """Whether Kubernetes deletes the children before the object."""
+    return FOREGROUND in (owner["metadata"].get("finalizers") or ())
+
+
+async def _has_served(deps: Deps, owner: Json) -> bool:
+    """Whether others may have used it. A cluster that was never registered and never ran is needed by nobody."""
+    status = owner.get("status") or {}
+    if owner["kind"] == Kind.INSTANCE.value:
+        store = (owner.get("spec") or {}).get("configurationStore") or {}
+        return store.get("managed") is not None and bool(status.get("configurationStoreServers"))
+    if (owner.get("spec") or {}).get("mode") == ClusterMode.STANDALONE:
+        return published_endpoint(owner) is not None
+    if not status.get("instanceId"):
+        return False
+    meta = owner["metadata"]
+    record = await deps.kube.get(CONFIG_MAPS, meta["namespace"], record_name(meta["name"]))
+    if record is None:
+        return True
+    try:
+        return parse_record(record.get("data") or {}).registered
+    except DamagedRecordError:
+        return True
+
+
+async def _namespace_goes(deps: Deps, owner: Json) -> bool:
+    """Whether Kubernetes deletes the namespace, and with it all children, in an order of its own."""
+    found = await deps.kube.get(NAMESPACES, "", owner["metadata"]["namespace"])
+    return found is not None and "deletionTimestamp" in found["metadata"]
