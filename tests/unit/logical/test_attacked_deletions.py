@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.api.constants import ANNOTATION_RETAINED, Kind
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_RETAINED, Kind
 from pulsar_operator.ports import CUSTOM, NotFoundError, RefusedError, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_topics import FakeTopic
 from tests.support.logical.topic_sets import SET, SetWorld
 from tests.support.logical.world import NS, PAUSED, LogicalWorld
-from tests.unit.logical.test_forced_deletion import FORCE
+from tests.unit.logical.test_forced_deletion import FORCE, confirmation
 from tests.unit.logical.test_many_partitions import X
 from tests.unit.logical.test_many_partitions import world as partitioned
 from tests.unit.logical.test_namespace_deletion_races import BOTH, lists, world
@@ -63,7 +63,6 @@ async def test_a_404_of_something_inside_gives_the_clusters_back() -> None:
     assert lists(w) == before, "nobody knows how long it stays so"
 
 
-@pytest.mark.xfail(strict=True, reason="known gap: a deletion that is paused halfway leaves the namespace reduced")
 async def test_a_deletion_that_is_paused_halfway_leaves_the_namespace_whole() -> None:
     w = await _reduced()
     w.namespace(**BOTH, deletionPolicy="Delete", annotations=PAUSED)
@@ -124,7 +123,6 @@ async def _forced(*names: str) -> LogicalWorld:
     return w
 
 
-@pytest.mark.xfail(strict=True, reason="known gap: the annotation names the first retained object alone")
 async def test_every_retained_object_is_named_before_it_is_destroyed() -> None:
     w = await _forced("x", "y")
     w.delete(Kind.TOPIC, "x")
@@ -136,7 +134,6 @@ async def test_every_retained_object_is_named_before_it_is_destroyed() -> None:
     assert "apps/x" in text and "apps/y" in text
 
 
-@pytest.mark.xfail(strict=True, reason="known gap: content retained before its parent became ForceDelete is unguarded")
 async def test_content_that_was_retained_before_the_parent_was_forced_stays() -> None:
     w = LogicalWorld()
     w.pulsar.force_delete_namespace = True
@@ -167,14 +164,18 @@ async def test_a_child_that_is_made_while_the_parent_waits_stays() -> None:
     assert "persistent://t/n/late" in w.pulsar.topics["a"]
 
 
-async def test_an_annotation_of_an_earlier_object_of_the_name_does_not_count() -> None:
+async def test_a_confirmation_of_an_earlier_object_of_the_name_does_not_count() -> None:
     w = await _forced("x")
     w.delete(Kind.TOPIC, "x")
     await w.run()
-    found = w.kube.live(CUSTOM[Kind.NAMESPACE], NS, "n")
-    assert found is not None
-    assert found["metadata"]["annotations"][ANNOTATION_RETAINED] == "PulsarTopic apps/x"
+    w.delete(Kind.NAMESPACE, "n")
+    await w.run()
+    answer = confirmation(w, Kind.NAMESPACE, "n")
+    w.kube.edit(CUSTOM[Kind.NAMESPACE], NS, "n", lambda obj: obj["metadata"].update(finalizers=[]))
+    w.namespace(**FORCE, annotations={ANNOTATION_CONFIRM_RETAINED: answer})
+    await w.run()
     w.delete(Kind.NAMESPACE, "n")
     await w.run()
     assert "persistent://t/n/x" in w.pulsar.topics["a"]
+    assert confirmation(w, Kind.NAMESPACE, "n") != answer
     assert X == "persistent://t/n/x"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.api.constants import ANNOTATION_RETAINED, FINALIZER, Kind
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_RETAINED, Kind
 from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.ports import CUSTOM, ForbiddenError
 from tests.fakes.kube_calls import Call
@@ -39,6 +39,20 @@ async def world(topic: str | None = "Retain", *, kind: Kind = Kind.TOPIC, ns: st
         await w.run()
     assert w.condition(Kind.NAMESPACE, "n")[0] == "True"
     return w
+
+
+def confirmation(w: LogicalWorld, kind: Kind, name: str) -> str:
+    """The value of confirm-retained that DeletionBlocked prints."""
+    _, found, rest = w.condition(kind, name, "DeletionBlocked")[2].partition(f"{ANNOTATION_CONFIRM_RETAINED}=")
+    assert found, w.condition(kind, name, "DeletionBlocked")
+    return rest.split(".")[0]
+
+
+def confirm(w: LogicalWorld, kind: Kind, name: str, answer: str) -> None:
+    def annotate(obj: dict[str, Any]) -> None:
+        obj["metadata"].setdefault("annotations", {})[ANNOTATION_CONFIRM_RETAINED] = answer
+
+    w.kube.edit(CUSTOM[kind], NS, name, annotate)
 
 
 def unread(w: LogicalWorld) -> bool:
@@ -194,15 +208,14 @@ async def test_a_paused_object_is_not_taken_along(annotations: dict[str, str]) -
 
 async def test_what_was_retained_is_remembered_and_can_be_given_up() -> None:
     w = await world()
-    assert FINALIZER in (w.get(Kind.TOPIC, "x") or {})["metadata"]["finalizers"], "its deletion must be seen"
     w.delete(Kind.TOPIC, "x")
     await w.run()
     w.restart()
     w.delete(Kind.NAMESPACE, "n")
     await w.run()
     text = w.condition(Kind.NAMESPACE, "n", "DeletionBlocked")[2]
-    assert unread(w) and f"PulsarTopic {NS}/x" in text and f"{ANNOTATION_RETAINED}-" in text
-    w.kube.edit(CUSTOM[Kind.NAMESPACE], NS, "n", lambda o: o["metadata"]["annotations"].clear())
+    assert unread(w) and f"PulsarTopic {NS}/x" in text and X in text
+    confirm(w, Kind.NAMESPACE, "n", confirmation(w, Kind.NAMESPACE, "n"))
     await w.run()
     assert w.get(Kind.NAMESPACE, "n") is None and not unread(w)
 
@@ -215,18 +228,6 @@ async def test_an_empty_namespace_goes_although_something_in_it_was_retained() -
     w.delete(Kind.NAMESPACE, "n")
     await w.run()
     assert w.get(Kind.NAMESPACE, "n") is None and "t/n" not in w.pulsar.namespaces
-
-
-async def test_a_policy_that_becomes_force_has_the_objects_inside_guarded() -> None:
-    w = await world()
-    w.namespace(deletionPolicy="Delete", allowedKubernetesNamespaces=["*"])
-    w.tenant(deletionPolicy="Delete", allowedKubernetesNamespaces=["*"])
-    w.topic("y")
-    await w.run()
-    assert not (w.get(Kind.TOPIC, "y") or {})["metadata"].get("finalizers")
-    w.namespace(**FORCE, allowedKubernetesNamespaces=["*"])
-    await w.run()
-    assert FINALIZER in (w.get(Kind.TOPIC, "y") or {})["metadata"]["finalizers"]
 
 
 @pytest.mark.parametrize("kind", [Kind.TOPIC, Kind.TOPIC_SET, Kind.ISOLATION_POLICY])

@@ -134,7 +134,6 @@ class LogicalController(
         p.fields.update(await self.counts(p))
         scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
         await self._refuse_duplicate(p, scope)
-        await self.guard_retained(p, scope)
         return await self._converge(p, scope)
 
     async def _converge(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> Outcome:

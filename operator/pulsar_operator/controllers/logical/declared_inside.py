@@ -14,24 +14,20 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pulsar_operator.api.constants import (
-    ANNOTATION_RETAINED,
-    FINALIZER,
-    Kind,
-    Reason,
-)
+from pulsar_operator.api.constants import FINALIZER, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.controllers.core.index import PARENT_FIELD, key_of
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.whereabouts import Site, Whereabouts, site_of
 from pulsar_operator.controllers.logical.deletion_results import Blocker, keep, let_go_on
-from pulsar_operator.controllers.logical.retained import retained_in
+from pulsar_operator.controllers.logical.retained import gives_up
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.conditions import seconds_since
-from pulsar_operator.ports import CUSTOM, Deps, Json, Key, NotFoundError
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
 KEEP_SECONDS = 5.0
 """How long lists serve."""
@@ -66,6 +62,8 @@ class _Lists:
     deleting: set[str] = field(default_factory=set)
     """UIDs of parents that are being deleted."""
     known: set[Key] = field(default_factory=set)
+    giving_up: set[Key] = field(default_factory=set)
+    """Objects that are being deleted together with what they declare."""
     at: defaultdict[tuple[Kind, Site], list[Obstacle]] = field(default_factory=lambda: defaultdict(list))
     """Obstacles by kind and by where they are: thousands of topics are in few places."""
     policies: list[tuple[Site, frozenset[str], Obstacle]] = field(default_factory=list)
@@ -117,21 +115,10 @@ class DeclaredInside:
         )
         return Blocker(Reason.DEPENDENTS_EXIST, text)
 
-    async def retained(self, kind: Kind, obj: Json, name: str) -> str | None:
-        """What to say where something inside was retained by an object that is gone: it is not deleted by force. Asked
-        after blocker, since an object is named before it goes. Raises PortError."""
-        meta = obj["metadata"]
-        now = await self._deps.kube.get(CUSTOM[kind], meta["namespace"], meta["name"])
-        if now is None or now["metadata"]["uid"] != meta["uid"]:
-            raise NotFoundError(f"{kind.value} {meta['namespace']}/{meta['name']} is gone")
-        found = retained_in(now) if kind in CHILDREN else None
-        if found is None:
-            return None
-        return (
-            f"{found} was deleted with deletionPolicy Retain, so {name} is deleted only if it is empty. To keep it: "
-            f"{keep(kind, obj)}. To destroy all the same what was retained: kubectl -n {meta['namespace']} annotate "
-            f"{kind.value.lower()}/{meta['name']} {ANNOTATION_RETAINED}-"
-        )
+    async def giving_up(self, obj: Json) -> AbstractSet[Key]:
+        """Objects that are being deleted by force themselves, asked for the deletion of a raw object. The list may be
+        some seconds old. Raises PortError."""
+        return (await self._listed(obj)).giving_up
 
     async def _inside(self, kind: Kind, obj: Json, name: str, scope: Scope) -> list[Obstacle]:
         lists, whereabouts = await self._listed(obj), Whereabouts(self._deps)
@@ -178,6 +165,8 @@ def _take(lists: _Lists, kind: Kind, objects: Iterable[Json]) -> None:
         if "deletionTimestamp" in obj["metadata"] and kind in CHILDREN:
             lists.deleting.add(str(obj["metadata"]["uid"]))
         lists.known.add(key_of(kind, obj))
+        if gives_up(obj):
+            lists.giving_up.add(key_of(kind, obj))
         obstacle = obstacle_of(kind, obj)
         if obstacle is None:
             continue

@@ -14,12 +14,13 @@ from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.namesakes import Namesakes
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
-from pulsar_operator.controllers.logical.declared_inside import DeclaredInside
+from pulsar_operator.controllers.logical.declared_inside import CHILDREN, DeclaredInside
 from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Progress, Unfinished, keep
 from pulsar_operator.controllers.logical.frame import PassFrame
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass, SpecT, StatusT
+from pulsar_operator.controllers.logical.retained import RetainedContent
 from pulsar_operator.controllers.logical.scope import Scope
-from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, RefusedError
+from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, RefusedError
 
 BLOCKED_SECONDS = 10.0
 """Until a blocked deletion is tried again."""
@@ -32,6 +33,11 @@ class LogicalDeletion(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT]):
         super().__init__(deps)
         self._namesakes = Namesakes(deps)
         self._declared_inside = DeclaredInside(deps)
+        self._retained = RetainedContent(deps)
+
+    def forget(self, key: Key) -> None:
+        """See PassFrame."""
+        self._retained.forget(key)
 
     @abstractmethod
     def name_in_pulsar(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
@@ -82,14 +88,18 @@ class LogicalDeletion(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT]):
             if successor is not None:
                 await self.release(p, Reason.HANDED_OVER, f"{name} is handed over to {successor}, nothing is deleted")
                 return None
-            inside = await self._kept_inside(p, scope, name)
+            inside = await self._kept_inside(p, scope, name) if policy is DeletionPolicy.FORCE_DELETE else None
         except RefusedError as error:
             # Of the API server: who else declares it is not known, and unknown is not nobody.
             reason, why = reason_of(error)
             inside = Blocker(reason, f"The API server does not tell who else declares {name}: {why}")
-        if isinstance(inside, Blocker):
+        if isinstance(inside, Progress):
+            searched = not p.said_before(ConditionType.READY, inside.message)
+            p.unknown(Reason.DELETING, inside.message, known=True)
+            return Outcome(requeue_after=0.0 if searched else BLOCKED_SECONDS)
+        if inside is not None:
             return await self._blocked(p, name, inside)
-        found = await self._delete_step(p, scope, force=policy is DeletionPolicy.FORCE_DELETE and inside is None)
+        found = await self._delete_step(p, scope, force=policy is DeletionPolicy.FORCE_DELETE)
         if isinstance(found, NotOurs):
             await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {found.why}")
             return None
@@ -102,8 +112,6 @@ class LogicalDeletion(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT]):
             await self.disown(p, scope)
             await self.release(p, Reason.DELETED, f"{name} is deleted in Pulsar")
             return None
-        if inside is not None:
-            found = Blocker(found.reason, f"{inside} ({found.message})")
         return await self._blocked(p, name, found)
 
     async def _delete_step(self, p: LogicalPass[SpecT, StatusT], scope: Scope, *, force: bool) -> Unfinished | None:
@@ -114,19 +122,22 @@ class LogicalDeletion(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT]):
         except RefusedError as error:
             return Blocker(Reason.REJECTED_BY_PULSAR, str(error))
 
-    async def _kept_inside(self, p: LogicalPass[SpecT, StatusT], scope: Scope, name: str) -> Blocker | str | None:
-        """What keeps a deletion by force from being done; in words alone where what is empty may go all the same.
-        Raises PortError."""
-        if p.spec.deletion_policy is not DeletionPolicy.FORCE_DELETE:
-            return None
+    async def _kept_inside(
+        self, p: LogicalPass[SpecT, StatusT], scope: Scope, name: str
+    ) -> Blocker | Progress | None:
+        """What keeps a deletion by force from being done. Raises ObstacleError, PortError."""
         blocker = await self._declared_inside.blocker(self.kind, p.obj, name, scope)
-        return blocker or await self._declared_inside.retained(self.kind, p.obj, name)
+        if blocker is not None or self.kind not in CHILDREN:
+            return blocker
+        giving_up = await self._declared_inside.giving_up(p.obj)
+        return await self._retained.blocker(self.kind, p.obj, name, scope, giving_up)
 
     async def _blocked(self, p: LogicalPass[SpecT, StatusT], name: str, blocker: Blocker) -> Outcome:
         command = keep(self.kind, p.obj)
         if command not in blocker.message:
             text = f"{blocker.message}. To let the object go and leave Pulsar as it is: {command}"
             blocker = Blocker(blocker.reason, text)
+        blocker = Blocker(blocker.reason, self.with_unrestored(p, blocker.message))
         p.unknown(blocker.reason, blocker.message, known=True)
         p.conditions.set(ConditionType.DELETION_BLOCKED, True, blocker.reason, blocker.message)
         if not p.said_before(ConditionType.DELETION_BLOCKED, blocker.message[:200]):

@@ -14,8 +14,7 @@ from pydantic import ValidationError
 
 from pulsar_operator.api.constants import FINALIZER, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1 import MODELS
-from pulsar_operator.api.v1alpha1.base import DeletionPolicy
-from pulsar_operator.controllers.core.finalizers import ensure_finalizer, release_finalizer
+from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.logical.deletion_results import keep, let_go_on
@@ -28,7 +27,6 @@ from pulsar_operator.controllers.logical.logical_pass import (
     settled,
 )
 from pulsar_operator.controllers.logical.remedies import object_text
-from pulsar_operator.controllers.logical.retained import in_forced_parent, record_retained
 from pulsar_operator.controllers.logical.scope import (
     WAIT_SECONDS,
     AdminUnreachableError,
@@ -76,6 +74,10 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
 
     def forget(self, key: Key) -> None:
         """The custom resource is gone; nothing about it need be remembered."""
+        return None
+
+    def unrestored(self, p: LogicalPass[SpecT, StatusT]) -> str | None:
+        """What the deletion has changed in Pulsar and would give back where the object stays, and the command for it."""
         return None
 
     def timed(self, p: LogicalPass[SpecT, StatusT]) -> bool:
@@ -166,7 +168,7 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         is being deleted too does not wait for it for ever."""
         if p.meta.deleting:
             waits = f"The deletion waits for cluster {cluster}" if cluster else "The deletion waits"
-            message = f"{waits}. {message}. {self._way_out(p)}"
+            message = self.with_unrestored(p, f"{waits}. {message}. {self._way_out(p)}")
             p.conditions.set(ConditionType.DELETION_BLOCKED, True, reason, message)
         p.unknown(reason, message, known=known)
 
@@ -178,10 +180,16 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
             f"{keep(self.kind, p.obj)}"
         )
 
+    def with_unrestored(self, p: LogicalPass[SpecT, StatusT], message: str) -> str:
+        """A message of a deletion that waits, and what it leaves reduced meanwhile."""
+        text = self.unrestored(p)
+        return f"{message}. {text}" if text is not None else message
+
     def deletion_held(self, p: LogicalPass[SpecT, StatusT], text: str) -> None:
         """The object is being deleted, and paused or in dry run, so that nothing is done."""
         held = p.held or Reason.PAUSED
-        message = f"{text}. Nothing is done while the object is paused or in dry run. {self._way_out(p)}"
+        waits = f"{text}. Nothing is done while the object is paused or in dry run. {self._way_out(p)}"
+        message = self.with_unrestored(p, waits)
         p.unknown(held, message)
         p.conditions.set(ConditionType.DELETION_BLOCKED, True, held, message)
         if p.meta.dry_run:
@@ -193,7 +201,6 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         if p.held is not None:
             self.deletion_held(p, f"Let the object go and delete nothing in Pulsar: {text}")
             return DONE
-        await record_retained(self.deps, self.kind, p.obj)
         await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {text}")
         return None
 
@@ -204,8 +211,6 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         """
         why = self.kept(p)
         if why is not None:
-            if p.spec.deletion_policy == DeletionPolicy.RETAIN:
-                await record_retained(self.deps, self.kind, p.obj)
             await self.release(p, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
             return None
         try:
@@ -223,15 +228,6 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
                 await self.release(p, Reason.PARENT_GONE, f"Not deleted in Pulsar, {self.subject(p, scope)}: {why}")
                 return None
             raise
-
-    async def guard_retained(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
-        """Put the finalizer on an object with deletionPolicy Retain whose parent would be deleted by force, also while
-        the object is paused: see retained.py."""
-        if p.spec.deletion_policy != DeletionPolicy.RETAIN or not in_forced_parent(scope):
-            return
-        if p.look_only and FINALIZER not in p.meta.finalizers:
-            raise LookAgainError
-        p.stored(await ensure_finalizer(self.deps, p.obj))
 
     async def release(self, p: LogicalPass[SpecT, StatusT], reason: Reason, message: str) -> None:
         """Say why and let the object go."""

@@ -27,7 +27,7 @@ from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.deliveries import Deliveries, Leaving
 from pulsar_operator.controllers.logical.initial_bundles import new_bundles
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
-from pulsar_operator.controllers.logical.namespace_deletion import NamespaceDeletion
+from pulsar_operator.controllers.logical.namespace_deletion import NamespaceDeletion, unrestored
 from pulsar_operator.controllers.logical.owner_records import NamespaceRecord
 from pulsar_operator.controllers.logical.ownership import Record
 from pulsar_operator.controllers.logical.policies import read_own
@@ -268,6 +268,11 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         self._deliveries.forget(p.meta.uid)
         self._stored.forget(p.meta.uid)
         return await NamespaceDeletion(self.deps, p, scope).run(force=force)
+
+    def unrestored(self, p: NamespacePass) -> str | None:
+        """See PassFrame."""
+        lists = p.before.clusters_before_deletion
+        return unrestored(p.obj, p.before.pulsar_name or name_of(p.obj), lists) if lists is not None else None
 
     async def release(self, p: NamespacePass, reason: Reason, message: str) -> None:
         """See PassFrame. A namespace that stays, by its policy or with another object, is in all its clusters again."""

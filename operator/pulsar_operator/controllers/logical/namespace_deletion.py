@@ -26,7 +26,7 @@ from pulsar_operator.controllers.logical.stored_lists import look_before_deletio
 from pulsar_operator.domain.logical.clusters import allowed_of, clusters_of, replication_of
 from pulsar_operator.domain.logical.names import namespace_path
 from pulsar_operator.domain.policies import Call
-from pulsar_operator.ports import ConflictError, Deps, NotFoundError, PortError, RefusedError
+from pulsar_operator.ports import ConflictError, Deps, Json, NotFoundError, PortError, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -186,3 +186,16 @@ class NamespaceDeletion:
                     with suppress(NotFoundError):
                         await self._scope.admin.at(found[0], Call("POST", (*self._path, name), body=list(wanted)))
         await self._p.store({"clusters_before_deletion": None})
+
+
+def unrestored(obj: Json, name: str, lists: ClusterLists) -> str:
+    """What to say of a namespace that waits with fewer clusters than it had before its deletion."""
+    admin = "pulsar-admin namespaces"
+    commands = [f"{admin} set-clusters {name} --clusters {','.join(lists.replication_clusters)}"]
+    if lists.allowed_clusters:
+        commands.insert(0, f"{admin} set-allowed-clusters {name} --clusters {','.join(lists.allowed_clusters)}")
+    return (
+        f"Until then the replication of namespace {name} is reduced: before its deletion its clusters were "
+        f"{', '.join(lists.replication_clusters)}. To keep the namespace and have the operator restore them: "
+        f"{keep(Kind.NAMESPACE, obj)}. To restore them at once and keep the deletion waiting: {' && '.join(commands)}"
+    )

@@ -1,64 +1,215 @@
-"""Content that its object left in Pulsar by deletionPolicy Retain, inside a parent that is deleted by force.
+"""Content that stays in Pulsar by deletionPolicy Retain after its object is gone. Used by deletion.py.
 
-An object without a finalizer is gone at once, and the parent's deletion would find nobody who declares the content. So
-an object with Retain has our finalizer while a parent of it has ForceDelete, and is let go once each such parent has an
-annotation that names it. Used by frame.py, controller.py, declared_inside.py and topicset/controller.py.
+An object with Retain has no finalizer, so nobody sees it go. What it managed still names it in Pulsar: the record of the
+owner (owner_records.py) is a property of the topic or the namespace. So a tenant or a namespace that is to be deleted by
+force is first searched for records of objects that do not give their content up, whatever its deletionPolicy was when
+they went. What Pulsar no longer has is no obstacle, and what a successor manages names the successor.
 """
 
 from __future__ import annotations
 
-from pulsar_operator.api.constants import ANNOTATION_RETAINED, RETAINED_MANAGER, Kind
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from pulsar_operator.api.constants import ANNOTATION_CONFIRM_RETAINED, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
-from pulsar_operator.controllers.core.index import references
-from pulsar_operator.controllers.logical.scope import Scope
-from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json
+from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
+from pulsar_operator.controllers.core.objects import meta_of
+from pulsar_operator.controllers.logical.bounded import each
+from pulsar_operator.controllers.logical.census import Census, take_census
+from pulsar_operator.controllers.logical.deletion_results import Blocker, Progress, keep
+from pulsar_operator.controllers.logical.owner_records import TopicRecord, parsed
+from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
+from pulsar_operator.domain.logical.names import is_system_topic, namespace_path, topic_name, topic_path
+from pulsar_operator.domain.logical.owners import Owner
+from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key, RefusedError
 
-FORCIBLE = frozenset({Kind.TENANT, Kind.NAMESPACE})
-"""Kinds whose forced deletion takes along what is inside them."""
-
-
-def is_forced(obj: Json) -> bool:
-    """Whether the deletion of a raw object takes along what is inside it."""
-    policy = (obj.get("spec") or {}).get("deletionPolicy")
-    return obj.get("kind") in FORCIBLE and policy == DeletionPolicy.FORCE_DELETE.value
-
-
-def in_forced_parent(scope: Scope) -> bool:
-    """Whether a parent of the object would be deleted by force."""
-    return any(is_forced(parent) for parent in scope.chain)
+READS = 2000
+"""Records of topics that are read in one pass; the next one goes on with the others."""
+SHOWN = 5
 
 
-async def record_retained(deps: Deps, kind: Kind, obj: Json) -> None:
-    """Name an object, which is let go and keeps its content, on each parent that would be deleted by force.
+@dataclass(frozen=True, order=True, slots=True)
+class Recorded:
+    """Something in Pulsar and who manages it."""
 
-    The parents are read from the API server. One that is gone deletes nothing any more. Raises PortError.
-    """
-    meta = obj["metadata"]
-    text, above = f"{kind.value} {meta['namespace']}/{meta['name']}", references(kind, obj)
-    while len(above) == 1:
-        (key,) = above
-        parent = await deps.kube.get(CUSTOM[key.kind], key.namespace, key.name) if key.kind in FORCIBLE else None
-        if parent is None:
-            return
-        if is_forced(parent) and retained_in(parent) is None:
-            await _annotate(deps, parent, text)
-        above = references(key.kind, parent)
+    name: str
+    """Full name in Pulsar, of a namespace or a topic."""
+    owner: Owner | None = field(compare=False)
+    text: str
+    """The owner, or why the record cannot be read."""
 
 
-def retained_in(obj: Json) -> str | None:
-    """The object whose content is retained inside a raw object, as its annotation says."""
-    found = (obj["metadata"].get("annotations") or {}).get(ANNOTATION_RETAINED)
-    return str(found) if found else None
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    place: tuple[str, str]
+    name: str
+    clusters: tuple[str, ...]
+
+    @property
+    def full(self) -> str:
+        return topic_name(True, *self.place, self.name)
 
 
-async def _annotate(deps: Deps, parent: Json, text: str) -> None:
-    meta = {name: parent["metadata"][name] for name in ("name", "namespace", "uid")}
-    manifest = {
-        "apiVersion": parent["apiVersion"],
-        "kind": parent["kind"],
-        "metadata": {**meta, "annotations": {ANNOTATION_RETAINED: text}},
-    }
+@dataclass
+class _Records:
+    """What was read for one parent. Nobody manages anything anew inside a parent that is being deleted, so that what
+    was read holds as long as the topic is there."""
+
+    uid: str
+    topics: dict[str, Recorded | None] = field(default_factory=dict)
+    """By full name; None = nobody manages the topic."""
+
+
+class RetainedContent:
+    """Finds what objects that are gone left inside."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+        self._records: dict[Key, _Records] = {}
+
+    def forget(self, key: Key) -> None:
+        """The parent is gone."""
+        self._records.pop(key, None)
+
+    async def blocker(
+        self, kind: Kind, obj: Json, name: str, scope: Scope, giving_up: AbstractSet[Key]
+    ) -> Blocker | Progress | None:
+        """What keeps a raw object, with that name inside Pulsar, from being deleted by force; ``giving_up`` are objects
+        that are being deleted with their content. Raises ObstacleError, PortError."""
+        meta = meta_of(obj)
+        key = Key(kind, meta.namespace, meta.name)
+        records = self._records.get(key)
+        if records is None or records.uid != meta.uid:
+            records = self._records[key] = _Records(meta.uid)
+        try:
+            found, topics = await self._listed(kind, name, scope)
+        except RefusedError as error:
+            text = f"Pulsar does not tell what {name} has, so that the forced deletion may destroy retained content"
+            return Blocker(Reason.REJECTED_BY_PULSAR, f"{text}: {error}")
+        records.topics = {topic.full: records.topics[topic.full] for topic in topics if topic.full in records.topics}
+        unread = [topic for topic in topics if topic.full not in records.topics]
+        found += await self._read(scope, records, unread[:READS])
+        if len(unread) > READS:
+            return Progress(
+                f"{len(unread) - READS} topics of {name} are still to be searched for content that deletionPolicy "
+                "Retain left there"
+            )
+        found += [record for record in records.topics.values() if record is not None]
+        left = sorted(await self._not_given_up(found, giving_up))
+        answer = consent(meta.uid, left)
+        if not left or meta.annotations.get(ANNOTATION_CONFIRM_RETAINED) == answer:
+            return None
+        return Blocker(Reason.NOT_EMPTY, _text(kind, obj, name, left, answer))
+
+    async def _listed(self, kind: Kind, name: str, scope: Scope) -> tuple[list[Recorded], list[_Topic]]:
+        """The namespaces of a tenant that somebody manages, and all topics."""
+        names = [name]
+        if kind is Kind.TENANT:
+            answer = await scope.admin.find(Call("GET", ("namespaces", name)))
+            names = sorted(answer[1] or ()) if answer is not None else []
+        records: list[Recorded] = []
+        topics: list[_Topic] = []
+
+        async def look(full: str) -> None:
+            tenant, _, local = full.partition("/")
+            found = await scope.admin.find(Call("GET", namespace_path(tenant, local)))
+            if found is None or found[1].get("deleted") is True:
+                return  # its deletion has begun, and Pulsar lists nothing of it any more
+            text = (found[1].get("properties") or {}).get(OWNER_PROPERTY)
+            if text and kind is Kind.TENANT:
+                records.append(_recorded(f"namespace {full}", text))
+            census = await take_census(scope, tenant, local, left=True)
+            if census is not None:
+                topics.extend(_topics(scope, (tenant, local), census))
+
+        await each(names, look)
+        return records, topics
+
+    async def _read(self, scope: Scope, records: _Records, topics: Sequence[_Topic]) -> list[Recorded]:
+        """Read the records of topics; returns those that nobody can read."""
+        unreadable: list[Recorded] = []
+
+        async def read(topic: _Topic) -> None:
+            try:
+                owner = await TopicRecord(scope, topic_path(True, *topic.place, topic.name), topic.clusters).read()
+            except ObstacleError as obstacle:
+                unreadable.append(Recorded(topic.full, None, obstacle.message))
+                return
+            records.topics[topic.full] = Recorded(topic.full, owner, owner.text) if owner is not None else None
+
+        await each(topics, read)
+        return unreadable
+
+    async def _not_given_up(self, found: Iterable[Recorded], giving_up: Collection[Key]) -> list[Recorded]:
+        """What its owner does not give up, as the API server says now. Raises PortError."""
+        left: list[Recorded] = []
+
+        async def look(record: Recorded) -> None:
+            owner = record.owner
+            key = Key(owner.kind, owner.namespace, owner.name) if owner is not None else None
+            if key is None or key not in giving_up or not await self._gives_up(key, record.name):
+                left.append(record)
+
+        await each(list(found), look)
+        return left
+
+    async def _gives_up(self, key: Key, name: str) -> bool:
+        obj = await self._deps.kube.get(CUSTOM[key.kind], key.namespace, key.name)
+        managed = ((obj or {}).get("status") or {}).get("pulsarName")
+        return obj is not None and gives_up(obj) and managed == name.removeprefix("namespace ")
+
+
+def gives_up(obj: Json) -> bool:
+    """Whether a raw object is being deleted together with what it declares, whatever that holds."""
+    meta = meta_of(obj)
+    forced = (obj.get("spec") or {}).get("deletionPolicy") == DeletionPolicy.FORCE_DELETE.value
+    return meta.deleting and forced and not (meta.paused or meta.dry_run)
+
+
+def consent(uid: str, left: Iterable[Recorded]) -> str:
+    """The value of annotation confirm-retained by which all of that, and nothing else, may be destroyed."""
+    lines = sorted(f"{record.name} {record.text}" for record in left)
+    digest = hashlib.sha256("\n".join((uid, *lines)).encode()).hexdigest()
+    return f"{len(lines)}-{digest[:8]}"
+
+
+def _recorded(name: str, text: object) -> Recorded:
     try:
-        await deps.kube.apply(manifest, manager=RETAINED_MANAGER)
-    except ConflictError:
-        return  # it is gone, or another object of its name, which deletes nothing of the old one's
+        owner = parsed(text, name)
+    except ObstacleError as obstacle:
+        return Recorded(name, None, obstacle.message)
+    return Recorded(name, owner, owner.text if owner is not None else "")
+
+
+def _topics(scope: Scope, place: tuple[str, str], census: Census) -> list[_Topic]:
+    """Persistent topics with the clusters that have them; others keep nothing. Raises AdminUnreachableError: what a
+    cluster does not tell is not absent."""
+    if census.unreachable:
+        first = census.unreachable[0]
+        why = f"nobody knows what is retained in namespace {'/'.join(place)}: {scope.admin.why(first)}"
+        raise AdminUnreachableError(why).of(first)
+    holders: dict[str, list[str]] = {}
+    for cluster in sorted(census.topics):
+        for name in {*census.topics[cluster], *census.partitioned.get(cluster, ())}:
+            holders.setdefault(name, []).append(cluster)
+    return [
+        _Topic(place, name, tuple(clusters)) for name, clusters in sorted(holders.items()) if not is_system_topic(name)
+    ]
+
+
+def _text(kind: Kind, obj: Json, name: str, left: Sequence[Recorded], answer: str) -> str:
+    meta = obj["metadata"]
+    shown = ", ".join(f"{record.name} ({record.text})" for record in left[:SHOWN])
+    more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
+    listing = "pulsar-admin namespaces list" if kind is Kind.TENANT else "pulsar-admin topics list"
+    return (
+        f"{name} has content that deletionPolicy Retain left there, {len(left)} in all: {shown}{more}. The objects in "
+        f"parentheses managed it and are gone, and the forced deletion of {name} would destroy it. To see all that "
+        f"{name} has: {listing} {name}. To keep {name} with all of its content: {keep(kind, obj)}. To destroy what was "
+        f"retained: kubectl -n {meta['namespace']} annotate --overwrite {kind.value.lower()}/{meta['name']} "
+        f"{ANNOTATION_CONFIRM_RETAINED}={answer}"
+    )

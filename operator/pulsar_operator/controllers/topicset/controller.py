@@ -25,6 +25,7 @@ from pulsar_operator.api.v1alpha1.topic_set import (
 )
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
+from pulsar_operator.controllers.logical.deletion_results import keep
 from pulsar_operator.controllers.logical.frame import PassFrame
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.topicset.listing import (
@@ -76,7 +77,6 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
     async def converge(self, p: SetPass) -> Outcome:
         """See PassFrame."""
         scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
-        await self.guard_retained(p, scope)
         place = scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)
         p.fields["pulsar_name"] = "/".join(place)
         known = self._recall(p)
@@ -312,6 +312,17 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
     def subject(self, p: SetPass, scope: Scope) -> str:
         """See PassFrame."""
         return "the topics of the set"
+
+    def unrestored(self, p: SetPass) -> str | None:
+        """See PassFrame."""
+        known = self._known.get(Key(self.kind, p.meta.namespace, p.meta.name))
+        lists = known.removal.lists if known is not None else {}
+        if not lists:
+            return None
+        return (
+            f"Until then {len(lists)} topics are not replicated from all of their clusters, such as {min(lists)}: their "
+            f"deletion has ended that. To keep them and have the operator restore it: {keep(self.kind, p.obj)}"
+        )
 
     async def release(self, p: SetPass, reason: Reason, message: str) -> None:
         """See PassFrame. Topics that stay get back what they still lack."""
