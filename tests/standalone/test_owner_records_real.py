@@ -59,3 +59,33 @@ async def test_the_record_survives_and_decides(admin: AiohttpAdmin, endpoint: Ad
     new.delete(Kind.TOPIC, "x")
     await ready(new, "a-duplicate")
     assert (await ask(*topic, "properties"))[OWNER_PROPERTY] == "PulsarTopic apps/a-duplicate"
+
+
+@pytest.mark.parametrize("kind", [Kind.TENANT, Kind.NAMESPACE])
+@pytest.mark.parametrize("spec", [{}, {"partitions": 2}], ids=["plain", "partitioned"])
+async def test_what_was_retained_is_found_by_its_record(
+    admin: AiohttpAdmin, endpoint: AdminEndpoint, kind: Kind, spec: Json
+) -> None:
+    """Its parents become ForceDelete after the object is gone; a topic without a record is none of it."""
+    tenant = f"retained-{uuid.uuid4().hex[:8]}"
+    w = LogicalWorld(endpoint.cluster, admin=admin, urls={endpoint.cluster: endpoint.url})
+    w.tenant(tenant)
+    w.namespace("n", tenant=tenant)
+    w.topic("x", **spec)
+    await ready(w, "x")
+    await admin.call(endpoint, "PUT", ("persistent", tenant, "n", "of-a-client"))
+    w.delete(Kind.TOPIC, "x")
+    await w.run()
+    w.tenant(tenant, deletionPolicy="ForceDelete")
+    w.namespace("n", tenant=tenant, deletionPolicy="ForceDelete")
+    await w.run()
+    w.delete(Kind.NAMESPACE, "n")
+    w.delete(Kind.TENANT, tenant)
+    await w.run()
+    name = tenant if kind is Kind.TENANT else "n"
+    status, reason, text = w.condition(kind, name, "DeletionBlocked")
+    assert status == "True", (reason, text)
+    if kind is Kind.NAMESPACE:
+        assert reason == "NotEmpty" and "1 in all" in text
+        assert f"persistent://{tenant}/n/x (PulsarTopic apps/x)" in text
+    assert await admin.call(endpoint, "GET", ("persistent", tenant, "n", "x", "partitions"))

@@ -71,6 +71,31 @@ async def test_a_deletion_that_is_paused_halfway_leaves_the_namespace_whole() ->
     assert lists(w) == (["a", "b"], ["a", "b"]) or "replication" in blocked[2]
 
 
+async def test_the_message_of_a_reduced_namespace_has_the_commands_that_restore_it() -> None:
+    w = await _reduced()
+    w.namespace(**BOTH, deletionPolicy="Delete", annotations=PAUSED)
+    await w.run()
+    text = w.condition(Kind.NAMESPACE, "n", "DeletionBlocked")[2]
+    assert "pulsar-admin namespaces set-clusters t/n --clusters a,b" in text
+    assert '"deletionPolicy":"Retain"' in text
+    w.namespace(**BOTH, deletionPolicy="Retain", annotations=PAUSED)
+    await w.run()
+    assert w.get(Kind.NAMESPACE, "n") is None and lists(w) == (["a", "b"], ["a", "b"])
+
+
+async def test_a_reduced_namespace_that_waits_for_a_cluster_says_so() -> None:
+    w = await _reduced()
+
+    def silent(call: AdminCall) -> None:
+        raise UnavailableError("no answer")
+
+    w.admin.before.append(silent)
+    await w.run()
+    status, reason, text = w.condition(Kind.NAMESPACE, "n", "DeletionBlocked")
+    assert (status, reason) == ("True", "AdminUnreachable")
+    assert "its clusters were a, b" in text
+
+
 @pytest.mark.parametrize("policy", ["Delete", "ForceDelete"])
 async def test_partitions_that_are_made_again_end_the_hot_loop(policy: str) -> None:
     """A client makes again what is deleted: a pass that got nowhere waits, and says so."""

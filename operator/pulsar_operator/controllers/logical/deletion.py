@@ -122,9 +122,7 @@ class LogicalDeletion(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT]):
         except RefusedError as error:
             return Blocker(Reason.REJECTED_BY_PULSAR, str(error))
 
-    async def _kept_inside(
-        self, p: LogicalPass[SpecT, StatusT], scope: Scope, name: str
-    ) -> Blocker | Progress | None:
+    async def _kept_inside(self, p: LogicalPass[SpecT, StatusT], scope: Scope, name: str) -> Blocker | Progress | None:
         """What keeps a deletion by force from being done. Raises ObstacleError, PortError."""
         blocker = await self._declared_inside.blocker(self.kind, p.obj, name, scope)
         if blocker is not None or self.kind not in CHILDREN:

@@ -21,7 +21,6 @@ from pulsar_operator.controllers.logical.deletion_results import keep, let_go_on
 from pulsar_operator.controllers.logical.logical_pass import (
     KNOWN,
     LogicalPass,
-    LookAgainError,
     SpecT,
     StatusT,
     settled,
@@ -77,7 +76,7 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         return None
 
     def unrestored(self, p: LogicalPass[SpecT, StatusT]) -> str | None:
-        """What the deletion has changed in Pulsar and would give back where the object stays, and the command for it."""
+        """What the deletion has reduced in Pulsar and restores where the object stays, with the command for it."""
         return None
 
     def timed(self, p: LogicalPass[SpecT, StatusT]) -> bool:

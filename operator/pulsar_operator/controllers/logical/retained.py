@@ -1,9 +1,10 @@
-"""Content that stays in Pulsar by deletionPolicy Retain after its object is gone. Used by deletion.py.
+"""Finds content that deletionPolicy Retain left in Pulsar after its object was deleted. Used by deletion.py.
 
-An object with Retain has no finalizer, so nobody sees it go. What it managed still names it in Pulsar: the record of the
-owner (owner_records.py) is a property of the topic or the namespace. So a tenant or a namespace that is to be deleted by
-force is first searched for records of objects that do not give their content up, whatever its deletionPolicy was when
-they went. What Pulsar no longer has is no obstacle, and what a successor manages names the successor.
+An object with Retain has no finalizer, so the operator does not see its deletion. But what the object managed still
+names it in Pulsar: the record of the owner (owner_records.py) is a property of the topic or the namespace. Before a
+tenant or a namespace is deleted by force, the operator searches it for records of objects that do not give their
+content up. The deletionPolicy that the parent had when they were deleted does not matter. What Pulsar no longer has is
+no obstacle, and the record of what a successor manages names the successor.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key, RefusedError
 
 READS = 2000
-"""Records of topics that are read in one pass; the next one goes on with the others."""
+"""Records of topics that one pass reads; the next pass reads the others."""
 SHOWN = 5
 
 

@@ -320,8 +320,8 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         if not lists:
             return None
         return (
-            f"Until then {len(lists)} topics are not replicated from all of their clusters, such as {min(lists)}: their "
-            f"deletion has ended that. To keep them and have the operator restore it: {keep(self.kind, p.obj)}"
+            f"Until then {len(lists)} topics are not replicated from all of their clusters, such as {min(lists)}: "
+            f"their deletion has ended that. To keep them and have the operator restore it: {keep(self.kind, p.obj)}"
         )
 
     async def release(self, p: SetPass, reason: Reason, message: str) -> None:
