@@ -24,9 +24,9 @@ from pulsar_operator.controllers.logical.census import Registrar
 from pulsar_operator.controllers.logical.compactions import compact
 from pulsar_operator.controllers.logical.consent import inherited_by_topic, stored_of_topic
 from pulsar_operator.controllers.logical.controller import LogicalController
-from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Unfinished, keep
+from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Unfinished
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
-from pulsar_operator.controllers.logical.own_lists import own_lists, record_own_lists
+from pulsar_operator.controllers.logical.own_lists import own_lists, record_own_lists, unrestored
 from pulsar_operator.controllers.logical.owner_records import TopicRecord
 from pulsar_operator.controllers.logical.ownership import Record
 from pulsar_operator.controllers.logical.policies import read_own
@@ -360,13 +360,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
     def unrestored(self, p: TopicPass) -> str | None:
         """See PassFrame."""
-        lists = own_lists(p)
-        if not lists:
-            return None
-        return (
-            f"Until then the topic is not replicated from {', '.join(sorted(lists))}: its deletion has ended that. To "
-            f"keep the topic and have the operator restore its replication: {keep(Kind.TOPIC, p.obj)}"
-        )
+        return unrestored(p)
 
     async def release(self, p: TopicPass, reason: Reason, message: str) -> None:
         """See PassFrame. A topic that stays, by its policy or with another object, gets back what it still lacks."""
