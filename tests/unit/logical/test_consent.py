@@ -101,7 +101,7 @@ async def test_the_whole_block_is_no_other_question() -> None:
     w.namespace()
     await w.run()
     assert minutes(w) == 10080
-    assert len(commands(asked(w))) == 2, "retention, for the object and for the tenant; no TTL is the default anyway"
+    assert len(commands(asked(w))) == 1, "retention; no TTL is the default anyway, and the tenant changed nothing"
 
 
 async def test_a_default_that_is_dropped_asks_each_namespace() -> None:

@@ -178,6 +178,9 @@ class PulsarNamespaceStatus(LogicalStatus):
     """Confirmations of the spec that no longer count."""
     applied_defaults: str | None = None
     """Digest of the namespaceDefaults of the tenant that were applied last; absent = there are none."""
+    settled_defaults: str | None = None
+    """Digest of the namespaceDefaults of the tenant under which no policy of the namespace waited for a confirmation.
+    Unset if there are none. A confirmation of the PulsarTenant counts while its namespaceDefaults differ from these."""
     boundaries_match: bool | None = None
     """Whether its clusters have bundles with the same boundaries: each splits by itself, so that false is no fault;
     absent = fewer than two have it, or answer."""

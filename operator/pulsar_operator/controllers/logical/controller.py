@@ -163,6 +163,7 @@ class LogicalController(
                 p.fields["owner_recorded"] = True
         elif not self.exists(facts):
             plan = replace(plan, waiting=())
+        p.asks = plan.asks
         remaining = tuple(a for a in plan.actions if _places(a)[0] not in refused)
         result = Result(plan, self.exists(facts), by_field(refused), remaining, wrote)
         after = result.report(p, name)

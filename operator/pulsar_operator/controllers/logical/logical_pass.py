@@ -79,6 +79,8 @@ class LogicalPass(Generic[SpecT, StatusT]):
     """Whether this pass made the object in Pulsar wherever it was missing; False where somebody else was faster."""
     renewed: bool = False
     """Whether what the parent gives changed since it was applied: a difference is then no drift."""
+    asks: frozenset[str] = frozenset()
+    """Fields whose change waits for consent, by the last plan of the pass."""
     told: list[tuple[str, Reason, str]] = field(default_factory=list)
     """Events of this pass: type, reason, message."""
     performed: Callable[[Action], None] = lambda action: None

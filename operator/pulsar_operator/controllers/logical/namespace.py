@@ -19,6 +19,7 @@ from pulsar_operator.api.v1alpha1.namespace import (
 )
 from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 from pulsar_operator.balance.model.ranges import even_boundaries
+from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.objects import invalid_fields
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.consent import StoredBytes, inherited_by_namespace
@@ -34,7 +35,7 @@ from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.logical.stored_lists import look_before_write
 from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, leaving, used_confirmations
-from pulsar_operator.domain.logical.consent import Guard, asked_of
+from pulsar_operator.domain.logical.consent import Guard, asked_of, moment_of
 from pulsar_operator.domain.logical.names import namespace_path, tenant_path
 from pulsar_operator.domain.logical.namespace import (
     NamespaceFacts,
@@ -178,18 +179,20 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             self._stored.forget(p.meta.uid)
             return facts
         tenant = scope.chain[0]["metadata"]
-        guard = Guard(
-            (
-                asked_of(self.kind.value, p.obj["metadata"], p.meta.annotations),
-                asked_of(Kind.TENANT.value, tenant, tenant.get("annotations") or {}, many=True),
-            ),
-            own,
-            f"spec.namespaceDefaults of PulsarTenant {tenant['name']}",
-        )
+        itself = asked_of(self.kind.value, p.obj["metadata"], p.meta.annotations)
+        created = moment_of(p.obj["metadata"])
+        above = asked_of(Kind.TENANT.value, tenant, tenant.get("annotations") or {}, created=created)
+        # The tenant answers for what its own change asks, and not for what the namespace or somebody else does later.
+        asks_above = p.before.settled_defaults != digest_of(p.inherited)
+        source = f"spec.namespaceDefaults of PulsarTenant {tenant['name']}"
+        guard = Guard((itself, above) if asks_above else (itself,), own, source)
         facts = replace(facts, guard=guard)
         if not plan_namespace(p.spec, facts, memory).asks:
             self._stored.forget(p.meta.uid)
             return facts
+        if asks_above:
+            guard = replace(guard, asked=(itself, replace(above, until=await self._youngest(scope))))
+            facts = replace(facts, guard=guard)
         # A cluster that is none of the instance may store something all the same, and nobody can ask it.
         silent = {*facts.unreachable, *(set(holders) - scope.names)}
         inherited = await inherited_by_namespace(scope, rows, holders, silent)
@@ -205,6 +208,14 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             now=p.conditions.now,
         )
         return replace(facts, guard=replace(guard, inherited=inherited, stored=stored))
+
+    async def _youngest(self, scope: Scope) -> str:
+        """When the youngest PulsarNamespace of the tenant was created; see moment_of."""
+        tenant = scope.chain[0]
+        key = key_of(Kind.TENANT, tenant)
+        objects = await reader_of(self.deps).every(self.kind, allowed_by=tenant)
+        moments = (moment_of(obj["metadata"]) for obj in objects if key in references(self.kind, obj))
+        return max(moments, default="")
 
     async def record_of(self, p: NamespacePass, scope: Scope) -> Record:
         """A property of the namespace."""
@@ -241,6 +252,8 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         # Only what was applied completely counts as applied; see Result.report.
         complete = p.fields.get("applied_generation") == p.meta.generation
         applied = {"applied_defaults": digest_of(p.inherited)} if complete else {}
+        if complete and not p.asks:
+            applied["settled_defaults"] = digest_of(p.inherited)
         known = {c.name: c for c in p.before.clusters}
         clusters = [_cluster_status(name, answer) for name, answer in sorted(facts.answers.items())]
         # A cluster that does not answer keeps what was last seen of it.

@@ -151,7 +151,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         if not rows or not p.spec.persistent:
             return facts
         kind = str(p.obj.get("kind") or self.kind.value)
-        asked = asked_of(kind, p.obj["metadata"], p.meta.annotations, many=kind == Kind.TOPIC_SET.value)
+        asked = asked_of(kind, p.obj["metadata"], p.meta.annotations)
         guard = Guard((asked,), frozenset(name for name, value in wanted.items() if value is not None))
         facts = replace(facts, guard=guard)
         if not plan_topic(p.spec, facts, memory).asks:

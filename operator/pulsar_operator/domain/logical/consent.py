@@ -5,11 +5,13 @@ object or from the defaults of its tenant, and a value of those defaults. Then a
 
 A confirmation names the field, what is kept before and after, the generation and the beginning of the UID of the
 annotated object. So it needs no record of its use: another value, another specification and an object that was made
-again are other questions.
+again are other questions. One of a tenant also names a moment: it answers for the namespaces that were created until
+then, and not for those that come later. It ends where a namespace has what it confirmed (status.settledDefaults).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,8 +21,7 @@ from pulsar_operator.domain.policies.kept import Amount, in_words, shortens
 from pulsar_operator.domain.policies.model import PolicyRow, describe
 from pulsar_operator.domain.texts import two_digits
 
-ANY: Final = "any"
-"""In a confirmation for many objects of Pulsar, in place of what each keeps before."""
+_MOMENT: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,28 @@ class Asked:
     """Its generation and the beginning of its UID."""
     answers: frozenset[str]
     """Confirmations in its annotation."""
-    many: bool = False
-    """Whether it answers for many objects of Pulsar at once."""
+    created: str | None = None
+    """When the object that asks was created, where the custom resource answers for many such objects; otherwise None.
+    See moment_of."""
+    until: str = ""
+    """When the youngest of these objects was created: the moment that the command names."""
 
     def answer(self, field_: str, before: str, after: str) -> str:
-        """The confirmation that answers."""
-        return f"{field_}:{ANY if self.many else before}:{after}:{self.mark}"
+        """The confirmation to give."""
+        named = self._named(field_, before, after)
+        return named if self.created is None else f"{named}:{max(self.created, self.until)}"
+
+    def answered(self, field_: str, before: str, after: str) -> bool:
+        """Whether one of its confirmations answers for the object that asks."""
+        named = self._named(field_, before, after)
+        if self.created is None:
+            return named in self.answers
+        given = (each.rpartition(":") for each in self.answers)
+        moments = [moment for rest, _, moment in given if rest == named and _MOMENT.fullmatch(moment)]
+        return bool(self.created) and any(self.created <= moment for moment in moments)
+
+    def _named(self, field_: str, before: str, after: str) -> str:
+        return f"{field_}:{before}:{after}:{self.mark}"
 
     def command(self, answer: str) -> str:
         """What a person types."""
@@ -49,7 +66,15 @@ class Asked:
         )
 
 
-def asked_of(kind: str, metadata: Mapping[str, object], annotations: Mapping[str, str], *, many: bool = False) -> Asked:
+def moment_of(metadata: Mapping[str, object]) -> str:
+    """When an object was created, as a confirmation names it: 20261127T092633Z. Empty where that is not known."""
+    found = re.sub("[-:]", "", str(metadata.get("creationTimestamp") or ""))
+    return found if _MOMENT.fullmatch(found) else ""
+
+
+def asked_of(
+    kind: str, metadata: Mapping[str, object], annotations: Mapping[str, str], *, created: str | None = None
+) -> Asked:
     """Read the metadata of a custom resource. Several confirmations in one annotation have commas between them."""
     given = annotations.get(ANNOTATION_CONFIRM_LOSS, "")
     return Asked(
@@ -58,7 +83,7 @@ def asked_of(kind: str, metadata: Mapping[str, object], annotations: Mapping[str
         str(metadata["name"]),
         f"{metadata.get('generation', 0)}-{str(metadata.get('uid', ''))[:8]}",
         frozenset(filter(None, (each.strip() for each in given.split(",")))),
-        many,
+        created,
     )
 
 
@@ -118,10 +143,9 @@ def question(guard: Guard, row: PolicyRow, value: object | None, found: Mapping[
         return None
     before = "/".join(dict.fromkeys(in_words(each.old) for each in changes))
     after = "/".join(dict.fromkeys(in_words(each.new) for each in changes))
-    answers = [(each, each.answer(row.field, before, after)) for each in guard.asked]
-    if any(answer in each.answers for each, answer in answers):
+    if any(each.answered(row.field, before, after) for each in guard.asked):
         return None
-    return _text(guard, row, value, changes, answers)
+    return _text(guard, row, value, changes, [(each, each.answer(row.field, before, after)) for each in guard.asked])
 
 
 def _changes(
@@ -157,7 +181,9 @@ def _text(
         "which counts there"
     )
     first, *others = (each.command(answer) for each, answer in answers)
-    for_all = "".join(f", or for everything that inherits it: {each}" for each in others)
+    for_all = "".join(
+        f", or for every namespace of the tenant that exists now and keeps as much: {each}" for each in others
+    )
     return (
         f"{cause}. {_at_risk(guard.stored)} Until somebody decides, Pulsar keeps the value it has. Declare the value "
         f"that is to count in spec.{row.path} of the object itself, or confirm: {first}{for_all}"
