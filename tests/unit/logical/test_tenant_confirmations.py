@@ -1,4 +1,4 @@
-"""A confirmation of a tenant answers for its namespaces of that day and for the tenant's own change, and nothing else."""
+"""A confirmation of a tenant answers for its namespaces of that day and for the tenant's own change, and no more."""
 
 from __future__ import annotations
 

@@ -161,6 +161,7 @@ class LogicalController(
             facts, plan, refused, wrote = await self._act(p, scope, memory, facts, plan)
             if p.created and with_record:
                 p.fields["owner_recorded"] = True
+                self.record_seen(p)
         elif not self.exists(facts):
             plan = replace(plan, waiting=())
         p.asks = plan.asks

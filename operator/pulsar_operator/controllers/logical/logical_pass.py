@@ -79,6 +79,11 @@ class LogicalPass(Generic[SpecT, StatusT]):
     """Whether this pass made the object in Pulsar wherever it was missing; False where somebody else was faster."""
     renewed: bool = False
     """Whether what the parent gives changed since it was applied: a difference is then no drift."""
+    trusting: bool = False
+    """Whether the last look took the status at its word, and left out what the next resync reads."""
+    records: dict[str, str] = field(default_factory=dict)
+    """Text of the record of the object that manages it, as answers of this pass contain it, by place; empty where there
+    is none. A place that no answer told of is absent."""
     asks: frozenset[str] = frozenset()
     """Fields whose change waits for consent, by the last plan of the pass."""
     told: list[tuple[str, Reason, str]] = field(default_factory=list)

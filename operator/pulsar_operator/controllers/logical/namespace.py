@@ -47,7 +47,7 @@ from pulsar_operator.domain.logical.namespace import (
     unfinished_deletion,
     wanted_policies,
 )
-from pulsar_operator.domain.logical.owners import owner_of, owner_properties
+from pulsar_operator.domain.logical.owners import owner_of, owner_properties, record_in
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, concerned
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
 from pulsar_operator.ports import ConflictError, Deps, RefusedError
@@ -113,6 +113,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
                 new = await new_bundles(self.deps, p.obj, scope, f"{tenant}/{name}")
                 return replace(facts, boundaries=new.boundaries, boundaries_why=new.reason)
             return facts
+        p.records[""] = record_in(found[1])
         unfinished = unfinished_deletion(found[1], f"{tenant}/{name}")
         if unfinished is not None:
             raise ObstacleError(Reason.DELETION_UNFINISHED, unfinished, known=True)

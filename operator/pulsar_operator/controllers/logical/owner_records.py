@@ -40,6 +40,7 @@ class TopicRecord:
         self._clusters = sorted(clusters)
         self._call = Call("GET", (*path, "properties"))
         self._what = "://".join((path[0], "/".join(path[1:])))
+        self.whole = False
 
     async def read(self) -> Owner | None:
         """The owner; None where no cluster has a record. Raises ObstacleError, and AdminUnreachableError where a
@@ -48,8 +49,9 @@ class TopicRecord:
             answers, silent = await self._scope.admin.everywhere(self._clusters, self._call)
         except RefusedError as error:
             unreadable(self._what, str(error), error)
-        texts = [(answer or {}).get(OWNER_PROPERTY) for answer in answers.values()]
+        texts = [answer.get(OWNER_PROPERTY) for answer in answers.values() if answer is not None]
         found = next(filter(None, texts), None)
+        self.whole = all(text == found for text in texts)
         if found is None and silent:
             who = "; ".join(self._scope.admin.why(each) for each in silent)
             raise AdminUnreachableError(f"nobody knows which object manages {self._what}: {who}")
@@ -69,6 +71,8 @@ class TopicRecord:
 
 class NamespaceRecord:
     """The record of a namespace: a property, which all its clusters share."""
+
+    whole = True
 
     def __init__(self, scope: Scope, path: tuple[str, ...]) -> None:
         self._scope = scope
@@ -95,6 +99,8 @@ class NamespaceRecord:
 
 class NodeRecord:
     """The record of what has no properties: a node of the configuration store."""
+
+    whole = True
 
     def __init__(self, deps: Deps, scope: Scope, path: str, what: str) -> None:
         self._deps = deps

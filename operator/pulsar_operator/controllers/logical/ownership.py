@@ -3,32 +3,40 @@
 The record beside the object decides (owner_records.py), then what the objects' status says, then their age. It is read
 where it may matter: where several objects declare the same, and where an object finds what it declares in Pulsar and
 does not know yet what the record says. A new object of Pulsar is made with its record where it has properties.
+
+A record that somebody removed is written again. Where a pass reads the record with something else (LogicalPass.records)
+every pass compares it; elsewhere it is read once in RECORD_SECONDS, so that a pass at rest makes no call for it.
 """
 
 from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.controllers.core.stores import share_store
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.logical.frame import PassFrame
-from pulsar_operator.controllers.logical.logical_pass import LogicalPass, SpecT, StatusT
+from pulsar_operator.controllers.logical.logical_pass import LogicalPass, LookAgainError, SpecT, StatusT
 from pulsar_operator.controllers.logical.owner_records import NodeRecord
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.domain.logical.owners import Owner, owner_node, owner_of
 from pulsar_operator.domain.logical.siblings import claim_of, winner
-from pulsar_operator.ports import CUSTOM, Json, Key
+from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
 DUPLICATE_SECONDS = 60.0
+RECORD_SECONDS: Final = 3600.0
+"""From one look at a record that no other answer contains to the next."""
 
 FactsT = TypeVar("FactsT")
 
 
 class Record(Protocol):
     """Where the owner of one object of Pulsar is recorded."""
+
+    whole: bool
+    """Whether every place that keeps the record had it at the last read."""
 
     async def read(self) -> Owner | None:
         """The owner, or None where there is no record. Raises ObstacleError, AdminUnreachableError."""
@@ -42,6 +50,15 @@ class Ownership(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
 
     shared = True
     """Whether instances with one configuration store have an object of the kind together."""
+
+    def __init__(self, deps: Deps) -> None:
+        super().__init__(deps)
+        self._records_due: dict[Key, float] = {}
+
+    def forget(self, key: Key) -> None:
+        """The object is gone."""
+        super().forget(key)
+        self._records_due.pop(key, None)
 
     # --------------------------------------------------------------------------------------- what a kind says
 
@@ -66,6 +83,15 @@ class Ownership(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
         """Whether the call that makes the object in Pulsar carries the record."""
         return False
 
+    def record_due(self, p: LogicalPass[SpecT, StatusT]) -> float:
+        """When the record is read next, seconds since the epoch; 0.0 for an object that this process has just met."""
+        return self._records_due.get(Key(self.kind, p.meta.namespace, p.meta.name), 0.0)
+
+    def record_seen(self, p: LogicalPass[SpecT, StatusT]) -> None:
+        """Take note that the record was read or written now."""
+        due = p.conditions.now.timestamp() + RECORD_SECONDS
+        self._records_due[Key(self.kind, p.meta.namespace, p.meta.name)] = due
+
     async def declares_too(self, p: LogicalPass[SpecT, StatusT], scope: Scope, owner: Owner) -> bool:
         """Whether an owner that a record names exists and declares the same; this object then leaves it alone."""
         if owner.kind is not self.kind:
@@ -84,7 +110,12 @@ class Ownership(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
 
         Raises ObstacleError for that, and where the record cannot be read: the object in Pulsar may be another's.
         """
-        if p.before.owner_recorded or p.fields.get("owner_recorded") or p.look_only:
+        if p.look_only:
+            if p.before.owner_recorded and set(p.records.values()) - {owner_of(p.obj).text}:
+                raise LookAgainError
+            return
+        if p.before.owner_recorded or p.fields.get("owner_recorded"):
+            await self._keep_record(p, scope)
             return
         mine = owner_of(p.obj)
         try:
@@ -103,6 +134,35 @@ class Ownership(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
                 return  # it has been managed all along, and is recorded when all clusters answer
             raise
         p.fields["owner_recorded"] = True
+        self.record_seen(p)
+
+    async def _keep_record(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
+        """Write a record again that is no longer there. One that cannot be read is unknown, and stays as it is.
+
+        Raises ObstacleError where the record names another object that declares the same.
+        """
+        mine, told = owner_of(p.obj), set(p.records.values())
+        if told == {mine.text}:
+            self.record_seen(p)
+            return
+        if p.held is not None or p.trusting or (not told and p.conditions.now.timestamp() < self.record_due(p)):
+            return
+        self.record_seen(p)
+        with contextlib.suppress(AdminUnreachableError):
+            try:
+                record = await self.record_of(p, scope)
+                found = await record.read()
+            except ObstacleError:
+                return
+            if (found == mine and record.whole) or (isinstance(record, NodeRecord) and not record.kept):
+                return
+            if found is not None and found != mine and await self.declares_too(p, scope, found):
+                raise self._duplicate(p, scope, found.text)
+            with contextlib.suppress(ObstacleError):
+                await record.write(mine)
+                name = self.name_in_pulsar(p, scope)
+                text = f"The operator wrote the record of {name} again: it did not name {mine.text}, which manages it"
+                await p.event(Reason.DRIFT_REPAIRED, text, warning=True)
 
     async def disown(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
         """Forget the record of what is deleted in Pulsar, where it does not go with it. A record that stays does no

@@ -59,7 +59,7 @@ from pulsar_operator.domain.logical.names import (
     topic_path,
 )
 from pulsar_operator.domain.logical.namespace import unfinished_deletion
-from pulsar_operator.domain.logical.owners import owner_of, owner_properties
+from pulsar_operator.domain.logical.owners import owner_of, owner_properties, record_in
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, concerned
 from pulsar_operator.domain.logical.subscriptions import concerned_subscriptions
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
@@ -114,12 +114,13 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         """The topic in every cluster of its namespace, and its policies where it exists."""
         tenant, namespace = _place(scope)
         clusters, unreachable = await self._counted(p, scope) or await self._asked(p, scope)
-        trusted = self._trusted(p, memory)
+        p.trusting = trusted = self._trusted(p, memory)
         rows = [] if trusted else concerned(TOPIC_POLICIES, wanted_policies(p.spec), memory.managed)
         present = sorted(name for name, partitions in clusters.items() if partitions is not None)
         found, mute = await read_own(scope, rows, _path(p, scope), present) if rows else ({}, ())
         reader = PartsReader(scope, p.spec, (tenant, namespace, name_of(p.obj)), [] if trusted else present)
         parts = await reader.read(memory.managed)
+        p.records.update(parts.records)
         facts = TopicFacts(
             tenant=tenant,
             namespace=namespace,
@@ -234,6 +235,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
                 f"no cluster of namespace {place} answers ({'; '.join(map(scope.admin.why, unreachable))})"
             )
         name = name_of(p.obj)
+        # Of a partitioned topic; where the answer has none, it need not tell.
+        p.records |= {cluster: text for cluster, answer in answers.items() if (text := record_in(answer))}
         found = {c: None if answer is None else partitions_of(c, answer, name) for c, answer in answers.items()}
         return found, unreachable
 

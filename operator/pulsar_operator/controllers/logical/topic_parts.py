@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.api.v1alpha1.topic_parts import TopicSchema
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.domain.logical.entries import Live, concerned_entries
 from pulsar_operator.domain.logical.names import namespace_path, topic_name, topic_path
+from pulsar_operator.domain.logical.owners import record_in
 from pulsar_operator.domain.logical.schema import (
     LiveSchema,
     SchemaFacts,
@@ -45,6 +47,8 @@ class Parts:
     entries: dict[str, Live] = field(default_factory=dict)
     subscriptions: dict[str, ClusterSubscriptions | Unreadable] = field(default_factory=dict)
     schemas: dict[str, SchemaFacts | Unreadable] = field(default_factory=dict)
+    records: dict[str, str] = field(default_factory=dict)
+    """See LogicalPass.records; told by the topic's properties where something reads them."""
     mute: set[str] = field(default_factory=set)
     """Clusters that gave no answer."""
 
@@ -102,7 +106,10 @@ class PartsReader:
         call = Call("GET", (*self._path, *row.own_get))
 
         async def ask(cluster: str) -> dict[str, Any]:
-            return row.read(await self._scope.admin.at(cluster, call))
+            answer = await self._scope.admin.at(cluster, call)
+            if OWNER_PROPERTY in row.reserved:
+                self._parts.records[cluster] = record_in({"properties": answer})
+            return row.read(answer)
 
         if kept_by_each(row, self._spec):
             return {cluster: found for cluster, found in (await self._each(ask)).items()}

@@ -20,6 +20,7 @@ from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec, PulsarTop
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.whereabouts import Site, Whereabouts, site_of
 from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass
+from pulsar_operator.controllers.logical.ownership import RECORD_SECONDS
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.logical.topic import Presence, TopicController, TopicPass
 from pulsar_operator.controllers.topicset.turns import State, Turn, Turns
@@ -91,6 +92,8 @@ class TopicOfSet(LogicalPass[PulsarTopicSpec, PulsarTopicStatus]):
     """The pass over one topic: writes nothing to Kubernetes."""
 
     heard: list[Heard] = field(default_factory=list)
+    record_due: float = 0.0
+    """When the record of the set is read next, seconds since the epoch."""
 
     async def event(self, reason: Reason, message: str, *, warning: bool = False) -> None:
         """Keep it for the round."""
@@ -148,6 +151,15 @@ class SetTopics(TopicController):
 
     def _trusted(self, p: TopicPass, memory: Memory) -> bool:
         return False
+
+    def record_due(self, p: TopicPass) -> float:
+        """See Ownership. The controller lives for a round, and the set knows."""
+        return p.record_due if isinstance(p, TopicOfSet) else super().record_due(p)
+
+    def record_seen(self, p: TopicPass) -> None:
+        """See Ownership."""
+        if isinstance(p, TopicOfSet):
+            p.record_due = p.conditions.now.timestamp() + RECORD_SECONDS
 
     async def declares_too(self, p: TopicPass, scope: Scope, owner: Owner) -> bool:
         """See Ownership."""
@@ -252,7 +264,9 @@ class Round:
         }
         meta = Meta(mine.meta.namespace, mine.meta.name, mine.meta.uid, 1, False, (), mine.meta.annotations)
         conditions = ConditionSet(KNOWN, (), 1, mine.deps.clock.now())
-        return TopicOfSet(mine.deps, obj, meta, self._spec(name), before, conditions)
+        p = TopicOfSet(mine.deps, obj, meta, self._spec(name), before, conditions)
+        p.record_due = turn.record_due
+        return p
 
     def _spec(self, name: str) -> PulsarTopicSpec:
         found = self.listing.partitions(name) or 0 if self.selection.by_pattern else None
@@ -268,7 +282,7 @@ class Round:
         )
         turn.given = after.applied_generation == 1
         turn.seen = turn.seen or after.pulsar_name is not None
-        turn.recorded = bool(after.owner_recorded)
+        turn.recorded, turn.record_due = bool(after.owner_recorded), p.record_due
         turn.pending = tuple(after.pending_actions or ())
         for each in after.clusters:
             if each.exists and each.name in self.listing.topics:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicStatus
+from pulsar_operator.controllers.logical.ownership import RECORD_SECONDS
 
 ROUND = 500
 """Topics looked at in a pass; then other objects have their turn."""
@@ -60,6 +61,8 @@ class Turn:
     """Whether this process, or its predecessor, saw it in Pulsar."""
     recorded: bool = False
     """Whether Pulsar names the set as the one that manages the topic."""
+    record_due: float = 0.0
+    """When it is looked at whether that is still so, seconds since the epoch."""
     attempts: int = 0
     """Looks in a row with which something was the matter."""
     reason: str = ""
@@ -119,6 +122,7 @@ class Turns:
                 turn = Turn(due=now)
                 if met is not None and name in met.exist:
                     turn.seen, turn.given, turn.recorded = True, met.given, met.recorded
+                    turn.record_due = now + RECORD_SECONDS * (place + 1) / len(names)
                     if met.complete:
                         turn.state = State.READY
                         turn.due = None if len(names) <= SMALL else now + PERIOD_SECONDS * (place + 1) / len(names)

@@ -55,6 +55,11 @@ def owner_properties(owner: Owner) -> dict[str, str]:
     return {OWNER_PROPERTY: owner.text}
 
 
+def record_in(answer: Mapping[str, Any] | None) -> str:
+    """Text of the record in an answer of Pulsar that has properties; empty where there is none."""
+    return str(((answer or {}).get("properties") or {}).get(OWNER_PROPERTY) or "")
+
+
 def owner_node(*names: str) -> str:
     """Path in the configuration store of the record of an object that has no properties, or keeps none."""
     return "/".join((OWNERS_PATH, *(quote(name, safe="").replace(".", "%2E") for name in names)))
