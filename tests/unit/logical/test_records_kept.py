@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
-from pulsar_operator.controllers.logical.ownership import RECORD_SECONDS
+from pulsar_operator.controllers.logical.ownership import RECORD_SECONDS, STALE_SECONDS
 from pulsar_operator.domain.logical.owners import OWNERS_PATH
 from tests.fakes.pulsar_topics import GLOBAL
 from tests.support.logical.topic_sets import SetWorld
@@ -110,6 +110,9 @@ async def test_a_topic_whose_properties_are_read_gets_its_record_back_at_the_nex
     w = await made(properties=PROPERTIES)
     w.pulsar.topic_properties["a", TOPIC].pop(OWNER_PROPERTY)
     await w.reconcile(Kind.TOPIC, "x")
+    assert record(w) is None, "a broker may answer with what was there before the record was written"
+    w.stepping.forward(STALE_SECONDS)
+    await w.reconcile(Kind.TOPIC, "x")
     assert record(w) == MINE
     (event,) = [each for each in w.kube.events if each.reason == "DriftRepaired"]
     assert MINE in event.message
@@ -121,6 +124,7 @@ async def test_a_topic_whose_properties_are_read_gets_its_record_back_at_the_nex
 async def test_a_namespace_gets_its_record_back_at_the_next_pass() -> None:
     w = await made()
     w.pulsar.namespaces["t/n"]["properties"] = {}
+    w.stepping.forward(STALE_SECONDS)
     with w.admin.recording() as written:
         await w.reconcile(Kind.NAMESPACE, "n")
     assert [path for _, path in written if path.endswith("properties")], written
@@ -207,3 +211,25 @@ async def test_a_record_that_names_another_object_that_declares_the_same_is_obey
     assert w.condition(Kind.TOPIC, "x")[1] == "Duplicate"
     assert w.condition(Kind.TOPIC, "second")[0] == "True"
     assert record(w) == "PulsarTopic apps/second"
+
+
+async def test_a_record_that_names_an_object_that_nobody_can_read_is_obeyed() -> None:
+    w = Stored()
+    await parents(w, Kind.NAMESPACE)
+    w.declare(Kind.NAMESPACE, "original", 0)
+    await w.run()
+    w.put(Kind.NAMESPACE, "other", {"tenantRef": {"name": "t"}, "name": "same", "policies": "nonsense"})
+    w.pulsar.namespaces["t/same"]["properties"] = {OWNER_PROPERTY: "PulsarNamespace apps/other"}
+    await an_hour_later(w)
+    assert w.condition(Kind.NAMESPACE, "original")[1] == "Duplicate"
+
+
+async def test_a_start_does_not_ask_for_all_records_at_once() -> None:
+    w = await made()
+    w.pulsar.topic_properties["a", TOPIC] = {}
+    w.restart()
+    mark = len(w.admin.calls)
+    await w.reconcile(Kind.TOPIC, "x")
+    assert not [call for call in w.admin.calls[mark:] if call.path[-1] == "properties"]
+    await w.reconcile(Kind.TOPIC, "x")
+    assert record(w) == MINE

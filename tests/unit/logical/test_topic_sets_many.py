@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
 from pulsar_operator.controllers.topicset.turns import CANARIES, PERIOD_SECONDS, ROUND, SLICE_SECONDS
 from pulsar_operator.ports import CUSTOM
 from tests.fakes.killed import Killed
@@ -30,6 +31,7 @@ async def complete(number: int) -> SetWorld:
     names = [f"persistent://t/n/x-{n}" for n in range(number)]
     w.pulsar.topics["a"].update({name: FakeTopic() for name in names})
     w.pulsar.topic_policies.update({("a", name): {"messageTTL": 60} for name in names})
+    w.pulsar.topic_properties.update({("a", name): {OWNER_PROPERTY: "PulsarTopicSet apps/s"} for name in names})
     w.topics("s", **spec(number))
     status = w.status(SET, "s") | {"desired": number, "ready": number}
     status["clusters"][0]["topics"] = number

@@ -18,7 +18,7 @@ from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.controllers.core.stores import share_store
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.logical.frame import PassFrame
-from pulsar_operator.controllers.logical.logical_pass import LogicalPass, LookAgainError, SpecT, StatusT
+from pulsar_operator.controllers.logical.logical_pass import LogicalPass, SpecT, StatusT
 from pulsar_operator.controllers.logical.owner_records import NodeRecord
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.domain.logical.owners import Owner, owner_node, owner_of
@@ -28,6 +28,8 @@ from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 DUPLICATE_SECONDS = 60.0
 RECORD_SECONDS: Final = 3600.0
 """From one look at a record that no other answer contains to the next."""
+STALE_SECONDS: Final = 30.0
+"""So long after a look or a write a broker may still answer with what was there before."""
 
 FactsT = TypeVar("FactsT")
 
@@ -111,8 +113,6 @@ class Ownership(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
         Raises ObstacleError for that, and where the record cannot be read: the object in Pulsar may be another's.
         """
         if p.look_only:
-            if p.before.owner_recorded and set(p.records.values()) - {owner_of(p.obj).text}:
-                raise LookAgainError
             return
         if p.before.owner_recorded or p.fields.get("owner_recorded"):
             await self._keep_record(p, scope)
@@ -145,7 +145,8 @@ class Ownership(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
         if told == {mine.text}:
             self.record_seen(p)
             return
-        if p.held is not None or p.trusting or (not told and p.conditions.now.timestamp() < self.record_due(p)):
+        due = self.record_due(p) - (RECORD_SECONDS - STALE_SECONDS if told else 0.0)
+        if p.held is not None or p.trusting or p.conditions.now.timestamp() < due:
             return
         self.record_seen(p)
         with contextlib.suppress(AdminUnreachableError):
