@@ -59,7 +59,9 @@ async def test_the_record_survives_and_decides(admin: AiohttpAdmin, endpoint: Ad
     await w.run()  # the resync: after a start a topic is taken as its status says
     assert (await ask("namespaces", tenant, "n"))["properties"] == {OWNER_PROPERTY: "PulsarNamespace apps/n"}
     assert await ask(*topic, "properties") == {OWNER_PROPERTY: "PulsarTopic apps/x", "team": "shop"}
-    assert (OWNER_PROPERTY in str(await ask(*topic, "partitions"))) is bool(spec), "a partitioned one tells it there too"
+    assert (OWNER_PROPERTY in str(await ask(*topic, "partitions"))) is bool(spec), (
+        "a partitioned one tells it there too"
+    )
     new = restored(w, tenant, "a-duplicate", spec)
     await ready(new, "x")
     assert new.condition(Kind.TOPIC, "a-duplicate")[1] == "Duplicate"
