@@ -119,7 +119,8 @@ def test_unreachable_external_zookeeper(scratch: Deployed) -> None:
     assert is_ready(scratch.kubectl.get("pulsarcluster", scratch.namespace, "east"))
 
 
-def test_image_that_cannot_be_pulled(scratch: Deployed) -> None:
+def test_standalone_is_repaired_and_keeps_messages(scratch: Deployed) -> None:
+    """Its first image cannot be pulled."""
     instance = {"configurationStore": {"cluster": {"name": "solo"}}}
     cluster = {
         "instanceRef": {"name": "dev"},

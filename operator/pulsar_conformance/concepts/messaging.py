@@ -12,16 +12,17 @@ SUBSCRIPTIONS = (
     Concept("E.subscription.exclusive", "Exclusive: one consumer, others are refused", TYPES, BY_TYPE),
     Concept(
         "E.subscription.failover.partitioned",
-        "Failover on partitions: each partition has one active consumer, spread by priority and name",
-        TYPES,
+        "Failover on partitions: each partition has one active consumer, spread by priority and name, or by a hash "
+        "where the brokers say so",
+        (*TYPES, "PulsarCluster: spec.broker.config[activeConsumerFailoverConsistentHashing]"),
         BY_TYPE,
     ),
     Concept(
         "E.subscription.failover.hash",
         "Failover on topics without partitions: the active consumer is chosen by a hash, so that many topics spread "
         "over the consumers",
-        ("PulsarCluster: spec.broker.config[activeConsumerFailoverConsistentHashing]",),
-        "Pulsar with the rendered settings",
+        TYPES,
+        BY_TYPE,
     ),
     Concept(
         "E.subscription.shared",
@@ -119,10 +120,7 @@ FEATURES = (
     Concept(
         "E.delayed.at",
         "A message is delivered at a time, not before it where that is strict",
-        (
-            "PulsarCluster: spec.broker.config[isDelayedDeliveryDeliverAtTimeStrict]",
-            "PulsarCluster: spec.broker.config[delayedDeliveryMaxNumBuckets]",
-        ),
+        ("PulsarCluster: spec.broker.config[isDelayedDeliveryDeliverAtTimeStrict]",),
         "Pulsar with the rendered settings",
     ),
     Concept(
