@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from e2e.support.eventually import eventually
 from e2e.support.kubectl import Kubectl
 from e2e.support.objects import condition
-from e2e.support.skew import BUNDLES, NAMESPACE, Attempt, Brokers, loaded, skew
+from e2e.support.skew import NAMESPACE, Attempt, Brokers, Start, loaded, skewed_start
 from pulsar_conformance.counting.report import Report
 
 STATS_SECONDS = 10
@@ -57,16 +58,17 @@ class Evened:
     """The brokers' dynamic configuration afterwards."""
 
 
-def even_out(brokers: Brokers, service_url: str) -> Evened:
+def even_out(brokers: Brokers, service_url: str, start: Start | None = None) -> Evened:
     """By a PulsarRebalance named even: proposed, approved, carried out and measured under traffic."""
     kubectl, namespace = brokers.kubectl, brokers.kubernetes_namespace
-    with skew(brokers) as topics, loaded(service_url, brokers, topics) as (run, published, before):
+    start = start or skewed_start()
+    with loaded(service_url, brokers, start) as (run, before):
 
         def proposed() -> dict[str, Any]:
             rebalance(kubectl, namespace, "even", budget={"maxTrafficMovedPercent": 100, "movesPerMinute": 60})
             annotate(kubectl, namespace, "even", "refresh")
             found = wait_for(kubectl, namespace, "even", "ProposalReady", within=15)
-            assert float(found["status"]["proposal"]["before"]["imbalance"]) > 2.5, found["status"]["proposal"]
+            assert float(found["status"]["proposal"]["before"]["imbalance"]) > start.least, found["status"]["proposal"]
             return found
 
         proposal = eventually(proposed, within=120, what="a proposal that sees the hot broker")["status"]["proposal"]
@@ -75,7 +77,7 @@ def even_out(brokers: Brokers, service_url: str) -> Evened:
             annotate(kubectl, namespace, "even", "approve")
             status = wait_for(kubectl, namespace, "even", "Completed", within=240)["status"]
             seconds = time.monotonic() - begin
-        measured = brokers.unevenness(published)
+        measured = brokers.unevenness(start.published)
         report = run.finish()
         attempt = Attempt(
             name="operator (PulsarRebalance)",
@@ -94,13 +96,25 @@ def even_out(brokers: Brokers, service_url: str) -> Evened:
 
 
 def left_to_pulsar(
-    brokers: Brokers, service_url: str, name: str, settings: Mapping[str, str], seconds: float
+    brokers: Brokers,
+    service_url: str,
+    name: str,
+    settings: Mapping[str, str],
+    seconds: float,
+    start: Start | None = None,
 ) -> tuple[Attempt, Report]:
-    """The skewed start under traffic, for so many seconds with Pulsar's load manager at work and nobody else."""
-    with skew(brokers) as topics, loaded(service_url, brokers, topics) as (run, published, before):
+    """The start under traffic, for so many seconds with Pulsar's load manager at work and nobody else."""
+    return left_to(brokers, service_url, name, brokers.dynamic(settings), seconds, start or skewed_start())
+
+
+def left_to(
+    brokers: Brokers, service_url: str, name: str, balancing: AbstractContextManager[None], seconds: float, start: Start
+) -> tuple[Attempt, Report]:
+    """The start under traffic, for so many seconds with what balances meanwhile."""
+    with loaded(service_url, brokers, start) as (run, before):
         owners = eventually(brokers.owners, within=30, what="owners of the bundles")
         moves = 0
-        with run.operation(name), brokers.dynamic(settings):
+        with run.operation(name), balancing:
             begin = moved = time.monotonic()
             while (now := time.monotonic()) < max(begin + seconds, moved + 2 * STATS_SECONDS + 5):
                 found = brokers.owners_now()
@@ -109,10 +123,10 @@ def left_to_pulsar(
                     moves, moved = moves + len(changed), now
                 owners |= found
                 time.sleep(2)
-        measured = brokers.unevenness(published)
+        measured = brokers.unevenness(start.published)
         bounds = brokers.admin("GET", f"namespaces/{NAMESPACE}/bundles")["boundaries"]
         report = run.finish()
-    splits = len(bounds) - 1 - BUNDLES
+    splits = len(bounds) - len(start.bounds)
     pause = report.publish_pause.seconds
     return Attempt(
         name, moved - begin if moves else seconds, before, measured, moves, splits, pause, report.lost

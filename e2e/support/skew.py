@@ -24,6 +24,8 @@ SPACE = 1 << 32
 NAMESPACE = "shop/skew"
 BUNDLES = 12
 BOUNDS = [n * SPACE // BUNDLES for n in range(BUNDLES)] + [SPACE - 1]
+FOUR_EACH = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]
+"""Broker of each bundle, by number."""
 TOPICS = 20
 COUNTED = 50
 """Messages a second of the counting client."""
@@ -31,9 +33,35 @@ MESSAGE_BYTES = 1024.0
 """What a message costs beside its payload: the operator weighs traffic like this (docs/balancing.md)."""
 
 
-def span(index: int) -> str:
+def span(index: int, bounds: Sequence[int] = BOUNDS) -> str:
     """Range of a bundle as Pulsar writes it."""
-    return f"0x{BOUNDS[index]:08x}_0x{BOUNDS[index + 1]:08x}"
+    return f"0x{bounds[index]:08x}_0x{bounds[index + 1]:08x}"
+
+
+def even_bounds(bundles: int) -> list[int]:
+    """Boundaries of so many equal bundles."""
+    return [n * SPACE // bundles for n in range(bundles)] + [SPACE - 1]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Bundles of the namespace, the brokers that own them, and the traffic."""
+
+    bounds: Sequence[int]
+    owners: Sequence[int]
+    """Of each bundle the number of its broker."""
+    rates: Mapping[str, float]
+    """Messages a second of each topic."""
+    counted: str
+    """Topic of the counting client."""
+    counted_rate: float
+    least: float
+    """Imbalance that the start has at least."""
+
+    @property
+    def published(self) -> float:
+        """Messages a second in all."""
+        return sum(self.rates.values()) + self.counted_rate
 
 
 def imbalance(loads: Mapping[str, float]) -> float:
@@ -130,17 +158,18 @@ class Brokers:
                 if name in settings:
                     self.admin("DELETE", f"brokers/configuration/{name}")
 
-    def place(self, index: int, broker: str) -> None:
+    def place(self, index: int, broker: str, bounds: Sequence[int] = BOUNDS) -> None:
         """Bring a bundle of the skewed namespace to a broker."""
-        (probe,) = topics_within(NAMESPACE, [(BOUNDS[index], BOUNDS[index + 1])], 1, prefix="probe")
+        (probe,) = topics_within(NAMESPACE, [(bounds[index], bounds[index + 1])], 1, prefix="probe")
+        bundle = span(index, bounds)
 
         def placed() -> bool:
-            if f"{NAMESPACE}/{span(index)}" in self.owned(broker):
+            if f"{NAMESPACE}/{bundle}" in self.owned(broker):
                 return True
             look_up(self.admin_url, probe)
-            self.admin("PUT", f"namespaces/{NAMESPACE}/{span(index)}/unload?destinationBroker={broker}")
+            self.admin("PUT", f"namespaces/{NAMESPACE}/{bundle}/unload?destinationBroker={broker}")
             look_up(self.admin_url, probe)
-            return f"{NAMESPACE}/{span(index)}" in self.owned(broker)
+            return f"{NAMESPACE}/{bundle}" in self.owned(broker)
 
         eventually(placed, within=90, what=f"bundle {index} at {broker}")
 
@@ -148,24 +177,43 @@ class Brokers:
 @contextmanager
 def skew(brokers: Brokers) -> Iterator[list[str]]:
     """A namespace of twelve bundles, four at each of three brokers; yields topics of the first broker's bundles."""
-    eventually(lambda: _made(brokers), within=120, what=f"{NAMESPACE} with its {BUNDLES} bundles")
+    with placed(brokers, BOUNDS, FOUR_EACH):
+        yield hot_topics()
+
+
+@contextmanager
+def placed(brokers: Brokers, bounds: Sequence[int], owners: Sequence[int]) -> Iterator[None]:
+    """The namespace with such bundles, each at the broker of its number."""
+    eventually(lambda: _made(brokers, bounds), within=120, what=f"{NAMESPACE} with its {len(owners)} bundles")
     try:
-        for index in range(BUNDLES):
-            brokers.place(index, brokers.ids[index * 3 // BUNDLES])
-        yield topics_within(NAMESPACE, [(BOUNDS[n], BOUNDS[n + 1]) for n in range(4)], TOPICS)
+        for index, number in enumerate(owners):
+            brokers.place(index, brokers.ids[number], bounds)
+        yield
     finally:
         remove(brokers)
 
 
-def _made(brokers: Brokers) -> bool:
+def hot_topics() -> list[str]:
+    """Topics of the bundles of the first broker."""
+    return topics_within(NAMESPACE, [(BOUNDS[n], BOUNDS[n + 1]) for n in range(4)], TOPICS)
+
+
+def skewed_start() -> Start:
+    """All traffic on one broker, no two topics alike."""
+    topics = hot_topics()
+    return Start(BOUNDS, FOUR_EACH, rates_of(topics[:-1]), topics[-1], COUNTED, 2.5)
+
+
+def _made(brokers: Brokers, bounds: Sequence[int]) -> bool:
     """The namespace is there with its own bundles, not with those of one of that name that was deleted before.
 
     A broker that reads bundles while the namespace is being deleted writes them again (class NamespaceBundleFactory,
     copyToLocalPolicies), and the new namespace has them, splits included.
     """
-    boundaries = [f"0x{b:08x}" for b in BOUNDS]
+    boundaries = [f"0x{b:08x}" for b in bounds]
+    bundles = {"boundaries": boundaries, "numBundles": len(bounds) - 1}
     try:
-        brokers.admin("PUT", f"namespaces/{NAMESPACE}", {"bundles": {"boundaries": boundaries, "numBundles": BUNDLES}})
+        brokers.admin("PUT", f"namespaces/{NAMESPACE}", {"bundles": bundles})
     except HTTPError as error:
         if error.code != 409:
             raise
@@ -211,17 +259,20 @@ def rates_of(topics: Sequence[str]) -> dict[str, float]:
 
 
 @contextmanager
-def loaded(service_url: str, brokers: Brokers, topics: Sequence[str]) -> Iterator[tuple[CountingRun, float, float]]:
-    """Traffic on all topics, the last one counted; yields the run, messages a second, and how uneven the load is.
+def loaded(service_url: str, brokers: Brokers, start: Start) -> Iterator[tuple[CountingRun, float]]:
+    """The bundles at their brokers and the traffic on all topics, one of them counted; yields the run and how uneven
+    the load is.
 
     Raises AssertionError at the end when any of the traffic failed.
     """
-    rates = rates_of(topics[:-1])
-    published = sum(rates.values()) + COUNTED
-    with Traffic(service_url, rates) as traffic, CountingRun(service_url, topics[-1], rate=COUNTED) as run:
-        before = brokers.unevenness(published, within=120)
-        assert before > 2.5, "the start is not skewed"
-        yield run, published, before
+    with (
+        placed(brokers, start.bounds, start.owners),
+        Traffic(service_url, start.rates) as traffic,
+        CountingRun(service_url, start.counted, rate=start.counted_rate) as run,
+    ):
+        before = brokers.unevenness(start.published, within=120)
+        assert before > start.least, f"the start is not skewed: {before:.2f}"
+        yield run, before
     assert traffic.failures() == []
 
 

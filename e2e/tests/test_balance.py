@@ -16,13 +16,14 @@ import pytest
 
 from e2e.conftest import Deployed
 from e2e.support.changes import patch_cluster
-from e2e.support.evening import Evened, annotate, even_out, left_to_pulsar, rebalance, wait_for
+from e2e.support.evening import Evened, annotate, even_out, left_to, left_to_pulsar, rebalance, wait_for
 from e2e.support.eventually import eventually
 from e2e.support.moves import Moves
 from e2e.support.recording import Recording, recording
 from e2e.support.rolling import even
 from e2e.support.skew import BOUNDS, NAMESPACE, Attempt, Brokers, imbalance, rates_of, skew, span, table
 from e2e.support.traffic import Traffic
+from e2e.support.worked_example import worked_example
 from pulsar_conformance.catalogue import all_checks, all_mutations
 from pulsar_conformance.context import Instance
 from pulsar_conformance.model import Check, Status
@@ -101,6 +102,32 @@ def compare(evened: Evened, others: list[Attempt], capsys: pytest.CaptureFixture
     assert [one for one in others if one.measured < evened.attempt.measured - 0.05] == []
 
 
+@pytest.mark.balance(8)
+def test_the_worked_example_is_given_to_pulsar_and_to_the_operator(
+    deployed: Deployed, brokers: Brokers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What Pulsar's shedder does is printed, not demanded. The operator's proposal moves bundles and evens it out, and
+    so does its driver at its defaults."""
+    start = worked_example()
+    url = deployed.service_url
+    pulsars, pulsars_report = left_to_pulsar(
+        brokers, url, "Pulsar, tuned", {**TUNED, "loadBalancerSheddingEnabled": "true"}, 5 * SHEDDING_SECONDS, start
+    )
+    proposed = even_out(brokers, url, start)
+    driver, driver_report = left_to(
+        brokers, url, "operator (driver)", operator_balances(deployed), DRIVER_SECONDS, start
+    )
+    with capsys.disabled():
+        print(f"\n{table(float(proposed.proposal['before']['bound']), [pulsars, proposed.attempt, driver])}")
+    for report in (pulsars_report, proposed.report, driver_report):
+        assert report.failures() == [], report.text()
+    assert proposed.attempt.measured < 1.15
+    assert driver.measured < 1.15
+    assert [one for one in (proposed.attempt, driver) if pulsars.measured < one.measured - 0.05] == []
+
+
+DRIVER_SECONDS = 15 * 60
+"""For the driver at its defaults, which looks, waits and moves a little at a time."""
 SPLITTING = {
     "loadBalancerAutoBundleSplitEnabled": "true",
     "loadBalancerNamespaceBundleMaxSessions": "100",

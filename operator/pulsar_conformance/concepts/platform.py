@@ -17,6 +17,7 @@ OVERLOADED = (
 """Class OverloadShedder alone reads this threshold; Pulsar's default is class ThresholdShedder."""
 DISTRIBUTED = "e2e/tests/test_distributed.py::test_messages_survive_the_loss_of_one_of_each"
 REBALANCE = "e2e/tests/test_brokers.py::test_moves_and_splits_even_out_a_hot_broker"
+EXAMPLE = "e2e/tests/test_balance.py::test_the_worked_example_is_given_to_pulsar_and_to_the_operator"
 SEVERAL = "e2e/tests/test_balance.py::test_promises_that_need_several_brokers"
 QUICKSTART = "e2e/tests/test_quickstart.py::test_every_object_is_ready_with_its_columns"
 
@@ -164,7 +165,7 @@ BUNDLES = (
         "them alone leaves the broker with half of the load",
         (*BALANCER, "PulsarRebalance: spec.mode", "PulsarCluster: spec.loadBalancing.driver"),
         "the operator, for a PulsarRebalance or with driver Operator; else Pulsar's load manager",
-        REBALANCE,
+        EXAMPLE,
     ),
 )
 STORAGE = (
