@@ -62,8 +62,8 @@ def bookie_claims(bookkeeper: BookKeeper) -> tuple[Claim, ...]:
 def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAddress) -> list[Manifest]:
     """ConfigMap, headless Service, PDB and StatefulSet of the bookies.
 
-    BookKeeper makes the first id of a bookie from advertisedAddress and port; the start program gives a bookie that comes
-    back empty another one (domain/bookkeeper/identity.py). Ledgers name ids, so none depends on the pod's address.
+    BookKeeper makes the first id of a bookie from advertisedAddress and port; the start program gives another id to a
+    bookie that comes back empty (domain/bookkeeper/identity.py). Ledgers name ids: none depends on the pod's address.
     """
     spec, preset = inputs.spec, inputs.spec.preset
     claims = bookie_claims(bookkeeper)
