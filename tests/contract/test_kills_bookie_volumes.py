@@ -23,6 +23,8 @@ from tests.support.faults.played import killed, lost
 from tests.support.faults.summary import Summary, Tally
 
 STALL = 301.0
+TIMES = 10
+"""Stalls after which it will not come to an end."""
 SAMPLE = 6
 ORDINAL = 2
 LOST, WANTED = "the volume of a bookie is lost", "a bookie is to have another volume"
@@ -50,12 +52,13 @@ class Played:
         if not self.told:
             self.told = True
             await self._begin()
-        while True:
+        for _ in range(TIMES):
             await self.world.run(rounds=300, each=remember)
             if self._settled():
                 return
             # A copy that was asked for in vain is asked for again without progress.
             self.world.clock.forward(STALL)
+        raise AssertionError(f"no new volume: {await self.world.progressing()}")
 
     async def _begin(self) -> None:
         if self.why == LOST:
