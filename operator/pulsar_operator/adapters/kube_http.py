@@ -204,9 +204,12 @@ def error_of(status: int, headers: Mapping[str, str], raw: bytes, call: str) -> 
         message = str(answer.get("message") or answer.get("reason") or "")
         found = answer.get("details")
         details = found if isinstance(found, dict) else {}
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         message = raw[:500].decode("utf-8", "replace").strip()
     message = without_refused_values(message or f"HTTP {status} to {call}")[:2000]
+    if answered and _BY_ADMISSION.search(message) is not None:
+        # Such an answer is about this request alone, whatever its code says.
+        return RefusedError(message, status=status)
     if status == 404:
         # A Status that names an object says that the object is missing; one without says so of the whole type.
         # Only the first may ever be read as "gone".
@@ -214,7 +217,7 @@ def error_of(status: int, headers: Mapping[str, str], raw: bytes, call: str) -> 
     if status == 410:
         return GoneError(message)
     # A foreign metadata.uid is a conflict when there is no object of the name, and a 422 when there is another one.
-    foreign = status == 422 and any(cause.get("field") == "metadata.uid" for cause in details.get("causes") or ())
+    foreign = status == 422 and any(cause.get("field") == "metadata.uid" for cause in _causes(details))
     if status in _CONFLICT or foreign:
         return ConflictError(message)
     denied = _DENIED.search(message) if status == 403 else None
@@ -242,6 +245,19 @@ _DENIED = re.compile(
 plugin or a quota denies has the same code and reason, and other words."""
 
 
+_BY_ADMISSION = re.compile(
+    r"""admission webhook "[^"]*" denied the request"""
+    r"""|ValidatingAdmissionPolicy '[^']*' (?:with binding '[^']*' )?denied request"""
+)
+"""How the API server words what a webhook or a policy denies. The code and the reason are those that the webhook or the
+policy chose, such as HTTP 404, 409 or 503 (packages webhook/errors and policy/validating)."""
+
+
+def _causes(details: Json) -> list[Json]:
+    found = details.get("causes")
+    return [cause for cause in found if isinstance(cause, dict)] if isinstance(found, list) else []
+
+
 def _right(denied: re.Match[str]) -> str:
     """The right that is missing, without the name of the account."""
     resource, group, namespace = denied["resource"] or "what it asks for", denied["group"], denied["namespace"]
@@ -256,7 +272,7 @@ def _budget(message: str, details: Json) -> str | None:
     The cause names the budget and its numbers (policy/v1, DisruptionBudgetCause); priority and fairness has none. By
     the words alone an answer is taken that a proxy or another version left without it.
     """
-    causes = [cause for cause in details.get("causes") or () if cause.get("reason") == "DisruptionBudget"]
+    causes = [cause for cause in _causes(details) if cause.get("reason") == "DisruptionBudget"]
     if not causes and "disruption budget" not in message:
         return None
     words = "; ".join(text for cause in causes if (text := str(cause.get("message") or "").rstrip(".")))

@@ -27,6 +27,7 @@ from pulsar_operator.adapters.watch_requests import (
 )
 from pulsar_operator.domain.texts import without_secrets
 from pulsar_operator.ports import Json, ResourceType
+from pulsar_operator.ports.errors import RETRY_AFTER_LIMIT_SECONDS
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +36,6 @@ LIMIT_SECONDS: Final = 30.0
 RESET_SECONDS: Final = 120.0
 """After so long without a failure the back-off begins anew."""
 JITTER: Final = 0.2
-RETRY_AFTER_LIMIT_SECONDS: Final = 120.0
-"""Longest Retry-After that is honoured: a stream that waits for longer would be blind at the wish of a proxy."""
 SERVER_SECONDS: Final = (300, 600)
 """Between these the API server is asked to end a stream, at random, so that not all are opened at once."""
 PAGE: Final = 500

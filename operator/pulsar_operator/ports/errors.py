@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+RETRY_AFTER_LIMIT_SECONDS: Final = 120.0
+"""Longest delay that another side may ask for: nobody else decides that an object is not observed for a day."""
+
 
 class PortError(Exception):
-    """Base of all errors a port raises. ``retry_after`` is in seconds, when the other side named one."""
+    """Base of all errors a port raises.
+
+    ``retry_after`` is in seconds, when the other side named one; at most RETRY_AFTER_LIMIT_SECONDS.
+    """
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after = retry_after
+        self.retry_after = None if retry_after is None else min(retry_after, RETRY_AFTER_LIMIT_SECONDS)
 
 
 class NotFoundError(PortError):

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 import pytest
 
 from pulsar_operator.adapters.kube_http import error_of
-from pulsar_operator.adapters.reflector import RETRY_AFTER_LIMIT_SECONDS, Backoff, Reflector
+from pulsar_operator.adapters.reflector import Backoff, Reflector
 from pulsar_operator.adapters.watch_monitor import WatchMonitor
 from pulsar_operator.adapters.watch_requests import GARBAGE, SILENT, WatchError
 from pulsar_operator.ports import PODS, Json
+from pulsar_operator.ports.errors import RETRY_AFTER_LIMIT_SECONDS
 from tests.support.core.virtual_time import run_virtual
 from tests.unit.core.test_reflector import BLIND, NEVER, SILENCE, Played, Receiver, event, page, pod, run
 from tests.unit.core.test_watch_requests import PATH, Api, client
