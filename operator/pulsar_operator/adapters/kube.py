@@ -92,6 +92,7 @@ class KubeAdapter:
         if selector:
             query["labelSelector"] = selector
         items: Items = []
+        tokens: set[str] = set()
         while True:
             page = await self._client.request(
                 "GET", resource_path(kind, namespace), query=query, deadline=LIST_DEADLINE_SECONDS
@@ -104,6 +105,9 @@ class KubeAdapter:
             token = (page.get("metadata") or {}).get("continue")
             if not token:
                 return items
+            if token in tokens:  # as from a proxy that answers without regard to the query
+                raise UnavailableError(f"list of {kind.plural}: the list goes on where it was before")
+            tokens.add(token)
             query["continue"] = token
 
     async def apply(self, manifest: Json, *, manager: str | None = None) -> Json:

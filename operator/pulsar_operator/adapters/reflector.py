@@ -43,6 +43,8 @@ SILENT_STREAMS: Final = 3
 """So many streams in a row may be silent before a list: their connection may go to nobody that knows anything."""
 GONE_LISTS: Final = 3
 """So many lists may lose their continue token before everything is asked for at once."""
+BARREN_PAGES: Final = 3
+"""Pages in a row without a new object after which a list is taken to have no end."""
 SLICE: Final = 20
 """Objects that are passed on before others have their turn in the event loop."""
 MISSING_SECONDS: Final = 0.02
@@ -155,6 +157,7 @@ class Reflector(Generic[K]):
         query = {**self._filter} if self._gone >= GONE_LISTS else {**self._filter, "limit": str(PAGE)}
         seen: set[tuple[str, str]] = set()
         tokens: set[str] = set()
+        barren = 0
         while True:
             try:
                 page = await self._requests.page(self._health.path, query)
@@ -162,6 +165,7 @@ class Reflector(Generic[K]):
                 if error.reason == EXPIRED and "continue" in query:
                     self._gone += 1
                 raise
+            before = len(seen)
             for number, item in enumerate(page["items"]):
                 # Items of a list do not repeat what the list says about all of them.
                 obj = {"apiVersion": self._kind.api_version, "kind": self._kind.kind, **item}
@@ -173,7 +177,8 @@ class Reflector(Generic[K]):
             del page  # one page in memory at a time
             if not token:
                 break
-            if token in tokens:  # as from a proxy that answers without regard to the query
+            barren = 0 if len(seen) > before else barren + 1
+            if token in tokens or barren >= BARREN_PAGES:  # as from a proxy that answers without regard to the query
                 raise WatchError(GARBAGE, "a list goes on where it was before")
             tokens.add(token)
             query["continue"] = str(token)

@@ -5,16 +5,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
+from itertools import count
 
 import pytest
 
 from pulsar_operator.adapters.kube_http import error_of
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import ForbiddenError, PortError, RefusedError, UnavailableError
+from pulsar_operator.ports import CONFIG_MAPS, ForbiddenError, Json, PortError, RefusedError, UnavailableError
 from tests.fakes.kube_calls import Call
 from tests.support.core.objects import tenant
 from tests.support.core.virtual_time import run_virtual
+from tests.unit.core.test_kube_http import Bench, bench
+from tests.unit.core.test_kube_http import page as config_maps
+from tests.unit.core.test_reflector import Played, pod, run
+from tests.unit.core.test_reflector import page as pods
 from tests.unit.core.test_resync_places import Site
+
+__all__ = ["bench"]
 
 DENIED = (
     'admission webhook "images.example.com" denied the request: no such image',
@@ -82,3 +90,24 @@ def test_nobody_makes_the_operator_wait_for_years(asked: float) -> None:
         await site.run(act)
 
     run_virtual(scenario())
+
+
+async def test_a_list_of_a_pass_that_goes_on_where_it_was_ends_with_an_error(bench: Bench) -> None:
+    for _ in range(3):
+        bench.script.add(200, config_maps("a", "again"))
+    with pytest.raises(UnavailableError, match="where it was before"):
+        await bench.kube.list(CONFIG_MAPS, "ns")
+    assert len(bench.script.asked) == 2
+
+
+def test_a_list_whose_tokens_never_repeat_is_blind_in_time() -> None:
+    """The time that pages take does not count against a stream, so that such a list would be alive for ever."""
+    tokens = count()
+
+    class Endless(Played):
+        async def page(self, path: str, query: Mapping[str, str]) -> Json:
+            await asyncio.sleep(1)
+            return await super().page(path, query)
+
+    outcome = run(Endless(listed=lambda number, query: pods(pod("a"), token=str(next(tokens)))), 900)
+    assert outcome.played.count("watch") == 0 and outcome.blind and outcome.blind[0] < 300
