@@ -19,7 +19,7 @@ async def free(step: Step) -> None:
 
 async def make_writable(step: Step, why: str, *, others: frozenset[str] | None = None) -> None:
     """Make it writable, and remember that. ``others``: bookies that take entries; it stays read-only where these are
-    enough for new ledgers."""
+    enough for new ledgers. So does a bookie whose PersistentVolumeClaims are deleted, by the metadata store."""
     status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
     servers = status.get("metadataStoreServers")
     if not servers or step.live.stateful_set(Component.BOOKIE) is None:
@@ -30,6 +30,10 @@ async def make_writable(step: Step, why: str, *, others: frozenset[str] | None =
         memo = parse_leaving_memo(node.data) if node is not None else None
         if node is None or memo is None or memo.freed or memo.forgot or not memo.run:
             return
+        if others is None and memo.renewal is not None and memo.renewal.claims:
+            # What it takes now is gone with its pod.
+            storage = step.view.storage
+            others = storage.facts.writable if storage is not None and storage.facts is not None else None
         if others is not None and len(others - {memo.bookie}) >= memo.ensemble:
             return
         host, bookies = host_of(memo.bookie), step.hand.deps.bookies
