@@ -38,6 +38,8 @@ RECORD_PATH = "/pulsar-operator/bookie-incarnations"
 highest that ever had a cookie."""
 PORTS = 1000
 """Incarnations until a port comes again."""
+MOST = 999_999_999
+"""Highest incarnation that an id may have."""
 FOLDERS = ("journalDirectory", "journalDirectories", "ledgerDirectories", "indexDirectories")
 """Settings of BookKeeper that name folders with a cookie."""
 
@@ -158,7 +160,8 @@ def parse_record(data: bytes | None, ordinal: str) -> Count:
         record = json.loads(data or b"{}")
         each = record.get(ordinal, {"number": 0, "seen": -1})
         found = Count(each["number"], each["seen"])
-        numbers = type(found.number) is int and type(found.seen) is int and found.number >= 0 and found.seen >= -1
+        numbers = type(found.number) is int and type(found.seen) is int
+        numbers = numbers and 0 <= found.number <= MOST and -1 <= found.seen <= MOST
         # An ordinal that is written in another way may be this one.
         if numbers and all(_ORDINAL.fullmatch(key) for key in record):
             return found

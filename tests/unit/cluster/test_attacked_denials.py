@@ -14,7 +14,6 @@ from tests.support.cluster.rolls import NEW, OLD, reason, three
 from tests.support.cluster.world import ClusterWorld
 from tests.unit.cluster.test_pods_refused import kube
 
-
 WORDS = 'admission webhook "images.example.com" denied the request: image is not signed'
 
 

@@ -17,15 +17,17 @@ from pulsar_operator.domain.bookkeeper.ledgers import decode_ledger
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
-from pulsar_operator.ports import ConflictError, Node, NotFoundError, ZooKeeperSession
+from pulsar_operator.ports import ConflictError, Node, NotFoundError, UnavailableError, ZooKeeperSession
 
 
 async def remember_given_up(session: ZooKeeperSession, bookie: str, scan: LedgerScan) -> None:
     """Put on record that the ledgers of a scan are given up with a bookie. Raises PortError, ConflictError where
-    somebody else wrote meanwhile."""
+    somebody else wrote meanwhile, UnavailableError where the record cannot be read: it is not written over."""
     node = await session.get(GIVEN_UP_PATH)
     before = parse_given_up(node.data) if node is not None else {}
-    await _write(session, node, with_given_up(before or {}, bookie, scan))
+    if before is None:
+        raise UnavailableError(f"znode {GIVEN_UP_PATH} cannot be read: repair it from a backup, or delete it")
+    await _write(session, node, with_given_up(before, bookie, scan))
 
 
 async def still_given_up(session: ZooKeeperSession, *, act: bool) -> dict[str, GivenUp] | None:

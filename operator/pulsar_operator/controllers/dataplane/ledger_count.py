@@ -61,7 +61,7 @@ def parse_count(data: bytes) -> LedgerCount | None:
     """What the znode says; None where that cannot be read: then nothing was counted."""
     try:
         return LedgerCount(**json.loads(data))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
 
 

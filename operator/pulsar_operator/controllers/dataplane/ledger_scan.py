@@ -99,7 +99,8 @@ class LedgerExamination(ScanSweep):
         subject, record = self._subject, await self._load_record()
         if record is not None and record.bookie == self._bookie and record.suspect == subject.handles.suspect:
             seen = parse_time(record.seen)
-            stale = seen is None or (subject.now - seen).total_seconds() > STALE_SECONDS
+            # Also one of the future: the clock was wrong then, or is now.
+            stale = seen is None or abs((subject.now - seen).total_seconds()) > STALE_SECONDS
             void = record.quiet and not subject.moved and record.token != subject.token
             if not void and (subject.begun or not stale):
                 self._record = record

@@ -42,7 +42,7 @@ def parse_given_up(data: bytes) -> dict[str, GivenUp] | None:
             str(bookie): GivenUp(tuple(sorted(int(each) for each in of["ledgers"])), int(of["more"]))
             for bookie, of in json.loads(data or b"{}").items()
         }
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
 
 

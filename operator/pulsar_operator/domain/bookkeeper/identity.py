@@ -23,6 +23,8 @@ from typing import Any, Final
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 
 INCARNATIONS_PATH: Final = "/pulsar-operator/bookie-incarnations"
+MOST: Final = 999_999_999
+"""Highest incarnation that an id may have."""
 _ORDINAL: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _LATER: Final = re.compile(r"([^.:]+)\.i[1-9][0-9]{0,8}\.(.+)", re.ASCII)
 
@@ -84,8 +86,8 @@ def _ordinal(text: str) -> int:
 
 def _numbers(each: Any) -> tuple[int, int]:
     number, seen = each["number"], each["seen"]
-    if type(number) is not int or type(seen) is not int or number < 0 or seen < -1:
-        raise ValueError
+    if type(number) is not int or type(seen) is not int or not (0 <= number <= MOST and -1 <= seen <= MOST):
+        raise ValueError(f"{number!r} and {seen!r} are no incarnations from 0 to {MOST}"[:200])
     return number, seen
 
 

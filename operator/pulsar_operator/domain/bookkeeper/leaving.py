@@ -285,6 +285,8 @@ def copied(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next:
     done = bookie.step in (Step.VERIFYING, Step.STOPPING, Step.FORGETTING)
     if asked is None or done:
         return Next(Act.COPY, left, Step.COPYING, helper=bookie.helpers[0])
+    if memo.asked_at is not None and memo.asked_at > bookie.now:
+        return Next(Act.NOTE, left, Step.COPYING, helper=asked)  # the clock was wrong: counted from now on
     quiet = (bookie.now - memo.asked_at).total_seconds() if memo.asked_at is not None else STALL_SECONDS
     if quiet < STALL_SECONDS:
         return Next(Act.NOTHING, left, Step.COPYING)

@@ -188,7 +188,7 @@ def parse_copies(data: bytes) -> dict[str, int] | None:
     """What znode COPIES_PATH says, by the bookie's id; None where it cannot be read: any ledger may be meant."""
     try:
         return {str(bookie): int(ledger) for bookie, ledger in json.loads(data or b"{}").items()}
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 

@@ -97,7 +97,7 @@ def parse_record(data: bytes) -> dict[str, str]:
     """Which racks the operator wrote, by the bookie's id; nothing where it cannot be read."""
     try:
         return {str(bookie): str(rack) for bookie, rack in json.loads(data or b"{}").items()}
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return {}
 
 

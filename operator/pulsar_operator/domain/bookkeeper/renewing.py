@@ -145,7 +145,8 @@ def _emptied(bookie: Leaving, memo: LeavingMemo) -> Next | None:
         return found
     # No broker can load a topic whose open ledger was there alone, and then it is never unloaded.
     tried = (bookie.now - memo.tried_at).total_seconds() if memo.tried_at is not None else STALL_SECONDS
-    return found if tried >= STALL_SECONDS else _audited(bookie, memo, bookie.scan)
+    # A time in the future is of a clock that was wrong.
+    return found if tried >= STALL_SECONDS or tried < 0 else _audited(bookie, memo, bookie.scan)
 
 
 def _audited(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next | None:
@@ -169,7 +170,8 @@ def _audited(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next | Non
     if memo.asked != AUDITOR:
         return Next(Act.AUDIT, left, Step.COPYING)
     quiet = (bookie.now - memo.asked_at).total_seconds() if memo.asked_at is not None else STALL_SECONDS
-    if memo.naming is not None and scan.naming < memo.naming:
+    # A time in the future is of a clock that was wrong: it is counted from now on.
+    if quiet < 0 or (memo.naming is not None and scan.naming < memo.naming):
         return Next(Act.NOTE, left, Step.COPYING)
     short = _no_room(bookie, scan, elsewhere)
     if short is not None:

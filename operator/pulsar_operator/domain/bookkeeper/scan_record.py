@@ -142,7 +142,7 @@ def parse_scan_record(data: bytes) -> ScanRecord | None:
         parts = [Part(*each) for each in found.pop("parts")]
         blocks = [(str(name), int(count)) for name, count in found.pop("blocks")]
         return ScanRecord(**found, parts=parts, blocks=blocks)
-    except (ValueError, TypeError, KeyError, AttributeError, zlib.error):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error):
         return None
 
 
@@ -249,7 +249,7 @@ def parse_chunk(data: bytes) -> Chunk:
         }
         newest, opened, ident = found["newest"], found["opened"], str(found.get("examination", ""))
         return Chunk(ids, flags, opens, sizes, newest, passed, opened, since, later, ident=ident)
-    except (TypeError, KeyError, IndexError, zlib.error) as error:
+    except (TypeError, KeyError, IndexError, RecursionError, zlib.error) as error:
         raise ValueError(f"no chunk of an examination: {error}") from None
 
 
@@ -355,5 +355,5 @@ def parse_block(data: bytes) -> tuple[dict[str, list[int]], str]:
         if "examination" not in found:  # of an operator that gave none
             return dict(found), ""
         return dict(found["block"]), str(found["examination"])
-    except (TypeError, KeyError, AttributeError, zlib.error) as error:
+    except (TypeError, KeyError, AttributeError, RecursionError, zlib.error) as error:
         raise ValueError(f"no block of writers: {error}") from None

@@ -47,7 +47,7 @@ def parse_request(text: str | None) -> VolumeRequest | None:
         return VolumeRequest(
             str(found["why"]), str(found["pod"]), str(found.get("told", "")), str(found.get("claim", ""))
         )
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 

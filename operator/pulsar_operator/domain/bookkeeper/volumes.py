@@ -54,7 +54,7 @@ def parse_empty_mark(text: str | None) -> EmptyMark | None:
     try:
         found = json.loads(text or "null") or {}
         return EmptyMark(str(found["bookieId"]), str(found["instanceId"]), str(found["ledgersVerifiedEmpty"]))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 

@@ -158,7 +158,10 @@ class Marker:
 
 def parse_marker(data: bytes) -> Marker:
     """The marker in a node. Raises ValueError when it is none."""
-    fields = json.loads(data)
+    try:
+        fields = json.loads(data)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
     if not isinstance(fields, dict) or not all(
         isinstance(fields.get(k), str) for k in ("instanceId", "clusterName", "owner")
     ):
