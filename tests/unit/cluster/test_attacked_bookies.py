@@ -1,13 +1,19 @@
-"""What an adversarial review of incarnations, clocks and refused specifications did. In memory."""
+"""What an adversarial review of incarnations, groups of bookies and refused specifications did. In memory."""
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
-from pulsar_operator.ports import PODS
-from tests.support.cluster.leaving_bookies import well
-from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, host
+from pulsar_operator.ports import PODS, Json
+from tests.support.cluster.affinity import bind, group
+from tests.support.cluster.leaving_bookies import TWO, lose, well
+from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie, host
 from tests.support.cluster.world import NS
+from tests.unit.cluster.test_bookies_identity import OWN
 
 
 async def annotate(world: LedgerWorld, ordinal: int) -> None:
@@ -41,3 +47,47 @@ async def test_a_bookie_whose_claims_are_deleted_takes_no_entries_while_the_spec
     await world.resize(5)
     await world.settle(300)
     await well(world, 5)
+
+
+def members(world: LedgerWorld, name: str) -> set[str]:
+    """Ids in a group of bookies."""
+    return set(json.loads(world.store.nodes["/bookies"].data).get(name, {}))
+
+
+@pytest.mark.parametrize("racks", [None, {"byOrdinal": ["a", "b"]}], ids=["no racks", "racks"])
+@pytest.mark.parametrize("how", ["lost", "asked", "removed"])
+async def test_a_bookie_that_comes_back_is_in_the_affinity_groups_that_it_was_in(how: str, racks: Json | None) -> None:
+    """The namespace that is bound to the group could have no new ledger, and its data could go elsewhere."""
+    world = await LedgerWorld.up(4, topics=(), ensemble=TWO, **({"racks": racks} if racks else {}))
+    group(world, gold=(2, 3), default=(0, 1))
+    if how == "lost":
+        await lose(world, 3)
+    elif how == "asked":
+        await annotate(world, 3)
+    else:
+        await world.resize(3)
+    await world.settle(300)
+    await world.resize(4)
+    await world.settle(300)
+    await well(world, 4)
+    later = OWN.of_incarnation(3, 1)
+    assert world.id(3) == later, "nothing would be proved"
+    assert members(world, "gold") == {bookie(2), later}
+    assert members(world, "default") == {bookie(0), bookie(1)}
+    entry = json.loads(world.store.nodes["/bookies"].data)["gold"][later]
+    assert entry == {"rack": "/r" if racks is None else "/b", "hostname": host(3)}
+    bind(world, "gold")
+    await world.resize(3)
+    await world.settle(60)
+    assert (await world.progressing())[1] == "DecommissionRefused"
+
+
+async def test_whoever_takes_it_out_of_the_group_has_the_last_word() -> None:
+    world = await LedgerWorld.up(4, topics=(), ensemble=TWO)
+    group(world, gold=(2, 3), default=(0, 1))
+    await lose(world, 3)
+    await world.settle(300)
+    await well(world, 4)
+    group(world, gold=(2,), default=(0, 1))
+    await world.settle(60)
+    assert members(world, "gold") == {bookie(2)}

@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from pulsar_operator.domain.bookkeeper.identity import host_of
+from pulsar_operator.domain.bookkeeper.identity import OwnBookies, host_of
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 
 RACKS_PATH: Final = "/bookies"
@@ -91,6 +91,47 @@ def merged(entries: Entries, wanted: Mapping[str, str], gone: Mapping[str, str])
                 # As Pulsar does (class BookiesRackConfiguration, removeBookie).
                 del found[group]
     return found
+
+
+def inherited(entries: Entries, own: OwnBookies, ordinals: Iterable[int]) -> Entries:
+    """The entries with each later incarnation of these bookies in the place of the former one: whoever put a bookie
+    into a group named it by the id that it had then.
+
+    A former id that is still present keeps its entry too. One that is not gives its entry up, so that whoever takes the
+    later one out of the group has the last word.
+    """
+    found = {group: dict(bookies) for group, bookies in entries.items()}
+    for ordinal in ordinals:
+        ids = own.ids(ordinal)
+        for later in sorted(ids):
+            former = _former(found, own, later)
+            if former is not None:
+                _give(found, former, later, keep=former in own.present or former in ids)
+    return found
+
+
+def _former(entries: Entries, own: OwnBookies, later: str) -> str | None:
+    """The last incarnation before a bookie that has an entry where the bookie has none; None = there is none, or the
+    bookie is in a group of somebody's already."""
+    slot = own.slot(later)
+    if slot is None or slot[1] == 0 or any(later in bookies for group, bookies in entries.items() if group != GROUP):
+        return None
+    ids = {each for bookies in entries.values() for each in bookies}
+    before = [(of[1], each) for each in ids if (of := own.slot(each)) is not None and of[0] == slot[0]]
+    former = max((each for each in before if each[0] < slot[1]), default=None)
+    if former is None:
+        return None
+    return former[1] if any(former[1] in entries[group] and later not in entries[group] for group in entries) else None
+
+
+def _give(entries: Entries, former: str, later: str, *, keep: bool) -> None:
+    groups = [group for group, bookies in entries.items() if former in bookies]
+    for group in groups:
+        entries[group].setdefault(later, entries[group][former])
+        if not keep:
+            del entries[group][former]
+    if GROUP not in groups and entries.get(GROUP, {}).pop(later, None) is not None and not entries[GROUP]:
+        del entries[GROUP]
 
 
 def parse_record(data: bytes) -> dict[str, str]:

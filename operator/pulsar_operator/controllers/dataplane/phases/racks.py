@@ -19,7 +19,9 @@ from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.rack_entries import (
     RACKS_PATH,
     RECORD_PATH,
+    Entries,
     entries_data,
+    inherited,
     merged,
     parse_entries,
     parse_record,
@@ -40,6 +42,7 @@ async def racks(step: Step) -> RacksFact:
     store = local_store(step)
     try:
         session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
+        await _inherit(step, session)
         written = await _written(step, session, storage.facts)
     except PortError as error:
         return _fact(step, None, problem=str(error))
@@ -65,6 +68,37 @@ def _fact(step: Step, written: _Written | None, *, problem: str | None = None) -
     racks = written.racks if written is not None else None
     said = racks_known(keeper.racks if keeper is not None else None, step.facts.racks, racks, problem)
     return RacksFact(racks, written.ours if written is not None else frozenset(), said)
+
+
+async def _inherit(step: Step, session: ZooKeeperSession) -> None:
+    """Put bookies that come back under another id into the groups that they were in. Raises PortError."""
+    own, ordinals = own_bookies(step), _ordinals(step)
+    if not any(slot[1] for each in ordinals for later in own.ids(each) if (slot := own.slot(later)) is not None):
+        return
+    there = await session.get(RACKS_PATH)
+    try:
+        before = parse_entries(there.data) if there is not None else {}
+    except UndecodableError:
+        return  # brokers cannot read it either, and it is not written over
+    after = inherited(before, own, ordinals)
+    if there is None or after == before:
+        return
+    text = f"groups of bookies into znode {RACKS_PATH}: {_renamed(before, after)}"
+    if not step.hand.act:
+        step.hand.pending.append(f"Write {text}")
+        return
+    try:
+        await session.set(RACKS_PATH, entries_data(after), version=there.version)
+    except (ConflictError, NotFoundError):
+        return  # another writer was faster: the next pass looks again
+    await step.hand.record_event(Reason.APPLIED, f"Wrote {text}")
+
+
+def _renamed(before: Entries, after: Entries) -> str:
+    """Which bookies are in which groups by now, in words."""
+    new = [f"{each} in {group}" for group in after for each in after[group] if each not in before.get(group, {})]
+    more = f" (and {len(new) - 3} more)" if len(new) > 3 else ""
+    return f"{', '.join(new[:3])}{more}"
 
 
 async def _written(step: Step, session: ZooKeeperSession, storage: StorageFacts) -> _Written | None:
@@ -123,11 +157,16 @@ def _gone(step: Step, record: Mapping[str, str], storage: StorageFacts) -> dict[
     are neither wanted, nor there, nor remembered by a cookie."""
     if step.facts.racks is None:
         return dict(record)
-    own, there = own_bookies(step), step.live.stateful_set(Component.BOOKIE)
-    replicas = int(there["spec"].get("replicas", 1)) if there is not None else 0
-    ordinals = {*range(max(replicas, len(step.rendered.bookie_ids))), *(pod.ordinal for pod in _pods(step))}
-    stay = {each for ordinal in ordinals for each in own.ids(ordinal)} | storage.cookies | storage.registered
+    own = own_bookies(step)
+    stay = {each for ordinal in _ordinals(step) for each in own.ids(ordinal)} | storage.cookies | storage.registered
     return {bookie: rack for bookie, rack in record.items() if bookie not in stay}
+
+
+def _ordinals(step: Step) -> set[int]:
+    """Ordinals of bookies that are wanted, or have a pod."""
+    there = step.live.stateful_set(Component.BOOKIE)
+    replicas = int(there["spec"].get("replicas", 1)) if there is not None else 0
+    return {*range(max(replicas, len(step.rendered.bookie_ids))), *(pod.ordinal for pod in _pods(step))}
 
 
 def _words(before: Mapping[str, str], after: Mapping[str, str]) -> str:
