@@ -32,8 +32,8 @@ from tests.unit.bookkeeper.test_given_up import scan as naming_scan
 from tests.unit.bookkeeper.test_leaving import leaving, row
 from tests.unit.bookkeeper.test_leaving import scan as scan_of
 from tests.unit.bookkeeper.test_ledger_examination import NOW as SCANNED
-from tests.unit.bookkeeper.test_ledger_examination import Ledgers
-from tests.unit.bookkeeper.test_renewing import NOW, asked, bookie, missed, scan
+from tests.unit.bookkeeper.test_ledger_examination import TAKES_NOTHING, Ledgers
+from tests.unit.bookkeeper.test_renewing import ASKED, NOW, asked, bookie, missed, scan
 
 NESTED = "[" * 100_000
 READERS: list[tuple[Callable[[Any], Any], bool, Any]] = [
@@ -133,3 +133,31 @@ async def test_an_examination_of_the_future_is_stale() -> None:
     ledgers.now = SCANNED
     ledgers.put(3, ("a:3181", "b:3181"))
     assert (await ledgers.whole()).naming == 1, "a closed ledger was copied to the bookie meanwhile"
+
+
+# ------------------------------------------------------------------------------------------- what was given up before
+
+
+def test_what_is_still_on_a_volume_is_not_given_up_by_an_earlier_answer() -> None:
+    """The first segment of a ledger was given up with another bookie. The second one is on this volume, which is there:
+    its bookie alone is not up."""
+    found = asked(bookie(ASKED, asked="smoke", scan=scan(1, only=1)))
+    chosen = next_step(replace(found, given_up=frozenset({0})))
+    assert (
+        chosen is not None and chosen.act is Act.NOTHING and "1 ledgers have entries on no other bookie" in chosen.text
+    )
+    gone = next_step(replace(found, given_up=frozenset({0}), lost="gone"))
+    assert gone is not None and gone.act is Act.DISCARD, "nobody is asked about the same loss twice"
+
+
+async def test_what_is_nowhere_else_is_counted_whole_after_looks_that_did_not_count_it() -> None:
+    """A bookie is emptied, another one ends, and then it is lost itself: few of its ledgers were read in between."""
+    ledgers = Ledgers()
+    for number in range(1000):
+        ledgers.put(number, ("a:3181", "b:3181" if number % 2 else "c:3181"))
+    for alive in (["b:3181", "c:3181"], ["c:3181"], ["c:3181"]):
+        await ledgers.whole(alive=alive, token=TAKES_NOTHING)
+    found = await ledgers.whole(alive=["c:3181"], token="not up/x", listed=True)
+    assert (found.only, found.naming) == (500, 1000)
+    ledgers.put(1000, ("a:3181", "b:3181"))
+    assert (await ledgers.whole(alive=["c:3181"], token="not up/x", listed=True)).only == 501

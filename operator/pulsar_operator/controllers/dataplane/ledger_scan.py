@@ -90,7 +90,7 @@ class LedgerExamination(ScanSweep):
         record = self._record
         if record.done and self._subject.token and record.opens:
             return Examining(max(0, record.total - record.opens), record.total, "open ledgers")
-        if record.done and (stale := self._stale()):
+        if record.done and self._subject.listed and (stale := self._stale()):
             return Examining(record.naming - stale, record.naming, f"ledgers of bookie {record.bookie}")
         return Examining(record.examined, record.total)
 
@@ -178,7 +178,7 @@ class LedgerExamination(ScanSweep):
         if chunk.ids:
             self._chunks[len(record.parts)] = chunk
             self._dirty.add(len(record.parts))
-            record.parts.append(Part())
+            record.parts.append(Part(alive=self._digest))
             record.after = chunk.ids[-1]
             record.highest = max(record.highest, record.after)
             record.examined += len(chunk.ids)

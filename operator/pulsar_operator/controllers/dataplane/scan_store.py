@@ -95,11 +95,12 @@ class ScanStore:
         return self._chunks[index]
 
     async def _touched(self, index: int) -> Chunk:
-        """A chunk that is changed. What was counted of other bookies alive is not known any more."""
+        """A chunk that is changed. What was counted of other bookies alive is not known any more, until the whole chunk
+        is read again."""
         chunk, part = await self._chunk(index), self._record.parts[index]
-        if part.alive != self._digest:
+        if part.alive not in ("", self._digest):
             chunk.naming = {number: flags & ~ONLY for number, flags in chunk.naming.items()}
-            part.alive = self._digest
+            part.alive = ""
             self._dirty.add(index)
         return chunk
 
@@ -118,7 +119,7 @@ class ScanStore:
         record = self._record
         for index in sorted(self._dirty):
             chunk = self._chunks[index]
-            record.parts[index] = chunk.part(self._digest)
+            record.parts[index] = chunk.part(record.parts[index].alive)
             self._weigh(index, chunk)
             await self._put(chunk_path(index), chunk.data(record.ident))
         if self._unreadable_changed:

@@ -74,6 +74,8 @@ class ScanSweep(ScanAnswers):
             if not part.naming or part.alive == self._digest:
                 continue
             await self._sweep_some(index, sorted((await self._chunk(index)).naming), 0)
+            self._record.parts[index].alive = self._digest
+            self._dirty.add(index)
             await self._leave_chunk(index)
             if self._used_up() and self._stale():
                 await self._save()

@@ -10,7 +10,7 @@ What was on a lost volume is made again by the auditor, ledger by ledger; a copy
 pod would end at the first one that has no other copy. Of several bookies that are lost, each ledger that has a copy on
 a bookie that is there is copied without a question. Where too few bookies are writable to take the copies, more are
 waited for. Only ledgers that have entries on no bookie that is there are named, and given up by a confirmation; those
-that were given up with another bookie are not asked about again.
+that were given up with another bookie are not asked about again, unless the volume is there and its bookie is down.
 """
 
 from __future__ import annotations
@@ -153,8 +153,10 @@ def _audited(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next | Non
     """Copies of what was on a bookie that is not there come from others. None = what is left is given up."""
     storage, name = bookie.storage, bookie.bookie
     left = f"{scan.naming} ledger{'' if scan.naming == 1 else 's'} of bookie {name} to be copied from other bookies"
-    nowhere = [row for row in scan.only_there if row.ledger not in bookie.given_up]
-    before = bookie.given_up.intersection(numbers_of(scan))
+    # What was given up with another bookie may be part of a ledger, and the rest is on this volume while it is there.
+    earlier = bookie.given_up if bookie.lost is not None else frozenset[int]()
+    nowhere = [row for row in scan.only_there if row.ledger not in earlier]
+    before = earlier.intersection(numbers_of(scan))
     # Listed are the first ones alone: what is not listed counts as not given up.
     only = len(nowhere) + scan.only - len(scan.only_there)
     elsewhere = scan.naming - len(before) - only

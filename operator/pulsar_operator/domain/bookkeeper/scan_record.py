@@ -61,7 +61,7 @@ class Part:
     only: int = 0
     """Of those naming it, how many may have entries on none of the bookies that are alive."""
     alive: str = ""
-    """Stands for the bookies that were alive when ``only`` was counted."""
+    """Stands for the bookies that were alive when ``only`` was counted; empty = it was not, of all of them."""
     ensemble: int = 0
     """Bookies that the widest ledger of those naming it takes."""
     widest: int = -1
