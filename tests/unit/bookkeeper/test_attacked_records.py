@@ -15,6 +15,8 @@ from pulsar_start.identity import parse_record as read_by_the_bookie
 
 from pulsar_operator.controllers.dataplane.given_up import remember_given_up
 from pulsar_operator.controllers.dataplane.ledger_count import parse_count
+from pulsar_operator.controllers.dataplane.namespaces_there import namespace_policies
+from pulsar_operator.domain.bookkeeper.affinity import local_groups
 from pulsar_operator.domain.bookkeeper.given_up import GIVEN_UP_PATH, parse_given_up
 from pulsar_operator.domain.bookkeeper.identity import OwnBookies, parse_copy, parse_incarnations
 from pulsar_operator.domain.bookkeeper.leaving_memo import parse_copies, parse_leaving_memo
@@ -25,7 +27,9 @@ from pulsar_operator.domain.bookkeeper.renewing import next_step
 from pulsar_operator.domain.bookkeeper.scan_record import parse_block, parse_chunk, parse_scan_record
 from pulsar_operator.domain.bookkeeper.volume_requests import parse_request
 from pulsar_operator.domain.bookkeeper.volumes import parse_empty_mark
+from pulsar_operator.domain.bookkeeper.znodes import parse_auditor
 from pulsar_operator.domain.dataplane.metadata import parse_marker
+from pulsar_operator.domain.dataplane.templates import parse_record as parse_template
 from pulsar_operator.ports import PortError
 from tests.fakes.zookeeper import FakeZooKeeper
 from tests.unit.bookkeeper.test_given_up import scan as naming_scan
@@ -45,6 +49,9 @@ READERS: list[tuple[Callable[[Any], Any], bool, Any]] = [
     (parse_racks, True, {}),
     (parse_count, True, None),
     (lambda data: parse_scan_record(zlib.compress(data)), True, None),
+    (local_groups, True, None),
+    (parse_auditor, True, NESTED),
+    (lambda text: parse_template({"data": {"hash.json": text}}).kept, False, {}),
 ]
 
 
@@ -69,6 +76,12 @@ def test_nor_in_a_marker() -> None:
 )
 def test_a_number_without_end_is_none(read: Callable[[bytes], Any], text: str) -> None:
     assert read(text.encode()) is None
+
+
+async def test_nor_in_the_policies_of_a_namespace() -> None:
+    zookeeper = FakeZooKeeper()
+    zookeeper.ensemble("z").put("/admin/policies/t/n", NESTED.encode())
+    assert await namespace_policies(await zookeeper.session("z")) == {"t/n": {}}
 
 
 async def test_what_was_given_up_and_cannot_be_read_is_not_written_over() -> None:

@@ -77,7 +77,7 @@ def _policies(node: Node | None) -> Json:
     """Of a namespace; what cannot be read says nothing, as if it were not there."""
     try:
         found = json.loads(node.data) if node is not None and node.data else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(found, dict):
         return {}

@@ -75,7 +75,7 @@ def local_groups(data: bytes) -> Groups | None:
     try:
         found = json.loads(data or b"{}").get("bookieAffinityGroup") or {}
         groups = groups_of(found.get("bookkeeperAffinityGroupPrimary"), found.get("bookkeeperAffinityGroupSecondary"))
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return None
     return groups if groups.primary else None
 

@@ -186,7 +186,7 @@ def parse_auditor(data: bytes) -> str:
     text = data.decode("utf-8", "replace").strip()
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return found if isinstance(found, str) else text
 

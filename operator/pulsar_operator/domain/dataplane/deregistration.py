@@ -225,7 +225,7 @@ def _fields(path: str, node: Stored, notes: list[str]) -> dict[str, Any] | None:
         return None
     try:
         fields = json.loads(node.data)
-    except ValueError:
+    except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
         notes.append(f"{path} is not readable and is left alone")

@@ -336,7 +336,7 @@ def _fields(facts: RegistrationFacts, path: str) -> Fields | None:
         return None
     try:
         fields = json.loads(stored.data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _UnreadableError(f"{path} is not readable ({error})") from error
     if not isinstance(fields, dict):
         raise _UnreadableError(f"{path} is not a JSON object")

@@ -69,7 +69,7 @@ def remote_urls(data: bytes) -> RemoteUrls | None:
     is in front of a host is left out."""
     try:
         found = json.loads(data) if data.strip() else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(found, dict):
         return None
@@ -140,7 +140,7 @@ def remote_changes(template: Mapping[str, Any] | None) -> dict[str, str]:
     annotations = ((template or {}).get("metadata") or {}).get("annotations") or {}
     try:
         found = json.loads(annotations.get(ANNOTATION_REMOTE_CLUSTERS) or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(found, dict):
         return {}
@@ -180,7 +180,7 @@ def _noted(workload: Mapping[str, Any] | None) -> dict[str, list[str]]:
     annotations = ((workload or {}).get("metadata") or {}).get("annotations") or {}
     try:
         found = json.loads(annotations.get(ANNOTATION_REMOTE_URLS) or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(found, dict):
         return {}

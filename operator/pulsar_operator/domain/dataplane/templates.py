@@ -123,7 +123,7 @@ def _rendering(name: str, text: str) -> Kept | None:
     try:
         found = json.loads(text)
         template, version = found["template"], found.get("version")
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     if not isinstance(template, dict) or manifest_hash(template) != name:
         return None
