@@ -137,6 +137,16 @@ def test_topics_that_were_tried_in_the_future_are_tried_again() -> None:
     assert next_step(later).act is not Act.ROUND  # type: ignore[union-attr]
 
 
+@pytest.mark.xfail(strict=True, reason="known gap: a removal that began while the clock was ahead ends that much later")
+def test_a_removal_that_began_in_the_future_times_out() -> None:
+    """The time names the removal too, in the answer to LoseLedgers, and so is not written again."""
+    found = leaving(step="Copying", scan=scan_of(row()))
+    assert found.memo is not None
+    memo = replace(found.memo, since=found.now + YEAR)
+    chosen = next_step(replace(found, memo=memo, now=found.now + timedelta(days=30)))
+    assert chosen is not None and chosen.act is Act.STOP
+
+
 async def test_an_examination_of_the_future_is_stale() -> None:
     ledgers = Ledgers()
     for number in range(10):

@@ -7,13 +7,14 @@ import json
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME
+from pulsar_operator.domain.bookkeeper.identity import INCARNATIONS_PATH
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
 from pulsar_operator.ports import PODS, Json
 from tests.support.cluster.affinity import bind, group
-from tests.support.cluster.leaving_bookies import TWO, lose, well
+from tests.support.cluster.leaving_bookies import TWO, left, lose, well
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie, host
 from tests.support.cluster.world import NS
-from tests.unit.cluster.test_bookies_identity import OWN
+from tests.unit.cluster.test_bookies_identity import OWN, empty_again
 
 
 async def annotate(world: LedgerWorld, ordinal: int) -> None:
@@ -91,3 +92,42 @@ async def test_whoever_takes_it_out_of_the_group_has_the_last_word() -> None:
     group(world, gold=(2,), default=(0, 1))
     await world.settle(60)
     assert members(world, "gold") == {bookie(2)}
+
+
+# --------------------------------------------------------------------------------------------------- what held
+
+
+async def test_all_bookies_get_new_volumes_one_after_another_ordinal_0_too() -> None:
+    world, seen = await LedgerWorld.up(3, closed=3), dict[str, str]()
+    empty_again(world, seen)
+    for ordinal in range(3):
+        await annotate(world, ordinal)
+    await world.settle(900)
+    assert empty_again(world, seen) == []
+    await well(world)
+    assert [world.id(n) for n in range(3)] == [OWN.of_incarnation(n, 1) for n in range(3)]
+
+
+async def test_a_count_that_somebody_raised_is_gone_on_from() -> None:
+    world = await LedgerWorld.up(3, closed=3)
+    counts = {"2": {"number": 5, "seen": 0}, "77": {"number": 3, "seen": 3}}
+    world.store.put(INCARNATIONS_PATH, json.dumps(counts))
+    for number in (5, 6):
+        await annotate(world, 2)
+        await world.settle(300)
+        await well(world)
+        assert world.id(2) == OWN.of_incarnation(2, number)
+
+
+@pytest.mark.parametrize("jump", [-86400, 86400])
+@pytest.mark.parametrize("step", ["ReadOnly", "Copying", "Stopping"])
+async def test_a_clock_that_jumps_by_a_day_ends_no_removal(step: str, jump: float) -> None:
+    world = await LedgerWorld.up(3, closed=3, decommission={"timeoutSeconds": 7 * 86400})
+    await world.resize(2)
+    await world.at(step)
+    world.clock.forward(jump)
+    for _ in range(3):
+        await world.settle(100)
+        world.clock.forward(301)
+    await world.settle(100)
+    await left(world)
