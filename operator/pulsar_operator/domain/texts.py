@@ -44,6 +44,8 @@ _SECRET_VALUES = tuple(
         r"((?<!\S)(?:-u|--(?:proxy-)?user)[\s=]{1,9}[\"']?)[^\s:]{1,100}:[^\s\"']+",
         r"()\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?",
         r"((?<![\w.+/:@-])[\w.+-]{1,100}:)(?!//)[^\s:@/]{3,200}@(?=[\w\[])",
+        # A sentence. A word of letters alone may be the next one of it, and Secrets and tokens have names.
+        r"((?:password|passwd|passphrase|pwd)\s{1,9}(?:(?:is|was)\s{1,9})?)(?=\S{0,200}\d)(?=\S{0,200}[a-z])\S{8,}",
     )
 ) + tuple(
     re.compile(rf"()(?<![A-Za-z0-9]){pattern}")
