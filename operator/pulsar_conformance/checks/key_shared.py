@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,54 +10,22 @@ import pulsar
 
 from pulsar_conformance.context import Context
 from pulsar_conformance.kit import hashing, sharing
+from pulsar_conformance.kit.keyed import (
+    CONSISTENT,
+    KEYS,
+    MEMBERS,
+    SUBSCRIPTION,
+    expect_owned,
+    hash_of,
+    join,
+    ranges_of,
+    send_rounds,
+    sticky_policy,
+)
 from pulsar_conformance.model import check
 
-SUBSCRIPTION = "keys"
-MEMBERS = ("ant", "bee", "cat")
-KEYS = [f"key-{number}" for number in range(30)]
-CONSISTENT = "subscriptionKeySharedUseConsistentHashing"
 POINTS = "subscriptionKeySharedConsistentHashingReplicaPoints"
 CLASSIC = "subscriptionKeySharedUseClassicPersistentImplementation"
-
-
-def _join(ctx: Context, topic: str, name: str, **options: Any) -> Any:
-    return ctx.consumer(topic, SUBSCRIPTION, consumer_type=pulsar.ConsumerType.KeyShared, consumer_name=name, **options)
-
-
-def _send(ctx: Context, topic: str, rounds: range) -> list[str]:
-    """One message of each key in each round, unbatched; their texts."""
-    producer = ctx.producer(topic)
-    texts = [f"{key}/{number}" for number in rounds for key in KEYS]
-    for text in texts:
-        producer.send(text.encode(), partition_key=text.rsplit("/", 1)[0])
-    return texts
-
-
-def _ranges(ctx: Context, topic: str) -> hashing.Ranges:
-    """The ranges of each consumer, from the topic's stats."""
-    found = ctx.stats(topic)["subscriptions"][SUBSCRIPTION]
-    ctx.expect(found["type"] == "Key_Shared", f"the subscription is {found['type']}, not Key_Shared")
-    consumers = found["consumers"]
-    ctx.require(
-        all(one.get("keyHashRangeArrays") is not None for one in consumers),
-        "topic stats have no keyHashRangeArrays: Pulsar 4.0 or later has them",
-    )
-    return {one["consumerName"]: [(low, high) for low, high in one["keyHashRangeArrays"]] for one in consumers}
-
-
-def _hash_of(ctx: Context) -> Callable[[str], int]:
-    """The hash that decides for subscriptions without ranges of their own, by the broker's settings."""
-    return hashing.ring_hash if ctx.setting(CONSISTENT) == "true" else hashing.range_hash
-
-
-def _expect_owned(
-    ctx: Context, got: Mapping[str, list[Any]], ranges: hashing.Ranges, hashed: Callable[[str], int]
-) -> None:
-    """Every key came to the consumer whose ranges hold its hash."""
-    for key, names in sharing.keys_of(got).items():
-        place = hashed(key)
-        wanted = hashing.owner(ranges, place)
-        ctx.expect(names == {wanted}, f"{key} has hash {place}, of {wanted or 'nobody'}, but {sorted(names)} got it")
 
 
 @check(
@@ -69,8 +37,8 @@ def _expect_owned(
 def one_consumer(ctx: Context) -> str:
     """30 keys, their messages mixed, three consumers that all get some of the keys."""
     topic = ctx.topic()
-    consumers = {name: _join(ctx, topic, name) for name in MEMBERS}
-    sent = _send(ctx, topic, range(5))
+    consumers = {name: join(ctx, topic, name) for name in MEMBERS}
+    sent = send_rounds(ctx, topic, range(5))
     got = sharing.gather(ctx, consumers, len(sent))
     sharing.expect_once(ctx, got, sent)
     sharing.expect_ordered(ctx, got)
@@ -81,17 +49,17 @@ def one_consumer(ctx: Context) -> str:
 def _assigned(ctx: Context, expected: hashing.Ranges, hashed: Callable[[str], int]) -> str:
     """Consumers join in the order of MEMBERS, have the expected ranges and get the keys in them; the ranges' sizes."""
     topic = ctx.topic()
-    consumers = {name: _join(ctx, topic, name) for name in MEMBERS}
-    seen = _ranges(ctx, topic)
+    consumers = {name: join(ctx, topic, name) for name in MEMBERS}
+    seen = ranges_of(ctx, topic)
     ctx.expect(not hashing.gaps(seen), f"the ranges do not share out the hashes: {hashing.gaps(seen)[:3]}")
     known = {name: [(low, min(high, hashing.LAST_HASH)) for low, high in held] for name, held in seen.items()}
     for name in {**expected, **known}:
         other = set(known.get(name, ())) ^ set(expected.get(name, ()))
         ctx.expect(not other, f"{name} has other ranges than its name or place gives: {sorted(other)[:3]}")
-    sent = _send(ctx, topic, range(2))
+    sent = send_rounds(ctx, topic, range(2))
     got = sharing.gather(ctx, consumers, len(sent))
     sharing.expect_once(ctx, got, sent)
-    _expect_owned(ctx, got, seen, hashed)
+    expect_owned(ctx, got, seen, hashed)
     shares = {name: sum(high - max(low, 1) + 1 for low, high in held) for name, held in known.items()}
     return ", ".join(f"{name} {share * 100 // hashing.LAST_HASH} %" for name, share in shares.items())
 
@@ -125,10 +93,6 @@ def auto_split(ctx: Context) -> str:
     return f"each new consumer halved the biggest range, hashes 0 to 65535 once: {shares}; 30 keys went by hash"
 
 
-def _sticky(*ranges: tuple[int, int]) -> pulsar.ConsumerKeySharedPolicy:
-    return pulsar.ConsumerKeySharedPolicy(pulsar.KeySharedMode.Sticky, sticky_ranges=list(ranges))
-
-
 @check(
     "key_shared.sticky",
     proves="Sticky ranges: a consumer gets exactly the keys in the ranges it declared; others wait until one declares",
@@ -139,19 +103,23 @@ def sticky(ctx: Context) -> str:
     """Two consumers declare ranges and leave a gap; keys in the gap come only to a third consumer that declares it."""
     topic = ctx.topic()
     declared = {"ant": [(0, 9999), (40000, 49999)], "bee": [(10000, 39999)], "cat": [(50000, 65535)]}
-    consumers = {name: _join(ctx, topic, name, key_shared_policy=_sticky(*declared[name])) for name in ("ant", "bee")}
-    seen = _ranges(ctx, topic)
+    consumers = {
+        name: join(ctx, topic, name, key_shared_policy=sticky_policy(*declared[name])) for name in ("ant", "bee")
+    }
+    seen = ranges_of(ctx, topic)
     ctx.expect(
         seen == {name: declared[name] for name in consumers}, f"stats show other ranges than declared: {dict(seen)}"
     )
-    sent = _send(ctx, topic, range(2))
+    sent = send_rounds(ctx, topic, range(2))
     held = [text for text in sent if hashing.owner(declared, hashing.range_hash(text.rsplit("/", 1)[0])) != "cat"]
     late = [text for text in sent if text not in held]
     got = sharing.gather(ctx, consumers, len(held))
     sharing.expect_once(ctx, got, held)
-    added = sharing.gather(ctx, {"cat": _join(ctx, topic, "cat", key_shared_policy=_sticky((50000, 65535)))}, len(late))
+    added = sharing.gather(
+        ctx, {"cat": join(ctx, topic, "cat", key_shared_policy=sticky_policy((50000, 65535)))}, len(late)
+    )
     sharing.expect_once(ctx, added, late)
-    _expect_owned(ctx, {**got, **added}, declared, hashing.range_hash)
+    expect_owned(ctx, {**got, **added}, declared, hashing.range_hash)
     return f"{sharing.sizes(got)} messages, all of declared hashes; {len(late)} of the gap came when cat declared it"
 
 
@@ -163,20 +131,20 @@ def sticky(ctx: Context) -> str:
 def sticky_overlap(ctx: Context) -> str:
     """Overlaps of every kind are refused, ranges in the gaps are not."""
     topic = ctx.topic()
-    _join(ctx, topic, "ant", key_shared_policy=_sticky((100, 200), (300, 400)))
+    join(ctx, topic, "ant", key_shared_policy=sticky_policy((100, 200), (300, 400)))
     overlaps = {"end": (150, 250), "edge": (200, 299), "inside": (310, 320), "around": (0, 65535)}
     said = ""
     for kind, one in overlaps.items():
-        again = partial(_join, ctx, topic, kind, key_shared_policy=_sticky(one))
+        again = partial(join, ctx, topic, kind, key_shared_policy=sticky_policy(one))
         said = ctx.refused(pulsar.ConsumerAssignError, again)
-    _join(ctx, topic, "bee", key_shared_policy=_sticky((0, 99), (201, 299), (401, 65535)))
+    join(ctx, topic, "bee", key_shared_policy=sticky_policy((0, 99), (201, 299), (401, 65535)))
     return f"{len(overlaps)} overlapping ranges refused ({said}); those between the first consumer's were accepted"
 
 
 def _batches(ctx: Context, topic: str, kind: pulsar.BatchingType) -> tuple[dict[str, list[Any]], int, int]:
     """Send 6 flushes of 24 messages of 6 keys; what each of two consumers got, number of batches, of mixed ones."""
-    consumers = {name: _join(ctx, topic, name) for name in MEMBERS[:2]}
-    hashed, ranges = _hash_of(ctx), _ranges(ctx, topic)
+    consumers = {name: join(ctx, topic, name) for name in MEMBERS[:2]}
+    hashed, ranges = hash_of(ctx), ranges_of(ctx, topic)
     by_owner = {name: [key for key in KEYS if hashing.owner(ranges, hashed(key)) == name][:3] for name in consumers}
     keys = [key for pair in zip(*by_owner.values(), strict=True) for key in pair]
     # Far more time than the sends take: only flush ends a batch.
@@ -228,7 +196,7 @@ def batching(ctx: Context) -> str:
 def java_batching(ctx: Context) -> str:
     """144 messages of 6 keys, sent by turns, flushed at the end."""
     topic = ctx.topic()
-    consumers = {name: _join(ctx, topic, name) for name in MEMBERS}
+    consumers = {name: join(ctx, topic, name) for name in MEMBERS}
     producer = ctx.java_producer(
         topic, key_based_batching=True, batchingEnabled=True, batchingMaxPublishDelayMicros=60_000_000
     )
@@ -265,11 +233,11 @@ def draining(ctx: Context) -> str:
         f"draining hashes are shown by Pulsar 4.0 or later with {CLASSIC}=false",
     )
     topic = ctx.topic()
-    ant = _join(ctx, topic, "ant")
-    sent = _send(ctx, topic, range(1))
+    ant = join(ctx, topic, "ant")
+    sent = send_rounds(ctx, topic, range(1))
     held = {message.partition_key(): message for message in ctx.receive(ant, len(sent), ack=False)}
-    bee = _join(ctx, topic, "bee")
-    hashed, ranges = _hash_of(ctx), _ranges(ctx, topic)
+    bee = join(ctx, topic, "bee")
+    hashed, ranges = hash_of(ctx), ranges_of(ctx, topic)
     moved = [key for key in KEYS if hashing.owner(ranges, hashed(key)) == "bee"]
     seen = ctx.eventually(
         lambda: (found := _draining(ctx, topic, "ant"))["drainingHashesCount"] and found,
@@ -280,7 +248,7 @@ def draining(ctx: Context) -> str:
         shown == {hashed(key): 1 for key in moved} and seen["drainingHashesCount"] == len(shown),
         f"draining {shown}, where {sorted(hashed(key) for key in moved)} with one message each was expected",
     )
-    second = _send(ctx, topic, range(1, 2))
+    second = send_rounds(ctx, topic, range(1, 2))
     stay = [text for text in second if text.rsplit("/", 1)[0] not in moved]
     sharing.expect_once(ctx, {"ant": ctx.receive(ant, len(stay))}, stay)
     ctx.nothing(bee, 1.0, "the first consumer still holds messages of the keys that moved")

@@ -53,6 +53,17 @@ SUBSCRIPTIONS = (
         "A key moves to another consumer only when its earlier messages are acknowledged; topic stats show the hashes "
         "on the move",
     ),
+    Concept(
+        "E.key_shared.out_of_order",
+        "A consumer may allow messages out of order (allowOutOfOrderDelivery): one that joins gets its keys at once",
+    ),
+    Concept(
+        "E.key_shared.delayed",
+        "Delayed messages wait for their time and go to the consumer that has their key then",
+        policy("delayedDelivery.enabled"),
+        TABLE,
+    ),
+    Concept("E.key_shared.dead_letter", "A key's dead letters keep their key; the rest of the key goes on"),
     Concept("E.key_shared.batching", "Batches by key: a batch holds messages of one key, so Key_Shared stays true"),
     Concept("E.subscription.durable", "Durable: the position outlives the consumers"),
     Concept("E.subscription.nondurable", "NonDurable: the position goes with its consumer"),
@@ -113,7 +124,7 @@ FEATURES = (
     ),
     Concept(
         "E.delayed.after",
-        "A message is delivered after a delay, on Shared subscriptions",
+        "A message is delivered after a delay, on Shared and Key_Shared subscriptions",
         policy("delayedDelivery.enabled", "delayedDelivery.tickTimeMilliseconds"),
         TABLE,
     ),

@@ -7,10 +7,10 @@ from typing import Any
 
 import pulsar
 
+from pulsar_conformance.kit.keyed import free_policy
 from pulsar_conformance.tamper import Mutation, Rule, drop, override, without
 
 _SHARED = override("client", "subscribe", consumer_type=pulsar.ConsumerType.Shared)
-_UNORDERED = pulsar.ConsumerKeySharedPolicy(pulsar.KeySharedMode.AutoSplit, allow_out_of_order_delivery=True)
 
 
 def _same_key(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -93,7 +93,7 @@ MUTATIONS = (
         "key_shared.draining",
         "out_of_order",
         "the consumers allow delivery out of order",
-        (override("client", "subscribe", key_shared_policy=_UNORDERED),),
+        (override("client", "subscribe", key_shared_policy=free_policy()),),
     ),
     Mutation(
         "key_shared.draining",
