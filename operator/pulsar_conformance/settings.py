@@ -18,6 +18,7 @@ INTERVALS: Mapping[str, Mapping[str, str]] = {
     "backlog_quota.exception": _QUOTAS,
     "backlog_quota.hold": _QUOTAS,
     "compaction.threshold": {"brokerServiceCompactionMonitorIntervalInSeconds": "2"},
+    "delayed.evicted": _QUOTAS,
     # Whole minutes, so a minute is the least.
     "ttl.periodic": {"messageExpiryCheckIntervalInMinutes": "1"},
 }

@@ -135,6 +135,16 @@ FEATURES = (
         "Pulsar with the rendered settings",
     ),
     Concept(
+        "E.delayed.single",
+        "A delayed message is an entry of its own, though its producer batches",
+    ),
+    Concept(
+        "E.delayed.kept",
+        "Until it is acknowledged a delayed message is backlog like any other: TTL, quotas and its ledger treat it so",
+        policy("messageTTLSeconds", "backlogQuotas", "retention"),
+        TABLE,
+    ),
+    Concept(
         "E.compaction",
         "Compaction leaves the last message of each key",
         (
