@@ -175,7 +175,7 @@ class DelayedDelivery(ApiModel):
     enabled: bool
     """Whether producers may delay messages; otherwise they are delivered at once."""
     tick_time_milliseconds: Annotated[int, Field(ge=1, json_schema_extra={"format": "int64"})] = 1000
-    """Precision of delayed delivery, milliseconds; the brokers' delayedDeliveryTickTimeMillis (default 1000) bounds it."""
+    """Precision of delayed delivery, milliseconds; not finer than the brokers' delayedDeliveryTickTimeMillis."""
     max_delay_milliseconds: Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})] = 0
     """Longest delay a producer may ask for, milliseconds; 0 = no limit."""
 
