@@ -81,7 +81,11 @@ ACKNOWLEDGEMENTS = (
         "Pulsar with the rendered settings; off by default",
     ),
     Concept("E.nack.delay", "A negative acknowledgement brings the message again after a delay"),
-    Concept("E.nack.backoff", "The delay grows with each negative acknowledgement"),
+    Concept("E.nack.backoff", "The delay grows with each negative acknowledgement, up to a maximum"),
+    Concept(
+        "E.nack.ordered",
+        "On Exclusive and Failover a negative acknowledgement brings the message and all later ones again, in order",
+    ),
     Concept("E.ack_timeout", "A message not acknowledged in time comes again"),
     Concept("E.ack_timeout.backoff", "That time grows with each delivery"),
     Concept("E.retry", "A message put off goes to a retry letter topic and comes again from there"),
@@ -94,6 +98,18 @@ ACKNOWLEDGEMENTS = (
 PRODUCERS = (
     Concept("E.batching", "A producer puts messages together into one entry"),
     Concept("E.chunking", "A message over the limit is cut into chunks, without batching, on persistent topics"),
+    Concept(
+        "E.chunking.pending",
+        "A consumer keeps unfinished chunked messages for a time and up to a number, and gives up the oldest ones; the "
+        "Java client (4.0.8) forgets the time of those that come after a whole chunked message",
+    ),
+    Concept("E.chunking.shared", "All chunks of a message go to one consumer of a Shared subscription"),
+    Concept(
+        "E.chunking.rate",
+        "Topic stats have the rate of chunks of each producer and consumer (chunkedMessageRate)",
+        ("PulsarCluster: spec.broker.config[statsUpdateFrequencyInSecs]",),
+        "Pulsar with the rendered settings; once a minute by default",
+    ),
     Concept("E.compression.lz4", "Payloads compressed with LZ4"),
     Concept("E.compression.zlib", "Payloads compressed with ZLIB"),
     Concept("E.compression.zstd", "Payloads compressed with ZSTD"),
