@@ -69,6 +69,66 @@ def nack_backoff(ctx: Context) -> str:
 
 
 @check(
+    "nack.cap",
+    proves="The delay of a negative acknowledgement grows up to the back-off's maximum, and no further",
+    concepts="E.nack.backoff",
+    seconds=5,
+)
+def nack_cap(ctx: Context) -> str:
+    """0.25 s, 16 times as long each time, at most 1 s: the third delay would be 64 s."""
+    topic, most = ctx.topic(), 1000
+    backoff = {"min_delay_ms": 250, "max_delay_ms": most, "multiplier": 16}
+    consumer = ctx.java_consumer(topic, type="Shared", nack_backoff=backoff)
+    ctx.send(ctx.producer(topic), ["bad"])
+    message = took(ctx, consumer, "the message")
+    gaps = []
+    for wanted in (250, most, most, most):
+        begin = message.received_ms
+        consumer.nack(message)
+        message = took(ctx, consumer, f"it again, {wanted} ms later")
+        gaps.append(message.received_ms - begin)
+        ctx.expect(gaps[-1] >= wanted - EARLY, f"after {len(gaps)} refusals it came in {gaps[-1]} ms, not {wanted} ms")
+    consumer.ack(message)
+    return f"0.25 s, 16 times as long each time, at most {most} ms: came again after {', '.join(map(str, gaps))} ms"
+
+
+@check(
+    "nack.ordered",
+    proves="On Exclusive and Failover a negative acknowledgement brings the message and all later ones again, in order",
+    concepts="E.nack.ordered",
+    seconds=4,
+)
+def nack_ordered(ctx: Context) -> str:
+    """Of five messages the first two are acknowledged and the third is refused, on both types at once."""
+    topic, delay = ctx.topic(), 1000
+    kinds = (pulsar.ConsumerType.Exclusive, pulsar.ConsumerType.Failover)
+    consumers = {
+        kind.name: ctx.consumer(topic, kind.name, consumer_type=kind, negative_ack_redelivery_delay_ms=delay)
+        for kind in kinds
+    }
+    ctx.send(ctx.producer(topic), [f"m{number}" for number in range(5)])
+    begins, gaps = {}, {}
+    for name, consumer in consumers.items():
+        messages = ctx.receive(consumer, 5, ack=False)
+        for message in messages[:2]:
+            consumer.acknowledge(message)
+        begins[name] = time.monotonic()
+        consumer.negative_acknowledge(messages[2])
+    for name, consumer in consumers.items():
+        again = ctx.receive(consumer, 1)
+        gaps[name] = round((time.monotonic() - begins[name]) * 1000)
+        again += ctx.receive(consumer, 2)
+        ctx.expect(ctx.texts(again) == ["m2", "m3", "m4"], f"{name}: m2 was refused, {ctx.texts(again)} came")
+        ctx.expect(gaps[name] >= delay - EARLY, f"{name}: m2 came after {gaps[name]} ms, before {delay} ms")
+        counts = [message.redelivery_count() for message in again]
+        ctx.expect(counts == [0, 0, 0], f"{name}: redelivery counts {counts}; these types do not count")
+    for name, consumer in consumers.items():
+        ctx.nothing(consumer, 0.5, f"{name}: all are acknowledged")
+    told = ", ".join(f"{name} {gap} ms" for name, gap in gaps.items())
+    return f"m2 of m0 to m4 refused with {delay} ms: m2, m3, m4 came again in order ({told}), count 0; m0, m1 did not"
+
+
+@check(
     "ack_timeout.redelivered",
     proves="A message not acknowledged within the timeout comes again, one acknowledged in time does not",
     concepts="E.ack_timeout",

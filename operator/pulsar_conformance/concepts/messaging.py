@@ -89,6 +89,11 @@ ACKNOWLEDGEMENTS = (
     Concept("E.ack_timeout", "A message not acknowledged in time comes again"),
     Concept("E.ack_timeout.backoff", "That time grows with each delivery"),
     Concept("E.retry", "A message put off goes to a retry letter topic and comes again from there"),
+    Concept(
+        "E.retry.names",
+        "Retry and dead letter topics are named after topic and subscription, or as the client declares; behind a "
+        "proxy (4.0) a Java client may take the old names, which hold the subscription's name only",
+    ),
     Concept("E.dead_letter", "A message delivered too often goes to a dead letter topic"),
     Concept(
         "E.dead_letter.initial",

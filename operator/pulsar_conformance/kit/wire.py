@@ -1,4 +1,4 @@
-"""Pulsar's binary protocol, as far as a broker is asked for a transaction: what a client's error handling hides.
+"""Pulsar's binary protocol, as far as a transaction and a topic are asked for: what a client's error handling hides.
 
 Commands are frames of two sizes and a BaseCommand, see PulsarApi.proto of Pulsar; only the fields in use are written.
 """
@@ -15,7 +15,10 @@ from typing import Any
 
 NOT_ALLOWED = 22
 """ServerError.NotAllowedError."""
+TOPIC_NOT_FOUND = 11
+"""ServerError.TopicNotFound."""
 CONNECT, ERROR, NEW_TRANSACTION, NEW_TRANSACTION_RESPONSE = 2, 14, 50, 51
+PARTITIONED_METADATA, PARTITIONED_METADATA_RESPONSE = 21, 22
 """BaseCommand.Type; the command itself is in the field with the same number."""
 PROTOCOL_VERSION = 21
 LIMIT = 20.0
@@ -32,24 +35,40 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Wire:
-    """A connection to a broker by a service URL; a proxy there connects to ``broker`` (host:port)."""
+    """A connection by a service URL; a proxy there connects to ``broker`` (host:port), else answers itself."""
 
     service_url: str
-    broker: str
+    broker: str = ""
     token: str | None = field(default=None, repr=False)
 
     def new_transaction(self) -> Refusal | None:
         """Ask for a transaction of 10 s; None when there is one. Raises OSError when no broker answers."""
+        return self._asked(NEW_TRANSACTION, _number(1, 1) + _number(2, 10) + _number(3, 0))
+
+    def finds(self, topic: str) -> bool:
+        """Whether a topic is said to be there, without making it, by the first answer of a connection.
+
+        Raises OSError when nothing answers, or with another refusal than that it is not there.
+        """
+        refusal = self._asked(PARTITIONED_METADATA, _text(1, topic) + _number(2, 1) + _number(6, 0))
+        if refusal is not None and refusal.error != TOPIC_NOT_FOUND:
+            raise ConnectionError(f"asked for {topic}: {refusal}")
+        return refusal is None
+
+    def _asked(self, kind: int, question: bytes) -> Refusal | None:
+        """The error to one command on a connection of its own; None when it was carried out."""
         with self._connected() as line:
-            connect = _text(1, "conformance") + _number(4, PROTOCOL_VERSION) + _text(6, self.broker)
+            connect = _text(1, "conformance") + _number(4, PROTOCOL_VERSION)
+            if self.broker:
+                connect += _text(6, self.broker)
             if self.token:
                 connect += _text(3, self.token) + _text(5, "token")
             line.sendall(_command(CONNECT, connect))
-            # Connected, or why not: then there is no transaction either.
+            # Connected, or why not: then the command is not carried out either.
             refusal = _refusal(line)
             if refusal is not None:
                 return refusal
-            line.sendall(_command(NEW_TRANSACTION, _number(1, 1) + _number(2, 10) + _number(3, 0)))
+            line.sendall(_command(kind, question))
             return _refusal(line)
 
     def _connected(self) -> socket.socket:
@@ -65,7 +84,7 @@ def _refusal(line: socket.socket) -> Refusal | None:
     fields = dict(_fields(_exactly(line, size - 4)[:length]))
     kind = fields[1]
     # The numbers of the fields with the error and its text.
-    where = {ERROR: (2, 3), NEW_TRANSACTION_RESPONSE: (4, 5)}.get(kind)
+    where = {ERROR: (2, 3), NEW_TRANSACTION_RESPONSE: (4, 5), PARTITIONED_METADATA_RESPONSE: (4, 5)}.get(kind)
     told = dict(_fields(fields[kind]))
     if where is None or where[0] not in told:
         return None

@@ -21,6 +21,11 @@ def constant(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return call(*args, negativeAckRedeliveryDelayMicros=500_000, **kwargs)
 
 
+def uncapped(call: Callable[..., Any], *args: Any, nack_backoff: Any, **kwargs: Any) -> Any:
+    """A consumer whose delay may grow to ten minutes."""
+    return call(*args, nack_backoff={**nack_backoff, "max_delay_ms": 600_000}, **kwargs)
+
+
 def endless(call: Callable[..., Any], *args: Any, dead_letter: Any, **kwargs: Any) -> Any:
     """A consumer that may put a message off ten times."""
     return call(*args, dead_letter={**dead_letter, "max_redeliver_count": 10}, **kwargs)
@@ -49,6 +54,21 @@ MUTATIONS = (
         "nack.backoff", "constant", "the delay is the same each time", (Rule("java.client", "consumer", constant),)
     ),
     Mutation("nack.backoff", "lost", "the refusal does not leave", (drop("java.consumer", "nack"),)),
+    Mutation("nack.cap", "none", "the delay has no maximum", (Rule("java.client", "consumer", uncapped),)),
+    Mutation("nack.cap", "lost", "the refusal does not leave", (drop("java.consumer", "nack"),)),
+    Mutation(
+        "nack.ordered",
+        "shared",
+        "the consumers ask for a Shared subscription",
+        (override("client", "subscribe", consumer_type=pulsar.ConsumerType.Shared),),
+    ),
+    Mutation(
+        "nack.ordered",
+        "eager",
+        "the client asks again after 0.1 s",
+        (override("client", "subscribe", negative_ack_redelivery_delay_ms=100),),
+    ),
+    Mutation("nack.ordered", "no_ack", "acknowledgements do not leave", (drop("consumer", "acknowledge"),)),
     Mutation(
         "ack_timeout.redelivered",
         "none",
