@@ -34,6 +34,7 @@ CONFIGURED: Mapping[str, Mapping[str, str]] = {
         # Enough that other traffic of the cluster seldom comes to it, few enough to be sent in seconds.
         "managedLedgerMaxEntriesPerLedger": "5000",
     },
+    "retention.broker_default": {"defaultRetentionTimeInMinutes": "60", "defaultRetentionSizeInMB": "100"},
     "size.": {"maxMessageSize": str(8 * 2**20)},
     "transactions.on": {"transactionCoordinatorEnabled": "true"},
 }

@@ -130,6 +130,77 @@ def retention_size(ctx: Context) -> str:
 
 
 @check(
+    "retention.forever",
+    proves="A retention of -1 minutes and -1 MB keeps acknowledged messages whatever their age and size",
+    concepts=("D.namespace.retention", "E.retention"),
+    seconds=6,
+)
+def retention_forever(ctx: Context) -> str:
+    """Two closed ledgers of 1.2 MB stay through trims; with no limit in time but one of 1 MB the older one goes."""
+    prompt_cursors(ctx)
+    ctx.policy("retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+    topic = ctx.topic()
+    consumer, producer = ctx.consumer(topic), ctx.producer(topic)
+    for _ in range(2):
+        for _ in range(6):
+            producer.send(b"x" * 200_000)
+        ctx.receive(consumer, 6)
+        ctx.eventually(lambda: backlog(ctx, topic) == 0, "all is acknowledged")
+        settled(ctx, topic)
+        unload(ctx, topic)
+    ctx.send(producer, ["last"])
+    ids = ledger_ids(ctx, topic)
+    for _ in range(3):
+        trim(ctx, topic)
+    left = ledger_ids(ctx, topic)
+    ctx.expect(len(ids) == 3 and left == ids, f"of two closed ledgers and an open one, {ids}, {left} are left")
+    read = len(ctx.receive(ctx.reader(topic), 13, ack=False))
+    ctx.policy("retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": 1})
+    _gone_by_trim(ctx, topic, ids[0], within=20)
+    return (
+        f"2.4 MB acknowledged, retention -1 and -1: {read} read after 3 trims; with 1 MB ledger {ids[0]} went at once"
+    )
+
+
+@check(
+    "retention.broker_default",
+    proves="A namespace without a retention keeps what the brokers' default says, and one of its own goes before that",
+    concepts="E.retention.default",
+    seconds=6,
+)
+def retention_broker_default(ctx: Context) -> str:
+    """One namespace without a policy, one with the opposite of the default: what a new reader finds after a trim."""
+    minutes, size = int(ctx.number("defaultRetentionTimeInMinutes")), int(ctx.number("defaultRetentionSizeInMB"))
+    default = f"{minutes} min, {size} MB"
+    ctx.require(
+        (minutes == 0 and size == 0) or (minutes and size), f"the brokers' default retention is {default}: one is zero"
+    )
+    keeps = minutes != 0
+    plain, own = ctx.new_namespace(), ctx.new_namespace()
+    ctx.policy("retention", NO_RETENTION if keeps else LONG_RETENTION, namespace=own)
+    found: dict[str, list[str]] = {}
+    for namespace, kept in ((plain, keeps), (own, not keeps)):
+        prompt_cursors(ctx, namespace)
+        topic = ctx.topic(namespace=namespace)
+        ledger = _all_acknowledged(ctx, topic, 10)
+        if kept:
+            trim(ctx, topic)
+            ctx.expect(ledger in ledger_ids(ctx, topic), f"ledger {ledger} was deleted within its retention")
+        else:
+            _gone_by_trim(ctx, topic, ledger, within=20)
+        found[namespace] = ctx.texts(ctx.drain(ctx.reader(topic), until=ctx.came("last"), ack=False))
+    all_of_them = [*(f"m{i}" for i in range(10)), "last"]
+    wanted = {plain: all_of_them if keeps else ["last"], own: ["last"] if keeps else all_of_them}
+    ctx.expect(found == wanted, f"default {default}; readers got {found}, expected {wanted}")
+    policy = ctx.admin.get(f"namespaces/{plain}/retention")
+    ctx.expect(not policy, f"the namespace without a retention has {policy}")
+    return (
+        f"brokers' default {default}: without a policy {len(found[plain]) - 1} of 10 acknowledged messages are read, "
+        f"with a policy of its own {len(found[own]) - 1}"
+    )
+
+
+@check(
     "ttl.expires",
     proves="A message older than the TTL is acknowledged by the broker when it looks; a younger one is not",
     concepts=("D.namespace.ttl", "E.ttl"),

@@ -170,6 +170,40 @@ def failover_priority(ctx: Context) -> str:
     return f"priority 0 has the partitions: {', '.join(expected)}; then dog alone; ant with priority 1 after both left"
 
 
+@check(
+    "subscription.failover_spare",
+    proves="Failover with fewer partitions than consumers: those without a partition get nothing, and take over when "
+    "the active ones leave",
+    concepts="E.subscription.failover.partitioned",
+    seconds=6,
+)
+def failover_spare(ctx: Context) -> str:
+    """Two partitions and four consumers; the active ones close without acknowledging anything."""
+    topic = ctx.topic(partitions=2)
+    partitions = [f"{topic}-partition-{number}" for number in range(2)]
+    consumers = {name: _standing(ctx, topic, name) for name in ("ant", "bee", "cat", "dog")}
+    expected = _assignment(ctx, partitions, list(consumers))
+    _expect_active(ctx, partitions, expected)
+    sent = _send_each(ctx, partitions, range(5))
+    got = sharing.gather(ctx, consumers, len(sent), ack=False, extra=0.3)
+    sharing.expect_once(ctx, got, sent)
+    _expect_own(ctx, got, partitions, expected)
+    spare = [name for name in consumers if name not in expected]
+    ctx.expect(not any(got[name] for name in spare), f"consumers without a partition got some: {sharing.sizes(got)}")
+    for name in set(expected):
+        consumers.pop(name).close()
+    later = _assignment(ctx, partitions, spare)
+    _expect_active(ctx, partitions, later)
+    sent += _send_each(ctx, partitions, range(5, 8))
+    again = sharing.gather(ctx, consumers, len(sent), extra=0.3)
+    sharing.expect_once(ctx, again, sent)
+    _expect_own(ctx, again, partitions, later)
+    return (
+        f"2 partitions, 4 consumers: {sharing.sizes(got)}; {', '.join(sorted(set(expected)))} closed: "
+        f"{sharing.sizes(again)}, those 10 again and 6 more, each once and in order"
+    )
+
+
 def _topics_of_all(ctx: Context, names: Sequence[str], count: int) -> list[str]:
     """Topics orders-0, orders-1 ... without those that would give one consumer much more than an even share."""
     chosen: dict[str, str] = {}

@@ -69,6 +69,11 @@ SUBSCRIPTIONS = (
     Concept("E.subscription.nondurable", "NonDurable: the position goes with its consumer"),
     Concept("E.subscription.list", "One consumer takes from a list of topics"),
     Concept("E.subscription.regex", "One consumer takes from all topics a pattern matches, also from later ones"),
+    Concept(
+        "E.receive.async", "An asynchronous receive is answered when a message comes, in the order of the requests"
+    ),
+    Concept("E.receive.listener", "A listener is called with each message, in order; it can be paused"),
+    Concept("E.schema.version", "A message carries the version of the schema it was written with"),
     Concept("E.reader", "A reader starts where it likes and acknowledges nothing"),
 )
 ACKNOWLEDGEMENTS = (
@@ -181,6 +186,15 @@ FEATURES = (
         TABLE,
     ),
     Concept(
+        "E.retention.default",
+        "A namespace without a retention of its own has the brokers' default",
+        (
+            "PulsarCluster: spec.broker.config[defaultRetentionTimeInMinutes]",
+            "PulsarCluster: spec.broker.config[defaultRetentionSizeInMB]",
+        ),
+        "Pulsar with the rendered settings; nothing is kept by default",
+    ),
+    Concept(
         "E.ttl",
         "TTL gives up what is not acknowledged in time",
         policy("messageTTLSeconds"),
@@ -190,6 +204,12 @@ FEATURES = (
     Concept(
         "E.nonpersistent",
         "Non-persistent topics store nothing: who is not there when a message comes does not get it",
+        ("PulsarTopic: spec.persistent",),
+        "operator: creates the topic; Pulsar for every client",
+    ),
+    Concept(
+        "E.nonpersistent.types",
+        "Non-persistent topics have Shared, Failover and Key_Shared subscriptions too; nothing comes again on them",
         ("PulsarTopic: spec.persistent",),
         "operator: creates the topic; Pulsar for every client",
     ),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pulsar.schema import JsonSchema
+
+from pulsar_conformance.checks.access import Text
 from pulsar_conformance.tamper import Mutation, Rule, change_admin, drop_admin
 
 ALL = ["produce", "consume"]
@@ -19,6 +22,25 @@ def _grant_in_the_next_too(call: Callable[..., Any], method: str, path: str, bod
     """The check's second namespace has the first one's name with another number."""
     call(method, path.replace("-0/permissions", "-1/permissions"), body, **query)
     return call(method, path, body, **query)
+
+
+def _first_version(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    return call(*args, **{**options, "schema": _FirstVersion()})
+
+
+def _has_schema(*_args: Any, **options: Any) -> bool:
+    return "schema" in options
+
+
+class _FirstVersion(JsonSchema):  # type: ignore[misc]  # the client library has no types
+    """The first version of the schema, whatever is written."""
+
+    def __init__(self) -> None:
+        super().__init__(Text)
+
+    def encode(self, _obj: Any) -> bytes:
+        """A record of that version."""
+        return b'{"text": "two"}'
 
 
 MUTATIONS = (
@@ -39,6 +61,12 @@ MUTATIONS = (
         "never",
         "no schema is compatible",
         (change_admin("PUT", r"/schemaCompatibilityStrategy$", lambda _body: "ALWAYS_INCOMPATIBLE"),),
+    ),
+    Mutation(
+        "schema.message_version",
+        "first",
+        "all messages are written with the first version",
+        (Rule("client", "create_producer", _first_version, _has_schema),),
     ),
     Mutation(
         "schema.validation_enforced",

@@ -49,6 +49,8 @@ MUTATIONS = (
         "all consumers have the same priority",
         (override("java.client", "consumer", priorityLevel=0),),
     ),
+    Mutation("subscription.failover_spare", "shared", "the consumers ask for a Shared subscription", (_SHARED,)),
+    Mutation("subscription.failover_spare", "stays", "the active consumers never close", (drop("consumer", "close"),)),
     Mutation("subscription.failover_hash", "shared", "the consumers ask for a Shared subscription", (_SHARED,)),
     Mutation(
         "subscription.failover_hash",
