@@ -204,8 +204,8 @@ class JavaClient(_Handle):
 
         Retry letters need ``retryEnable=True`` too. Their topic is TOPIC-SUBSCRIPTION-RETRY and that of dead letters
         TOPIC-SUBSCRIPTION-DLQ, but SUBSCRIPTION-RETRY and SUBSCRIPTION-DLQ where the client finds a topic with such an
-        old name (ConsumerBuilderImpl.subscribeAsync). Through Pulsar's proxy the first thing asked over a connection
-        always seems to be there, so name both topics where the name matters.
+        old name (ConsumerBuilderImpl.subscribeAsync). Pulsar's proxy (4.0) answers the first such question of a
+        connection as if the topic were there, so name both topics where the name matters (check retry.default_names).
         """
         made = self.connection.call(
             "consumer.create",
