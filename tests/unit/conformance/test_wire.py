@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pulsar_conformance.kit.wire import NOT_ALLOWED, Refusal, Wire
+from pulsar_conformance.kit.wire import NOT_ALLOWED, PROTOCOL_VERSION, Refusal, Wire
 
 TOPIC = "persistent://t/n/sub-RETRY"
 CONNECTED = bytes([8, 3, 26, 0])
@@ -69,6 +69,8 @@ def test_a_proxy_is_told_a_broker_only_where_there_is_one(broker: str, named: bo
     with played(CONNECTED, answer(51, 1, 1, 4, NOT_ALLOWED, message=b"off")) as (url, asked):
         assert Wire(url, broker).new_transaction() == Refusal(NOT_ALLOWED, "off")
     assert (b"broker-0:6650" in asked[0]) is named
+    ends_with_the_version = asked[0].endswith(bytes([4 << 3, PROTOCOL_VERSION]))
+    assert ends_with_the_version is not named, "a broker without a name is named"
 
 
 def test_the_token_goes_with_the_connection() -> None:
