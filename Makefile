@@ -110,6 +110,8 @@ CONFORMANCE = $(PY) -m e2e.kind java-client && mkdir -p build && $(PY) -m pulsar
 	--service-url '$(SERVICE_URL)' --admin-url '$(ADMIN_URL)' $(if $(ONLY),--only '$(ONLY)') \
 	$(if $(REMOTE_SERVICE_URL),--remote-service-url '$(REMOTE_SERVICE_URL)') \
 	$(if $(REMOTE_ADMIN_URL),--remote-admin-url '$(REMOTE_ADMIN_URL)') \
+	$(if $(FOREIGN_SERVICE_URL),--foreign-service-url '$(FOREIGN_SERVICE_URL)') \
+	$(if $(FOREIGN_ADMIN_URL),--foreign-admin-url '$(FOREIGN_ADMIN_URL)') \
 	$(if $(TOKEN_FILE),--token-file '$(TOKEN_FILE)') \
 	$(if $(ROLE_TOKEN_FILE),--role '$(ROLE)' --role-token-file '$(ROLE_TOKEN_FILE)') \
 	--java-classpath "$$($(PY) -c 'from e2e.kind.paths import paths; print(paths().java_client)')"

@@ -15,6 +15,7 @@ from e2e import story
 from e2e.kind.paths import paths
 from e2e.support.deploy import NAMESPACE, OPERATOR_NAMESPACE, Helm, install_operator, quickstart
 from e2e.support.eventually import eventually
+from e2e.support.foreigncluster import NAMESPACE as FOREIGN_NAMESPACE
 from e2e.support.geopair import NAMESPACES
 from e2e.support.kubectl import Kubectl
 from e2e.support.objects import not_ready, pulsar_objects
@@ -83,12 +84,13 @@ def helm(kubectl: Kubectl) -> Helm:
 def clean(kubectl: Kubectl, helm: Helm) -> None:
     """Leftovers of an earlier run are removed, so that every run starts from the same state."""
     releases = helm.run("list", "-n", OPERATOR_NAMESPACE, "-q", "-a").split()
-    for namespace in reversed(NAMESPACES):
+    for namespace in (FOREIGN_NAMESPACE, *reversed(NAMESPACES)):
         if releases and kubectl.run("get", "namespace", namespace, "--ignore-not-found", "-o", "name").strip():
             kubectl.run("delete", "namespace", namespace, "--wait=true", "--timeout=240s", timeout=250)
     for release in releases:
         helm.run("uninstall", release, "-n", OPERATOR_NAMESPACE, "--wait", "--timeout", "3m")
-    kubectl.run("delete", "namespace", *NAMESPACES, "--ignore-not-found", "--timeout=240s", timeout=250)
+    every = (FOREIGN_NAMESPACE, *NAMESPACES)
+    kubectl.run("delete", "namespace", *every, "--ignore-not-found", "--timeout=240s", timeout=250)
 
 
 @pytest.fixture(scope="session")

@@ -73,9 +73,12 @@ def ready(kubectl: Kubectl, within: float = 420) -> None:
 
 
 @contextmanager
-def deployed(kubectl: Kubectl, helm: Helm) -> Iterator[None]:
-    """Both clusters alone on a clean cluster, Ready; removed with their namespaces."""
-    install_operator(helm, watch=list(NAMESPACES))
+def deployed(kubectl: Kubectl, helm: Helm, *also: str) -> Iterator[None]:
+    """Both clusters alone on a clean cluster, Ready; removed with their namespaces.
+
+    The operator watches the namespaces ``also`` too, which are empty.
+    """
+    install_operator(helm, watch=[*NAMESPACES, *also])
     kubectl.apply(manifest())
     ready(kubectl, within=600)
     yield

@@ -146,13 +146,16 @@ def sees_admin_writes(
 
 
 @contextmanager
-def port_forward(kubectl: Kubectl, namespace: str, target: str, port: int) -> Iterator[int]:
-    """A local port on 127.0.0.1 that leads to a pod or Service; kubectl chooses it."""
-    process = kubectl.popen("-n", namespace, "port-forward", "--address", "127.0.0.1", target, f":{port}")
+def port_forward(
+    kubectl: Kubectl, namespace: str, target: str, port: int, *, address: str = "127.0.0.1", local: int = 0
+) -> Iterator[int]:
+    """A port of a loopback address that leads to a pod or Service; kubectl chooses it, unless ``local`` says which."""
+    ports = f"{local or ''}:{port}"
+    process = kubectl.popen("-n", namespace, "port-forward", "--address", address, target, ports)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"127\.0\.0\.1:(\d+)", line)
+        found = re.search(rf"{re.escape(address)}:(\d+)", line)
         assert found, f"port-forward to {target} failed: {line.strip()}"
         yield int(found.group(1))
     finally:

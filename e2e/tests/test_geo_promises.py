@@ -1,5 +1,5 @@
 """What Pulsar promises of two clusters of one instance, by the suite's own checks: the pair of examples/geo.yaml, each
-in a Kubernetes namespace of its own, and a configuration store of neither."""
+in a Kubernetes namespace of its own, and a configuration store of neither; and one cluster of another instance."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from e2e.support.apiproxy import through_api_server
 from e2e.support.deploy import Helm
 from e2e.support.eventually import eventually
 from e2e.support.faults_command import Owner, command
+from e2e.support.foreigncluster import NAMESPACE as FOREIGN_NAMESPACE
+from e2e.support.foreigncluster import foreign_cluster
 from e2e.support.geopair import EAST, INSTANCE, WEST, brokers, deployed, others, ready
 from e2e.support.kubectl import Kubectl
 from pulsar_conformance import report
@@ -27,7 +29,7 @@ CHECKS = [check for check in all_checks() if check.theme == "geo" and not is_slo
 
 @pytest.fixture(scope="module")
 def pair(kubectl: Kubectl, helm: Helm, clean: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    """Both clusters, and what the suite needs to know of them."""
+    """Both clusters, one of another instance, and what the suite needs to know of them."""
     doors = Deployed(kubectl, helm, f"{CLUSTER}-control-plane")
     fault = command(
         kubectl,
@@ -37,13 +39,18 @@ def pair(kubectl: Kubectl, helm: Helm, clean: None, tmp_path_factory: pytest.Tem
         instance=Owner(EAST.namespace, INSTANCE),
         remote=WEST,
     )
-    with deployed(kubectl, helm), through_api_server(kubectl, WEST.namespace, "west-proxy", 8080) as west_admin:
+    with (
+        deployed(kubectl, helm, FOREIGN_NAMESPACE),
+        foreign_cluster(kubectl) as foreign,
+        through_api_server(kubectl, WEST.namespace, "west-proxy", 8080) as west_admin,
+    ):
         target = Target(
             doors.service_url,
             doors.admin_url,
             client_log=str(tmp_path_factory.mktemp("geo") / "client.log"),
             fault=fault_command(fault),
             remote=Remote(doors.second_url, west_admin),
+            foreign=foreign,
         )
         with instance(target, None) as found:
             yield found

@@ -37,6 +37,12 @@ def parser() -> argparse.ArgumentParser:
         help="of another cluster of the same instance, for the checks of geo-replication",
     )
     found.add_argument("--remote-admin-url", default=os.environ.get("REMOTE_ADMIN_URL"), help="its admin REST")
+    found.add_argument(
+        "--foreign-service-url",
+        default=os.environ.get("FOREIGN_SERVICE_URL"),
+        help="of a cluster of another instance, for the check that they share nothing",
+    )
+    found.add_argument("--foreign-admin-url", default=os.environ.get("FOREIGN_ADMIN_URL"), help="its admin REST")
     found.add_argument("--tenant", default="conformance", help="made when it is not there (conformance)")
     found.add_argument("--only", action="append", default=[], metavar="REGEX", help="checks to run, may be repeated")
     found.add_argument("--workers", type=int, default=8, help="checks at the same time (8)")
@@ -82,9 +88,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("needs --service-url and --admin-url (or SERVICE_URL and ADMIN_URL)", file=sys.stderr)
         return 2
     remote_urls = (arguments.remote_service_url or "", arguments.remote_admin_url or "")
-    if any(remote_urls) and not all(remote_urls):
-        print("another cluster needs both: --remote-service-url and --remote-admin-url", file=sys.stderr)
-        return 2
+    foreign_urls = (arguments.foreign_service_url or "", arguments.foreign_admin_url or "")
+    for kind, urls in (("remote", remote_urls), ("foreign", foreign_urls)):
+        if any(urls) and not all(urls):
+            print(f"another cluster needs both: --{kind}-service-url and --{kind}-admin-url", file=sys.stderr)
+            return 2
     role_token = _secret(arguments.role_token_file, ROLE_TOKEN_VARIABLE)
     log = Path(tempfile.mkstemp(prefix="conformance-client-", suffix=".log")[1])
     target = Target(
@@ -98,13 +106,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         scale_command(arguments.scale_command),
         fault_command(arguments.fault_command),
         Remote(*remote_urls) if all(remote_urls) else None,
+        Remote(*foreign_urls) if all(foreign_urls) else None,
     )
     try:
         with instance(target, None if arguments.without_java else partial(_java, arguments.java_classpath)) as found:
             beside = f" beside {found.remote.cluster}" if found.remote else ""
+            apart = f", apart from {found.foreign.cluster}" if found.foreign else ""
             print(
                 f"Pulsar {found.version} at {found.service_url}, {len(found.brokers)} broker(s) of "
-                f"{found.settings['clusterName']}{beside}; run {found.run} in tenant {found.tenant}; client log {log}",
+                f"{found.settings['clusterName']}{beside}{apart}; run {found.run} in tenant {found.tenant}; "
+                f"client log {log}",
                 flush=True,
             )
             if arguments.mutations:

@@ -35,7 +35,7 @@ class Role:
 
 @dataclass(frozen=True)
 class Remote:
-    """Another cluster of the same instance; the suite's own role is known there too."""
+    """Another cluster, of this instance or of another one; the suite's own role is known there too."""
 
     service_url: str
     admin_url: str
@@ -60,6 +60,9 @@ class Instance:
     token: str | None = field(default=None, repr=False)
     role: Role | None = None
     remote: Remote | None = None
+    """Another cluster of the instance."""
+    foreign: Remote | None = None
+    """A cluster of another instance."""
     java: JavaProcess | None = None
     java_missing: str = ""
     """Why there is no Java client, when the run does without."""

@@ -38,10 +38,12 @@ class Target:
     fault: Callable[[str, str], str] | None = None
     remote: Remote | None = None
     """Where another cluster of the instance is; its settings are read."""
+    foreign: Remote | None = None
+    """Where a cluster of another instance is; its settings are read."""
 
 
 class RemoteError(RuntimeError):
-    """The second cluster is of no use; the message says why."""
+    """The other cluster, of this instance or of another one, is of no use; the message says why."""
 
 
 class JavaMissingError(RuntimeError):
@@ -54,13 +56,15 @@ def instance(target: Target, java: Callable[[], JavaProcess] | None) -> Iterator
 
     ``java`` starts the Java client; with None the run does without on purpose, and checks that need it are skipped.
     Raises AdminError or OSError when admin REST does not answer as a superuser's, RemoteError when the second cluster
-    is none of the instance or does not answer, JavaMissingError when ``java`` fails.
+    is none of the instance, the one of another instance has this cluster's name, or either does not answer,
+    JavaMissingError when ``java`` fails.
     """
     admin = Admin(target.admin_url, Tamper(), target.token)
     settings = admin.get("brokers/configuration/runtime")
     clusters = tuple(sorted(name for name in admin.get("clusters") if name != "global"))
     local = settings["clusterName"]
-    remote = _remote(target, local, clusters) if target.remote else None
+    remote = _remote(target.remote, target.token, local, clusters) if target.remote else None
+    foreign = _foreign(target.foreign, target.token, local) if target.foreign else None
     found = Instance(
         service_url=target.service_url,
         admin_url=target.admin_url,
@@ -69,6 +73,7 @@ def instance(target: Target, java: Callable[[], JavaProcess] | None) -> Iterator
         token=target.token,
         role=target.role,
         remote=remote,
+        foreign=foreign,
         java_missing="" if java else "this run does without",
         client_log=target.client_log,
         wait_limit=target.wait_limit,
@@ -88,18 +93,32 @@ def instance(target: Target, java: Callable[[], JavaProcess] | None) -> Iterator
         yield found
 
 
-def _remote(target: Target, local: str, clusters: Sequence[str]) -> Remote:
-    """The other cluster, by its own word. Raises RemoteError."""
-    assert target.remote is not None
-    url = target.remote.admin_url
-    try:
-        settings = Admin(url, Tamper(), target.token).get("brokers/configuration/runtime")
-    except (AdminError, OSError) as error:
-        raise RemoteError(f"admin REST of the other cluster at {url} does not answer: {error}") from error
-    name = settings["clusterName"]
+def _remote(given: Remote, token: str | None, local: str, clusters: Sequence[str]) -> Remote:
+    """The other cluster of the instance, with its settings. Raises RemoteError."""
+    found = _with_settings(given, token, "the other cluster")
+    name, url = found.cluster, found.admin_url
     if name == local or name not in clusters:
         raise RemoteError(f"{url} is of cluster {name}, and not of another one of {local}'s: {', '.join(clusters)}")
-    return replace(target.remote, settings=settings)
+    return found
+
+
+def _foreign(given: Remote, token: str | None, local: str) -> Remote:
+    """The cluster of another instance, with its settings. Raises RemoteError.
+
+    Whether its instance really is another one is what the check proves.
+    """
+    found = _with_settings(given, token, "the cluster of another instance")
+    if found.cluster == local:
+        raise RemoteError(f"{found.admin_url} is of a cluster {local} too: name a cluster of another name")
+    return found
+
+
+def _with_settings(given: Remote, token: str | None, what: str) -> Remote:
+    try:
+        settings = Admin(given.admin_url, Tamper(), token).get("brokers/configuration/runtime")
+    except (AdminError, OSError) as error:
+        raise RemoteError(f"admin REST of {what} at {given.admin_url} does not answer: {error}") from error
+    return replace(given, settings=settings)
 
 
 def _started(java: Callable[[], JavaProcess]) -> JavaProcess:

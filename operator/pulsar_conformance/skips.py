@@ -51,7 +51,11 @@ EXPECTED_SKIPS: Mapping[str, Skip] = {
     "failures.zookeeper_lost": _FAULTS,
     "functions.on": Skip("the operator runs no functions workers", "not proved yet: needs a functions worker"),
     "geo.configstore_outage": _CLUSTERS,
-    "geo.foreign_cluster": Skip("it is of the only instance", "not proved yet: needs two instances"),
+    "geo.foreign_cluster": Skip(
+        "it is of the only instance",
+        "needs a cluster of another instance",
+        "e2e/tests/test_geo_promises.py::test_promises_of_two_clusters",
+    ),
     "geo.remote_down": _CLUSTERS,
     "geo.replicated_subscription": _CLUSTERS,
     "geo.replication": _CLUSTERS,

@@ -1,4 +1,4 @@
-"""Two clusters of one instance in memory, which replicate: admin REST, clients and the fault command of a check.
+"""Clusters of one instance in memory, which replicate: admin REST, clients and the fault command of a check.
 
 Messages travel the moment they are stored, or once the brokers of the other cluster are there. A replicated
 subscription's position travels with every third acknowledgement.
@@ -19,10 +19,10 @@ from pulsar_conformance.admin import AdminError
 from tests.fakes.pulsar_client import Received
 
 Callback = Callable[[Any, object], None]
-HERE, THERE = "east", "west"
-ADMIN = {f"http://{HERE}:8080": HERE, f"http://{THERE}:8080": THERE}
-SERVICE = {f"pulsar://{HERE}:6650": HERE, f"pulsar://{THERE}:6650": THERE}
-_TOPIC = re.compile(r"(?P<topic>persistent/[^/]+/[^/]+/[^/]+)(/(?P<what>partitions|internalStats|stats))?")
+HERE, THERE, FOREIGN = "east", "west", "north"
+ADMIN = {f"http://{name}:8080": name for name in (HERE, THERE, FOREIGN)}
+SERVICE = {f"pulsar://{name}:6650": name for name in (HERE, THERE, FOREIGN)}
+_TOPIC = re.compile(r"(?P<topic>persistent/[^/]+/[^/]+/[^/]+)(/(?P<what>partitions|internalStats|stats|replication))?")
 _NAMESPACE = re.compile(r"namespaces/(?P<name>[^/]+/[^/]+)(/(?P<policy>\w+))?")
 
 
@@ -35,13 +35,14 @@ class Topic:
 
 
 class Instance:
-    """Both clusters.
+    """All clusters of it, two unless others are named.
 
     ``stores_twice`` are messages that the other cluster stores twice, ``forgets`` whether what waited for a cluster is
     lost, ``needs_store`` whether topics in use stop being replicated with the configuration store.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *clusters: str) -> None:
+        self.clusters = clusters or (HERE, THERE)
         self.lock = threading.RLock()
         self.tenants: dict[str, Any] = {}
         self.policies: dict[str, dict[str, Any]] = {}
@@ -106,6 +107,8 @@ class Instance:
     def call(self, url: str, method: str, path: str, body: Any = None, **_query: Any) -> Any:
         """One call of what a check of several clusters asks."""
         cluster = ADMIN[url]
+        if path == "clusters":
+            return sorted(self.clusters)
         if found := _NAMESPACE.fullmatch(path):
             return self._namespace(method, found["name"], found["policy"], body)
         if path.startswith("tenants/"):
@@ -116,8 +119,12 @@ class Instance:
 
     def _namespace(self, method: str, name: str, policy: str | None, body: Any) -> Any:
         if method == "PUT":
-            self.policies[name] = {"replication_clusters": [HERE], **(body or {})}
+            found = {"replication_clusters": [self.clusters[0]], **(body or {})}
+            self._known(found["replication_clusters"], 403, name)
+            self.policies[name] = found
         elif method == "POST":
+            if policy == "replication":
+                self._known(body, 403, name)
             self.policies[name][str(policy)] = body
         elif method == "GET":
             if name not in self.policies:
@@ -134,8 +141,16 @@ class Instance:
             if name not in self.tenants:
                 raise AdminError(404, name, "no tenant")
             return self.tenants[name]
-        self.tenants[name] = body
+        if method == "PUT":
+            self._known(body["allowedClusters"], 412, name)
+            self.tenants[name] = body
+        else:
+            self.tenants.pop(name, None)
         return None
+
+    def _known(self, names: list[str], status: int, what: str) -> None:
+        if not set(names) <= set(self.clusters):
+            raise AdminError(status, what, "no such cluster")
 
     def _of_topic(self, cluster: str, method: str, name: str, what: str | None, body: Any) -> Any:
         if what == "partitions":
@@ -145,6 +160,9 @@ class Instance:
                 self._traffic()
                 raise AdminError(500, name, "ConnectionLoss")
             self.partitions[name] = body
+            return None
+        if what == "replication":
+            self._known(body, 403, name)
             return None
         with self.lock:
             if method == "PUT":

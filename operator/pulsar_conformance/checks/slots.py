@@ -1,4 +1,4 @@
-"""Promises with a place in the table that no check of a client proves yet: several instances, offload."""
+"""Promises with a place in the table that no check of a client proves yet: offload."""
 
 from __future__ import annotations
 
@@ -7,13 +7,6 @@ from pulsar_conformance.model import slot
 OFFLOAD = "an object store and managedLedgerOffloadDriver set to it"
 
 SLOTS = (
-    slot(
-        "geo.foreign_cluster",
-        proves="Clusters of another instance take no part: neither its tenants nor its messages are seen",
-        concepts="A.instance",
-        needs="two instances",
-    ),
-    # offload
     slot(
         "offload.read_back",
         proves="Closed ledgers copied to the object store and deleted from the bookies are read back in full and order",

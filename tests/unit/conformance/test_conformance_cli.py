@@ -31,6 +31,8 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "ADMIN_URL",
         "REMOTE_SERVICE_URL",
         "REMOTE_ADMIN_URL",
+        "FOREIGN_SERVICE_URL",
+        "FOREIGN_ADMIN_URL",
         "CONFORMANCE_JAVA",
         cli.TOKEN_VARIABLE,
         cli.ROLE_TOKEN_VARIABLE,
@@ -316,3 +318,40 @@ def test_another_cluster_that_does_not_answer_is_named(
     assert "admin REST of the other cluster at http://127.0.0.1:1 does not answer" in capsys.readouterr().err
     assert cli.main(beside(played, other.url)[:-2]) == 2
     assert "needs both: --remote-service-url and --remote-admin-url" in capsys.readouterr().err
+
+
+# --- a cluster of another instance
+
+
+def apart(played: Played, url: str) -> list[str]:
+    """The command line with a cluster of another instance."""
+    return [word.replace("--remote", "--foreign") for word in beside(played, url)]
+
+
+def test_checks_have_the_cluster_of_another_instance_and_the_tenant_may_not_use_it(
+    played: Played, other: Played, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[Any] = []
+    use(monkeypatch, Check("t.apart", "it sees it", ("E.geo",), lambda c: seen.append(c.instance.foreign) or "", 1))
+    other.cluster = "north"
+    assert cli.main(apart(played, other.url)) == 0
+    assert (seen[0].cluster, seen[0].service_url) == ("north", "pulsar://q:6650")
+    assert "1 broker(s) of east, apart from north;" in capsys.readouterr().out
+    assert played.bodies["/admin/v2/tenants/conformance"] == {"adminRoles": [], "allowedClusters": ["east"]}
+    assert {method for method, _, _ in other.asked} == {"GET"}
+
+
+def test_a_cluster_of_another_instance_that_is_of_no_use_is_exit_code_2(
+    played: Played, other: Played, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(monkeypatch, GOOD)
+    other.cluster = "east"
+    for url, said in (
+        (other.url, f"{other.url} is of a cluster east too: name a cluster of another name\n"),
+        ("http://127.0.0.1:1", "admin REST of the cluster of another instance at http://127.0.0.1:1 does not answer"),
+    ):
+        assert cli.main(apart(played, url)) == 2
+        assert capsys.readouterr().err.startswith(said)
+    assert cli.main(apart(played, other.url)[:-2]) == 2
+    assert "needs both: --foreign-service-url and --foreign-admin-url" in capsys.readouterr().err
+    assert {method for method, _, _ in (*played.asked, *other.asked)} == {"GET"}, "nothing was made"

@@ -1,4 +1,7 @@
-"""The checks of geo against two clusters in memory: they pass, say what is missing, and see what is broken."""
+"""The checks of geo against clusters in memory, two of one instance and one of another.
+
+They pass, say what is missing, and see what is broken.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import pytest
 from pulsar_conformance import context
 from pulsar_conformance.admin import Admin
 from pulsar_conformance.catalogue import all_checks, all_mutations
-from pulsar_conformance.checks import geo
+from pulsar_conformance.checks import foreign, geo
 from pulsar_conformance.context import Context, Instance, Remote
 from pulsar_conformance.kit import counted
 from pulsar_conformance.kit import geo as kit
@@ -62,24 +65,32 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> Patience:
 
 @pytest.fixture
 def clusters(monkeypatch: pytest.MonkeyPatch, patience: Patience) -> fake.Instance:
-    """Two clusters in memory behind admin REST and the client library."""
+    """Two clusters of one instance, and one of another, in memory behind admin REST and the client library."""
     found = fake.Instance()
-    monkeypatch.setattr(Admin, "_call", lambda self, *args, **query: found.call(self.url, *args, **query))
-    monkeypatch.setattr(pulsar, "Client", lambda url, **_options: fake.Client(found, url))
+    of = {fake.HERE: found, fake.THERE: found, fake.FOREIGN: fake.Instance(fake.FOREIGN)}
+    monkeypatch.setattr(
+        Admin, "_call", lambda self, *args, **query: of[fake.ADMIN[self.url]].call(self.url, *args, **query)
+    )
+    monkeypatch.setattr(pulsar, "Client", lambda url, **_options: fake.Client(of[fake.SERVICE[url]], url))
     monkeypatch.setattr(counted, "RATE", 500)
     monkeypatch.setattr(geo, "RATE", 20)
     monkeypatch.setattr(geo, "QUIET", 0.01)
+    monkeypatch.setattr(foreign, "QUIET", 0.01)
     monkeypatch.setattr(geo, "LONGER", 0.2)
     return found
 
 
 @pytest.fixture
 def there(found: Instance, clusters: fake.Instance) -> Instance:
-    """The instance with another cluster, and leave to stop processes."""
+    """The instance with another cluster, one of another instance, and leave to stop processes."""
     here, other = fake.HERE, fake.THERE
-    remote = Remote(f"pulsar://{other}:6650", f"http://{other}:8080", {**SETTINGS, "clusterName": other})
+    remote, abroad = (
+        Remote(f"pulsar://{name}:6650", f"http://{name}:8080", {**SETTINGS, "clusterName": name})
+        for name in (other, fake.FOREIGN)
+    )
     urls = {"service_url": f"pulsar://{here}:6650", "admin_url": f"http://{here}:8080"}
-    return replace(found, **urls, clusters=(here, other), settings=SETTINGS, remote=remote, fault=clusters.fault)
+    known = {"clusters": (here, other), "settings": SETTINGS, "remote": remote, "foreign": abroad}
+    return replace(found, **urls, **known, fault=clusters.fault)
 
 
 def the(name: str) -> Check:
@@ -99,6 +110,7 @@ def ran(there: Instance, name: str, mutation: Mutation | None = None) -> tuple[O
         ("replication", ("20 messages of east and 20 of west received in both",)),
         ("selective", ("of 5 messages west received the 3 for it, east all", "refused there (Namespace missing")),
         ("replicated_subscription", ("of 9 messages acknowledged 2 come again in west, then all 20",)),
+        ("foreign_cluster", ("east and north list only their own", "10 messages each, received where")),
         ("shared_policies", ("a tenant, a TTL and 2 partitions of east seen in west",)),
         ("remote_down", ("west without brokers for", "messages waited here", "received and stored once")),
         ("configstore_outage", ("(a store of its own) for", "attempt(s) to make a topic failed", "could be made")),
@@ -108,6 +120,12 @@ def test_clusters_that_stand_it_pass(there: Instance, name: str, said: tuple[str
     outcome, _used = ran(there, name)
     assert outcome.status is Status.PASSED, outcome.text
     assert [part for part in said if part not in outcome.text] == [], outcome.text
+
+
+def test_a_cluster_of_its_own_instance_is_not_foreign(there: Instance) -> None:
+    outcome, _used = ran(replace(there, foreign=there.remote), "foreign_cluster")
+    assert outcome.status is Status.FAILED
+    assert outcome.text == "the instance of east lists ['east', 'west']"
 
 
 def test_who_is_stopped_goes_on_in_the_end(there: Instance, clusters: fake.Instance) -> None:
@@ -161,9 +179,11 @@ def test_clusters_that_do_not_stand_it_fail(
 
 @pytest.mark.parametrize("name", [check.id.removeprefix("geo.") for check in CHECKS])
 def test_a_single_cluster_skips(there: Instance, clusters: fake.Instance, name: str) -> None:
-    outcome, _used = ran(replace(there, remote=None), name)
+    outcome, _used = ran(replace(there, remote=None, foreign=None), name)
     assert outcome.status is Status.SKIPPED
-    assert outcome.text.startswith("needs another cluster of its instance: --remote-service-url")
+    foreign = name == "foreign_cluster"
+    needs = ("a cluster of another instance", "foreign") if foreign else ("another cluster of its instance", "remote")
+    assert outcome.text.startswith(f"needs {needs[0]}: --{needs[1]}-service-url")
     assert clusters.policies == {}
 
 
