@@ -8,7 +8,7 @@ ADMIN_URL ?= http://127.0.0.1:8080
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools images demo demo-down demo-geo demo-geo-down newcomer test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-config-store bench-ledger-scan bench-balance bench-autoscaling bench-spark cluster verify verify-mutations
+.PHONY: help setup tools images demo demo-down demo-geo demo-geo-down newcomer test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-config-store bench-ledger-scan bench-data-plane bench-balance bench-autoscaling bench-spark cluster verify verify-mutations
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -90,6 +90,9 @@ bench-config-store: tools ## One change in four clusters that share a real ZooKe
 
 bench-ledger-scan: tools ## All ledgers examined for a bookie that leaves, in a real ZooKeeper (LEDGERS=1000000: half an hour)
 	@$(PY) -m benchmarks.ledger_scan $(if $(LEDGERS),--ledgers $(LEDGERS))
+
+bench-data-plane: tools ## Publish latency of a real broker with 1k, 10k and 100k topics (half an hour; SIZES=1000,10000)
+	@$(PY) -m benchmarks.data_plane $(if $(SIZES),--sizes $(SIZES))
 
 bench-balance: setup ## Where to cut, when to shed, how fast to plan: against Pulsar's own rules, re-built (SEEDS; hours)
 	@$(PY) -m benchmarks.balance all $(if $(SEEDS),--seeds $(SEEDS))

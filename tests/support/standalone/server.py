@@ -44,6 +44,7 @@ class Standalone:
     service_url: str
     admin_url: str
     log: Path
+    pid: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,12 @@ def open_standalone(
     within: float = 180,
     admin_token: str = "",
     jvm: str = BRIEF,
+    memory: str = MEMORY,
 ) -> Iterator[Standalone]:
     """Start one, wait until it serves, kill it by its process id at the end; the log stays in ``folder``.
 
     ``home`` is the unpacked distribution, ``settings`` are added to its standalone.conf, ``admin_token`` is the
-    superuser's where the settings ask for one, ``jvm`` has options beside those of memory. Raises FileNotFoundError
+    superuser's where the settings ask for one, ``jvm`` has options beside those of ``memory``. Raises FileNotFoundError
     without a distribution, EndedError when the process ends, AssertionError when it is not ready in time.
     """
     launcher = home / "bin" / "pulsar"
@@ -81,8 +83,10 @@ def open_standalone(
     configuration.touch(mode=0o600)
     own = {**PLACES, "brokerServicePort": str(broker), "webServicePort": str(web), **(settings or {})}
     lines = [f"{name}={value}" for name, value in own.items()]
-    # Of a name that comes twice the last one counts (java.util.Properties).
-    configuration.write_text("\n".join([(home / "conf" / "standalone.conf").read_text(), *lines, ""]))
+    # Of a name that comes twice Pulsar takes the last one (java.util.Properties) and the bookie the first.
+    stock = (home / "conf" / "standalone.conf").read_text().splitlines()
+    kept = [line for line in stock if line.partition("=")[0].strip() not in own]
+    configuration.write_text("\n".join([*kept, *lines, ""]))
     log = folder / "standalone.log"
     process = launch(
         log,
@@ -93,13 +97,13 @@ def open_standalone(
         ],
         {
             **os.environ,
-            "PULSAR_MEM": MEMORY,
+            "PULSAR_MEM": memory,
             "PULSAR_GC": jvm,
             "PULSAR_LOG_DIR": str(folder),
             "PULSAR_STANDALONE_CONF": str(configuration),
         },
     )
-    found = Standalone(f"pulsar://127.0.0.1:{broker}", f"http://127.0.0.1:{web}", log)
+    found = Standalone(f"pulsar://127.0.0.1:{broker}", f"http://127.0.0.1:{web}", log, process.pid)
     try:
         what = f"Pulsar standalone serves, see {log}"
         eventually(lambda: _serves(found, process, admin_token), within=within, what=what, every=0.2)

@@ -1,0 +1,1 @@
+"""Publish latency of one broker that has thousands of topics."""
