@@ -20,6 +20,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import SubprocessError
 from typing import Any
 
 import pulsar
@@ -117,18 +118,17 @@ def grow(server: Server, service_url: str, sizes: Sequence[int], load: Load) -> 
         if stopped:
             stopped = f"{there:,} of {size:,} topics could be made: {server.died_of() or stopped}"
         try:
-            facts: dict[str, Any] = {
+            heap = server.live_heap()
+            facts = {
                 "made": there,
                 "topics": server.topics(),
-                "live_heap_mb": _mb(heap := server.live_heap()),
-            }
-            facts |= {
+                "live_heap_mb": _mb(heap),
                 "kb_a_topic": round((heap - empty) / max(1, there) / 1024, 1),
                 "resident_mb": _mb(server.resident()),
                 "created_a_second": round(speed),
             }
             measure(service_url, there, facts, load)
-        except (OSError, pulsar.PulsarException) as error:
+        except (OSError, LookupError, SubprocessError, pulsar.PulsarException) as error:
             return stopped or f"with {there:,} topics the server does not serve: {server.died_of() or error}"
         if stopped:
             return stopped
