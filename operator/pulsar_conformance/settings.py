@@ -35,6 +35,7 @@ CONFIGURED: Mapping[str, Mapping[str, str]] = {
         "managedLedgerMaxEntriesPerLedger": "5000",
     },
     "retention.broker_default": {"defaultRetentionTimeInMinutes": "60", "defaultRetentionSizeInMB": "100"},
+    "limits.nonpersistent_off": {"enableNonPersistentTopics": "false"},
     "size.": {"maxMessageSize": str(8 * 2**20)},
     "transactions.on": {"transactionCoordinatorEnabled": "true"},
 }
@@ -56,7 +57,10 @@ LONG: Mapping[str, str] = {
     "topic.grow": "clients look for new partitions once a minute",
     "rebalancing.scale_out": "needs several brokers",
     "rebalancing.shedding": "needs several brokers",
+    "rebalancing.split_by_bandwidth": "needs several brokers",
+    "rebalancing.split_by_rate": "needs several brokers",
     "rebalancing.split_by_threshold": "needs several brokers",
+    "rebalancing.split_by_topics": "needs several brokers",
     "rebalancing.worked_example": "needs several brokers",
 }
 """Checks at Pulsar's defaults that take longer than :data:`LONG_SECONDS` all the same, and why."""

@@ -61,6 +61,7 @@ EXPECTED_SKIPS: Mapping[str, Skip] = {
     "geo.replication": _CLUSTERS,
     "geo.selective": _CLUSTERS,
     "geo.shared_policies": _CLUSTERS,
+    "isolation.primary": _TWO_BROKERS,
     "key_shared.auto_split": Skip(
         "hashing is consistent by default", "set subscriptionKeySharedUseConsistentHashing=false", _CONFIGURED
     ),
@@ -74,12 +75,18 @@ EXPECTED_SKIPS: Mapping[str, Skip] = {
     "permissions.other_namespace": _ACCESS,
     "permissions.produce": _ACCESS,
     "permissions.revoked": _ACCESS,
+    "limits.nonpersistent_off": Skip(
+        "non-persistent topics are on by default", "brokers have enableNonPersistentTopics=true", _CONFIGURED
+    ),
     "rebalancing.even_bundles": _TWO_BROKERS,
     "rebalancing.scale_out": Skip(
         "the suite has no rights in Kubernetes", "requires permission to change the number of brokers", _BROKERS
     ),
     "rebalancing.shedding": _TWO_BROKERS,
+    "rebalancing.split_by_bandwidth": _TWO_BROKERS,
+    "rebalancing.split_by_rate": _TWO_BROKERS,
     "rebalancing.split_by_threshold": _TWO_BROKERS,
+    "rebalancing.split_by_topics": _TWO_BROKERS,
     "rebalancing.worked_example": Skip("it has one broker", "needs 3 brokers, this cluster has 1", _BROKERS),
     "tenant.admin": _ACCESS,
     "transactions.on": Skip(

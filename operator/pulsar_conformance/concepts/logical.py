@@ -123,6 +123,25 @@ NAMESPACES = (
         ROUND_TRIP,
     ),
     Concept(
+        "D.namespace.subscription_types",
+        "A namespace allows some types of subscriptions only",
+        policy("subscriptionTypesEnabled"),
+        TABLE,
+        ROUND_TRIP,
+    ),
+    Concept(
+        "D.resource_group",
+        "The topics of the namespaces of a resource group share its rates",
+        (
+            "PulsarResourceGroup: spec.limits.publishRate",
+            "PulsarResourceGroup: spec.limits.dispatchRate",
+            *policy("resourceGroup", topics=False),
+        ),
+        "operator: the group, read back, repaired; Pulsar throttles producers, at each broker by itself unless "
+        "`resourceUsageTransportClassName` is set",
+        open="Pulsar 4.0 stores the dispatch rate and throttles no consumer by it",
+    ),
+    Concept(
         "D.namespace.schema",
         "A namespace says which changes of a schema are compatible, and whether clients must have one",
         (

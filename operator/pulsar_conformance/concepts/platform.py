@@ -160,6 +160,18 @@ BUNDLES = (
         open="with Pulsar's defaults a small cluster never sheds: its class ThresholdShedder wants 10 MB/s to move",
     ),
     Concept(
+        "B.isolation",
+        "A namespace can be kept to primary brokers, which serve no other one; secondary brokers step in when too few "
+        "of them are there",
+        (
+            "PulsarIsolationPolicy: spec.namespaces",
+            "PulsarIsolationPolicy: spec.primary",
+            "PulsarIsolationPolicy: spec.secondary",
+            "PulsarIsolationPolicy: spec.autoFailover",
+        ),
+        "operator: the policy in each cluster, read back, repaired; Pulsar's load manager",
+    ),
+    Concept(
         "B.example",
         "Three brokers with 20 bundles each, the hot bundles on one of them: moving bundles evens it out, cutting "
         "them alone leaves the broker with half of the load",

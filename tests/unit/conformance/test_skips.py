@@ -27,6 +27,7 @@ DEFAULTS = {
     "maxMessageSize": "5242880",
     "subscriptionKeySharedUseClassicPersistentImplementation": "false",
     "subscriptionKeySharedUseConsistentHashing": "true",
+    "subscriptionTypesEnabled": "[Exclusive, Shared, Failover, Key_Shared]",
     "systemTopicEnabled": "true",
     "topicCompactionRetainNullKey": "false",
     "topicLevelPoliciesEnabled": "true",
