@@ -15,12 +15,13 @@ from zlib import crc32
 import pytest
 
 from e2e.conftest import Deployed
-from e2e.support.changes import patch_cluster
+from e2e.support.changes import answers, patch_cluster
 from e2e.support.evening import Evened, annotate, even_out, left_to, left_to_pulsar, rebalance, wait_for
 from e2e.support.eventually import eventually
 from e2e.support.moves import Moves
 from e2e.support.recording import Recording, recording
 from e2e.support.rolling import even
+from e2e.support.shedders import BEFORE, PULSARS_OWN, SHEDDERS, TUNED
 from e2e.support.skew import BOUNDS, NAMESPACE, Attempt, Brokers, imbalance, rates_of, skew, span, table
 from e2e.support.traffic import Traffic
 from e2e.support.worked_example import worked_example
@@ -54,23 +55,6 @@ def no_rebalance_left(deployed: Deployed) -> Iterator[None]:
     """Each test's PulsarRebalances end with it."""
     yield
     deployed.kubectl.run("delete", "prb", "--all", "-n", deployed.namespace)
-
-
-PULSARS_OWN = {"loadBalancerSheddingEnabled": "true", "loadBalancerAutoBundleSplitEnabled": "true"}
-"""Pulsar's defaults, which the brokers of this module start without.
-
-Class ThresholdShedder then sheds from a broker whose CPU or network is 10 points over the mean of all, and nothing
-where that would be less than loadBalancerBundleUnloadMinThroughputThreshold, 10 MB/s: a test sends far less.
-"""
-TUNED = {
-    "loadBalancerBundleUnloadMinThroughputThreshold": "0",
-    "loadBalancerHistoryResourcePercentage": "0",
-    "loadBalancerCPUResourceWeight": "0",
-    "loadBalancerBandwidthInResourceWeight": "500",
-    "loadBalancerBandwidthOutResourceWeight": "0",
-}
-"""With them class ThresholdShedder looks at this traffic: it sheds less than 10 MB/s, at once, by the bytes that come
-in (the pods' network cards are 10 Gbit/s: at this weight 200 kbit/s count as one of its points)."""
 
 
 @pytest.mark.balance(2)
@@ -200,6 +184,34 @@ def test_broken_promises_that_need_several_brokers_are_seen(
     # Side by side, scaling and shedding would get into each other's way.
     with capsys.disabled():
         verdicts = try_mutations(*several, all_mutations(), workers=4 if len(names) > 1 else 1)
+    assert {verdict.mutation.check for verdict in verdicts} == {check.id for check in several[1]}
+    assert [verdict.line() for verdict in verdicts if not verdict.caught] == []
+
+
+@pytest.fixture
+def rolled(deployed: Deployed, brokers: Brokers, declared: Mapping[str, Any]) -> Iterator[None]:
+    """Brokers with what is declared, and as they were at the end."""
+    try:
+        patch_cluster(deployed.kubectl, deployed.namespace, "east", declared)
+        answers(deployed.admin_url)
+        yield
+    finally:
+        patch_cluster(deployed.kubectl, deployed.namespace, "east", BEFORE)
+        answers(deployed.admin_url)
+
+
+@pytest.mark.balance(9)
+@pytest.mark.parametrize(
+    ("names", "declared", "settings"),
+    [pytest.param((name,), declared, settings, id=key) for key, (name, declared, settings) in SHEDDERS.items()],
+)
+def test_shedding_by_what_is_not_the_default(
+    rolled: None, several: tuple[Instance, list[Check]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with capsys.disabled():
+        outcomes = run_checks(*several, said=lambda outcome: print(f"\n{line(outcome)}", flush=True))
+        verdicts = try_mutations(*several, all_mutations(), workers=1)
+    assert [(o.check.id, o.text) for o in outcomes if o.status is not Status.PASSED] == []
     assert {verdict.mutation.check for verdict in verdicts} == {check.id for check in several[1]}
     assert [verdict.line() for verdict in verdicts if not verdict.caught] == []
 

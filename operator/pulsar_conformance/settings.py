@@ -57,6 +57,8 @@ LONG: Mapping[str, str] = {
     "topic.grow": "clients look for new partitions once a minute",
     "rebalancing.scale_out": "needs several brokers",
     "rebalancing.shedding": "needs several brokers",
+    "rebalancing.shedding_extensible": "needs several brokers",
+    "rebalancing.shedding_overloaded": "needs several brokers",
     "rebalancing.split_by_bandwidth": "needs several brokers",
     "rebalancing.split_by_rate": "needs several brokers",
     "rebalancing.split_by_threshold": "needs several brokers",

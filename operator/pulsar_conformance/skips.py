@@ -29,6 +29,11 @@ _ACCESS = Skip(
 )
 _BROKERS = "e2e/tests/test_balance.py::test_promises_that_need_several_brokers"
 _TWO_BROKERS = Skip("it has one broker", "needs 2 brokers, this cluster has 1", _BROKERS)
+_OTHER_MANAGER = Skip(
+    "it has one broker",
+    "needs 2 brokers, this cluster has 1",
+    "e2e/tests/test_balance.py::test_shedding_by_what_is_not_the_default",
+)
 _CLUSTERS = Skip(
     "it is the only cluster of its instance",
     "needs another cluster of its instance",
@@ -83,6 +88,8 @@ EXPECTED_SKIPS: Mapping[str, Skip] = {
         "the suite has no rights in Kubernetes", "requires permission to change the number of brokers", _BROKERS
     ),
     "rebalancing.shedding": _TWO_BROKERS,
+    "rebalancing.shedding_extensible": _OTHER_MANAGER,
+    "rebalancing.shedding_overloaded": _OTHER_MANAGER,
     "rebalancing.split_by_bandwidth": _TWO_BROKERS,
     "rebalancing.split_by_rate": _TWO_BROKERS,
     "rebalancing.split_by_threshold": _TWO_BROKERS,

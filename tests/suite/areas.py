@@ -47,6 +47,7 @@ SLICES: Sequence[Slice] = (
     Slice("balance", 6, "brokers of different size, from recorded traffic at the default budget"),
     Slice("balance", 7, "twenty minutes of noise move nothing", soak=True),
     Slice("balance", 8, "the worked example, by Pulsar's shedder and by the operator", soak=True),
+    Slice("balance", 9, "shedding by OverloadShedder and by the Extensible load manager, and both broken"),
     Slice("autoscaling", 1, "two brokers become three under load, and two again without it"),
     Slice("autoscaling", 2, "three bookies become four as their disks are full, and three again"),
     Slice("autoscaling", 3, "a bookie more as small disks fill"),

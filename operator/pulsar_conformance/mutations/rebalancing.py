@@ -105,6 +105,24 @@ MUTATIONS = (
         "a bundle is split too",
         (Rule("admin", "call", _split_first, _asks_bundles),),
     ),
+    *(
+        Mutation(
+            f"rebalancing.{name}",
+            "calm",
+            "the broker has no traffic",
+            (Rule("producer", "send_async", _answered),),
+        )
+        for name in ("shedding_overloaded", "shedding_extensible")
+    ),
+    *(
+        Mutation(
+            f"rebalancing.{name}",
+            "lost",
+            "the first message of each topic is acknowledged to its sender and kept nowhere",
+            (Rule("producer", "send_async", _answered, _first),),
+        )
+        for name in ("shedding_overloaded", "shedding_extensible")
+    ),
     Mutation("rebalancing.worked_example", "whole", "no bundle is split", (drop_admin("PUT", r"/split$"),)),
     Mutation(
         "rebalancing.worked_example",

@@ -29,6 +29,16 @@ SHEDDING = {
     "loadBalancerSheddingIntervalMinutes": "1",
 }
 
+OVERLOADED = SHEDDING | {
+    "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder",
+    "loadBalancerBrokerOverloadedThresholdPercentage": "85",
+}
+EXTENSIBLE = SHEDDING | {
+    "loadManagerClassName": "x.ExtensibleLoadManagerImpl",
+    "loadBalancerLoadSheddingStrategy": "x.TransferShedder",
+    "loadBalancerSheddingConditionHitCountThreshold": "0",
+}
+
 
 def the(name: str) -> Check:
     """A check of this theme."""
@@ -87,6 +97,10 @@ def no_namespaces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             "1 MB/s are 0.08 % of a broker's network card",
         ),
         ("shedding", 3, SHEDDING | {"loadBalancerBandwidthInResourceWeight": "281"}, "raise the weight dynamically"),
+        ("shedding_overloaded", 2, SHEDDING, "this needs OverloadShedder"),
+        ("shedding_overloaded", 2, OVERLOADED, "1 MB/s are 0.08 % of a broker's network card, the threshold is 85 %"),
+        ("shedding_extensible", 2, SHEDDING, "this needs ExtensibleLoadManagerImpl"),
+        ("shedding_extensible", 2, EXTENSIBLE | {"loadBalancerHistoryResourcePercentage": "0.9"}, "Percentage=0.9"),
     ],
 )
 def test_what_is_missing_is_said(
@@ -98,7 +112,9 @@ def test_what_is_missing_is_said(
     assert said in outcome.text
 
 
-@pytest.mark.parametrize(("name", "settings"), [("shedding", SHEDDING), ("worked_example", {})])
+@pytest.mark.parametrize(
+    ("name", "settings"), [("shedding", SHEDDING), ("shedding_extensible", EXTENSIBLE), ("worked_example", {})]
+)
 def test_with_what_is_needed_it_begins(
     found: Instance, no_namespaces: list[str], name: str, settings: dict[str, str]
 ) -> None:
