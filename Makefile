@@ -8,7 +8,7 @@ ADMIN_URL ?= http://127.0.0.1:8080
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools images demo demo-down demo-geo demo-geo-down newcomer test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-config-store bench-ledger-scan bench-data-plane bench-balance bench-autoscaling bench-spark cluster verify verify-mutations
+.PHONY: help setup tools images demo demo-down demo-geo demo-geo-down newcomer test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-config-store bench-ledger-scan bench-data-plane bench-balance bench-autoscaling bench-spark cluster verify verify-mutations verify-stock verify-newer
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -126,3 +126,9 @@ verify: setup ## Prove with real clients what Pulsar promises (SERVICE_URL, ADMI
 
 verify-mutations: setup ## Break what each of those checks proves and see it fail (the same variables)
 	@$(CONFORMANCE) --mutations --json build/mutations.json
+
+verify-stock: tools ## The same checks on a standalone of the tested Pulsar with its own settings, no operator (minutes)
+	@mkdir -p build && $(PY) -m tests.support.standalone.stock --json build/conformance-stock.json
+
+verify-newer: setup ## The same on a standalone of the newer Pulsar
+	@$(PY) -m e2e.kind java-client && $(PY) -m e2e.kind newer-pulsar && mkdir -p build && $(PY) -m tests.support.standalone.stock --newer --json build/conformance-newer.json

@@ -136,12 +136,13 @@ def ttl(ctx: Context) -> str:
         first = ctx.texts(ctx.receive(consumers[seconds], 1))
         ctx.expect(first == ["now"], f"the message without a delay was to come first, {first} came")
     _held(ctx, topics[60], 1)
-    limits = itertools.count(1000)
+    more = itertools.cycle((1, 0))
 
     def expired() -> bool:
-        # A change of any policy makes the broker look at once.
-        for topic in topics.values():
-            ctx.policy("maxProducersPerTopic", next(limits), namespace=topic.split("://")[1].rsplit("/", 1)[0])
+        # A change of the TTL makes the broker look at once.
+        longer = next(more)
+        for seconds, topic in topics.items():
+            ctx.policy("messageTTL", seconds + longer, namespace=topic.split("://")[1].rsplit("/", 1)[0])
         return backlog(ctx, topics[1]) == 0
 
     ctx.eventually(expired, "the TTL of 1 s acknowledges the delayed message")

@@ -207,7 +207,7 @@ def retention_broker_default(ctx: Context) -> str:
     seconds=18,
 )
 def ttl_expires(ctx: Context) -> str:
-    """Messages, half the TTL, messages, the other half; after each a change of a policy makes the broker look."""
+    """Messages, half the TTL, messages, the other half; after each a change of the TTL makes the broker look."""
     ttl = 12
     topic = ctx.topic()
     subscribe(ctx, topic)
@@ -218,12 +218,12 @@ def ttl_expires(ctx: Context) -> str:
     sent = time.monotonic()
     ctx.eventually(lambda: time.monotonic() > sent + ttl / 2, "half the TTL passes", within=ttl)
     ctx.send(producer, [f"new{i}" for i in range(3)])
-    ctx.policy("maxProducersPerTopic", 999)
+    ctx.policy("messageTTL", ttl + 1)
     ctx.eventually(lambda: time.monotonic() > sent + ttl * 3 / 4, "time for that look passes", within=ttl)
     early = backlog(ctx, topic)
     ctx.expect(early == 8 or time.monotonic() > begin + ttl, f"{8 - early} of 8 messages expired before the TTL")
     ctx.eventually(lambda: time.monotonic() > sent + ttl + 1, "the TTL passes", within=ttl)
-    ctx.policy("maxProducersPerTopic", 1000)
+    ctx.policy("messageTTL", ttl)
     ctx.eventually(lambda: backlog(ctx, topic) < 8, "messages older than the TTL are acknowledged", within=15)
     got = ctx.texts(ctx.drain(ctx.consumer(topic), until=ctx.came("new2")))
     ctx.expect(got == ["new0", "new1", "new2"], f"5 old and 3 new messages; the subscription then got {got}")
@@ -269,11 +269,11 @@ def ttl_not_retention(ctx: Context) -> str:
         producer = ctx.producer(topic)
         ctx.send(producer, [f"m{i}" for i in range(5)])
         ledger = ledger_ids(ctx, topic)[0]
-        limits = itertools.count(1000)
+        lives = itertools.cycle((2, 1))
 
-        def expired(topic: str = topic, namespace: str = namespace, limits: Any = limits) -> bool:
-            # A change of any policy makes the broker look at once.
-            ctx.policy("maxProducersPerTopic", next(limits), namespace=namespace)
+        def expired(topic: str = topic, namespace: str = namespace, lives: Any = lives) -> bool:
+            # A change of the TTL makes the broker look at once.
+            ctx.policy("messageTTL", next(lives), namespace=namespace)
             return backlog(ctx, topic) == 0
 
         ctx.eventually(expired, "the TTL acknowledges 5 messages", every=0.5)

@@ -12,6 +12,8 @@ from pulsar_conformance.kit.wire import NOT_ALLOWED, Wire
 from pulsar_conformance.model import check, slot
 
 SWITCH = "transactionCoordinatorEnabled"
+REFUSALS = (404, 409, 501, 503)
+"""Status with which admin REST refuses what is not switched on."""
 
 
 @check(
@@ -92,8 +94,7 @@ def on(ctx: Context) -> str:
 )
 def functions_off(ctx: Context) -> str:
     """Functions, sources and sinks of a namespace cannot even be listed."""
-    worker = ctx.setting("functionsWorkerEnabled") == "true"
-    ctx.require(not worker, "brokers have functionsWorkerEnabled=true: nothing to refuse")
+    ctx.require(not workers(ctx), "a functions worker runs with the brokers: nothing to refuse")
     kinds = ("functions", "sources", "sinks")
     reasons = [denial(ctx, f"admin/v3/{kind}/{ctx.namespace}", "functionsWorkerEnabled") for kind in kinds]
     return f"functions, sources and sinks: {reasons[0]}"
@@ -105,6 +106,16 @@ functions_on = slot(
     concepts="E.functions",
     needs="a functions worker (functionsWorkerEnabled=true on brokers), which the operator does not offer",
 )
+
+
+def workers(ctx: Context) -> list[Any]:
+    """The functions workers that run with the brokers; a standalone has one though functionsWorkerEnabled is false."""
+    try:
+        return list(ctx.admin.get("worker/cluster"))
+    except AdminError as error:
+        if error.status in REFUSALS:
+            return []
+        raise
 
 
 def enabled(ctx: Context) -> bool:
@@ -131,7 +142,7 @@ def denial(ctx: Context, path: str, names: str) -> str:
             raise
 
     text = ctx.refused(AdminError, call).split(": ", 1)[1]
-    ctx.expect(statuses[0] in (404, 409, 501, 503), f"GET {path} was to be refused as not there, it was: {text}")
+    ctx.expect(statuses[0] in REFUSALS, f"GET {path} was to be refused as not there, it was: {text}")
     ctx.expect(names in text, f"the refusal of GET {path} does not name {names}: {text}")
     return text
 

@@ -84,6 +84,7 @@ ACKNOWLEDGEMENTS = (
         "Single messages of a batch are acknowledged, and only the others come again",
         ("PulsarCluster: spec.broker.config[acknowledgmentAtBatchIndexLevelEnabled]",),
         "Pulsar with the rendered settings; off by default",
+        open="the default is off in 4.0 and on from 4.1 on (PIP-391)",
     ),
     Concept("E.nack.delay", "A negative acknowledgement brings the message again after a delay"),
     Concept("E.nack.backoff", "The delay grows with each negative acknowledgement, up to a maximum"),
@@ -153,6 +154,8 @@ FEATURES = (
         "A message is delivered after a delay, on Shared and Key_Shared subscriptions",
         policy("delayedDelivery.enabled", "delayedDelivery.tickTimeMilliseconds"),
         TABLE,
+        open="holds in 4.0.8; 4.2.4 holds messages back beyond their time where a namespace's tick is much shorter than "
+        "the brokers' `delayedDeliveryTickTimeMillis`",
     ),
     Concept(
         "E.delayed.at",

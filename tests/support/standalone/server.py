@@ -67,12 +67,14 @@ def open_standalone(
     admin_token: str = "",
     jvm: str = BRIEF,
     memory: str = MEMORY,
+    functions: bool = False,
 ) -> Iterator[Standalone]:
     """Start one, wait until it serves, kill it by its process id at the end; the log stays in ``folder``.
 
     ``home`` is the unpacked distribution, ``settings`` are added to its standalone.conf, ``admin_token`` is the
-    superuser's where the settings ask for one, ``jvm`` has options beside those of ``memory``. Raises FileNotFoundError
-    without a distribution, EndedError when the process ends, AssertionError when it is not ready in time.
+    superuser's where the settings ask for one, ``jvm`` has options beside those of ``memory``, ``functions`` starts the
+    functions worker too. Raises FileNotFoundError without a distribution, EndedError when the process ends,
+    AssertionError when it is not ready in time.
     """
     launcher = home / "bin" / "pulsar"
     if not launcher.is_file():
@@ -91,7 +93,7 @@ def open_standalone(
     process = launch(
         log,
         [
-            *(str(launcher), "standalone", "--no-functions-worker", "--no-stream-storage"),
+            *(str(launcher), "standalone", "--no-stream-storage", *(() if functions else ("--no-functions-worker",))),
             *("--advertised-address", "127.0.0.1", "--bookkeeper-port", str(bookie)),
             *("--metadata-dir", str(folder / "metadata"), "--bookkeeper-dir", str(folder / "bookkeeper")),
         ],
