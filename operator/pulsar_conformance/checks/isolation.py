@@ -53,6 +53,8 @@ def primary(ctx: Context) -> str:
 )
 def secondary(ctx: Context) -> str:
     """The primaries are gone: the policy names a broker that does not exist. Messages go on."""
+    manager = ctx.setting("loadManagerClassName").rpartition(".")[2]
+    ctx.require(manager != "NoopLoadManager", f"brokers have {manager}, as a standalone does: it isolates nothing")
     (host, *_rest) = several(ctx, 1)
     namespace = ctx.new_namespace(bundles={"numBundles": BUNDLES})
     _isolate(ctx, namespace, GONE, GONE)

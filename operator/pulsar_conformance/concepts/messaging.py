@@ -154,8 +154,8 @@ FEATURES = (
         "A message is delivered after a delay, on Shared and Key_Shared subscriptions",
         policy("delayedDelivery.enabled", "delayedDelivery.tickTimeMilliseconds"),
         TABLE,
-        open="holds in 4.0.8; 4.2.4 holds messages back beyond their time where a namespace's tick is much shorter than "
-        "the brokers' `delayedDeliveryTickTimeMillis`",
+        open="holds in 4.0.8; in 4.2.4 delayed messages stall where a namespace's tick is much shorter than the "
+        "brokers' `delayedDeliveryTickTimeMillis`",
     ),
     Concept(
         "E.delayed.at",
