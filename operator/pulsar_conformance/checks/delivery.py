@@ -122,22 +122,40 @@ def deliver_at(ctx: Context) -> str:
     seconds=6,
 )
 def in_order(ctx: Context) -> str:
-    """With the broker's usual tick of a second those due within it go by their place; the namespace declares 0.1 s."""
+    """With the broker's usual tick of a second those due within it go by their place; the namespace declares 0.1 s.
+
+    Messages that are overdue together go by their place too, so that a broker which is a second late has not shown its
+    order: then they are sent again.
+    """
     namespace = ctx.new_namespace(delayed_delivery_policies={"active": True, "tickTime": 100})
-    topic = ctx.topic(namespace=namespace)
+    for attempt in range(ATTEMPTS):
+        gaps, order = _delayed(ctx, ctx.topic(f"topic-{attempt}", namespace=namespace))
+        early = [gap for gap, wanted in zip(gaps, order, strict=True) if gap < float(wanted) * 1000 - 100 - CLOCKS]
+        ctx.expect(not early, f"came before their time: {early} ms of {gaps} ms (tick 100 ms)")
+        late = max(gap - float(wanted) * 1000 for gap, wanted in zip(gaps, order, strict=True))
+        if order == ["0", "1.5", "3", "4.5"] or late < LATE_MILLISECONDS:
+            break
+    ctx.expect(order == ["0", "1.5", "3", "4.5"], f"sent with 4.5, 1.5, 3 and 0 s, they came in the order {order}")
+    return f"sent with 4.5, 1.5, 3 and 0 s: came in the order {', '.join(order)} after {gaps} ms"
+
+
+ATTEMPTS = 3
+LATE_MILLISECONDS = 1000
+"""Of the 1,500 between two messages."""
+
+
+def _delayed(ctx: Context, topic: str) -> tuple[list[int], list[str]]:
+    """Messages with delays, by their seconds: how long each took, in milliseconds, in the order they came."""
     consumer = ctx.consumer(topic, consumer_type=SHARED)
     producer = ctx.producer(topic)
     for seconds in (4.5, 1.5, 3):
         producer.send(str(seconds).encode(), deliver_after=timedelta(seconds=seconds))
     producer.send(b"0")
-    gaps, order = [], []
+    gaps, order = list[int](), list[str]()
     for message in (ctx.receive(consumer, 1, within=30)[0] for _ in range(4)):
         gaps.append(round(time.time() * 1000) - message.publish_timestamp())
         order += ctx.texts([message])
-    ctx.expect(order == ["0", "1.5", "3", "4.5"], f"sent with 4.5, 1.5, 3 and 0 s, they came in the order {order}")
-    early = [gap for gap, wanted in zip(gaps, order, strict=True) if gap < float(wanted) * 1000 - 100 - CLOCKS]
-    ctx.expect(not early, f"came before their time: {early} ms of {gaps} ms (tick 100 ms)")
-    return f"sent with 4.5, 1.5, 3 and 0 s: came in the order {', '.join(order)} after {gaps} ms"
+    return gaps, order
 
 
 @check(
