@@ -12,6 +12,7 @@ from e2e.support.admin import ask
 from e2e.support.deleting import delete_childless
 from e2e.support.eventually import eventually
 from e2e.support.mirrored import leaves, mirrored, west
+from e2e.support.objects import condition
 from e2e.support.watched import uids
 from pulsar_conformance.counting.client import CountingRun
 
@@ -59,6 +60,13 @@ def test_a_region_dies_and_comes_back(deployed: Deployed, region: None, capsys: 
         found = uids(kubectl, namespace, "west")
         old = [pod for part, pods in dead.items() for pod, uid in pods.items() if found.get(part, {}).get(pod) == uid]
         assert set(found) == set(dead) and not old, (sorted(found), old)
+        # The operator may say Ready of before for a moment: only pods that are ready tell that the region is back.
+        waiting = [
+            pod["metadata"]["name"]
+            for pod in kubectl.items("pods", namespace, REGION)
+            if condition(pod, "Ready").get("status") != "True"
+        ]
+        assert not waiting, f"not ready: {waiting}"
         return True
 
     with (
@@ -72,7 +80,7 @@ def test_a_region_dies_and_comes_back(deployed: Deployed, region: None, capsys: 
         with there.operation("west dies", settle_within=300), back.operation("west dies", settle_within=300):
             died = there.progress()
             kubectl.run("delete", "pod", "-n", namespace, "-l", REGION, "--grace-period=0", "--force", "--wait=false")
-            eventually(again, within=120, what="other pods of west", every=1.0)
+            eventually(again, within=240, what="other pods of west, all ready", every=1.0)
             deployed.wait_ready()
             alive = there.progress()
         reports = [there.finish(drain_within=180), back.finish(drain_within=180)]
