@@ -17,7 +17,7 @@ INTERVALS: Mapping[str, Mapping[str, str]] = {
     "backlog_quota.eviction": _QUOTAS,
     "backlog_quota.exception": _QUOTAS,
     "backlog_quota.hold": _QUOTAS,
-    "chunking.rate": {"statsUpdateFrequencyInSecs": "2"},
+    "chunking.rate": {"statsUpdateFrequencyInSecs": "10"},
     "compaction.threshold": {"brokerServiceCompactionMonitorIntervalInSeconds": "2"},
     "delayed.evicted": _QUOTAS,
     # Whole minutes, so a minute is the least.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from e2e.support.threebrokers import YOUNG
 from pulsar_conformance.catalogue import all_checks, all_mutations
 from pulsar_conformance.context import Context, Instance
 from pulsar_conformance.model import Check, CheckSkipped, Status
@@ -133,3 +134,10 @@ def test_checks_wait_for_the_setting_that_is_made_short(found: Instance, name: s
 
 def test_what_waits_for_intervals_can_fail_too() -> None:
     assert set(INTERVALS) <= {mutation.check for mutation in all_mutations()}
+
+
+def test_the_brokers_of_the_end_to_end_tests_have_every_setting() -> None:
+    """test_rolls declares both, and the last one would win."""
+    assert {name: SETTINGS[name] for name in SETTINGS.keys() & YOUNG.keys()} == {
+        name: YOUNG[name] for name in SETTINGS.keys() & YOUNG.keys()
+    }
