@@ -103,14 +103,14 @@ def left_to_pulsar(
     seconds: float,
     start: Start | None = None,
 ) -> tuple[Attempt, Report]:
-    """The start under traffic, for so many seconds with Pulsar's load manager at work and nobody else."""
+    """Put the start under traffic, and let Pulsar's load manager alone balance it for so many seconds."""
     return left_to(brokers, service_url, name, brokers.dynamic(settings), seconds, start or skewed_start())
 
 
 def left_to(
     brokers: Brokers, service_url: str, name: str, balancing: AbstractContextManager[None], seconds: float, start: Start
 ) -> tuple[Attempt, Report]:
-    """The start under traffic, for so many seconds with what balances meanwhile."""
+    """Put the start under traffic, and let ``balancing`` work on it for so many seconds."""
     with loaded(service_url, brokers, start) as (run, before):
         owners = eventually(brokers.owners, within=30, what="owners of the bundles")
         moves = 0
