@@ -61,7 +61,7 @@ async def seen(world: BalancingWorld) -> dict[int, float]:
     """What the namespace's topics weigh to the planner."""
     observed = await Traffic(world.deps, AdminEndpoint("east", URL)).observe_with(world.sizing.result)
     assert not observed.missing
-    return {at: weight for at, (weight, _) in observed.cells[ORDERS].items()}
+    return {at: weight for at, (weight, *_) in observed.cells[ORDERS].items()}
 
 
 # -------------------------------------------------------------------------------------------------- made anew

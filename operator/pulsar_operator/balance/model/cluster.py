@@ -36,6 +36,8 @@ class Cell(NamedTuple):
     position: int
     weight: float
     topics: int = 1
+    clients: int = 0
+    """Producers and consumers of these topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,13 @@ class Bundle:
     cells: tuple[Cell, ...] = ()
     """Its topics by position, ascending; empty when not known: then it cannot be cut, only moved."""
     topics: int = 0
+    clients: int = 0
+    """Producers and consumers, which reconnect when it moves; 0 where nobody counts them."""
+
+    @property
+    def reconnects(self) -> int:
+        """What a move interrupts: topics that one broker closes and another loads, and clients that reconnect."""
+        return self.topics + self.clients
 
 
 @dataclass(frozen=True, slots=True)

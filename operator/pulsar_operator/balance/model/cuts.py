@@ -132,7 +132,7 @@ def best_cut(bundle: BundleId, cells: Sequence[Cell], wanted: float) -> int | No
 
 
 def split_bundle(bundle: Bundle, position: int) -> tuple[Bundle, Bundle]:
-    """The two pieces of a bundle cut at `position`, still with its owner; weights and topics are sums of the cells.
+    """The two pieces of a bundle cut at `position`, still with its owner; the numbers are sums of the cells.
 
     Raises ValueError when the position is not strictly inside the range, or when the cells are not known.
     """
@@ -150,4 +150,5 @@ def split_bundle(bundle: Bundle, position: int) -> tuple[Bundle, Bundle]:
 
 def _piece(bundle: Bundle, name: BundleId, cells: tuple[Cell, ...]) -> Bundle:
     weight, topics = fsum(cell.weight for cell in cells), sum(cell.topics for cell in cells)
-    return replace(bundle, id=name, weight=weight, cells=cells, topics=topics)
+    clients = sum(cell.clients for cell in cells)
+    return replace(bundle, id=name, weight=weight, cells=cells, topics=topics, clients=clients)

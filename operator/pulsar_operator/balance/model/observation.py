@@ -143,8 +143,8 @@ def _number(value: Any) -> float:
     return number if 0 < number <= LARGEST_RATE else 0.0
 
 
-Cells = dict[str, dict[int, tuple[float, int]]]
-"""By namespace, then position: weight and number of topics."""
+Cells = dict[str, dict[int, tuple[float, int, int]]]
+"""By namespace, then position: weight, number of topics, number of producers and consumers."""
 
 
 @dataclass
@@ -173,13 +173,14 @@ class Observed:
             for domains in bundles.values():
                 for topics in domains.values():
                     for name, stats in topics.items():
-                        self.add(namespace, topic_hash(name), cost.cost(topic_load(stats)))
+                        load = topic_load(stats)
+                        self.add(namespace, topic_hash(name), cost.cost(load), clients=load.sessions)
 
-    def add(self, namespace: str, position: int, weight: float, topics: int = 1) -> None:
-        """Add the weight of topics at a position."""
+    def add(self, namespace: str, position: int, weight: float, topics: int = 1, clients: int = 0) -> None:
+        """Add the weight of topics at a position, and their producers and consumers."""
         cells = self.cells.setdefault(namespace, {})
-        before, count = cells.get(position, (0.0, 0))
-        cells[position] = (before + weight, count + topics)
+        before, count, sessions = cells.get(position, (0.0, 0, 0))
+        cells[position] = (before + weight, count + topics, sessions + clients)
 
 
 def model_of(
@@ -227,7 +228,7 @@ def weighing(bundle: Bundle, weight: float) -> Bundle:
     if bundle.weight > 0:
         # Every topic of a cluster, every minute: a cell made anew costs a third of one replaced. Its share first: the
         # product of two small weights is 0.
-        cells = tuple(Cell(position, was / bundle.weight * weight, topics) for position, was, topics in bundle.cells)
+        cells = tuple(Cell(at, was / bundle.weight * weight, topics, own) for at, was, topics, own in bundle.cells)
     else:
         # Nothing is known of the topics inside: the bundle can be moved and not be cut.
         cells = ()
@@ -236,11 +237,11 @@ def weighing(bundle: Bundle, weight: float) -> Bundle:
 
 def _bundles(namespace: str, boundaries: Sequence[int], observed: Observed) -> list[Bundle]:
     inside: list[list[Cell]] = [[] for _ in range(max(len(boundaries) - 1, 0))]
-    for position, (weight, topics) in sorted(observed.cells.get(namespace, {}).items()):
+    for position, (weight, topics, clients) in sorted(observed.cells.get(namespace, {}).items()):
         # The last bundle includes its upper boundary.
         at = min(bisect_right(boundaries, min(position, LAST_BOUNDARY)) - 1, len(inside) - 1)
         if inside:
-            inside[at].append(Cell(position, weight, topics))
+            inside[at].append(Cell(position, weight, topics, clients))
     out: list[Bundle] = []
     for index, cells in enumerate(inside):
         ident = BundleId(namespace, boundaries[index], boundaries[index + 1])
@@ -251,6 +252,7 @@ def _bundles(namespace: str, boundaries: Sequence[int], observed: Observed) -> l
                 owner=observed.owners.get(ident),
                 cells=tuple(cells),
                 topics=sum(c.topics for c in cells),
+                clients=sum(c.clients for c in cells),
             )
         )
     return out

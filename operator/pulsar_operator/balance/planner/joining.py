@@ -28,7 +28,8 @@ def joined(model: ClusterModel, first: Proposal, second: Proposal) -> Proposal:
         if bundle.owner is None or bundle.owner == source:
             continue
         why = last.get(bundle.id) or before[between.holding(bundle.id).id]
-        moves.append(Move(bundle.id, source, bundle.owner, bundle.weight, why.reason))
+        counts = bundle.topics, bundle.clients
+        moves.append(Move(bundle.id, source, bundle.owner, bundle.weight, why.reason, *counts))
     return replace(
         second,
         splits=(*first.splits, *second.splits),

@@ -40,6 +40,8 @@ class Placement:
             for bundle, at in zip(self.bundles, self.at, strict=True)
         ]
         """In units; nothing for what nobody carries: it is no part of the sum that units are of."""
+        self.reconnects: list[int] = [b.reconnects for b in self.bundles]
+        """Topics and clients that a move of each bundle interrupts."""
         self.load: list[int] = [0] * len(self.brokers)
         self.count: list[int] = [0] * len(self.brokers)
         for weight, at in zip(self.weight, self.at, strict=True):
@@ -50,6 +52,8 @@ class Placement:
         """Of bundles."""
         if self.total_weight > 0:
             self.load = [each + round(self.units(b.base)) for each, b in zip(self.load, self.brokers, strict=True)]
+        self.interrupted_in_all: int = sum(n for n, at in zip(self.reconnects, self.at, strict=True) if at != NOBODY)
+        """Topics and clients of all bundles that a broker carries."""
         self.per_namespace: Counter[str] = Counter(bundle.id.namespace for bundle in self.bundles)
         self.moves = 0
         """Bundles that are not where they were."""
@@ -159,6 +163,7 @@ class Placement:
         weight = round(min(self.units(lower.weight), self.weight[index]))
         self.bundles += (lower, upper)
         self.weight += (weight, self.weight[index] - weight)
+        self.reconnects += (lower.reconnects, upper.reconnects)
         self.at += (self.at[index],) * 2
         self.home += (self.home[index],) * 2
         self.pieces[index] = (position, first, first + 1)

@@ -50,6 +50,7 @@ from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.outcome import as_asked, balance_of, outcome
 from pulsar_operator.balance.planner.placement import NOBODY, Placement
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal, Split
+from pulsar_operator.balance.planner.reasons import NEW, explained
 from pulsar_operator.balance.planner.rounds import towards
 from pulsar_operator.balance.planner.search import Search
 from pulsar_operator.balance.planner.shares import fair_shares
@@ -86,6 +87,7 @@ def plan(model: ClusterModel, options: Options) -> Proposal:
         whole = _once(asked, replace(options, mode=Mode.MOVE), before)
         if whole.after.busiest * SAME < proposal.after.busiest:  # a cut is for ever: none for a worse end
             proposal = replace(whole, advice=tuple(a for a in whole.advice if a.reason != COARSE_BUNDLES))
+    proposal = explained(asked, proposal)
     check(model, proposal, options)
     return proposal
 
@@ -159,13 +161,13 @@ class _Planning:
             Cooling(options.cooling),
         ]
         target = self._bound * (1 + options.tolerance / 2) * SAME
-        self._search = Search(placement, model, goals, self._limits, target, options.budget.max_moves)
+        self._search = Search(placement, model, goals, self._limits, target, options.budget.max_moves, self._tolerated)
         if options.mode is Mode.ADD_BROKERS:
             self._search.sources = [broker.id not in options.brokers for broker in placement.brokers]
         self._splitter = Splitter(self._search, options.budget, options.cuts)
         self._start = [placement.utilization(broker) for broker in range(len(placement.brokers))]
         self._stay: list[int] = []
-        self._cause = "NewBroker" if options.mode is Mode.ADD_BROKERS else IDLE
+        self._cause = NEW if options.mode is Mode.ADD_BROKERS else IDLE
 
     def run(self) -> None:
         """Do all phases on the placement."""
@@ -296,7 +298,7 @@ class _Planning:
     def proposal(self) -> Proposal:
         """What changed, in the order to do it."""
         splits = tuple(
-            Split(self._placement.bundles[index].id, position, self._split_reason(index))
+            Split(self._placement.bundles[index].id, position, BUSIEST)
             for index, (position, _, _) in self._placement.pieces.items()
         )
         moves = () if self._options.mode is Mode.SPLIT else self._moves()
@@ -316,7 +318,7 @@ class _Planning:
         return replace(found, advice=tuple(advice))
 
     def _moves(self) -> tuple[Move, ...]:
-        """What must leave first, then from the busiest broker on, the heaviest bundle first."""
+        """What must leave first, then from the busiest broker on, the heaviest bundle first; reasons are causes yet."""
         placement, moved = self._placement, []
         for index in placement.living():
             home, at = placement.home[index], placement.at[index]
@@ -328,34 +330,13 @@ class _Planning:
                     placement.brokers[home].id,
                     placement.brokers[at].id,
                     bundle.weight,
-                    f"{cause}: {self._move_reason(cause, index, home, at)}",
+                    cause,
+                    bundle.topics,
+                    bundle.clients,
                 )
                 urgent = cause in (DrainingBrokers.name, AllowedBrokers.name)
                 moved.append(((not urgent, -self._start[home], -placement.weight[index], bundle.id), move))
         return tuple(move for _, move in sorted(moved, key=lambda each: each[0]))
-
-    def _move_reason(self, cause: str, index: int, home: int, at: int) -> str:
-        source, destination = self._placement.brokers[home].id, self._placement.brokers[at].id
-        carries, other = self._share(home), self._share(at)
-        if cause == DrainingBrokers.name:
-            return f"{source} gives everything away"
-        if cause == AllowedBrokers.name:
-            return f"{source} may not serve {self._placement.bundles[index].id.namespace}"
-        if cause == self._cause:
-            return f"{destination} carries {other:.2f} of its fair share, {source} {carries:.2f}"
-        if self._start[home] <= self._start[at]:
-            return f"{source} carries {carries:.2f} of its fair share and makes room for a heavier bundle"
-        return f"{source} carries {carries:.2f} of its fair share, {destination} {other:.2f}"
-
-    def _share(self, broker: int) -> float:
-        return self._start[broker] / self._mean if self._mean > 0 else 0.0
-
-    def _split_reason(self, index: int) -> str:
-        home = self._placement.home[index]
-        return (
-            f"{BUSIEST}: {self._placement.brokers[home].id} carries {self._share(home):.2f} of its fair share, and "
-            "no whole bundle of it helps elsewhere"
-        )
 
     def _limited(self) -> bool:
         """Whether the budget alone stood in the way of a further step. Spoils the placement."""

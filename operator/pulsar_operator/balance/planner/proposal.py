@@ -28,6 +28,10 @@ class Move:
     destination: str
     weight: float
     reason: str
+    topics: int | None = None
+    """Topics that one broker closes and the other loads; None = not counted, as the next."""
+    clients: int | None = None
+    """Producers and consumers that reconnect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,21 @@ class Proposal:
     """Mode RemoveBrokers: the brokers to be emptied serve nothing, as far as was observed."""
 
     @property
+    def topics(self) -> int | None:
+        """Topics that the moves close and load again; None where they are not counted."""
+        return _sum([move.topics for move in self.moves])
+
+    @property
+    def clients(self) -> int | None:
+        """Producers and consumers that reconnect; None where nobody counted them."""
+        return _sum([move.clients for move in self.moves])
+
+    @property
     def empty(self) -> bool:
         """Nothing to do."""
         return not (self.splits or self.moves)
+
+
+def _sum(counts: list[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

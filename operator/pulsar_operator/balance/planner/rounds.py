@@ -193,7 +193,7 @@ def placed_anew(model: ClusterModel, options: Options) -> tuple[Move, ...]:
             chosen = min(sorted(brokers), key=lambda each: (loads[each] + weight) / brokers[each])
         loads[chosen] += weight
         if chosen != home:
-            moves.append(Move(bundle.id, home, chosen, weight, ANEW))
+            moves.append(Move(bundle.id, home, chosen, weight, ANEW, bundle.topics, bundle.clients))
     return tuple(moves)
 
 

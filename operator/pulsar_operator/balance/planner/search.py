@@ -1,5 +1,8 @@
 """The search for moves and swaps: the busiest broker first, with the fewest and lightest bundles that bring it down.
 
+Among bundles that bring about the same, the one with the fewest topics and clients is moved. One with little traffic
+and many clients is moved only where nothing else helps a broker that is above the tolerance.
+
 Every step lowers the utilization of the busier broker of a pair and leaves the other one below where the busier was.
 So the list of utilizations in descending order only ever gets smaller: the search ends, and where it ends it finds
 nothing more to do, whoever asks again.
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 from typing import Final
@@ -25,6 +29,20 @@ SWAP_WORTH: Final = 0.05
 """A swap gains at least this share of the weight it moves."""
 CRUMB: Final = 0.1
 """A move helps with at least this share of what an average move of the whole budget would have to do."""
+MANY: Final = 100
+"""Moves of a budget; what is less than an average one of so many is a crumb whatever the budget is."""
+
+
+ALIKE: Final = 0.1
+"""Weights that differ by no more than this share bring the same: then the number of reconnects decides."""
+CHOICE: Final = 16
+"""Bundles of about the same weight that are compared."""
+CLIENTS_WORTH: Final = 0.1
+"""A bundle is worth its reconnects with at least this part of the traffic that the average one has for each of its
+topics and clients."""
+
+Entry = tuple[int, int]
+"""Weight and number of a bundle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +64,17 @@ class Search:
         limits: Limits,
         target: float,
         max_moves: int,
+        tolerated: float = inf,
     ) -> None:
+        """``tolerated`` is the utilization, in units, above which a broker is relieved whoever has to reconnect."""
         self.placement = placement
         self.limits = limits
         self.target = target
+        self._tolerated = tolerated
+        self._dear = False
+        """Whether bundles are moved that are not worth their reconnects."""
+        # Weight that pays for one reconnect.
+        self._per_reconnect = CLIENTS_WORTH * placement.total / max(placement.interrupted_in_all, 1)
         self.least = 0.0
         """Utilization, in units, that a move takes off a broker at least, unless it needs less."""
         self.open = [not any(goal.closes(broker) for goal in goals) for broker in placement.brokers]
@@ -57,7 +82,7 @@ class Search:
         self._goals = goals
         # Asked at the last moment: those that depend on the state, not on broker or namespace alone.
         self._vetoes = [goal for goal in goals if type(goal).vetoes is not Goal.vetoes]
-        self._crumb = CRUMB / max(max_moves, 1)
+        self._crumb = CRUMB / min(max(max_moves, 1), MANY)
         self._largest = max(placement.capacity, default=0.0)
         kinds: dict[frozenset[str] | None, int] = {}
         stock: dict[int, int] = {}
@@ -125,7 +150,20 @@ class Search:
             return None
         if self.limits.left(self.placement) < 0:
             return None
-        return self._fitting(broker) or self._swap(broker) or self._overfull(broker)
+        step = self._fitting(broker) or self._swap(broker) or self._overfull(broker)
+        if step is None and self.placement.utilization(broker) > self._tolerated:
+            with self._whatever_it_costs():
+                step = self._fitting(broker) or self._overfull(broker)
+        return step
+
+    @contextmanager
+    def _whatever_it_costs(self) -> Iterator[None]:
+        """Meanwhile bundles that are not worth their reconnects may be moved as well."""
+        self._dear = True
+        try:
+            yield
+        finally:
+            self._dear = False
 
     def postponed(self, broker: int) -> bool:
         """Whether the budget alone, as far as it is used up, keeps one broker above the target."""
@@ -162,8 +200,8 @@ class Search:
         placement, excess = self.placement, self.excess(broker)
         left = self.limits.left(placement)
         least = max(excess * self._crumb, min(self.least * placement.capacity[broker], excess))
-        enough: tuple[int, int, int] | None = None
-        part: tuple[int, int, int] | None = None
+        enough: tuple[int, int, int, int] | None = None
+        part: tuple[int, int, int, int] | None = None
         most = self._most(broker, excess, left)
         for other in self.destinations(broker):
             useful = least if part is None else max(least, -part[0])
@@ -175,16 +213,16 @@ class Search:
             for kind in self.suits[other]:
                 shelf = placement.shelf(broker, kind)
                 found = self._first(shelf, bisect_left(shelf, (excess,)), fits, other)
-                if found and (enough is None or found[0] < enough[0]):
+                if found and (enough is None or found[:2] < enough[:2]):
                     enough = (*found, other)
                 if enough is None:
                     found = self._last(shelf, bisect_right(shelf, (min(fits, excess), inf)), least, other)
                     if found and (part is None or -found[0] < part[0]):
-                        part = (-found[0], found[1], other)
+                        part = (-found[0], found[1], found[2], other)
             if enough is not None:
                 break
         best = enough or part
-        return Step(((best[1], best[2]),)) if best else None
+        return Step(((best[2], best[3]),)) if best else None
 
     def _most(self, broker: int, excess: float, left: float) -> float:
         """The most that one bundle can take off a broker; infinite where one may be enough alone."""
@@ -217,7 +255,8 @@ class Search:
                 ):
                     if found is None:
                         continue
-                    weight, index = found
+                    index = found[2]
+                    weight = placement.weight[index]
                     after = max(
                         (placement.load[broker] - weight) / placement.capacity[broker],
                         (placement.load[other] + weight) / placement.capacity[other],
@@ -280,11 +319,16 @@ class Search:
 
         Sources are not taken below a floor; the floors are tried in turn.
         """
-        placement, acted = self.placement, False
         if not self.open[broker]:
             return False
+        acted = self._fed(broker, full, floors, cause)
+        with self._whatever_it_costs():
+            return self._fed(broker, full / 2, floors, cause) or acted
+
+    def _fed(self, broker: int, full: float, floors: Sequence[float], cause: str) -> bool:
+        acted = False
         for floor in floors:
-            while placement.utilization(broker) < full and self._feed(broker, floor, floors[0], cause):
+            while self.placement.utilization(broker) < full and self._feed(broker, floor, floors[0], cause):
                 acted = True
         return acted
 
@@ -302,35 +346,45 @@ class Search:
             surplus = placement.load[other] - floor * placement.capacity[other]
             # The source stays at least as busy as the broker that it feeds.
             most = min(surplus, wanted, self.even(other, broker), left)
-            best: tuple[int, int] | None = None
+            best: tuple[int, int, int] | None = None
             for kind in self.suits[broker]:
                 shelf = placement.shelf(other, kind)
                 found = self._last(shelf, bisect_right(shelf, (most, inf)), wanted * self._crumb, broker)
-                if found and (best is None or found > best):
+                if found and (best is None or (found[0], -found[1], found[2]) > (best[0], -best[1], best[2])):
                     best = found
             if best:
-                placement.move(best[1], broker, cause)
+                placement.move(best[2], broker, cause)
                 return True
         return False
 
     # What the goals permit.
 
-    def _first(self, shelf: list[tuple[int, int]], start: int, most: float, other: int) -> tuple[int, int] | None:
-        """The lightest permitted bundle from `start` on that weighs at most `most`."""
-        for at in range(start, len(shelf)):
-            if shelf[at][0] > most:
-                return None
-            if self.permitted(shelf[at][1], other):
-                return shelf[at]
+    def _first(self, shelf: list[Entry], start: int, most: float, other: int) -> tuple[int, int, int] | None:
+        """Of the lightest permitted bundles from `start` on that weigh at most `most`, the one with the fewest
+        reconnects: the weight of the lightest of them, the reconnects, the bundle."""
+        while start < len(shelf) and (weight := shelf[start][0]) <= most:
+            stop = bisect_right(shelf, (min(weight * (1 + ALIKE), most), inf), start, min(start + CHOICE, len(shelf)))
+            if (found := self._cheapest(shelf[start:stop], other)) is not None:
+                return weight, *found
+            start = stop
         return None
 
-    def _last(self, shelf: list[tuple[int, int]], end: int, least: float, other: int) -> tuple[int, int] | None:
-        """The heaviest permitted bundle before `end` that weighs at least `least`, and something."""
-        for at in range(end - 1, -1, -1):
-            if shelf[at][0] < least or not shelf[at][0]:
-                return None
-            if self.permitted(shelf[at][1], other):
-                return shelf[at]
+    def _last(self, shelf: list[Entry], end: int, least: float, other: int) -> tuple[int, int, int] | None:
+        """Of the heaviest permitted bundles before `end` that weigh at least `least`, and something, the one with the
+        fewest reconnects: the weight of the heaviest of them, the reconnects, the bundle."""
+        while end > 0 and (weight := shelf[end - 1][0]) >= least and weight:
+            start = bisect_left(shelf, (max(weight * (1 - ALIKE), least),), max(end - CHOICE, 0), end)
+            if (found := self._cheapest(shelf[start:end][::-1], other)) is not None:
+                return weight, *found
+            end = start
+        return None
+
+    def _cheapest(self, entries: list[Entry], other: int) -> tuple[int, int] | None:
+        """Reconnects and number of the permitted bundle with the fewest reconnects; the first one of equal ones."""
+        reconnects, dear = self.placement.reconnects, self._dear
+        for weight, index in sorted(entries, key=lambda entry: reconnects[entry[1]]):
+            if (dear or weight >= reconnects[index] * self._per_reconnect) and self.permitted(index, other):
+                return reconnects[index], index
         return None
 
     def permitted(self, index: int, destination: int, *, evict: bool = False) -> bool:

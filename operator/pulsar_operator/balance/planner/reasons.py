@@ -1,0 +1,107 @@
+"""Why each step is done, told from the loads at that step: those that the steps before it lead to.
+
+The search knows why it moved a bundle, in one word, but not in which order the steps will be done, nor with which
+others a step will share its plan. So the sentences are written last, from the steps in their order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
+from pulsar_operator.balance.planner.goals import BUSIEST, IDLE, AllowedBrokers, DrainingBrokers
+from pulsar_operator.balance.planner.proposal import Move, Proposal, Split
+
+NEW: Final = "NewBroker"
+"""Cause of a move that fills a broker of mode AddBrokers."""
+CAUSES: Final = frozenset({BUSIEST, IDLE, NEW, AllowedBrokers.name, DrainingBrokers.name})
+
+
+def explained(model: ClusterModel, proposal: Proposal) -> Proposal:
+    """The proposal with the reason of every step in a sentence, for the loads when that step is due.
+
+    ``model`` is what the proposal was made for. A reason that is a sentence already stays.
+    """
+    told = _Telling(model, proposal)
+    splits = tuple(replace(split, reason=told.of_split(split)) for split in proposal.splits)
+    moves = tuple(replace(move, reason=told.of_move(n, move)) for n, move in enumerate(proposal.moves))
+    return replace(proposal, splits=splits, moves=moves)
+
+
+class _Telling:
+    """Loads, owners and counts of bundles while the steps are gone through in order."""
+
+    def __init__(self, model: ClusterModel, proposal: Proposal) -> None:
+        self._capacity = {broker.id: broker.capacity for broker in model.brokers}
+        self._load = {broker.id: broker.base for broker in model.brokers}
+        self._count: Counter[str] = Counter()
+        self._mean = proposal.before.mean
+        self._moves: Sequence[Move] = proposal.moves
+        self._owners: dict[BundleId, str] = {}
+        for bundle in model.bundles:
+            if bundle.owner in self._load:
+                self._load[bundle.owner] += bundle.weight
+                self._count[bundle.owner] += 1
+                if proposal.splits:
+                    self._owners[bundle.id] = bundle.owner
+        self._end = dict(self._load)
+        self._heaviest: dict[tuple[str, str], tuple[int, float]] = {}
+        for number, move in enumerate(proposal.moves):
+            if move.source in self._end:
+                self._end[move.source] -= move.weight
+                self._end[move.destination] += move.weight
+                pair = (move.source, move.destination)
+                if move.weight > self._heaviest.get(pair, (0, 0.0))[1]:
+                    self._heaviest[pair] = number, move.weight
+
+    def of_split(self, split: Split) -> str:
+        """Why a bundle is cut; the pieces stay where it is."""
+        owner = self._owners.pop(split.bundle, "")
+        self._owners[split.bundle._replace(upper=split.boundary)] = owner
+        self._owners[split.bundle._replace(lower=split.boundary)] = owner
+        if owner in self._count:
+            self._count[owner] += 1
+        if split.reason != BUSIEST or not owner:
+            return split.reason
+        share = _share(self._load, self._capacity, owner, self._mean)
+        return f"{BUSIEST}: {owner} carries {share:.2f} of its fair share, and no whole bundle of it helps elsewhere"
+
+    def of_move(self, number: int, move: Move) -> str:
+        """Why a bundle moves now, by the loads before it does."""
+        if move.source is None or move.source not in self._load:
+            return move.reason
+        source, destination, cause = move.source, move.destination, move.reason
+        sentence = f"{cause}: {self._sentence(number, move, source)}" if cause in CAUSES else cause
+        self._load[source] -= move.weight
+        self._load[destination] += move.weight
+        self._count[source] -= 1
+        self._count[destination] += 1
+        return sentence
+
+    def _sentence(self, number: int, move: Move, source: str) -> str:
+        destination = move.destination
+        if move.reason == DrainingBrokers.name:
+            return f"{source} is being emptied and has {_bundles(self._count[source])}"
+        if move.reason == AllowedBrokers.name:
+            return f"{source} may not serve {move.bundle.namespace}"
+        own, other = (_share(self._load, self._capacity, each, self._mean) for each in (source, destination))
+        loads = f"{source} carries {own:.2f} of its fair share, {destination} {other:.2f}"
+        if own > other:
+            return loads
+        heavier = self._heaviest.get((destination, source), (0, 0.0))
+        if heavier[1] > move.weight:
+            return f"{loads}; {source} {'makes' if heavier[0] > number else 'made'} room for a heavier bundle"
+        ends = (_share(self._end, self._capacity, each, self._mean) for each in (source, destination))
+        return "{}; after all steps they carry {:.2f} and {:.2f}".format(loads, *ends)
+
+
+def _share(load: dict[str, float], capacity: dict[str, float], broker: str, mean: float) -> float:
+    """Load of a broker over its fair share."""
+    return load[broker] / capacity[broker] / mean if mean > 0 else 0.0
+
+
+def _bundles(count: int) -> str:
+    return f"{count} bundle{'' if count == 1 else 's'}"
