@@ -17,7 +17,8 @@ from urllib.parse import quote, unquote
 
 from aiohttp import web
 
-from pulsar_operator.adapters.admin import CANCELLED, build_url
+from pulsar_operator.adapters.admin import build_url
+from pulsar_operator.adapters.admin_answers import CANCELLED
 from pulsar_operator.domain.logical.topic import METADATA
 from pulsar_operator.ports import (
     AdminEndpoint,
@@ -31,6 +32,7 @@ from pulsar_operator.ports import (
 from tests.fakes.answers import Text
 from tests.fakes.pulsar import FakePulsar
 from tests.fakes.pulsar_clusters import UNOWNED
+from tests.fakes.streams import Streaming
 from tests.fakes.values import Value
 
 
@@ -65,7 +67,7 @@ def media_type(method: str, path: Sequence[str], body: Any) -> str:
     return METADATA if whole else "application/json"
 
 
-class FakeAdmin:
+class FakeAdmin(Streaming):
     """ports.PulsarAdminPort over a FakePulsar."""
 
     def __init__(self, pulsar: FakePulsar | None = None) -> None:

@@ -14,12 +14,13 @@ from typing import Any
 from zlib import crc32
 
 from pulsar_operator.ports import AdminEndpoint, ConflictError, NotFoundError, RefusedError, UnavailableError
+from tests.fakes.streams import Streaming
 
 Range = tuple[int, int]
 
 
 @dataclass
-class FakeBrokers:
+class FakeBrokers(Streaming):
     """Tests change the fields to play clients, other writers and failures."""
 
     brokers: list[str] = field(default_factory=lambda: ["b0.x:8080", "b1.x:8080", "b2.x:8080"])
@@ -44,6 +45,8 @@ class FakeBrokers:
     """Whether somebody asks for the topics of a bundle as soon as it has no owner."""
     lose_hints: bool = False
     """Unloaded bundles come back to where they were."""
+    extensible: bool = False
+    """Whether the extensible load manager runs, which has no load reports."""
     elsewhere: dict[str, int] = field(default_factory=dict)
     """By broker: so many unloaded bundles come to it, whatever was asked."""
     split_nothing: bool = False
@@ -101,6 +104,10 @@ class FakeBrokers:
                 return {f"{ns}/0x{low:08x}_0x{up:08x}": dict(state) for ns, low, up in owned}
             case "GET", ["broker-stats", "topics"]:
                 return self._stats(asked)
+            case "GET", ["broker-stats", "load-report"]:
+                if self.extensible:
+                    raise UnavailableError("HTTP 500: java.lang.UnsupportedOperationException", status=500)
+                return self._load_report(asked)
             case "GET", ["broker-stats", "metrics"]:
                 cpu = {"brk_lb_cpu_usage": 100.0 * self.usage.get(asked, 0.05)}
                 used = {**cpu, "brk_lb_bandwidth_in_usage": 1e-5, "brk_lb_memory_usage": 90.0}
@@ -170,6 +177,23 @@ class FakeBrokers:
             spans = out.setdefault(namespace, {}).setdefault(f"0x{low:08x}_0x{up:08x}", {"persistent": {}})
             spans["persistent"][topic] = entry
         return out
+
+    def _load_report(self, broker: str) -> dict[str, Any]:
+        """As Pulsar's class LocalBrokerData is written, of which a few fields."""
+        counted: dict[str, dict[str, float]] = {}
+        for namespace, spans in self._stats(broker).items():
+            for span, domains in spans.items():
+                topics = [topic for domain in domains.values() for topic in domain.values()]
+                rates = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
+                counted[f"{namespace}/{span}"] = {
+                    **{name: sum(topic[name] for topic in topics) for name in rates},
+                    "producerCount": sum(topic["producerCount"] for topic in topics),
+                    "consumerCount": len(topics),
+                    "topics": len(topics),
+                    "cacheSize": 0,
+                }
+        cpu = {"usage": 100.0 * self.usage.get(broker, 0.05), "limit": 100.0}
+        return {"webServiceUrl": f"http://{broker}", "cpu": cpu, "lastStats": counted, "bundles": sorted(counted)}
 
     def _bundle(self, namespace: str, position: int) -> Range:
         bounds = self.boundaries[namespace]

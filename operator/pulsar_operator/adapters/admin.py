@@ -10,16 +10,16 @@ Implements :class:`pulsar_operator.ports.PulsarAdminPort`. What is handled here 
   every method; a broken connection or an expired metadata session only for idempotent methods.
 * **Retry-After** is obeyed within the deadline. A longer one ends the call at once and goes to the caller.
 * **Concurrency** is limited per cluster, so that one slow cluster cannot take all the connections. Waiting for the next
-  attempt does not count.
+  attempt does not count. Streams have slots of their own: they last for a minute, and calls do not wait for them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import html
+import contextlib
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
@@ -29,60 +29,34 @@ import aiohttp
 from yarl import URL
 
 from pulsar_operator import __version__
+from pulsar_operator.adapters.admin_answers import Answer, interpret
 from pulsar_operator.adapters.fence import Fence, open_fence
-from pulsar_operator.domain.texts import without_tokens
 from pulsar_operator.ports import (
     AdminEndpoint,
-    ConflictError,
     DeadlineError,
     MetricsPort,
-    NotFoundError,
     RefusedError,
     UnavailableError,
-    UnownedError,
 )
 
 DEADLINE_SECONDS = 15.0
 CONCURRENCY = 8
+STREAMS = 8
+"""Of one cluster at once: each has some 0.5 MiB of buffers."""
+PIECE_BYTES = 32 * 1024
+"""Of a stream, passed on at once: what is done with it holds the event loop for a millisecond."""
 MAX_REDIRECTS = 10
 MAX_BODY_BYTES = 64 * 1024 * 1024
-"""A namespace's topic list is the largest answer; one of more than this is an error, not memory pressure."""
+"""Of the answer of a call: one of more than this is an error, not memory pressure. A stream has no such limit."""
 FIRST_BACKOFF_SECONDS = 0.2
 MAX_BACKOFF_SECONDS = 3.0
 
 REDIRECTS = frozenset({301, 302, 307, 308})
 IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 RETRIABLE = frozenset({429, 503})
-UNAVAILABLE = frozenset({408, 429})
 UNSAFE_SEGMENTS = frozenset({"", ".", ".."})
 SESSION_EXPIRED = "SessionExpired"
 """The first write after a metadata store returns answers 500 with this word once (observed on 4.0.8)."""
-SCHEMA_REFUSALS = ("IncompatibleSchemaException", "InvalidSchemaDataException")
-"""The compatibility check of a schema answers 500 with these where the upload answers 409 or 422 (observed on 4.0.8).
-"""
-UNOWNED = ("Failed to find ownership for topic", "Can't find owner for topic")
-"""With 412, which is a refusal otherwise: nobody has the topic just now, see UnownedError."""
-CANCELLED = ("", "HTTP 422 {}")
-"""Explanations with 422 that are none: something inside the broker was cancelled while a topic was being deleted
-(v2.PersistentTopics.deleteTopic answers so for each IllegalStateException), alone or below a namespace's deletion."""
-RACE = "[no message for java.util.ConcurrentModificationException]"
-"""Explanation with 400 where a broker reads isolation policies while they change (observed on 4.0.8)."""
-NOT_IMPLEMENTED = 501
-"""The broker lacks what the call needs, such as a plug-in: a refusal, not a failure."""
-UNEXPECTED = "--- An unexpected error occurred in the server ---"
-"""How the explanation of an error without a status of its own begins; the message and a stack trace follow."""
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """One HTTP answer, body read."""
-
-    status: int
-    body: bytes
-    location: str | None = None
-    retry_after: float | None = None
-    page: bool = False
-    """Whether the body is HTML, which comes from something before Pulsar."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +68,23 @@ class _Request:
     url: URL
     data: bytes | None
     content_type: str
+    sink: _Sink | None = None
+    """Takes the body of a success, which is then no part of the answer."""
+
+
+class _Sink:
+    """Passes the pieces of an answer on, and knows whether any was."""
+
+    def __init__(self, feed: Callable[[bytes], None]) -> None:
+        self._feed = feed
+        self.bytes = 0
+
+    async def take(self, content: aiohttp.StreamReader) -> None:
+        """All of a body."""
+        async for piece in content.iter_chunked(PIECE_BYTES):
+            self.bytes += len(piece)
+            self._feed(piece)
+            await asyncio.sleep(0)  # what has come already is read without waiting
 
 
 class _AttemptError(Exception):
@@ -113,19 +104,24 @@ class AiohttpAdmin:
         *,
         deadline: float = DEADLINE_SECONDS,
         concurrency: int = CONCURRENCY,
+        streams: int = STREAMS,
+        most_bytes: int = MAX_BODY_BYTES,
         user_agent: str = f"pulsar-operator/{__version__}",
         rng: random.Random | None = None,
         fence: Fence = open_fence,
     ) -> None:
-        """``deadline`` is the default total time of a call in seconds, ``concurrency`` the calls per cluster."""
+        """``deadline`` is the default total time of a call in seconds, ``concurrency`` the calls per cluster and
+        ``streams`` the streams per cluster, ``most_bytes`` the longest answer of a call."""
         self._metrics = metrics
         self._deadline = deadline
-        self._concurrency = concurrency
+        self._concurrency, self._streaming = concurrency, streams
+        self._most_bytes = most_bytes
         self._user_agent = user_agent
         self._rng = rng or random.Random()
         self._fence = fence
         self._session: aiohttp.ClientSession | None = None
         self._slots: dict[str, asyncio.Semaphore] = {}
+        self._stream_slots: dict[str, asyncio.Semaphore] = {}
 
     async def close(self) -> None:
         """Close the connections. The next call would open new ones."""
@@ -163,9 +159,45 @@ class AiohttpAdmin:
             raise DeadlineError(f"{words}: no answer within {seconds:g} s{detail}") from None
         return interpret(answer, words, text=text)
 
+    async def stream(
+        self,
+        endpoint: AdminEndpoint,
+        path: Sequence[str],
+        feed: Callable[[bytes], None],
+        *,
+        query: Mapping[str, str] | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        """See :meth:`pulsar_operator.ports.PulsarAdminPort.stream`.
+
+        The answer is asked for uncompressed: a piece of a compressed one may be a thousand times as long.
+        """
+        seconds = self._deadline if deadline is None else deadline
+        words = f"GET {display_path(path)} at cluster {endpoint.cluster}"
+        sink = _Sink(feed)
+        url = build_url(endpoint.url, path, query)
+        request = _Request(endpoint.cluster, "GET", url, None, "application/json", sink)
+        slot = self._stream_slots.setdefault(endpoint.cluster, asyncio.Semaphore(self._streaming))
+        last: list[str] = []
+        async with slot:
+            try:
+                async with asyncio.timeout(seconds) as limit:
+                    answer = await self._attempts(request, last, contextlib.nullcontext(), until=limit.when())
+            except TimeoutError:
+                detail = f", {sink.bytes} bytes came" if sink.bytes else f" (last attempt: {last[-1]})" if last else ""
+                raise DeadlineError(f"{words}: no whole answer within {seconds:g} s{detail}") from None
+        if not 200 <= answer.status < 300:
+            interpret(answer, words)
+            raise UnavailableError(f"{words}: HTTP {answer.status}")
+
     async def _attempts(
-        self, request: _Request, last: list[str], slot: asyncio.Semaphore, *, until: float | None
-    ) -> _Answer:
+        self,
+        request: _Request,
+        last: list[str],
+        slot: contextlib.AbstractAsyncContextManager[None],
+        *,
+        until: float | None,
+    ) -> Answer:
         """Try until there is an answer worth returning; the caller's deadline, ``until`` in the loop's time, ends it.
 
         Only an attempt takes a slot: who waits for the next one keeps nobody from calling.
@@ -178,6 +210,9 @@ class AiohttpAdmin:
                     answer = await self._follow(request)
             except _AttemptError as error:
                 last.append(str(error))
+                if request.sink is not None and request.sink.bytes:
+                    words = f"GET at cluster {request.cluster}: {error} after {request.sink.bytes} bytes of the answer"
+                    raise UnavailableError(words) from None
                 if error.sent and request.method not in IDEMPOTENT:
                     words = f"{request.method} at cluster {request.cluster}: {error}; it may have taken effect"
                     raise UnavailableError(words) from None
@@ -191,7 +226,7 @@ class AiohttpAdmin:
             await asyncio.sleep(wait if wait is not None else pause * (0.5 + self._rng.random() / 2))
             pause = min(pause * 2, MAX_BACKOFF_SECONDS)
 
-    async def _follow(self, request: _Request) -> _Answer:
+    async def _follow(self, request: _Request) -> Answer:
         """One attempt through all its redirects."""
         for _ in range(MAX_REDIRECTS + 1):
             answer = await self._once(request)
@@ -204,11 +239,13 @@ class AiohttpAdmin:
             f"more than {MAX_REDIRECTS} redirects at cluster {request.cluster}, the last to {request.url.host}"
         )
 
-    async def _once(self, request: _Request) -> _Answer:
+    async def _once(self, request: _Request) -> Answer:
         url, cluster = request.url, request.cluster
         if request.method != "GET":
             self._fence(f"{request.method} at cluster {cluster}")
         headers = {"User-Agent": self._user_agent, "Accept": "application/json"}
+        if request.sink is not None:
+            headers["Accept-Encoding"] = "identity"
         if request.data is not None or request.method in {"PUT", "POST"}:
             headers["Content-Type"] = request.content_type
         started = monotonic()
@@ -217,13 +254,13 @@ class AiohttpAdmin:
             async with self._open().request(
                 request.method, url, data=request.data, headers=headers, allow_redirects=False
             ) as response:
-                body = await response.content.read(MAX_BODY_BYTES + 1)
-                while body and len(body) <= MAX_BODY_BYTES and not response.content.at_eof():
-                    body += await response.content.read(MAX_BODY_BYTES + 1 - len(body))
+                if request.sink is not None and 200 <= response.status < 300:
+                    await request.sink.take(response.content)
+                    body = b""
+                else:
+                    body = await self._body(response.content, cluster)
                 status = str(response.status)
-                if len(body) > MAX_BODY_BYTES:
-                    raise UnavailableError(f"an answer of more than {MAX_BODY_BYTES} bytes from cluster {cluster}")
-                return _Answer(
+                return Answer(
                     response.status,
                     body,
                     response.headers.get("Location"),
@@ -241,6 +278,16 @@ class AiohttpAdmin:
             raise
         finally:
             self._metrics.admin_call(cluster, request.method, status, monotonic() - started)
+
+    async def _body(self, content: aiohttp.StreamReader, cluster: str) -> bytes:
+        """All of a body. Raises UnavailableError where it is too long."""
+        most = self._most_bytes
+        body = await content.read(most + 1)
+        while body and len(body) <= most and not content.at_eof():
+            body += await content.read(most + 1 - len(body))
+        if len(body) > most:
+            raise UnavailableError(f"an answer of more than {most} bytes from cluster {cluster}")
+        return body
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -303,84 +350,7 @@ def redirect_target(current: URL, location: str) -> URL:
     return target
 
 
-def interpret(answer: _Answer, words: str, *, text: bool = False) -> Any:
-    """The decoded body of a success, or the error (ports/errors.py) of its status, with Pulsar's own words."""
-    if 200 <= answer.status < 300:
-        if not answer.body.strip():
-            return None
-        if text:
-            return plain(answer.body, words, page=answer.page)
-        try:
-            return json.loads(answer.body)
-        except (ValueError, RecursionError) as error:
-            raise UnavailableError(f"{words}: HTTP {answer.status} with a body that is not JSON") from error
-    reason = reason_of(answer.body)
-    message = f"{words}: HTTP {answer.status}" + (f": {reason}" if reason else "")
-    if answer.status == 404:
-        if not _is_pulsars(answer):
-            # Somebody before Pulsar does not know the way: that says nothing of what is in Pulsar.
-            raise UnavailableError(f"{message} (not from Pulsar)", retry_after=answer.retry_after)
-        raise NotFoundError(message)
-    if answer.status == 409:
-        raise ConflictError(message)
-    if answer.status == 412 and reason.startswith(UNOWNED):
-        raise UnownedError(message, status=answer.status)
-    failed = (answer.status == 422 and reason in CANCELLED) or reason == RACE
-    refused = 400 <= answer.status < 500 and answer.status not in UNAVAILABLE and not failed
-    if refused or answer.status == NOT_IMPLEMENTED or _refuses_schema(answer):
-        raise RefusedError(message, status=answer.status)
-    raise UnavailableError(message, retry_after=answer.retry_after, status=answer.status)
-
-
-def _is_pulsars(answer: _Answer) -> bool:
-    """Whether an error is Pulsar's own: its resources and its web server (Jetty, asked for JSON) answer with a JSON
-    object. A proxy's or an ingress' 404 is a page, a line of text or empty; it must never be read as "gone"."""
-    try:
-        return isinstance(json.loads(answer.body[:65536].decode("utf-8", "replace"), strict=False), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _refuses_schema(answer: _Answer) -> bool:
-    text = answer.body[:65536].decode(errors="replace") if answer.status == 500 else ""
-    return any(name in text for name in SCHEMA_REFUSALS)
-
-
-def plain(body: bytes, words: str, *, page: bool) -> str:
-    """A body that is text, which may well look like HTML: the value of a property. Raises UnavailableError for a page
-    in HTML, by its content type."""
-    if page:
-        raise UnavailableError(f"{words}: a page in HTML instead of an answer")
-    try:
-        return body.decode()
-    except UnicodeDecodeError:
-        raise UnavailableError(f"{words}: a body that is not UTF-8") from None
-
-
-def reason_of(body: bytes) -> str:
-    """Pulsar's explanation: ``{"reason": ...}``, ``{"message": ...}`` of its web server, or the first line of plain
-    text; nothing from an HTML page. It goes into conditions and events, so without what Pulsar repeats of logins."""
-    return without_tokens(_explanation(body[:65536].decode("utf-8", "replace").strip()))[:500]
-
-
-def _explanation(text: str) -> str:
-    try:
-        decoded = json.loads(text, strict=False)  # a message may have line ends as they are
-    except (ValueError, RecursionError):
-        return "" if text.startswith("<") else text.split("\n", 1)[0]
-    if not isinstance(decoded, dict):
-        return ""
-    reason, message = decoded.get("reason"), decoded.get("message")
-    if isinstance(reason, str) and reason.strip().startswith(UNEXPECTED):
-        inner = reason.partition("Message:")[2].partition("Stacktrace:")[0]
-        return " ".join(inner.split())
-    if isinstance(reason, str):
-        return reason.strip().split("\n", 1)[0]
-    # Written into JSON as it would be into HTML, in as many lines as it has.
-    return " ".join(html.unescape(message).split()) if isinstance(message, str) else ""
-
-
-def _retriable(method: str, answer: _Answer) -> bool:
+def _retriable(method: str, answer: Answer) -> bool:
     if answer.status in RETRIABLE:
         return True
     return (

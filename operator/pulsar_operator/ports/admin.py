@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -40,4 +40,21 @@ class PulsarAdminPort(Protocol):
         JSON. With ``text`` the answer is plain text, whatever its content type says: some endpoints of Pulsar do so.
         Raises NotFoundError (404), ConflictError (409), RefusedError (other 4xx, with Pulsar's own words; status 0 =
         not sent), DeadlineError, UnavailableError.
+        """
+
+    async def stream(
+        self,
+        endpoint: AdminEndpoint,
+        path: Sequence[str],
+        feed: Callable[[bytes], None],
+        *,
+        query: Mapping[str, str] | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        """GET ``/admin/v2/<path>``, whose answer may be of any size, and pass each piece of it to ``feed``.
+
+        ``feed`` is called on the event loop with at most 32 KiB at a time, and others run between two calls; what it
+        raises ends the request and is raised here. Nothing is asked again once a piece was passed. Streams of one
+        cluster beyond a few wait for each other; the deadline (seconds, until the last byte) counts without that.
+        Raises as ``call`` does; UnavailableError also where the connection breaks inside the answer.
         """

@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from pulsar_sizing.collector.parse import CpuReader, FormatError
+from pulsar_operator.balance.model.pieces import FormatError
+from pulsar_sizing.collector.parse import CpuReader
 
 CHUNK_BYTES = 64 * 1024
 CONNECT_SECONDS = 5.0

@@ -18,10 +18,11 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from pulsar_operator.balance.model.pieces import FormatError
 from pulsar_sizing.arrow import table_schema
 from pulsar_sizing.collector.client import BrokerClient, CollectError, Target, broker_order, connect
 from pulsar_sizing.collector.metrics import CollectorMetrics
-from pulsar_sizing.collector.parse import BATCH_ROWS, FormatError, TopicsParser
+from pulsar_sizing.collector.parse import BATCH_ROWS, TopicsParser
 from pulsar_sizing.schema import MARKERS, TRAFFIC
 from pulsar_sizing.store import Store, Upload
 
@@ -207,10 +208,10 @@ class Sampler:
                 await _in_thread(upload.abort)
             raise
         self.metrics.recorded(
-            self.target.cluster, rows=parser.rows, incomplete=parser.incomplete, received=parser.bytes, stored=stored
+            self.target.cluster, rows=parser.rows, incomplete=parser.incomplete, received=parser.size, stored=stored
         )
         note = f"{parser.incomplete} topics left out: the broker gave no rates for them" if parser.incomplete else None
-        return BrokerSample(broker, True, parser.rows, parser.bytes, stored, error=note)
+        return BrokerSample(broker, True, parser.rows, parser.size, stored, error=note)
 
     def _begin(self, broker: str, sample_time: datetime) -> Upload:
         return self.store.upload(TRAFFIC, self.instance, self.target.cluster, sample_time, broker)

@@ -13,6 +13,7 @@ from tests.fakes.admin import FakeAdmin
 from tests.fakes.kube import FakeKube
 from tests.fakes.pulsar import FakePulsar
 from tests.fakes.pulsar_brokers import FakeBrokers
+from tests.fakes.streams import Streaming
 from tests.fakes.zookeeper import FakeZooKeeper
 from tests.support.cluster.backstage import Backstage, FakeBackstage
 from tests.support.cluster.copies import made_once
@@ -23,7 +24,7 @@ NAMESPACE = "busy/load"
 LAST = 0xFFFFFFFF
 
 
-class BusyAdmin:
+class BusyAdmin(Streaming):
     """ports.PulsarAdminPort: brokers, bundles and traffic of one cluster; everything else is the inner one's."""
 
     def __init__(self, inner: FakeAdmin, backstage: Backstage) -> None:

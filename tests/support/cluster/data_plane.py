@@ -32,6 +32,7 @@ from pulsar_operator.ports import (
 )
 from tests.fakes.bookies import FakeBookies
 from tests.fakes.pulsar import FakePulsar
+from tests.fakes.streams import Streaming
 from tests.support.bookkeeper.copying import copy_from, copy_lost
 from tests.support.cluster.backstage import Backstage
 
@@ -375,7 +376,7 @@ class GatedZooKeeper:
         await self._inner.close()
 
 
-class GatedAdmin:
+class GatedAdmin(Streaming):
     """Calls fail while no broker is ready."""
 
     def __init__(self, inner: PulsarAdminPort, answers: Callable[[AdminEndpoint], bool]) -> None:

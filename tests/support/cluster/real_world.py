@@ -20,6 +20,7 @@ from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 from pulsar_operator.ports import PDBS, SERVICES, AdminEndpoint, PulsarAdminPort, ZooKeeperPort, ZooKeeperSession
 from tests.fakes.admin import serve
 from tests.fakes.pulsar import FakePulsar
+from tests.fakes.streams import Streaming
 from tests.support.cluster.backstage import HttpBackstage
 from tests.support.cluster.world import ClusterWorld
 from tests.support.core.journal import EVICT, KUBERNETES, PortCall
@@ -50,7 +51,7 @@ class MappedZooKeeper:
         """The server's clients are shared by all worlds."""
 
 
-class MappedAdmin:
+class MappedAdmin(Streaming):
     """Every cluster's endpoint is a port on loopback."""
 
     def __init__(self, inner: PulsarAdminPort, urls: Mapping[str, str]) -> None:

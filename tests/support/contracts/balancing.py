@@ -12,6 +12,7 @@ from zlib import crc32
 import pytest
 
 from e2e.support.eventually import eventually_async
+from pulsar_operator.balance.model.cells import CellBuffer
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.observation import RESOURCES, Observed
@@ -110,7 +111,7 @@ async def check_observation(site: Site) -> None:
 
     def counted(observed: Observed) -> bool:
         assert observed.missing == []
-        return topic_hash(name) in observed.cells.get(site.namespace, {})
+        return topic_hash(name) in [cell.position for cell in observed.cells.get(site.namespace, CellBuffer()).cells()]
 
     observed = await eventually_async(
         site.traffic.observe,

@@ -26,6 +26,7 @@ from pulsar_operator.ports import (
     ZooKeeperSession,
 )
 from tests.fakes.killed import Killed
+from tests.fakes.streams import Streaming
 from tests.fakes.values import Value
 
 T = TypeVar("T")
@@ -257,7 +258,7 @@ class _TappedSession:
         return await self._journal.around(PortCall(ZOOKEEPER, verb, self._servers, self._root + path, write), action)
 
 
-class TappedAdmin:
+class TappedAdmin(Streaming):
     """ports.PulsarAdminPort through a journal."""
 
     def __init__(self, inner: PulsarAdminPort, journal: Journal) -> None:

@@ -15,6 +15,7 @@ from pulsar_operator.ports import (
     ResourceType,
 )
 from tests.fakes.kube import FakeKube
+from tests.fakes.streams import Streaming
 from tests.support.core.journal import ADMIN, EVICT, KUBERNETES, PortCall, TappedKube
 from tests.support.faults.gate import Act, Gate
 
@@ -109,7 +110,7 @@ class GatedKube:
         return await self._gate.through(call, act)
 
 
-class GatedAdmin:
+class GatedAdmin(Streaming):
     """ports.PulsarAdminPort through a gate."""
 
     def __init__(self, inner: PulsarAdminPort, gate: Gate) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.adapters.admin import interpret
+from pulsar_operator.adapters.admin_answers import interpret
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.topic_parts import TopicSchema
 from pulsar_operator.controllers.logical.initial_bundles import MAX_LOOKED_AT, _names_of_topics

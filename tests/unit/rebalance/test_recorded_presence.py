@@ -61,7 +61,7 @@ async def seen(world: BalancingWorld) -> dict[int, float]:
     """What the namespace's topics weigh to the planner."""
     observed = await Traffic(world.deps, AdminEndpoint("east", URL)).observe_with(world.sizing.result)
     assert not observed.missing
-    return {at: weight for at, (weight, *_) in observed.cells[ORDERS].items()}
+    return {cell.position: cell.weight for cell in observed.cells[ORDERS].cells()}
 
 
 # -------------------------------------------------------------------------------------------------- made anew
@@ -228,7 +228,8 @@ async def test_a_list_that_is_not_answered_is_a_missing_fact(monkeypatch: pytest
 
     monkeypatch.setattr(world.pulsar, "_answer", without)
     assert await ran(world) == []
-    assert told(world) == "No proposal: topics of namespace shop/orders (no list of topics was answered)"
+    why = "its answer is no list of topics: it has a map where a name belongs"
+    assert told(world) == f"No proposal: topics of namespace shop/orders ({why})"
 
 
 # ------------------------------------------------------------------------------- right before a cut, again

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.model.hashing import topic_hash
+from pulsar_operator.balance.model.pieces import FormatError
 from pulsar_sizing.arrow import table_schema
-from pulsar_sizing.collector.parse import CpuReader, FormatError, TopicsParser
+from pulsar_sizing.collector.parse import CpuReader, TopicsParser
 from pulsar_sizing.schema import TRAFFIC
 from tests.fakes.broker_stats import FakeTopic, document, in_order, keys_of
 
@@ -32,7 +33,7 @@ def parse(data: bytes, *, piece: int = 1 << 20, batch_rows: int = 10_000) -> lis
     for batch in parser.take():
         assert batch.schema.equals(table_schema(TRAFFIC))
         rows += batch.to_pylist()
-    assert parser.bytes == len(data)
+    assert parser.size == len(data)
     return rows
 
 

@@ -7,7 +7,7 @@ are equal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
 from typing import NamedTuple
@@ -48,8 +48,9 @@ class Bundle:
     weight: float
     owner: str | None
     """Broker id, None when no broker serves it (nobody asked for its topics)."""
-    cells: tuple[Cell, ...] = ()
-    """Its topics by position, ascending; empty when not known: then it cannot be cut, only moved."""
+    cells: Sequence[Cell] = ()
+    """Its topics by position, ascending: a tuple, or `cells.Cells`; empty when not known: then it cannot be cut, only
+    moved."""
     topics: int = 0
     clients: int = 0
     """Producers and consumers, which reconnect when it moves; 0 where nobody counts them."""

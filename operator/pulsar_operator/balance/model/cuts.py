@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 from math import fsum, isnan
 
+from pulsar_operator.balance.model.cells import clients_of, topics_of, weights_of
 from pulsar_operator.balance.model.cluster import Bundle, BundleId, Cell
 from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
 
@@ -148,7 +149,6 @@ def split_bundle(bundle: Bundle, position: int) -> tuple[Bundle, Bundle]:
     )
 
 
-def _piece(bundle: Bundle, name: BundleId, cells: tuple[Cell, ...]) -> Bundle:
-    weight, topics = fsum(cell.weight for cell in cells), sum(cell.topics for cell in cells)
-    clients = sum(cell.clients for cell in cells)
+def _piece(bundle: Bundle, name: BundleId, cells: Sequence[Cell]) -> Bundle:
+    weight, topics, clients = fsum(weights_of(cells)), topics_of(cells), clients_of(cells)
     return replace(bundle, id=name, weight=weight, cells=cells, topics=topics, clients=clients)

@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+LARGEST_RATE = 1e12
+"""A figure above it is no traffic of a topic but an error of who reports it, and counts for nothing, like one below 0
+and as in the sizing job. One such would be all the load there is."""
+
+
+def figure(value: Any) -> float:
+    """A figure of a broker's statistics as a number; 0 for what is none, or none that traffic can have."""
+    try:
+        number = float(value or 0)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return number if 0 < number <= LARGEST_RATE else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +49,23 @@ class CostModel:
 
     def cost(self, load: Load) -> float:
         """Cost of a load, in byte-equivalents per second."""
+        return self.of(load.messages_in, load.messages_out, load.bytes_in, load.bytes_out, load.topics, load.sessions)
+
+    def of(
+        self,
+        messages_in: float,
+        messages_out: float,
+        bytes_in: float,
+        bytes_out: float,
+        topics: int,
+        sessions: int,
+    ) -> float:
+        """The same of a load's figures, where there are too many of them for a `Load` each."""
         return (
-            self.byte_in * load.bytes_in
-            + self.byte_out * load.bytes_out
-            + self.message_in * load.messages_in
-            + self.message_out * load.messages_out
-            + self.topic * load.topics
-            + self.session * load.sessions
+            self.byte_in * bytes_in
+            + self.byte_out * bytes_out
+            + self.message_in * messages_in
+            + self.message_out * messages_out
+            + self.topic * topics
+            + self.session * sessions
         )

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import fsum, inf
 from sys import float_info
-from typing import Any
+from typing import Any, NamedTuple
 
-from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
+from pulsar_operator.balance.model.cells import CellBuffer, scaled
+from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, ClusterModel
 from pulsar_operator.balance.model.hashing import topic_hash
-from pulsar_operator.balance.model.load import CostModel, Load
-from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, range_points
+from pulsar_operator.balance.model.load import CostModel, Load, figure
+from pulsar_operator.balance.model.ranges import range_points
 
-LARGEST_RATE = 1e12
-"""A figure above it is no traffic of a topic but an error of who reports it, and counts for nothing, like one below 0
-and as in the sizing job. One such would be all the load there is."""
 RELIEVED = 0.5
 """Part of the mean load from which moves can relieve a broker that uses much of a resource."""
 SYSTEM_NAMESPACE = "pulsar/system"
@@ -55,12 +52,12 @@ def topic_load(stats: Mapping[str, Any]) -> Load:
     consumers = sum(len(each.get("consumers") or ()) for each in subscriptions.values())
     replication = (stats.get("replication") or {}).values()
     return Load(
-        messages_in=_number(stats.get("msgRateIn")),
-        messages_out=_number(stats.get("msgRateOut")) + sum(_number(r.get("msgRateOut")) for r in replication),
-        bytes_in=_number(stats.get("msgThroughputIn")),
-        bytes_out=_number(stats.get("msgThroughputOut")) + sum(_number(r.get("msgThroughputOut")) for r in replication),
+        messages_in=figure(stats.get("msgRateIn")),
+        messages_out=figure(stats.get("msgRateOut")) + sum(figure(r.get("msgRateOut")) for r in replication),
+        bytes_in=figure(stats.get("msgThroughputIn")),
+        bytes_out=figure(stats.get("msgThroughputOut")) + sum(figure(r.get("msgThroughputOut")) for r in replication),
         topics=1,
-        sessions=int(_number(stats.get("producerCount"))) + consumers,
+        sessions=int(figure(stats.get("producerCount"))) + consumers,
     )
 
 
@@ -93,7 +90,7 @@ def usage_of(metrics: Any) -> Usage | None:
     found: dict[str, float] = {}
     for name, words in RESOURCES.items():
         for value in _told(metrics, name):
-            found[words] = max(found.get(words, 0.0), _number(value) / 100)
+            found[words] = max(found.get(words, 0.0), figure(value) / 100)
     if not found:
         return None
     resource = max(found, key=lambda each: found[each])
@@ -135,16 +132,15 @@ def overload_load(
     return min(found, default=inf)
 
 
-def _number(value: Any) -> float:
-    try:
-        number = float(value or 0)
-    except (TypeError, ValueError):
-        return 0.0
-    return number if 0 < number <= LARGEST_RATE else 0.0
+class BundleLoad(NamedTuple):
+    """What is known of a whole bundle."""
+
+    weight: float
+    topics: int
+    clients: int
 
 
-Cells = dict[str, dict[int, tuple[float, int, int]]]
-"""By namespace, then position: weight, number of topics, number of producers and consumers."""
+NOTHING = BundleLoad(0.0, 0, 0)
 
 
 @dataclass
@@ -155,7 +151,10 @@ class Observed:
     boundaries: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """By namespace."""
     owners: dict[BundleId, str] = field(default_factory=dict)
-    cells: Cells = field(default_factory=lambda: defaultdict(dict))
+    cells: dict[str, CellBuffer] = field(default_factory=dict)
+    """By namespace: weights, and numbers of topics and clients, by position."""
+    bundles: dict[BundleId, BundleLoad] = field(default_factory=dict)
+    """Instead of cells, where no topic was asked for: a bundle can then be moved and not be cut."""
     allowed: dict[str, frozenset[str]] = field(default_factory=dict)
     undecided: frozenset[str] = frozenset()
     """Namespaces of which nobody knows which brokers may serve them: they are neither cut nor moved."""
@@ -178,9 +177,18 @@ class Observed:
 
     def add(self, namespace: str, position: int, weight: float, topics: int = 1, clients: int = 0) -> None:
         """Add the weight of topics at a position, and their producers and consumers."""
-        cells = self.cells.setdefault(namespace, {})
-        before, count, sessions = cells.get(position, (0.0, 0, 0))
-        cells[position] = (before + weight, count + topics, sessions + clients)
+        self.cells.setdefault(namespace, CellBuffer()).add(position, weight, topics, clients)
+
+    def take_cells(self, namespaces: Mapping[str, CellBuffer]) -> None:
+        """Add what one broker counts, by namespace."""
+        for name, cells in namespaces.items():
+            self.cells.setdefault(name, CellBuffer()).extend(cells)
+
+    def take_bundles(self, bundles: Mapping[BundleId, BundleLoad]) -> None:
+        """Add what one broker counts, by bundle."""
+        for bundle, load in bundles.items():
+            weight, topics, clients = self.bundles.get(bundle, NOTHING)
+            self.bundles[bundle] = BundleLoad(weight + load.weight, topics + load.topics, clients + load.clients)
 
 
 def model_of(
@@ -225,34 +233,33 @@ def weighing(bundle: Bundle, weight: float) -> Bundle:
         weight = 0.0  # what is smaller has no halves
     if bundle.weight == weight:
         return bundle
-    if bundle.weight > 0:
-        # Every topic of a cluster, every minute: a cell made anew costs a third of one replaced. Its share first: the
-        # product of two small weights is 0.
-        cells = tuple(Cell(at, was / bundle.weight * weight, topics, own) for at, was, topics, own in bundle.cells)
-    else:
-        # Nothing is known of the topics inside: the bundle can be moved and not be cut.
-        cells = ()
-    return replace(bundle, weight=weight, cells=cells)
+    # Where it weighed nothing, nothing is known of the topics inside: the bundle can be moved and not be cut.
+    return replace(
+        bundle, weight=weight, cells=scaled(bundle.cells, bundle.weight, weight) if bundle.weight > 0 else ()
+    )
 
 
 def _bundles(namespace: str, boundaries: Sequence[int], observed: Observed) -> list[Bundle]:
-    inside: list[list[Cell]] = [[] for _ in range(max(len(boundaries) - 1, 0))]
-    for position, (weight, topics, clients) in sorted(observed.cells.get(namespace, {}).items()):
-        # The last bundle includes its upper boundary.
-        at = min(bisect_right(boundaries, min(position, LAST_BOUNDARY)) - 1, len(inside) - 1)
-        if inside:
-            inside[at].append(Cell(position, weight, topics, clients))
+    known = observed.cells.get(namespace)
+    cells = known.cells() if known is not None else CellBuffer().cells()
     out: list[Bundle] = []
-    for index, cells in enumerate(inside):
-        ident = BundleId(namespace, boundaries[index], boundaries[index + 1])
+    for lower, upper in pairwise(boundaries):
+        # The last bundle includes its upper boundary.
+        last = len(cells) if upper == boundaries[-1] else cells.below(upper)
+        inside = cells.between(min(cells.below(lower), last), last)
+        ident = BundleId(namespace, lower, upper)
+        if (load := observed.bundles.get(ident)) is not None:
+            weight, topics, clients = load
+            out.append(Bundle(ident, weight, observed.owners.get(ident), topics=topics, clients=clients))
+            continue
         out.append(
             Bundle(
                 id=ident,
-                weight=sum(c.weight for c in cells),
+                weight=sum(inside.weights()),
                 owner=observed.owners.get(ident),
-                cells=tuple(cells),
-                topics=sum(c.topics for c in cells),
-                clients=sum(c.clients for c in cells),
+                cells=inside,
+                topics=inside.topics(),
+                clients=inside.clients(),
             )
         )
     return out

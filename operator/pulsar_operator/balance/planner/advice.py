@@ -20,8 +20,11 @@ MOST: Final = 10
 """Topics and bundles named; more would not be read."""
 
 
-def hot_topics(model: ClusterModel, balance: Balance) -> list[Advice]:
-    """Topics that are heavier than the fair share of the largest broker, and bundles that may hide one."""
+def hot_topics(model: ClusterModel, balance: Balance, *, whole: bool = False) -> list[Advice]:
+    """Topics that are heavier than the fair share of the largest broker, and bundles that may hide one.
+
+    With ``whole`` the plan moves bundles alone, and nobody asked for the topics inside them.
+    """
     able = [broker.capacity for broker in model.brokers if not broker.draining]
     known = {broker.id for broker in model.brokers}
     share = balance.mean * max(able, default=0.0)
@@ -31,7 +34,7 @@ def hot_topics(model: ClusterModel, balance: Balance) -> list[Advice]:
     heavy = [bundle for bundle in model.bundles if bundle.weight > limit and bundle.owner in known]
     found: list[tuple[float, Advice]] = []
     for bundle in heavy:
-        if not bundle.cells:
+        if not bundle.cells and not whole:
             found.append((bundle.weight, _unknown(bundle, share)))
         for cell in bundle.cells:
             if cell.weight > limit:

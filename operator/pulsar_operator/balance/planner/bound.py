@@ -7,12 +7,14 @@ lightest of them. Each holds as well for a set of brokers alone and the namespac
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heapreplace, nlargest
-from itertools import accumulate, combinations
+from itertools import accumulate, chain, combinations
 from math import fsum, inf
 
+from pulsar_operator.balance.model.cells import weights_of
 from pulsar_operator.balance.model.cluster import Broker, ClusterModel
 
 ROUNDS = 4
@@ -34,9 +36,9 @@ class Heaviest:
 
     def add(self, weights: Iterable[float]) -> None:
         """Take more weights."""
-        seen = list(weights)
+        seen = weights if isinstance(weights, array) else array("d", weights)
         self.total += fsum(seen)
-        self.top = nlargest(self._keep, [*self.top, *seen])
+        self.top = nlargest(self._keep, chain(self.top, seen))
 
     def merge(self, other: Heaviest) -> None:
         """Take all weights of another stream."""
@@ -123,14 +125,14 @@ def bound_of(model: ClusterModel, *, liquid: bool = False) -> float:
     A bundle whose cells are not known counts whole, a pinned one stays with its owner.
     """
     capacities = {broker.id for broker in model.brokers if not broker.draining}
-    weights: dict[frozenset[str] | None, list[float]] = {}
+    weights: dict[frozenset[str] | None, array[float]] = {}
     for bundle in model.bundles:
         allowed = model.allowed.get(bundle.id.namespace)
         if bundle.id.namespace in model.pinned and bundle.owner in capacities:
             allowed = frozenset((bundle.owner,))
-        found = weights.setdefault(allowed, [])
+        found = weights.setdefault(allowed, array("d"))
         if bundle.cells and bundle.id.namespace not in model.pinned:
-            found.extend(cell.weight for cell in bundle.cells)
+            found.extend(weights_of(bundle.cells))
         else:
             found.append(bundle.weight)
     groups: dict[frozenset[str] | None, Heaviest] = {}

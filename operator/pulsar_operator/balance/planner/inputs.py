@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from math import fsum, isfinite
 
+from pulsar_operator.balance.model.cells import weights_of
 from pulsar_operator.balance.model.cluster import Bundle, BundleId, ClusterModel
 from pulsar_operator.balance.planner.options import Mode, Options
 
@@ -52,10 +53,11 @@ def _check_cells(bundle: Bundle, total: float) -> None:
     """What is known of the inside of a bundle is all of it: cuts are planned on the cells, moves on the weight."""
     if not bundle.cells:
         return
-    for cell in bundle.cells:
-        if not cell.weight >= 0:
-            raise ValueError(f"bundle {bundle.id} weighs {cell.weight} at {cell.position:#010x}: must be >= 0")
-    inside = fsum(cell.weight for cell in bundle.cells)
+    for index, weight in enumerate(weights_of(bundle.cells)):
+        if not weight >= 0:
+            position = bundle.cells[index].position
+            raise ValueError(f"bundle {bundle.id} weighs {weight} at {position:#010x}: must be >= 0")
+    inside = fsum(weights_of(bundle.cells))
     if abs(inside - bundle.weight) > NEAR * bundle.weight + NOTHING * total:
         raise ValueError(
             f"bundle {bundle.id} weighs {bundle.weight:.6g} and its cells {inside:.6g}: take both from one observation"

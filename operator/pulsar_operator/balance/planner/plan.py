@@ -306,7 +306,8 @@ class _Planning:
         found = Proposal(splits, moves, self._before, after, fsum(move.weight for move in moves))
         uneven, stay = self._uneven, list(self._stay)
         limited = self._limited()
-        advice = [*hot_topics(self._model, self._before), *not_emptied(self._placement, stay, self._stay)]
+        whole = self._options.mode in (Mode.ADD_BROKERS, Mode.REMOVE_BROKERS)
+        advice = [*hot_topics(self._model, self._before, whole=whole), *not_emptied(self._placement, stay, self._stay)]
         if found.empty:
             emptied = self._options.mode is Mode.REMOVE_BROKERS and not stay
             withheld = EMPTIED if emptied else self._withheld(uneven, limited)

@@ -6,6 +6,7 @@ come together after all is taken back.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from heapq import nlargest
 from itertools import accumulate
 from typing import Final
 
+from pulsar_operator.balance.model.cells import weights_of
 from pulsar_operator.balance.model.cluster import Bundle
 from pulsar_operator.balance.model.cuts import Line
 from pulsar_operator.balance.planner.goals import BUSIEST
@@ -134,8 +136,8 @@ class Splitter:
         bundle, units = placement.bundles[index], placement.units
         most = self._budget.max_bundles - placement.per_namespace[bundle.id.namespace]
         weights, points = self._parts(bundle)
-        cells = list(accumulate(weights, initial=0.0))
-        sums = [units(weight) for weight in cells]
+        cells = array("d", accumulate(weights, initial=0.0))
+        sums = array("d", map(units, cells))
         options = [*_ends(sums, excess, fits), *_inside(sums, excess, fits)]
         cuts: list[_Cut] = []
         for start, stop in options:
@@ -149,10 +151,10 @@ class Splitter:
                 cuts.append(_Cut(index, min(weight, excess), weight, known, 1 if start else 0))
         return min(cuts, key=lambda cut: cut.rank, default=None)
 
-    def _parts(self, bundle: Bundle) -> tuple[list[float], list[int]]:
+    def _parts(self, bundle: Bundle) -> tuple[Sequence[float], list[int]]:
         """What a cut can part: the cells; or the sums between the permitted cuts, and these."""
         if self._cuts is None:
-            return [cell.weight for cell in bundle.cells], []
+            return array("d", weights_of(bundle.cells)), []
         lower, upper = bundle.id.lower, bundle.id.upper
         points = sorted(p for p in self._cuts.get(bundle.id.namespace, ()) if lower < p < upper)
         weights = [0.0] * (len(points) + 1)

@@ -3,24 +3,26 @@
 A broker that does not answer is a missing fact, never an idle broker: the observation says so and no proposal is made.
 
 **What a look asks**: the brokers, and of each the bundles it owns; of each namespace its boundaries and its
-anti-affinity group; the isolation policies. Live, of each broker the statistics of its topics. Recorded, of each
-namespace of the result the names of its topics, at most twice (persistent ones, and others where not all are found; of
-a very large one MOST_PARTS bundles), and statistics only where a record is of what is not there. A split asks for the
-names in its bundle, at most twice.
+anti-affinity group; the isolation policies. Live, of each broker the statistics of its topics, or, where a plan cuts no
+bundle, its load report. Recorded, of each namespace of the result the names of its topics, at most twice (persistent
+ones, and others where not all are found; of a very large one MOST_PARTS bundles), and statistics only where a record is
+of what is not there. A split asks for the names in its bundle, at most twice.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from array import array
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from pulsar_operator.api.v1alpha1.rebalance import SizingSource
 from pulsar_operator.balance.execution.steps import SPLIT_ALGORITHM
+from pulsar_operator.balance.model.cells import sorted_positions
 from pulsar_operator.balance.model.cluster import BundleId
-from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.isolation import isolation_of, unevaluated_in
 from pulsar_operator.balance.model.load import CostModel
 from pulsar_operator.balance.model.observation import (
@@ -30,17 +32,27 @@ from pulsar_operator.balance.model.observation import (
     boundaries_of,
     full_bundle,
     is_own,
-    usage_of,
 )
 from pulsar_operator.balance.sizing.presence import MOST_LISTED, Listed, Present, parting, present, remade, to_list
 from pulsar_operator.balance.sizing.result import NamespaceSizing, SizingResult
+from pulsar_operator.controllers.core.broker_reads import BrokerReads, ask_each
 from pulsar_operator.controllers.core.clusters import broker_endpoint
-from pulsar_operator.ports import AdminEndpoint, Deps, Json, NotFoundError, PortError, RefusedError, UnavailableError
+from pulsar_operator.ports import (
+    AdminEndpoint,
+    Deps,
+    Json,
+    NotFoundError,
+    PortError,
+    RefusedError,
+)
 
 log = logging.getLogger(__name__)
 
-STATS_DEADLINE_SECONDS = 60.0
-"""For one broker's statistics of all topics: tens of megabytes on a large broker."""
+T = TypeVar("T")
+
+UNLOAD_DEADLINE_SECONDS = 75.0
+"""Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
+SPLIT_DEADLINE_SECONDS = 60.0
 DEFAULT_STATS_PERIOD_SECONDS = 60
 """Pulsar's statsUpdateFrequencyInSecs, and its statsUpdateInitialDelayInSecs."""
 DOMAINS = ("persistent", "non-persistent")
@@ -74,6 +86,11 @@ class Traffic:
     deps: Deps
     endpoint: AdminEndpoint
     cost: CostModel = field(default_factory=CostModel)
+
+    @property
+    def reads(self) -> BrokerReads:
+        """What single brokers are asked."""
+        return BrokerReads(self.deps, self.endpoint, self.cost)
 
     async def get(self, *path: str, query: Mapping[str, str] | None = None) -> Any:
         """GET through the cluster's Service."""
@@ -128,9 +145,21 @@ class Traffic:
 
     async def observe(self) -> Observed:
         """Everything now, with the traffic the brokers count. Raises PortError when not even the brokers are known."""
-        observed = await self._frame()
-        await self._take_stats(observed)
+        observed, answered = await self._frame()
+        await self._take_stats(observed, answered)
         await self._namespaces(observed, set(observed.cells))
+        return observed
+
+    async def observe_bundles(self) -> Observed:
+        """The same with the traffic of whole bundles, for a plan that moves bundles and cuts none."""
+        observed, answered = await self._frame()
+        skips = partial(is_own, brokers=frozenset(observed.brokers))
+        for broker, found in (await ask_each(answered, partial(self.reads.bundles, skips=skips))).items():
+            if isinstance(found, PortError):
+                observed.missing.append(f"statistics of broker {broker} ({found})")
+            else:
+                observed.take_bundles(found)
+        await self._namespaces(observed, {bundle.namespace for bundle in observed.bundles})
         return observed
 
     async def observe_with(self, result: SizingResult) -> Observed:
@@ -139,7 +168,7 @@ class Traffic:
         Only of topics that exist: of a namespace that was deleted and made again, or whose topics are others now, the
         brokers' figures count, and the result's cuts are not made (the log says why).
         """
-        observed = await self._frame()
+        observed, answered = await self._frame()
         observed.cuts = {}
         await self._namespaces(observed, {each.namespace for each in result.namespaces})
         there = [each for each in result.namespaces if each.namespace in observed.boundaries]
@@ -163,7 +192,7 @@ class Traffic:
         if all(each.namespace in unused or each.namespace == SYSTEM_NAMESPACE for each in there):
             observed.missing.append(_of_nothing(result, unused))
         elif unused and not observed.missing:
-            await self._take_stats(observed, unused)
+            await self._take_stats(observed, answered, unused)
         return observed
 
     async def _present(
@@ -180,81 +209,55 @@ class Traffic:
             if bundles == []:
                 return f"each of its bundles has more than {MOST_LISTED} topics, too many to list"
             parts = [(each.lower, each.upper) for each in bundles or ()]
-            positions: list[int] = []
+            positions = array("I")
             for domain in DOMAINS:
                 for span in (None,) if bundles is None else [each.range for each in bundles]:
-                    positions += await self._positions(domain, name, span)
-                listed = Listed(sorted(positions), parts) if parts else Listed(sorted(positions))
-                found = await asyncio.to_thread(present, recorded.cells, listed)
+                    positions.extend(await self.reads.positions(domain, name, span))
+                found = await asyncio.to_thread(_present_of, recorded, positions, parts)
                 if found.whole:
                     break
         if found.of_another:
             return f"{1 - found.share:.0%} of what was recorded is of topics that do not exist any more"
         return found
 
-    async def _positions(self, domain: str, namespace: str, span: str | None = None) -> list[int]:
-        """Positions of the topics of a namespace, or of its bundle with a range, that exist, loaded or not."""
-        query = {"includeSystemTopic": "true"} | ({"bundle": span} if span else {})
-        path = (domain, *namespace.split("/", 1))
-        answer = await self.deps.admin.call(self.endpoint, "GET", path, query=query, deadline=STATS_DEADLINE_SECONDS)
-        if not isinstance(answer, list):
-            raise UnavailableError("no list of topics was answered")
-        return await asyncio.to_thread(lambda: [topic_hash(str(each)) for each in answer])
+    async def _take_stats(
+        self, observed: Observed, answered: Sequence[str], only: Collection[str] | None = None
+    ) -> None:
+        """Add what the brokers that answered before count, of all namespaces or of some."""
+        own = frozenset(observed.brokers)
 
-    async def _take_stats(self, observed: Observed, only: Collection[str] | None = None) -> None:
-        """Add what the brokers count, of all namespaces or of some."""
-        results = await asyncio.gather(*(self._stats(b) for b in observed.brokers), return_exceptions=True)
-        for broker, result in zip(observed.brokers, results, strict=True):
-            if isinstance(result, PortError):
-                observed.missing.append(f"statistics of broker {broker} ({result})")
-            elif isinstance(result, BaseException):
-                raise result
+        def skips(namespace: str) -> bool:
+            return is_own(namespace, own) or (only is not None and namespace not in only)
+
+        for broker, found in (await ask_each(answered, partial(self.reads.topics, skips=skips))).items():
+            if isinstance(found, PortError):
+                observed.missing.append(f"statistics of broker {broker} ({found})")
             else:
-                named = {name: each for name, each in result.items() if only is None or name in only}
-                observed.take_stats(_without_own(named, observed.brokers), self.cost)
+                observed.take_cells(found)
 
-    async def _frame(self) -> Observed:
+    async def _frame(self) -> tuple[Observed, list[str]]:
+        """Brokers and owners of bundles; and the brokers that answered, of which alone there is more to ask."""
         observed = Observed(await self.brokers())
-        results = await asyncio.gather(*(self.owned(b) for b in observed.brokers), return_exceptions=True)
-        for broker, result in zip(observed.brokers, results, strict=True):
-            if isinstance(result, PortError):
-                observed.missing.append(f"bundles of broker {broker} ({result})")
-            elif isinstance(result, BaseException):
-                raise result
+        answered: list[str] = []
+        for broker, found in (await ask_each(observed.brokers, self.owned)).items():
+            if isinstance(found, PortError):
+                observed.missing.append(f"bundles of broker {broker} ({found})")
             else:
-                observed.owners.update(dict.fromkeys(result, broker))
-        return observed
-
-    async def _stats(self, broker: str) -> Json:
-        answer = await self.deps.admin.call(
-            broker_endpoint(self.endpoint, broker), "GET", ("broker-stats", "topics"), deadline=STATS_DEADLINE_SECONDS
-        )
-        if not isinstance(answer, dict):
-            raise UnavailableError(f"broker {broker} answered no statistics")
-        return answer
+                observed.owners.update(dict.fromkeys(found, broker))
+                answered.append(broker)
+        return observed, answered
 
     async def usages(self, brokers: Sequence[str]) -> dict[str, Usage]:
         """The most used resource of each broker that says it; one that does not is left out."""
-        path = ("broker-stats", "metrics")
-        calls = (self.deps.admin.call(broker_endpoint(self.endpoint, each), "GET", path) for each in brokers)
-        found: dict[str, Usage] = {}
-        for broker, answer in zip(brokers, await asyncio.gather(*calls, return_exceptions=True), strict=True):
-            if isinstance(answer, BaseException) and not isinstance(answer, PortError):
-                raise answer
-            if (used := usage_of(answer)) is not None:
-                found[broker] = used
-        return found
+        found = await ask_each(brokers, self.reads.usage)
+        return {broker: used for broker, used in found.items() if isinstance(used, Usage)}
 
     async def _namespaces(self, observed: Observed, with_traffic: set[str]) -> None:
         """Boundaries, anti-affinity group and permitted brokers of every namespace that has bundles or traffic."""
         names = sorted(with_traffic | {bundle.namespace for bundle in observed.owners})
-        for name, found in zip(names, await asyncio.gather(*map(self.boundaries, names)), strict=True):
-            if found is not None:
-                observed.boundaries[name] = found
-        groups = await asyncio.gather(*map(self._group, observed.boundaries))
-        observed.anti_affinity.update(
-            {name: group for name, group in zip(observed.boundaries, groups, strict=True) if group}
-        )
+        observed.boundaries.update({k: v for k, v in (await _all(names, self.boundaries)).items() if v is not None})
+        groups = await _all(list(observed.boundaries), self._group)
+        observed.anti_affinity.update({name: group for name, group in groups.items() if group})
         policies = await self._isolation()
         # In a thread: expressions of others, for every namespace there is.
         isolation = await asyncio.to_thread(isolation_of, list(observed.boundaries), observed.brokers, policies)
@@ -308,13 +311,13 @@ class Traffic:
             ("namespaces", *bundle.namespace.split("/", 1), bundle.range, "split"),
             query={"unload": "false", "splitAlgorithmName": SPLIT_ALGORITHM},
             body=[boundary],
-            deadline=STATS_DEADLINE_SECONDS,
+            deadline=SPLIT_DEADLINE_SECONDS,
         )
 
     async def _need_both_sides(self, bundle: BundleId, boundary: int) -> None:
-        positions: list[int] = []
+        positions = array("I")
         for domain in DOMAINS:
-            positions += await self._positions(domain, bundle.namespace, bundle.range)
+            positions.extend(await self.reads.positions(domain, bundle.namespace, bundle.range))
             if positions and min(positions) < boundary <= max(positions):
                 return
         side = "from" if positions and max(positions) < boundary else "below"
@@ -328,12 +331,23 @@ class Traffic:
             "PUT",
             ("namespaces", *bundle.namespace.split("/", 1), bundle.range, "unload"),
             query={"destinationBroker": destination},
-            deadline=STATS_DEADLINE_SECONDS + 15,
+            deadline=UNLOAD_DEADLINE_SECONDS,
         )
 
 
-def _without_own(document: Json, brokers: Sequence[str]) -> Json:
-    return {namespace: bundles for namespace, bundles in document.items() if not is_own(namespace, brokers)}
+async def _all(names: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> dict[str, T]:
+    """What is answered about each name. Raises PortError where one is not."""
+    found: dict[str, T] = {}
+    for name, answer in (await ask_each(names, ask)).items():
+        if isinstance(answer, PortError):
+            raise answer
+        found[name] = answer
+    return found
+
+
+def _present_of(recorded: NamespaceSizing, positions: array[int], parts: Sequence[tuple[int, int]]) -> Present:
+    ascending = sorted_positions(positions)
+    return present(recorded.cells, Listed(ascending, parts) if parts else Listed(ascending))
 
 
 def _of_nothing(result: SizingResult, unused: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, RebalanceMode
 from pulsar_operator.balance.execution.custom_resource import balance_status, read_steps
 from pulsar_operator.balance.execution.drain import named_brokers
-from pulsar_operator.balance.execution.driver import Memory, acted, believed, moved
+from pulsar_operator.balance.execution.driver import Memory, acted, moved
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import Seen, State, Step, look, words
 from pulsar_operator.balance.model.names import shortened
@@ -21,7 +21,7 @@ from pulsar_operator.balance.planner.proposal import Move, Split
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.stores import store_away_of
 from pulsar_operator.controllers.rebalance.modelling import modelled
-from pulsar_operator.controllers.rebalance.proposal import standing
+from pulsar_operator.controllers.rebalance.proposal import observed_of, standing
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.controllers.rebalance.young import uncounted
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
@@ -239,7 +239,7 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
         state.flags(approved=True, executing=False, completed=False, stopped=False, reason=Reason.MEASURING, text=text)
         state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
         return Outcome(requeue_after=left)
-    observed = await traffic.observe()
+    observed = await observed_of(traffic, state.spec)
     missing = "; ".join(observed.missing) or await uncounted(tools, state, observed)
     if missing:
         text = f"All {progress.total} steps are done; not measured yet: {missing}"[:4000]
@@ -247,11 +247,8 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
         state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
         return Outcome(requeue_after=RETRY_SECONDS)
     model = await modelled(tools, state, observed)
-    known = tools.memories.get(state.meta.uid)
-    if known is not None:
-        # What was learned of the bundles' cost, and of the brokers, is in the promise too.
-        model = believed(model, {}, known.learned)
-    measured = balance_status(tools.balance_of(model))
+    # What was learned of the bundles' cost, and of the brokers, is in the promise too.
+    measured = balance_status(await tools.measured(model, tools.memories.get(state.meta.uid)))
     promised = state.status.proposal.after.imbalance if state.status.proposal and state.status.proposal.after else "?"
     text = (
         f"{progress.total} steps done: the busiest broker has {measured.imbalance} times the mean, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 
 from pulsar_operator.api.v1alpha1.rebalance import BrokerCapacity
@@ -24,4 +25,7 @@ async def modelled(
     found = await broker_capacities(tools.deps, state.cluster, observed.brokers)
     state.set(capacities=[BrokerCapacity(broker=each, capacity=f"{found[each]:.2f}") for each in sorted(found)])
     domains = await state.traffic.domains()
-    return model_of(observed, draining=draining, domains=domains, carried=carried, capacities=found)
+    # In a thread: it sorts the cells of all topics.
+    return await asyncio.to_thread(
+        model_of, observed, draining=draining, domains=domains, carried=carried, capacities=found
+    )

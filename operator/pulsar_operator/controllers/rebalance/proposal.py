@@ -36,7 +36,7 @@ from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal
 from pulsar_operator.balance.sizing.result import ahead_in_words
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
-from pulsar_operator.controllers.core.traffic import results_url
+from pulsar_operator.controllers.core.traffic import Traffic, results_url
 from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.controllers.rebalance.young import uncounted
@@ -104,7 +104,7 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
     """The observation, and what is missing in words."""
     assert state.traffic is not None
     if state.spec.traffic_source is TrafficSource.LIVE:
-        observed = await state.traffic.observe()
+        observed = await observed_of(state.traffic, state.spec)
         if not observed.missing and not _task(state.spec) and (young := await uncounted(tools, state, observed)):
             observed.missing.append(young)
     else:
@@ -235,6 +235,11 @@ def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -
 def standing(spec: PulsarRebalanceSpec) -> bool:
     """Whether it looks again and again; what is asked about certain brokers is done once and at once."""
     return spec.repeat_seconds is not None and not _task(spec)
+
+
+async def observed_of(traffic: Traffic, spec: PulsarRebalanceSpec) -> Observed:
+    """What the brokers count: of bundles where none will be cut, as in a drain, else of topics. Raises PortError."""
+    return await (traffic.observe_bundles() if _task(spec) else traffic.observe())
 
 
 def _task(spec: PulsarRebalanceSpec) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, PulsarRebalanceSpec, PulsarRebalanceStatus
-from pulsar_operator.balance.execution.driver import Decision, Memory, decide
+from pulsar_operator.balance.execution.driver import Decision, Memory, believed, decide
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
 from pulsar_operator.balance.model.observation import Usage
@@ -86,6 +86,14 @@ class Tools:
     async def propose(self, model: ClusterModel, options: Options) -> Proposal:
         """The planner, in a thread: it may take seconds, and the event loop serves everything else."""
         return await asyncio.to_thread(self.plan, model, options)
+
+    async def measured(self, model: ClusterModel, memory: Memory | None) -> Balance:
+        """How even a placement is, with what a standing rebalance learned; in a thread as well."""
+
+        def measure() -> Balance:
+            return self.balance_of(model if memory is None else believed(model, {}, memory.learned))
+
+        return await asyncio.to_thread(measure)
 
     async def decide(
         self,

@@ -1,0 +1,116 @@
+"""What an answer of Pulsar's admin REST means: the decoded body, or one of the errors of the ports."""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pulsar_operator.domain.texts import without_tokens
+from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError, UnavailableError, UnownedError
+
+UNAVAILABLE = frozenset({408, 429})
+SCHEMA_REFUSALS = ("IncompatibleSchemaException", "InvalidSchemaDataException")
+"""The compatibility check of a schema answers 500 with these where the upload answers 409 or 422 (observed on 4.0.8).
+"""
+UNOWNED = ("Failed to find ownership for topic", "Can't find owner for topic")
+"""With 412, which is a refusal otherwise: nobody has the topic just now, see UnownedError."""
+CANCELLED = ("", "HTTP 422 {}")
+"""Explanations with 422 that are none: something inside the broker was cancelled while a topic was being deleted
+(v2.PersistentTopics.deleteTopic answers so for each IllegalStateException), alone or below a namespace's deletion."""
+RACE = "[no message for java.util.ConcurrentModificationException]"
+"""Explanation with 400 where a broker reads isolation policies while they change (observed on 4.0.8)."""
+NOT_IMPLEMENTED = 501
+"""The broker lacks what the call needs, such as a plug-in: a refusal, not a failure."""
+UNEXPECTED = "--- An unexpected error occurred in the server ---"
+"""How the explanation of an error without a status of its own begins; the message and a stack trace follow."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One HTTP answer, body read."""
+
+    status: int
+    body: bytes
+    location: str | None = None
+    retry_after: float | None = None
+    page: bool = False
+    """Whether the body is HTML, which comes from something before Pulsar."""
+
+
+def interpret(answer: Answer, words: str, *, text: bool = False) -> Any:
+    """The decoded body of a success, or the error (ports/errors.py) of its status, with Pulsar's own words."""
+    if 200 <= answer.status < 300:
+        if not answer.body.strip():
+            return None
+        if text:
+            return plain(answer.body, words, page=answer.page)
+        try:
+            return json.loads(answer.body)
+        except (ValueError, RecursionError) as error:
+            raise UnavailableError(f"{words}: HTTP {answer.status} with a body that is not JSON") from error
+    reason = reason_of(answer.body)
+    message = f"{words}: HTTP {answer.status}" + (f": {reason}" if reason else "")
+    if answer.status == 404:
+        if not _is_pulsars(answer):
+            # Somebody before Pulsar does not know the way: that says nothing of what is in Pulsar.
+            raise UnavailableError(f"{message} (not from Pulsar)", retry_after=answer.retry_after)
+        raise NotFoundError(message)
+    if answer.status == 409:
+        raise ConflictError(message)
+    if answer.status == 412 and reason.startswith(UNOWNED):
+        raise UnownedError(message, status=answer.status)
+    failed = (answer.status == 422 and reason in CANCELLED) or reason == RACE
+    refused = 400 <= answer.status < 500 and answer.status not in UNAVAILABLE and not failed
+    if refused or answer.status == NOT_IMPLEMENTED or _refuses_schema(answer):
+        raise RefusedError(message, status=answer.status)
+    raise UnavailableError(message, retry_after=answer.retry_after, status=answer.status)
+
+
+def _is_pulsars(answer: Answer) -> bool:
+    """Whether an error is Pulsar's own: its resources and its web server (Jetty, asked for JSON) answer with a JSON
+    object. A proxy's or an ingress' 404 is a page, a line of text or empty; it must never be read as "gone"."""
+    try:
+        return isinstance(json.loads(answer.body[:65536].decode("utf-8", "replace"), strict=False), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _refuses_schema(answer: Answer) -> bool:
+    text = answer.body[:65536].decode(errors="replace") if answer.status == 500 else ""
+    return any(name in text for name in SCHEMA_REFUSALS)
+
+
+def plain(body: bytes, words: str, *, page: bool) -> str:
+    """A body that is text, which may well look like HTML: the value of a property. Raises UnavailableError for a page
+    in HTML, by its content type."""
+    if page:
+        raise UnavailableError(f"{words}: a page in HTML instead of an answer")
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        raise UnavailableError(f"{words}: a body that is not UTF-8") from None
+
+
+def reason_of(body: bytes) -> str:
+    """Pulsar's explanation: ``{"reason": ...}``, ``{"message": ...}`` of its web server, or the first line of plain
+    text; nothing from an HTML page. It goes into conditions and events, so without what Pulsar repeats of logins."""
+    return without_tokens(_explanation(body[:65536].decode("utf-8", "replace").strip()))[:500]
+
+
+def _explanation(text: str) -> str:
+    try:
+        decoded = json.loads(text, strict=False)  # a message may have line ends as they are
+    except (ValueError, RecursionError):
+        return "" if text.startswith("<") else text.split("\n", 1)[0]
+    if not isinstance(decoded, dict):
+        return ""
+    reason, message = decoded.get("reason"), decoded.get("message")
+    if isinstance(reason, str) and reason.strip().startswith(UNEXPECTED):
+        inner = reason.partition("Message:")[2].partition("Stacktrace:")[0]
+        return " ".join(inner.split())
+    if isinstance(reason, str):
+        return reason.strip().split("\n", 1)[0]
+    # Written into JSON as it would be into HTML, in as many lines as it has.
+    return " ".join(html.unescape(message).split()) if isinstance(message, str) else ""

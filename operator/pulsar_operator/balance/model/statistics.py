@@ -1,0 +1,326 @@
+"""From the pieces of brokers' statistics to what is kept of them: the traffic of topics, of bundles, and their usage.
+
+``GET /broker-stats/topics`` nests namespace, bundle, domain, topic (Pulsar's classes PulsarStats,
+PersistentTopic.updateRates and NonPersistentTopic.updateRates): ``{ns: {range: {"persistent": {topic: {...}},
+"non-persistent": {topic: {...}}}}}``. ``GET /broker-stats/load-report`` has the same figures by bundle, under
+``lastStats``, where the modular load manager runs (Pulsar's classes LocalBrokerData and NamespaceBundleStats).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, Final, NamedTuple, Protocol
+
+from pulsar_operator.balance.model.cells import CellBuffer
+from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.load import CostModel, figure
+from pulsar_operator.balance.model.observation import NOTHING, RESOURCES, BundleLoad, full_bundle
+from pulsar_operator.balance.model.pieces import DEFAULT, Event, FormatError, Limits, Pieces, kind_of, position_of
+
+RATES: Final = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
+"""Every topic has them; their absence means that the broker failed while it wrote this topic."""
+COST_FIELDS: Final = frozenset({*RATES, "producerCount"})
+PLACES: Final = ("at the top", "for a namespace", "for a bundle", "for a domain", "for a topic")
+
+
+class TopicCounts(NamedTuple):
+    """What is counted inside the entry of one topic."""
+
+    subscriptions: int
+    consumers: int
+    backlog: int
+    """Messages, over all subscriptions."""
+    replicated_messages: float
+    """A second, to other clusters."""
+    replicated_bytes: float
+
+
+class TakeTopic(Protocol):
+    """Called with every topic of a document, in its order."""
+
+    def __call__(self, namespace: str, bundle: str, topic: str, fields: dict[str, Any], counts: TopicCounts) -> None:
+        """``fields`` are the numbers of the topic itself that were asked for."""
+
+
+class TopicsReader:
+    """Feed it a document of topic statistics piece by piece; it holds one topic at a time."""
+
+    def __init__(
+        self,
+        take: TakeTopic,
+        fields: Collection[str],
+        skips: Callable[[str], bool],
+        limits: Limits = DEFAULT,
+    ) -> None:
+        """``fields`` are the names of a topic's own fields to keep, ``skips`` says which namespaces are left out."""
+        self._take, self._wanted, self._skips, self._limits = take, frozenset(fields), skips, limits
+        self._pieces = Pieces(limits)
+        self._state = (0, "", "", "", "", "", False)
+        self._counted = (0, 0, 0, 0.0, 0.0)
+        self._fields: dict[str, Any] = {}
+        self.topics = 0
+        """Read by now, without those of namespaces that are left out."""
+
+    @property
+    def size(self) -> int:
+        """Bytes fed by now."""
+        return self._pieces.size
+
+    def feed(self, data: bytes) -> None:
+        """Take the next piece. Raises FormatError, and what ``take`` raises."""
+        for events in self._pieces.feed(data):
+            self._read(events)
+
+    def end(self) -> None:
+        """The document ended. Raises FormatError where it is empty or cut."""
+        if not self.size:
+            raise FormatError("empty: the broker has no statistics yet (they are made once a minute)")
+        self._pieces.end()
+
+    def _read(self, events: list[Event]) -> None:
+        """Depth is the number of maps and lists around the value:
+
+        1 namespaces, 2 bundles, 3 domains, 4 topics, 5 fields of a topic, 6 subscriptions, 7 fields of a subscription,
+        8 its consumers. What lies elsewhere (publishers) is skipped.
+        """
+        # A hundred events for each topic: local names, and the most frequent events first.
+        depth, namespace, bundle, topic, field, detail, skip = self._state
+        subscriptions, consumers, backlog, replicated_messages, replicated_bytes = self._counted
+        fields, wanted = self._fields, self._wanted
+        for event, value in events:
+            if depth >= 6:
+                if event == "map_key":
+                    if depth == 7:
+                        detail = value
+                    elif depth == 6 and field == "subscriptions":
+                        subscriptions += 1
+                elif event in {"start_map", "start_array"}:
+                    if depth == 8 and detail == "consumers" and field == "subscriptions" and event == "start_map":
+                        consumers += 1
+                    depth = self._pieces.deeper(depth)
+                elif event in {"end_map", "end_array"}:
+                    depth -= 1
+                elif depth == 7:
+                    if detail == "msgBacklog" and field == "subscriptions" and event == "number":
+                        backlog += value
+                    elif field == "replication" and event == "number":
+                        if detail == "msgRateOut":
+                            replicated_messages += figure(value)
+                        elif detail == "msgThroughputOut":
+                            replicated_bytes += figure(value)
+            elif event == "map_key":
+                if depth == 5:
+                    field = value
+                elif depth == 4:
+                    topic = value
+                elif depth == 2:
+                    bundle = value
+                elif depth == 1:
+                    namespace, skip = value, self._skips(value)
+            elif event == "end_map":
+                depth -= 1
+                if depth == 4 and not skip:
+                    self.topics += 1
+                    if self.topics > self._limits.topics:
+                        raise FormatError(f"of more than {self._limits.topics} topics")
+                    counts = TopicCounts(subscriptions, consumers, backlog, replicated_messages, replicated_bytes)
+                    self._take(namespace, bundle, topic, fields, counts)
+            elif event == "start_map":
+                if depth == 4:
+                    subscriptions = consumers = backlog = 0
+                    replicated_messages = replicated_bytes = 0.0
+                    fields = {}
+                depth += 1
+            elif depth < 5:
+                raise FormatError(
+                    f"no broker-stats/topics document: {kind_of(event)} {PLACES[depth]} where a map belongs"
+                )
+            elif event == "start_array":
+                depth += 1
+            elif event == "end_array":
+                depth -= 1
+            elif event == "number" and field in wanted:
+                fields[field] = value
+        self._state = (depth, namespace, bundle, topic, field, detail, skip)
+        self._counted = (subscriptions, consumers, backlog, replicated_messages, replicated_bytes)
+        self._fields = fields
+
+
+class TopicTraffic:
+    """Feed it a broker's ``GET /broker-stats/topics`` piece by piece; it keeps 20 bytes of each topic."""
+
+    def __init__(self, cost: CostModel, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
+        """``skips`` says which namespaces are left out."""
+        self._cost = cost
+        self._reader = TopicsReader(self._add, COST_FIELDS, skips, limits)
+        self.namespaces: dict[str, CellBuffer] = {}
+
+    def feed(self, data: bytes) -> None:
+        """Take the next piece. Raises FormatError."""
+        self._reader.feed(data)
+
+    def end(self) -> None:
+        """The document ended. Raises FormatError where it is empty or cut."""
+        self._reader.end()
+
+    def _add(self, namespace: str, bundle: str, topic: str, fields: dict[str, Any], counts: TopicCounts) -> None:
+        clients = clients_of(fields, counts)
+        found = self.namespaces.get(namespace)
+        if found is None:
+            found = self.namespaces.setdefault(namespace, CellBuffer())
+        found.add(position_of(topic), topic_cost(self._cost, fields, counts, clients), 1, clients)
+
+
+class TopicTrafficByBundle:
+    """The same document, of which it keeps the weight of each bundle."""
+
+    def __init__(self, cost: CostModel, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
+        """``skips`` says which namespaces are left out."""
+        self._cost = cost
+        self._reader = TopicsReader(self._add, COST_FIELDS, skips, limits)
+        self._place: tuple[str, str] = ("", "")
+        self._bundle: BundleId | None = None
+        self.bundles: dict[BundleId, BundleLoad] = {}
+
+    def feed(self, data: bytes) -> None:
+        """Take the next piece. Raises FormatError."""
+        self._reader.feed(data)
+
+    def end(self) -> None:
+        """The document ended. Raises FormatError where it is empty or cut."""
+        self._reader.end()
+
+    def _add(self, namespace: str, bundle: str, topic: str, fields: dict[str, Any], counts: TopicCounts) -> None:
+        if (namespace, bundle) != self._place:
+            self._place, self._bundle = (namespace, bundle), full_bundle(f"{namespace}/{bundle}")
+        if self._bundle is not None:
+            weight, topics, before = self.bundles.get(self._bundle, NOTHING)
+            clients = clients_of(fields, counts)
+            weight += topic_cost(self._cost, fields, counts, clients)
+            self.bundles[self._bundle] = BundleLoad(weight, topics + 1, before + clients)
+
+
+def clients_of(fields: dict[str, Any], counts: TopicCounts) -> int:
+    """Producers and consumers of one topic."""
+    return int(figure(fields.get("producerCount"))) + counts.consumers
+
+
+def topic_cost(cost: CostModel, fields: dict[str, Any], counts: TopicCounts, clients: int) -> float:
+    """What one topic costs a broker. What replicators send to other clusters is traffic out as well."""
+    return cost.of(
+        messages_in=figure(fields.get("msgRateIn")),
+        messages_out=figure(fields.get("msgRateOut")) + counts.replicated_messages,
+        bytes_in=figure(fields.get("msgThroughputIn")),
+        bytes_out=figure(fields.get("msgThroughputOut")) + counts.replicated_bytes,
+        topics=1,
+        sessions=clients,
+    )
+
+
+class BundleTraffic:
+    """Feed it a broker's ``GET /broker-stats/load-report`` piece by piece; it keeps the weight of each bundle."""
+
+    def __init__(self, cost: CostModel, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
+        """``skips`` says which namespaces are left out."""
+        self._cost, self._skips = cost, skips
+        self._pieces = Pieces(limits)
+        self._depth = 0
+        self._section = self._bundle = self._field = ""
+        self._fields: dict[str, float] = {}
+        self.bundles: dict[BundleId, BundleLoad] = {}
+        self.found = False
+        """Whether there are statistics of bundles at all."""
+
+    def feed(self, data: bytes) -> None:
+        """Take the next piece. Raises FormatError."""
+        for events in self._pieces.feed(data):
+            for event, value in events:
+                self._read(event, value)
+
+    def end(self) -> None:
+        """The document ended. Raises FormatError where it is cut or has no statistics of bundles."""
+        self._pieces.end()
+        if not self.found:
+            raise FormatError("no load report with statistics of bundles")
+
+    def _read(self, event: str, value: Any) -> None:
+        if event == "map_key":
+            if self._depth == 1:
+                self._section = value
+                self.found |= value == "lastStats"
+            elif self._depth == 2:
+                self._bundle = value
+            elif self._depth == 3:
+                self._field = value
+        elif event in {"start_map", "start_array"}:
+            if self._depth == 0 and event == "start_array":
+                raise FormatError("no load report: list at the top where a map belongs")
+            self._depth = self._pieces.deeper(self._depth)
+            self._fields = {} if self._depth == 3 else self._fields
+        elif event in {"end_map", "end_array"}:
+            self._depth -= 1
+            if self._depth == 2 and self._section == "lastStats":
+                self._add()
+        elif self._depth == 3:
+            self._fields[self._field] = figure(value)
+        elif self._depth == 0:
+            raise FormatError(f"no load report: {kind_of(event)} at the top where a map belongs")
+
+    def _add(self) -> None:
+        bundle, told = full_bundle(self._bundle), self._fields
+        if bundle is None or self._skips(bundle.namespace):
+            return
+        topics = int(told.get("topics", 0.0))
+        clients = int(told.get("producerCount", 0.0)) + int(told.get("consumerCount", 0.0))
+        weight = self._cost.of(
+            messages_in=told.get("msgRateIn", 0.0),
+            messages_out=told.get("msgRateOut", 0.0),
+            bytes_in=told.get("msgThroughputIn", 0.0),
+            bytes_out=told.get("msgThroughputOut", 0.0),
+            topics=topics,
+            sessions=clients,
+        )
+        self.bundles[bundle] = BundleLoad(weight, topics, clients)
+
+
+class UsageFigures:
+    """Feed it a broker's ``GET /broker-stats/metrics`` piece by piece: a list of dimensions with metrics, of which many
+    brokers have one for each namespace. It keeps the figures of the resources that a broker can run out of."""
+
+    def __init__(self, limits: Limits = DEFAULT) -> None:
+        self._pieces = Pieces(limits)
+        self._depth = 0
+        self._section = self._name = ""
+        self._metrics: dict[str, Any] = {}
+        self.told: list[dict[str, dict[str, Any]]] = []
+        """The items that have such a figure, with these alone (observation.usage_of)."""
+
+    def feed(self, data: bytes) -> None:
+        """Take the next piece. Raises FormatError."""
+        for events in self._pieces.feed(data):
+            for event, value in events:
+                self._read(event, value)
+
+    def end(self) -> None:
+        """The document ended. Raises FormatError where it is empty or cut."""
+        self._pieces.end()
+
+    def _read(self, event: str, value: Any) -> None:
+        if event == "map_key":
+            if self._depth == 2:
+                self._section = value
+            elif self._depth == 3:
+                self._name = value
+        elif event in {"start_map", "start_array"}:
+            if self._depth == 0 and event == "start_map":
+                raise FormatError("no broker-stats/metrics document: map at the top where a list belongs")
+            self._depth = self._pieces.deeper(self._depth)
+        elif event in {"end_map", "end_array"}:
+            self._depth -= 1
+            if self._depth == 1 and self._metrics:
+                self.told.append({"metrics": self._metrics})
+                self._metrics = {}
+        elif self._depth == 3 and self._section == "metrics" and self._name in RESOURCES:
+            self._metrics[self._name] = value
+        elif self._depth == 0:
+            raise FormatError(f"no broker-stats/metrics document: {kind_of(event)} at the top where a list belongs")

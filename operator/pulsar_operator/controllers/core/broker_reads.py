@@ -1,0 +1,153 @@
+"""What single brokers are asked, each at its own address: statistics of any size, a few brokers at a time.
+
+Brokers of a large cluster answer tens of megabytes each. Every answer is read piece by piece into what is kept of it
+(balance/model/statistics.py): the memory of a look is that of its result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from pulsar_operator.balance.model.cells import CellBuffer
+from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.load import CostModel
+from pulsar_operator.balance.model.observation import BundleLoad, Usage, usage_of
+from pulsar_operator.balance.model.pieces import FormatError, TopicNames
+from pulsar_operator.balance.model.statistics import BundleTraffic, TopicTraffic, TopicTrafficByBundle, UsageFigures
+from pulsar_operator.controllers.core.clusters import broker_endpoint
+from pulsar_operator.ports import (
+    AdminEndpoint,
+    DeadlineError,
+    Deps,
+    NotFoundError,
+    PortError,
+    RefusedError,
+    UnavailableError,
+)
+
+STATS_DEADLINE_SECONDS = 120.0
+"""For one broker's statistics of all topics, from the request to the last byte: 1.4 KB a topic, 70 MB of 50,000."""
+LOOK_SECONDS = 600.0
+"""For all brokers to be read: 50 of 70 MB each that send 1 MB a second take 440 s."""
+AT_ONCE = 8
+"""Brokers, or namespaces, that are asked at once. The others wait without a deadline that runs."""
+REPORTS_NOTHING = 500
+"""HTTP status of ``broker-stats/load-report`` under the extensible load manager (Pulsar's class
+ExtensibleLoadManagerWrapper)."""
+
+T = TypeVar("T")
+
+
+class NotReadableError(UnavailableError):
+    """An answer is no such document as was asked for; the message says how it differs."""
+
+
+class Reader(Protocol):
+    """Takes a document piece by piece (balance/model/statistics.py)."""
+
+    def feed(self, data: bytes) -> None:
+        """Take the next piece. Raises FormatError."""
+
+    def end(self) -> None:
+        """The document ended. Raises FormatError."""
+
+
+async def ask_each(things: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> dict[str, T | PortError]:
+    """What is answered about each of some things, or why nothing is, in their order.
+
+    AT_ONCE of them are asked at once, and all within LOOK_SECONDS, whoever is silent. Raises what is no PortError.
+    """
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def one(thing: str) -> T:
+        async with slots:
+            return await ask(thing)
+
+    tasks = {thing: asyncio.create_task(one(thing)) for thing in things}
+    try:
+        if tasks:
+            await asyncio.wait(tasks.values(), timeout=LOOK_SECONDS)
+    finally:
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+    found: dict[str, T | PortError] = {}
+    for thing, task in tasks.items():
+        if task.cancelled():
+            found[thing] = DeadlineError(f"it was not read within the {LOOK_SECONDS:g} s for all of them")
+        elif isinstance(error := task.exception(), PortError):
+            found[thing] = error
+        else:
+            found[thing] = task.result()
+    return found
+
+
+@dataclass(frozen=True)
+class BrokerReads:
+    """Reads single brokers of one cluster."""
+
+    deps: Deps
+    endpoint: AdminEndpoint
+    """The cluster's."""
+    cost: CostModel
+
+    async def topics(self, broker: str, skips: Callable[[str], bool]) -> dict[str, CellBuffer]:
+        """The traffic that a broker counts by topic, by namespace, without those that are skipped. Raises PortError."""
+        reader = TopicTraffic(self.cost, skips)
+        await self._of(broker, "topics", reader)
+        return reader.namespaces
+
+    async def bundles(self, broker: str, skips: Callable[[str], bool]) -> dict[BundleId, BundleLoad]:
+        """The same by bundle, from the broker's load report, which is a hundredth of the statistics of its topics; from
+        these where it has no such report, as under the extensible load manager. Raises PortError."""
+        report = BundleTraffic(self.cost, skips)
+        try:
+            await self._of(broker, "load-report", report)
+        except (NotReadableError, NotFoundError, RefusedError):
+            pass
+        except UnavailableError as error:
+            if error.status != REPORTS_NOTHING:
+                raise
+        else:
+            return report.bundles
+        reader = TopicTrafficByBundle(self.cost, skips)
+        await self._of(broker, "topics", reader)
+        return reader.bundles
+
+    async def usage(self, broker: str) -> Usage | None:
+        """The most used resource of a broker; None where it does not say. Raises PortError."""
+        reader = UsageFigures()
+        await self._of(broker, "metrics", reader, None)
+        return usage_of(reader.told)
+
+    async def positions(self, domain: str, namespace: str, span: str | None = None) -> array[int]:
+        """Positions of the topics of a namespace, or of its bundle with a range, that exist, loaded or not. Raises
+        PortError."""
+        names = TopicNames()
+        query = {"includeSystemTopic": "true"} | ({"bundle": span} if span else {})
+        await self._read(self.endpoint, (domain, *namespace.split("/", 1)), names, query)
+        return names.positions
+
+    async def _of(
+        self, broker: str, statistics: str, reader: Reader, deadline: float | None = STATS_DEADLINE_SECONDS
+    ) -> None:
+        path = ("broker-stats", statistics)
+        await self._read(broker_endpoint(self.endpoint, broker), path, reader, deadline=deadline)
+
+    async def _read(
+        self,
+        endpoint: AdminEndpoint,
+        path: Sequence[str],
+        reader: Reader,
+        query: Mapping[str, str] | None = None,
+        deadline: float | None = STATS_DEADLINE_SECONDS,
+    ) -> None:
+        try:
+            await self.deps.admin.stream(endpoint, path, reader.feed, query=query, deadline=deadline)
+            reader.end()
+        except FormatError as error:
+            raise NotReadableError(f"its answer is {error}") from None
