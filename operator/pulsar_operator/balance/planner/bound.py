@@ -37,7 +37,7 @@ class Heaviest:
     def add(self, weights: Iterable[float]) -> None:
         """Take more weights."""
         seen = weights if isinstance(weights, array) else array("d", weights)
-        self.total += fsum(seen)
+        self.total += fsum(weight for weight in seen)  # in Python: a million weights leave the interpreter to others
         self.top = nlargest(self._keep, chain(self.top, seen))
 
     def merge(self, other: Heaviest) -> None:
