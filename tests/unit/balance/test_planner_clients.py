@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from math import fsum
 
@@ -13,6 +14,7 @@ from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell
 from pulsar_operator.balance.model.cuts import split_bundle
 from pulsar_operator.balance.model.load import CostModel
 from pulsar_operator.balance.model.observation import Observed, model_of, weighing
+from pulsar_operator.balance.model.statistics import TopicTraffic
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.outcome import balance_of
 from pulsar_operator.balance.planner.plan import plan
@@ -86,8 +88,12 @@ def test_clients_are_counted_where_their_topics_are() -> None:
     topic = "persistent://shop/orders/t"
     stats = {"producerCount": 2, "subscriptions": {"s": {"consumers": [{}, {}]}, "idle": {"consumers": []}}}
     observed = Observed((A,), boundaries={"shop/orders": (0, 1 << 31, (1 << 32) - 1)})
+    document = {"shop/orders": {"0x0_0x8": {"persistent": {topic: stats}}}}
     for _ in range(2):
-        observed.take_stats({"shop/orders": {"0x0_0x8": {"persistent": {topic: stats}}}}, CostModel())
+        reader = TopicTraffic(CostModel(), lambda _: False)
+        reader.feed(json.dumps(document).encode())
+        reader.end()
+        observed.take_cells(reader.namespaces)
     model = model_of(observed)
     assert sorted((bundle.topics, bundle.clients) for bundle in model.bundles) == [(0, 0), (2, 8)]
     assert sum(cell.clients for bundle in model.bundles for cell in bundle.cells) == 8

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from pulsar_operator.balance.model.cells import CellBuffer, scaled
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, ClusterModel
-from pulsar_operator.balance.model.hashing import topic_hash
-from pulsar_operator.balance.model.load import CostModel, Load, figure
+from pulsar_operator.balance.model.load import figure
 from pulsar_operator.balance.model.ranges import range_points
 
 RELIEVED = 0.5
@@ -41,24 +40,6 @@ def full_bundle(text: str) -> BundleId | None:
         return BundleId(namespace, *range_points(hash_range))
     except ValueError:
         return None
-
-
-def topic_load(stats: Mapping[str, Any]) -> Load:
-    """Load of one topic, from its entry in ``GET /broker-stats/topics`` (class PersistentTopic, updateRates).
-
-    What replicators send to other clusters is traffic out as well.
-    """
-    subscriptions = stats.get("subscriptions") or {}
-    consumers = sum(len(each.get("consumers") or ()) for each in subscriptions.values())
-    replication = (stats.get("replication") or {}).values()
-    return Load(
-        messages_in=figure(stats.get("msgRateIn")),
-        messages_out=figure(stats.get("msgRateOut")) + sum(figure(r.get("msgRateOut")) for r in replication),
-        bytes_in=figure(stats.get("msgThroughputIn")),
-        bytes_out=figure(stats.get("msgThroughputOut")) + sum(figure(r.get("msgThroughputOut")) for r in replication),
-        topics=1,
-        sessions=int(figure(stats.get("producerCount"))) + consumers,
-    )
 
 
 @dataclass(frozen=True)
@@ -165,15 +146,6 @@ class Observed:
     """By namespace: where the Spark job would cut; None = nobody said."""
     missing: list[str] = field(default_factory=list)
     """What did not answer, in words: without it there is no proposal."""
-
-    def take_stats(self, document: Mapping[str, Any], cost: CostModel) -> None:
-        """Add a broker's ``GET /broker-stats/topics``: namespace -> bundle -> domain -> topic -> statistics."""
-        for namespace, bundles in document.items():
-            for domains in bundles.values():
-                for topics in domains.values():
-                    for name, stats in topics.items():
-                        load = topic_load(stats)
-                        self.add(namespace, topic_hash(name), cost.cost(load), clients=load.sessions)
 
     def add(self, namespace: str, position: int, weight: float, topics: int = 1, clients: int = 0) -> None:
         """Add the weight of topics at a position, and their producers and consumers."""

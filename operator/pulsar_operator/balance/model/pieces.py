@@ -122,7 +122,7 @@ def position_of(topic: str) -> int:
     try:
         return topic_hash(topic)
     except UnicodeEncodeError:
-        raise FormatError("no list of topics: a name is no text") from None
+        raise FormatError("not of topics: a name is no text") from None
 
 
 def kind_of(event: str) -> str:
