@@ -6,6 +6,7 @@ A subclass provides the fixture ``site``. Every test has a tenant of its own, si
 from __future__ import annotations
 
 import contextlib
+import json
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -200,6 +201,31 @@ class AdminContract:
         finally:
             await site.call("DELETE", *policy)
         await settled(lambda: site.call("GET", *topic, "stats"))
+
+    async def test_streams(self, site: Site) -> None:
+        """What a call answers decoded a stream passes on in pieces, and fails where the call would, without a piece."""
+        await site.call("PUT", "namespaces", site.tenant, "n")
+        names = [f"topic-{number}-{'x' * 150}" for number in range(12)]
+        for name in names:
+            await site.call("PUT", "persistent", site.tenant, "n", name)
+        path = ("persistent", site.tenant, "n")
+        pieces: list[bytes] = []
+        await site.port.stream(site.endpoint, path, pieces.append, query={"includeSystemTopic": "true"})
+        assert sorted(json.loads(b"".join(pieces))) == sorted(f"persistent://{site.tenant}/n/{name}" for name in names)
+        pieces.clear()
+        with pytest.raises(NotFoundError):
+            await site.port.stream(site.endpoint, ("tenants", f"{site.tenant}-none"), pieces.append)
+        with pytest.raises(RefusedError):
+            await site.port.stream(site.endpoint, ("tenants", ".."), pieces.append)
+        assert pieces == []
+
+        def refuse(piece: bytes) -> None:
+            raise KeyError(len(piece))
+
+        with pytest.raises(KeyError):
+            await site.port.stream(site.endpoint, path, refuse)
+        for name in names:
+            await site.call("DELETE", "persistent", site.tenant, "n", name)
 
     @pytest.mark.parametrize("name", HOSTILE)
     async def test_hostile_names_stay_one_segment(self, site: Site, name: str) -> None:

@@ -105,7 +105,7 @@ async def check_owners_and_moves(site: Site) -> None:
 
 
 async def check_observation(site: Site) -> None:
-    """One look gives brokers, boundaries, owners and a cell for every loaded topic at its hash."""
+    """One look gives brokers, boundaries, owners and a cell for every loaded topic at its hash, or whole bundles."""
     (name,) = names(site, HALF, LAST, 1)
     await site.make(name)
 
@@ -122,6 +122,19 @@ async def check_observation(site: Site) -> None:
         retried=(),
     )
     assert site.namespace in observed.boundaries
+
+    def told(whole: Observed) -> bool:
+        assert whole.missing == [] and not whole.cells
+        return any(load.topics for bundle, load in whole.bundles.items() if bundle.namespace == site.namespace)
+
+    await eventually_async(
+        site.traffic.observe_bundles,
+        told,
+        what=f"the bundle of {name} has a topic",
+        within=150,
+        every=1,
+        retried=(),
+    )
     assert await site.traffic.domains() == {}
     assert await site.traffic.stats_period() > 0
 

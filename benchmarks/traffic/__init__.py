@@ -1,0 +1,1 @@
+"""Reading the traffic of very many topics: memory and event loop of the operator."""
