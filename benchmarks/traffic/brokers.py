@@ -236,7 +236,7 @@ async def serve(options: argparse.Namespace) -> None:
     handler = Server(cluster)
     ids = []
     for _ in range(options.brokers):
-        runner = web.ServerRunner(web.Server(handler.answer), access_log=None)  # type: ignore[arg-type]
+        runner = web.ServerRunner(web.Server(handler.answer), access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         servers.append(runner)
