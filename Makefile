@@ -8,7 +8,7 @@ ADMIN_URL ?= http://127.0.0.1:8080
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools images demo demo-down demo-geo demo-geo-down newcomer test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-config-store bench-ledger-scan bench-data-plane bench-balance bench-autoscaling bench-spark cluster verify verify-mutations verify-stock verify-newer
+.PHONY: help setup tools images demo demo-down demo-geo demo-geo-down newcomer test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-config-store bench-ledger-scan bench-data-plane bench-balance bench-autoscaling bench-traffic bench-spark cluster verify verify-mutations verify-stock verify-newer
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -99,6 +99,9 @@ bench-balance: setup ## Where to cut, when to shed, how fast to plan: against Pu
 
 bench-autoscaling: setup ## Weeks of brokers and bookies: SLO minutes and server-hours, against HPA and published rules (SEEDS, QUICK=1)
 	@$(PY) -m benchmarks.autoscaling $(if $(SEEDS),--seeds $(SEEDS)) $(if $(QUICK),--quick)
+
+bench-traffic: tools ## Memory and event loop of the operator at a look and a drain with 1,000,000 topics on 50 brokers (TOPICS=100000)
+	@$(PY) -m benchmarks.traffic $(if $(TOPICS),--topics $(TOPICS))
 
 bench-spark: setup ## The sizing job on 20 million rows, DuckDB and Polars with the same plan beside it
 	@$(PY) -m benchmarks.spark

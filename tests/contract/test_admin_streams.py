@@ -88,6 +88,30 @@ async def test_a_broker_that_never_ends_its_answer_is_cut_at_the_deadline(admin:
             await admin.stream(endpoint, PATH, lambda _: None, deadline=0.3)
 
 
+async def test_a_broker_that_sends_nothing_more_is_not_waited_for() -> None:
+    """One that goes on to send is, although it takes longer in all."""
+
+    async def slowly(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(8):
+            await response.write(b"x")
+            await asyncio.sleep(0.2)
+        if request.path.endswith("metrics"):
+            await asyncio.Event().wait()
+        return response
+
+    admin, got = AiohttpAdmin(CountingMetrics(), silence=1.0), list[bytes]()
+    try:
+        async with serving(slowly) as endpoint:
+            await admin.stream(endpoint, PATH, got.append, deadline=60)
+            assert b"".join(got) == b"x" * 8
+            with pytest.raises(DeadlineError, match=r"nothing for 1 s, 8 bytes came"):
+                await admin.stream(endpoint, ("broker-stats", "metrics"), got.append, deadline=60)
+    finally:
+        await admin.close()
+
+
 async def test_a_broker_that_never_begins_is_cut_at_the_deadline(admin: AiohttpAdmin) -> None:
     async def hang(request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.Event().wait()

@@ -43,6 +43,8 @@ DEADLINE_SECONDS = 15.0
 CONCURRENCY = 8
 STREAMS = 8
 """Of one cluster at once: each has some 0.5 MiB of buffers."""
+SILENCE_SECONDS = 30.0
+"""Of a stream from which nothing comes: whoever sends is waited for longer, whoever hangs is not."""
 PIECE_BYTES = 32 * 1024
 """Of a stream, passed on at once: what is done with it holds the event loop for a millisecond."""
 MAX_REDIRECTS = 10
@@ -75,8 +77,9 @@ class _Request:
 class _Sink:
     """Passes the pieces of an answer on, and knows whether any was."""
 
-    def __init__(self, feed: Callable[[bytes], None]) -> None:
-        self._feed = feed
+    def __init__(self, feed: Callable[[bytes], None], heard: Callable[[], None]) -> None:
+        """``heard`` is called after each piece."""
+        self._feed, self._heard = feed, heard
         self.bytes = 0
 
     async def take(self, content: aiohttp.StreamReader) -> None:
@@ -84,6 +87,7 @@ class _Sink:
         async for piece in content.iter_chunked(PIECE_BYTES):
             self.bytes += len(piece)
             self._feed(piece)
+            self._heard()
             await asyncio.sleep(0)  # what has come already is read without waiting
 
 
@@ -105,17 +109,19 @@ class AiohttpAdmin:
         deadline: float = DEADLINE_SECONDS,
         concurrency: int = CONCURRENCY,
         streams: int = STREAMS,
+        silence: float = SILENCE_SECONDS,
         most_bytes: int = MAX_BODY_BYTES,
         user_agent: str = f"pulsar-operator/{__version__}",
         rng: random.Random | None = None,
         fence: Fence = open_fence,
     ) -> None:
         """``deadline`` is the default total time of a call in seconds, ``concurrency`` the calls per cluster and
-        ``streams`` the streams per cluster, ``most_bytes`` the longest answer of a call."""
+        ``streams`` the streams per cluster, ``silence`` the seconds without a byte after which a stream ends,
+        ``most_bytes`` the longest answer of a call."""
         self._metrics = metrics
         self._deadline = deadline
         self._concurrency, self._streaming = concurrency, streams
-        self._most_bytes = most_bytes
+        self._silence, self._most_bytes = silence, most_bytes
         self._user_agent = user_agent
         self._rng = rng or random.Random()
         self._fence = fence
@@ -174,18 +180,25 @@ class AiohttpAdmin:
         """
         seconds = self._deadline if deadline is None else deadline
         words = f"GET {display_path(path)} at cluster {endpoint.cluster}"
-        sink = _Sink(feed)
-        url = build_url(endpoint.url, path, query)
-        request = _Request(endpoint.cluster, "GET", url, None, "application/json", sink)
+        loop, last = asyncio.get_running_loop(), list[str]()
         slot = self._stream_slots.setdefault(endpoint.cluster, asyncio.Semaphore(self._streaming))
-        last: list[str] = []
         async with slot:
+            end = loop.time() + seconds
+            limit = asyncio.timeout_at(min(end, loop.time() + self._silence))
+            sink = _Sink(feed, lambda: limit.reschedule(min(end, loop.time() + self._silence)))
+            url = build_url(endpoint.url, path, query)
+            request = _Request(endpoint.cluster, "GET", url, None, "application/json", sink)
             try:
-                async with asyncio.timeout(seconds) as limit:
+                async with limit:
                     answer = await self._attempts(request, last, contextlib.nullcontext(), until=limit.when())
             except TimeoutError:
+                what = (
+                    f"no whole answer within {seconds:g} s"
+                    if loop.time() >= end
+                    else f"nothing for {self._silence:g} s"
+                )
                 detail = f", {sink.bytes} bytes came" if sink.bytes else f" (last attempt: {last[-1]})" if last else ""
-                raise DeadlineError(f"{words}: no whole answer within {seconds:g} s{detail}") from None
+                raise DeadlineError(f"{words}: {what}{detail}") from None
         if not 200 <= answer.status < 300:
             interpret(answer, words)
             raise UnavailableError(f"{words}: HTTP {answer.status}")

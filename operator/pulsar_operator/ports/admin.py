@@ -55,6 +55,7 @@ class PulsarAdminPort(Protocol):
 
         ``feed`` is called on the event loop with at most 32 KiB at a time, and others run between two calls; what it
         raises ends the request and is raised here. Nothing is asked again once a piece was passed. Streams of one
-        cluster beyond a few wait for each other; the deadline (seconds, until the last byte) counts without that.
+        cluster beyond a few wait for each other; the deadline (seconds, until the last byte) counts without that, and
+        a broker that sends nothing for half a minute is not waited for until then.
         Raises as ``call`` does; UnavailableError also where the connection breaks inside the answer.
         """

@@ -29,9 +29,10 @@ from pulsar_operator.ports import (
     UnavailableError,
 )
 
-STATS_DEADLINE_SECONDS = 120.0
-"""For one broker's statistics of all topics, from the request to the last byte: 1.4 KB a topic, 70 MB of 50,000."""
-LOOK_SECONDS = 600.0
+STATS_DEADLINE_SECONDS = 300.0
+"""For one broker's statistics of all topics, from the request to the last byte: 1.4 KB a topic, 70 MB of 50,000. One
+that sends nothing is given up long before."""
+LOOK_SECONDS = 900.0
 """For all brokers to be read: 50 of 70 MB each that send 1 MB a second take 440 s."""
 AT_ONCE = 8
 """Brokers, or namespaces, that are asked at once. The others wait without a deadline that runs."""

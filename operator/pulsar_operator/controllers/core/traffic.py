@@ -184,9 +184,7 @@ class Traffic:
             elif isinstance(found, str):
                 unused[name] = found
             else:
-                for cell in found.cells:
-                    observed.add(name, cell.position, cell.weight, cell.topics)
-                observed.cuts[name] = parting(each.boundaries, observed.boundaries[name], found.cells)
+                observed.cuts[name] = await asyncio.to_thread(_take_recorded, observed, each, found)
         if unused:
             log.info("cluster %s: recorded traffic that does not count: %s", self.endpoint.cluster, unused)
         if all(each.namespace in unused or each.namespace == SYSTEM_NAMESPACE for each in there):
@@ -348,6 +346,13 @@ async def _all(names: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> dict
 def _present_of(recorded: NamespaceSizing, positions: array[int], parts: Sequence[tuple[int, int]]) -> Present:
     ascending = sorted_positions(positions)
     return present(recorded.cells, Listed(ascending, parts) if parts else Listed(ascending))
+
+
+def _take_recorded(observed: Observed, recorded: NamespaceSizing, found: Present) -> frozenset[int]:
+    """Add what was recorded; the cuts that the result wants and that part topics which exist."""
+    for cell in found.cells:
+        observed.add(recorded.namespace, cell.position, cell.weight, cell.topics)
+    return parting(recorded.boundaries, observed.boundaries[recorded.namespace], found.cells)
 
 
 def _of_nothing(result: SizingResult, unused: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -282,7 +283,7 @@ async def standing_decision(
     decision, memory = await tools.decide(known, now, model, question, options, usages)
     tools.remember(state.name, state.meta.uid, memory)
     if options.memory > 0:
-        state.set(cost=_cost(model, memory, usages))
+        state.set(cost=await asyncio.to_thread(_cost, model, memory, usages))
     return decision
 
 
