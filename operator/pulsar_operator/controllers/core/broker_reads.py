@@ -29,7 +29,7 @@ from pulsar_operator.ports import (
     UnavailableError,
 )
 
-STATS_DEADLINE_SECONDS = 300.0
+STATS_DEADLINE_SECONDS = 600.0
 """For one broker's statistics of all topics, from the request to the last byte: 1.4 KB a topic, 70 MB of 50,000. One
 that sends nothing is given up long before."""
 LOOK_SECONDS = 900.0
