@@ -16,6 +16,7 @@ from e2e.support.skew import NAMESPACE, Attempt, Brokers, Start, loaded, skewed_
 from pulsar_conformance.counting.report import Report
 
 STATS_SECONDS = 10
+ANNOTATION = "pulsaroperator.io/rebalance"
 
 
 def rebalance(kubectl: Kubectl, namespace: str, name: str, **spec: Any) -> None:
@@ -42,7 +43,25 @@ def wait_for(kubectl: Kubectl, namespace: str, name: str, kind: str, *, within: 
 
 def annotate(kubectl: Kubectl, namespace: str, name: str, word: str) -> None:
     """Tell a PulsarRebalance what to do."""
-    kubectl.run(*("annotate", "prb", name, "-n", namespace, f"pulsaroperator.io/rebalance={word}", "--overwrite"))
+    kubectl.run(*("annotate", "prb", name, "-n", namespace, f"{ANNOTATION}={word}", "--overwrite"))
+
+
+def refreshed(kubectl: Kubectl, namespace: str, name: str, *, within: float) -> dict[str, Any]:
+    """The object with a proposal that was computed after this call."""
+    annotate(kubectl, namespace, name, "refresh")
+
+    def carried_out() -> None:
+        # The operator takes the annotation off once the status has what came of it.
+        found = kubectl.get("pulsarrebalance", namespace, name)
+        assert found is not None and ANNOTATION not in (found["metadata"].get("annotations") or {})
+
+    eventually(carried_out, within=within, what=f"a refresh of PulsarRebalance {name}")
+    return wait_for(kubectl, namespace, name, "ProposalReady", within=within)
+
+
+def approve(kubectl: Kubectl, namespace: str, name: str, proposal: dict[str, Any]) -> None:
+    """Approve a proposal, and no other."""
+    annotate(kubectl, namespace, name, f"approve-{proposal['id']}")
 
 
 @dataclass(frozen=True)
@@ -65,16 +84,15 @@ def even_out(brokers: Brokers, service_url: str, start: Start | None = None) -> 
     with loaded(service_url, brokers, start) as (run, before):
 
         def proposed() -> dict[str, Any]:
-            rebalance(kubectl, namespace, "even", budget={"maxTrafficMovedPercent": 100, "movesPerMinute": 60})
-            annotate(kubectl, namespace, "even", "refresh")
-            found = wait_for(kubectl, namespace, "even", "ProposalReady", within=15)
+            rebalance(kubectl, namespace, "even")
+            found = refreshed(kubectl, namespace, "even", within=15)
             assert float(found["status"]["proposal"]["before"]["imbalance"]) > start.least, found["status"]["proposal"]
             return found
 
         proposal = eventually(proposed, within=120, what="a proposal that sees the hot broker")["status"]["proposal"]
         with run.operation("rebalance"):
             begin = time.monotonic()
-            annotate(kubectl, namespace, "even", "approve")
+            approve(kubectl, namespace, "even", proposal)
             status = wait_for(kubectl, namespace, "even", "Completed", within=240)["status"]
             seconds = time.monotonic() - begin
         measured = brokers.unevenness(start.published)

@@ -16,7 +16,7 @@ import pytest
 
 from e2e.conftest import Deployed
 from e2e.support.changes import answers, patch_cluster
-from e2e.support.evening import Evened, annotate, even_out, left_to, left_to_pulsar, rebalance, wait_for
+from e2e.support.evening import Evened, approve, even_out, left_to, left_to_pulsar, rebalance, refreshed, wait_for
 from e2e.support.eventually import eventually
 from e2e.support.moves import Moves
 from e2e.support.recording import Recording, recording
@@ -250,13 +250,12 @@ def test_a_proposal_from_the_files_of_the_collector(
             collector.size(name)
             budget = {"maxTrafficMovedPercent": 100, "movesPerMinute": 60}
             rebalance(kubectl, namespace, "sized", trafficSource="Recorded", budget=budget)
-            annotate(kubectl, namespace, "sized", "refresh")
-            found = wait_for(kubectl, namespace, "sized", "ProposalReady", within=30)
+            found = refreshed(kubectl, namespace, "sized", within=30)
             assert float(found["status"]["proposal"]["before"]["imbalance"]) > 2.2, found["status"]["proposal"]
             return found
 
         proposal = eventually(proposed, within=420, what="a proposal from the sizing result")["status"]["proposal"]
-        annotate(kubectl, namespace, "sized", "approve")
+        approve(kubectl, namespace, "sized", proposal)
         done = wait_for(kubectl, namespace, "sized", "Completed", within=240)
         log = kubectl.run("logs", f"job/{sized[-1]}", "-n", namespace)
     with capsys.disabled():

@@ -66,10 +66,15 @@ def test_moves_and_splits_even_out_a_hot_broker(evened: Evened, capsys: pytest.C
         print(
             f"{proposal['splits']} splits, {proposal['moves']} moves; seen from outside {evened.attempt.measured:.2f}"
         )
+        took, expected = status["progress"]["duration"], proposal["expectedDuration"]
+        print(f"took {took}, expected {expected}; a move took {status['progress']['unloadSeconds']} s")
+        print("\n".join([*proposal["brokers"], "measured:", *status["measuredBrokers"]]))
         print(evened.report.text())
     measured = float(status["measured"]["imbalance"])
     assert status["progress"]["done"] == status["progress"]["total"] > 0
     assert measured < float(proposal["before"]["imbalance"]) / 1.8
+    assert proposal["clients"] > 0 and proposal["topics"] > 0
+    assert [line.split()[0] for line in proposal["brokers"][-1:]] == ["(all"] and len(proposal["brokers"]) == 5
     assert abs(measured - evened.attempt.measured) < 0.25, "the brokers' own statistics say something else"
     assert evened.report.failures() == [], evened.report.text()
     assert "loadBalancerSheddingEnabled" not in evened.dynamic

@@ -307,6 +307,7 @@ class Reason(StrEnum):
     PLAN_INVALIDATED = "PlanInvalidated"
     REFRESHED = "Refreshed"
     EXPIRED = "Expired"
+    APPROVAL_REFUSED = "ApprovalRefused"
     LOAD_BALANCER_PAUSED = "LoadBalancerPaused"
     LOAD_BALANCER_RESUMED = "LoadBalancerResumed"
     LOAD_BALANCER_NOT_RESUMED = "LoadBalancerNotResumed"

@@ -60,8 +60,8 @@ def test_a_bundle_heavier_than_the_budget_goes_alone_once_an_hour_and_is_not_cut
 
 def test_what_is_left_of_a_budget_makes_no_smaller_pieces() -> None:
     model = cluster({A: [[2.0] * 15], B: [10.0], C: [10.0]})
-    whole = plan(model, Options())
-    rest = plan(model, Options(budget=Budget(spent_percent=4.0)))
+    whole = plan(model, Options(budget=Budget(max_moved_percent=9.0)))
+    rest = plan(model, Options(budget=Budget(max_moved_percent=9.0, spent_percent=4.0)))
     assert whole.splits and rest.empty
     assert rest.withheld == "the budget permits no step that helps"
 

@@ -94,7 +94,7 @@ def test_a_cut_is_not_made_for_what_whole_bundles_do_in_the_next_proposal() -> N
 
 def test_a_bundle_heavier_than_the_budget_is_cut() -> None:
     model = cluster({A: [[2.0] * 15], B: [10.0], C: [10.0]})
-    proposal = plan(model, Options())
+    proposal = plan(model, Options(budget=Budget(max_moved_percent=9.0)))
     assert proposal.splits
     assert 0 < proposal.moved_weight <= 0.09 * 50
 

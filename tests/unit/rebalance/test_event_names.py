@@ -1,4 +1,4 @@
-"""Events name brokers as people do; what the operator remembers has their ids."""
+"""Events, status and the list for people name brokers as people do; the steps for the operator have their ids."""
 
 from __future__ import annotations
 
@@ -48,7 +48,11 @@ async def test_steps_are_told_with_the_names_of_pods() -> None:
     steps = [each["move"] for each in json.loads(found["data"]["steps.json"]) if "move" in each]
     assert {each["to"].removesuffix(TAIL) for each in steps} == {each.rpartition(" to ")[2] for each in moves}
     assert all(each["to"].endswith(TAIL) for each in steps)
-    assert any(each.endswith(TAIL) for each in asked), "the step under way is remembered as it is"
+    assert any(each.endswith(("east-broker-1", "east-broker-2")) for each in asked), "the step under way as well"
+    shown = json.dumps(world.status()) + found["data"]["steps.txt"] + found["data"]["brokers.txt"]
+    assert TAIL not in shown and "east-broker-0" in shown
+    reasons = [each["reason"] for each in json.loads(found["data"]["steps.json"])]
+    assert reasons and not [each for each in reasons if TAIL in each]
     event = {"reason": "StepDone", "message": moves[0], "involvedObject": {"name": "east-drain-0"}}
     ((step, count),) = steps_of([event]).items()
     assert (step, count) == (Step("east-drain-0", moves[0].split()[5]), 1)

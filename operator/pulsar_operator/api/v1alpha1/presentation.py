@@ -121,6 +121,7 @@ PRESENTATION: dict[Kind, Presentation] = {
             Column("Mode", ".spec.mode", description="Which steps it may do."),
             Column("Splits", ".status.proposal.splits", type="integer", description="Cuts proposed."),
             Column("Moves", ".status.proposal.moves", type="integer", description="Bundles to be moved."),
+            Column("Clients", ".status.proposal.clients", type="integer", description="Clients that reconnect."),
             Column("Done", ".status.progress.summary", description="Steps verified in Pulsar, of all."),
             Column(
                 "Imbalance",
@@ -128,6 +129,9 @@ PRESENTATION: dict[Kind, Presentation] = {
                 description="Busiest broker's load over the mean: before -> after (best).",
             ),
             Column("Traffic %", ".status.proposal.trafficMovedPercent", priority=1, description="Traffic moved."),
+            Column("Expected", ".status.proposal.expectedDuration", priority=1, description="Expected duration."),
+            Column("Took", ".status.progress.duration", priority=1, description="Duration of the steps."),
+            Column("Proposal", ".status.proposal.id", priority=1, description="Id to approve."),
         )
     ),
     Kind.TOPIC_SET: Presentation(

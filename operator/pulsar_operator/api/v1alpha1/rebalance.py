@@ -30,18 +30,19 @@ class TrafficSource(StrEnum):
 class RebalanceBudget(ApiModel):
     """How much one proposal may disturb: a move closes every producer and consumer of a bundle for a moment."""
 
-    max_moves: Annotated[int, Field(ge=0, le=10000)] = 100
-    """Bundles that may change their broker."""
-    max_traffic_moved_percent: Annotated[int, Field(ge=1, le=100)] = 9
+    max_moves: Annotated[int, Field(ge=0, le=10000)] = 1000
+    """Bundles that may change their broker. As many as fit in a ConfigMap are proposed at once."""
+    max_traffic_moved_percent: Annotated[int, Field(ge=1, le=100)] = 100
     """Share of all traffic that may change its broker: by one proposal, or, with repeatSeconds, within an hour, in all
-    that are executed. A bundle with more goes alone, rather than being cut for ever. Does not apply to mode
-    RemoveBrokers."""
+    that are executed. The default lets one proposal even out any placement; the pace of the moves protects the clients.
+    A bundle with more goes alone, rather than being cut for ever. Does not apply to mode RemoveBrokers."""
     max_splits: Annotated[int, Field(ge=0, le=4096)] = 20
     """Cuts; there is no merge in Pulsar, so a cut is for ever."""
     max_bundles_per_namespace: Annotated[int, Field(ge=1, le=65536)] = 4096
     """Bundles a namespace may reach."""
-    moves_per_minute: Annotated[int, Field(ge=1, le=600)] = 30
-    """Steps are this far apart at least."""
+    moves_per_minute: Annotated[int, Field(ge=1, le=600)] = 600
+    """Upper bound of the pace. Below it the operator measures how long a bundle takes from the request until its new
+    broker has it, and leaves as much time between two moves as one takes, 30 seconds at most."""
 
 
 class SizingSource(ApiModel):
@@ -116,7 +117,8 @@ class PulsarRebalanceSpec(ApiModel):
     sizing: SizingSource | None = None
     """Where the result of trafficSource Recorded is."""
     auto_approve: bool = False
-    """Execute a proposal without waiting for the annotation pulsaroperator.io/rebalance: approve."""
+    """Execute a proposal without waiting for the annotation pulsaroperator.io/rebalance: approve-<status.proposal.id>.
+    """
     expire_seconds: Annotated[int, Field(ge=30, le=604800)] = 3600
     """A proposal that was not approved after this long is computed anew."""
     repeat_seconds: Annotated[int, Field(ge=30, le=604800)] | None = None
@@ -139,7 +141,8 @@ class ProposalStatus(ApiModel):
     """Summary of a proposal; the steps are in the ConfigMap."""
 
     id: str
-    """Identifies the proposal."""
+    """Identifies the proposal. The annotation pulsaroperator.io/rebalance: approve-<id> approves this one and no
+    other."""
     computed_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     """When it was computed."""
     config_map_name: str | None = None
@@ -150,10 +153,20 @@ class ProposalStatus(ApiModel):
     """Bundles that change their broker."""
     traffic_moved_percent: str = "0"
     """Share of all traffic that changes its broker."""
+    topics: Annotated[int, Field(ge=0)] | None = None
+    """Topics that one broker closes and another one loads."""
+    clients: Annotated[int, Field(ge=0)] | None = None
+    """Producers and consumers that reconnect. If unset, nobody counted them: recorded traffic does not tell."""
+    expected_duration: Annotated[str, Field(max_length=32)] | None = None
+    """Expected time from the approval until the last step is verified, such as 3m20s. It follows from the steps, the
+    pace and the time that the last moves in this cluster took."""
     before: BalanceStatus | None = None
     """As it was found."""
     after: BalanceStatus | None = None
     """As the proposal promises."""
+    brokers: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=24)] = Field(default_factory=list)
+    """Load of brokers now and after the steps, a line each: the ten busiest, the ten idlest, and all together. Load is
+    in shares of the mean: 1.00 is perfect. The ConfigMap has all brokers."""
     advice: Annotated[list[str], Field(max_length=50)] = Field(default_factory=list)
     """What bundles cannot solve: topics hotter than a broker, and what helps instead."""
 
@@ -161,6 +174,8 @@ class ProposalStatus(ApiModel):
 class ProgressStatus(ApiModel):
     """How far the execution is. Steps are done in the order of the ConfigMap."""
 
+    started_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """When the proposal was approved."""
     done: int = 0
     """Steps verified in Pulsar."""
     total: int = 0
@@ -171,8 +186,13 @@ class ProgressStatus(ApiModel):
     """The step under way, in words."""
     current_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     """When it was asked of Pulsar first; between two steps, when the last one was."""
+    unload_seconds: Annotated[str, Field(max_length=32)] | None = None
+    """Seconds from the request of a move until its new broker had the bundle, averaged over the last moves, as a
+    decimal number. It decides the pace."""
     finished_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     """When the last step was verified."""
+    duration: Annotated[str, Field(max_length=32)] | None = None
+    """Time from the approval until the last step was verified, to hold against proposal.expectedDuration."""
 
 
 class BrokerCapacity(ApiModel):
@@ -212,7 +232,14 @@ class PulsarRebalanceStatus(CommonStatus):
     """The proposal."""
     progress: ProgressStatus | None = None
     """How far its execution is."""
+    replaced_proposal: Annotated[str, Field(max_length=32)] | None = None
+    """Id of a proposal that waited for approval until this one took its place. The annotation must then name the id of
+    the proposal that it approves."""
     measured: BalanceStatus | None = None
     """As it was measured, at least two statistics periods after the last step."""
+    measured_brokers: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=24)] = Field(
+        default_factory=list
+    )
+    """Load of brokers as it was measured, as in proposal.brokers."""
     summary: str | None = None
     """Before, after and what is possible, for the eye: 2.81 -> 1.07 (best 1.02)."""

@@ -4,21 +4,84 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pulsar_operator.api.constants import ANNOTATION_PROPOSAL, API_VERSION, LABEL_MANAGED_BY, MANAGED_BY, Kind
+from pulsar_operator.api.constants import (
+    ANNOTATION_PROPOSAL,
+    ANNOTATION_REBALANCE,
+    API_VERSION,
+    LABEL_MANAGED_BY,
+    MANAGED_BY,
+    Kind,
+)
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.rebalance import BalanceStatus, ProposalStatus, PulsarRebalanceSpec
-from pulsar_operator.balance.execution.steps import Step, from_json, identify, to_json, words
+from pulsar_operator.balance.execution.pace import Pace, expected_seconds, in_words
+from pulsar_operator.balance.execution.steps import Step, brokers_of, from_json, identify, short_words, to_json
+from pulsar_operator.balance.execution.table import load_table
 from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.names import short_brokers, shortened
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
-from pulsar_operator.balance.planner.proposal import Balance, Proposal
+from pulsar_operator.balance.planner.proposal import Balance, BrokerLoad, Move, Proposal
 
 STEPS_FILE = "steps.json"
 WORDS_FILE = "steps.txt"
+BROKERS_FILE = "brokers.txt"
+APPROVE = "approve"
+COMMANDS = (APPROVE, "refresh", "stop")
 CHANGED = "the ConfigMap does not hold the steps as they were written"
 MAX_STEPS_BYTES = 900_000
 """A ConfigMap holds 1 MiB in all."""
+STEP_BYTES = 330
+"""Of a move in the file for the operator, without the names in it."""
+MAX_TEXT_BYTES = 100_000
+"""Of the files for people, where the steps leave no more; the rest of the steps is in the file for the operator."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """What an annotation asks for."""
+
+    word: str
+    """approve, refresh or stop."""
+    proposal: str = ""
+    """Id of the proposal that is approved; empty = none was named."""
+
+
+def command_of(text: str | None) -> Command | None:
+    """The command of an annotation; None where there is none. Raises ValueError, in words, for another text."""
+    if text is None:
+        return None
+    word, dash, ident = text.partition("-")
+    if word == APPROVE and ident.isalnum() and len(ident) <= 32:
+        return Command(APPROVE, ident)
+    if word in COMMANDS and not dash:
+        return Command(word)
+    raise ValueError(
+        f"annotation {ANNOTATION_REBALANCE} is {text[:50]!r}: it must be one of approve-ID, with the id of "
+        "status.proposal, refresh, stop"
+    )
+
+
+def refused_approval(command: Command, ident: str, replaced: str | None, how: str) -> str:
+    """Why an approval does not approve the proposal with this id; empty where it does.
+
+    ``replaced`` is the proposal that waited for approval before this one took its place: whoever names none may have
+    seen that one. ``how`` approves the one of now.
+    """
+    if command.proposal == ident or (not command.proposal and replaced is None):
+        return ""
+    if command.proposal:
+        cause = f"Approval of proposal {command.proposal} is refused: the proposal is {ident} now."
+    else:
+        cause = f"Approval without an id is refused: proposal {ident} took the place of proposal {replaced}."
+    return f"{cause} Look at it, then {how}"
+
+
+def how_to_approve(namespace: str, name: str, ident: str) -> str:
+    """The command that approves a proposal and no other."""
+    return f"run kubectl -n {namespace} annotate prb {name} {ANNOTATION_REBALANCE}={APPROVE}-{ident}"
 
 
 def ratio(value: float) -> str:
@@ -32,21 +95,51 @@ def balance_status(balance: Balance) -> BalanceStatus:
 
 
 def proposal_status(
-    proposal: Proposal, ident: str, moment: str, total_weight: float, name: str | None
+    proposal: Proposal,
+    ident: str,
+    moment: str,
+    total_weight: float,
+    name: str | None,
+    pace: Pace | None = None,
+    unload: float | None = None,
 ) -> ProposalStatus:
-    """Summary of a proposal."""
+    """Summary of a proposal, as `presented`. ``unload`` is how many seconds the last moves of the cluster took."""
     share = 100 * proposal.moved_weight / total_weight if total_weight > 0 else 0.0
+    splits, moves = len(proposal.splits), len(proposal.moves)
     return ProposalStatus(
         id=ident,
         computed_time=moment,
         config_map_name=name,
-        splits=len(proposal.splits),
-        moves=len(proposal.moves),
+        splits=splits,
+        moves=moves,
         traffic_moved_percent=f"{share:.1f}",
+        topics=proposal.topics,
+        clients=proposal.clients,
+        expected_duration=None
+        if pace is None or proposal.empty
+        else in_words(expected_seconds(splits, moves, pace, unload)),
         before=balance_status(proposal.before),
         after=balance_status(proposal.after),
-        advice=[f"{each.reason}: {each.message}"[:1000] for each in proposal.advice[:50]],
+        brokers=load_table(proposal.brokers, clients=proposal.clients is not None),
+        advice=[f"{each.reason}: {shortened(each.message)}"[:1000] for each in proposal.advice[:50]],
     )
+
+
+def presented(proposal: Proposal, *, counted: bool) -> Proposal:
+    """The proposal as it is shown: reasons with short names of brokers, and no clients where nobody counted them."""
+    names = {each.broker for each in proposal.brokers} | brokers_of(proposal.moves)
+    splits = tuple(replace(each, reason=shortened(each.reason, names)) for each in proposal.splits)
+    moves = [replace(each, reason=shortened(each.reason, names)) for each in proposal.moves]
+    if not counted:
+        moves = [replace(each, clients=None) for each in moves]
+    return replace(proposal, splits=splits, moves=tuple(moves))
+
+
+def costs_in_words(status: ProposalStatus) -> str:
+    """What a proposal costs people, a sentence."""
+    clients = "" if status.clients is None else f" and {status.clients} producers and consumers reconnect"
+    topics = "" if status.topics is None else f"{status.topics} topics move{clients}, in about "
+    return f"{topics or 'It takes about '}{status.expected_duration}"
 
 
 def summary(before: BalanceStatus | None, after: BalanceStatus | None, measured: BalanceStatus | None) -> str | None:
@@ -139,13 +232,28 @@ def standing_manifest(cluster: Mapping[str, Any], name: str, spec: PulsarCluster
     return own_rebalance(cluster, name, standing)
 
 
-def config_map(obj: Mapping[str, Any], name: str, ident: str, steps: Sequence[Step]) -> dict[str, Any] | None:
+def steps_that_fit(brokers: Iterable[str], namespaces: Iterable[str]) -> int:
+    """Moves that a ConfigMap has room for, whatever they are."""
+    ids = set(brokers)
+    longest, name = max(map(len, ids), default=0), max(map(len, namespaces), default=0)
+    short = max(map(len, short_brokers(ids).values()), default=0)
+    return max(MAX_STEPS_BYTES // (STEP_BYTES + name + 2 * longest + 4 * short), 1)
+
+
+def config_map(
+    obj: Mapping[str, Any], name: str, ident: str, steps: Sequence[Step], brokers: Sequence[BrokerLoad] = ()
+) -> dict[str, Any] | None:
     """The ConfigMap that holds the steps, for the operator and for people; None when they do not fit in one."""
     meta = obj["metadata"]
-    machine = json.dumps(to_json(steps), indent=1)
-    human = "".join(f"{n:4d}  {words(step)}\n      because {step.reason}\n" for n, step in enumerate(steps, 1))
-    if len(machine.encode()) + len(human.encode()) > MAX_STEPS_BYTES:
+    machine = "[\n" + ",\n".join(json.dumps(each) for each in to_json(steps)) + "\n]\n"
+    names = {each.broker for each in brokers} | brokers_of(steps)
+    human = [f"{n:4d}  {short_words(step, names)}\n      because {step.reason}\n" for n, step in enumerate(steps, 1)]
+    counted = all(each.clients is not None for each in steps if isinstance(each, Move))
+    table = [f"{line}\n" for line in load_table(brokers, most=None, clients=counted)]
+    left = MAX_STEPS_BYTES - len(machine.encode())
+    if left < 0:
         return None
+    most = max(left, 0) // 2 + MAX_TEXT_BYTES // 2
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -156,8 +264,17 @@ def config_map(obj: Mapping[str, Any], name: str, ident: str, steps: Sequence[St
             "annotations": {ANNOTATION_PROPOSAL: ident},
             "ownerReferences": [owner_reference(obj)],
         },
-        "data": {STEPS_FILE: machine, WORDS_FILE: human},
+        "data": {STEPS_FILE: machine, WORDS_FILE: _within(human, most), BROKERS_FILE: _within(table, most)},
     }
+
+
+def _within(lines: Sequence[str], most: int) -> str:
+    """As many lines as have so many bytes."""
+    for number, line in enumerate(lines):
+        most -= len(line.encode())
+        if most < 0:
+            return "".join(lines[:number]) + f"(and {len(lines) - number} more)\n"
+    return "".join(lines)
 
 
 def is_proposal(live: Mapping[str, Any], uid: str) -> bool:

@@ -6,7 +6,7 @@ that was interrupted anywhere goes on from the list of steps and what is observe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
@@ -14,6 +14,7 @@ from json import dumps
 from typing import Any
 
 from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.names import shortened
 from pulsar_operator.balance.model.ranges import range_points
 from pulsar_operator.balance.planner.proposal import Move, Split
 
@@ -32,6 +33,8 @@ def to_json(steps: Sequence[Step]) -> list[dict[str, Any]]:
             out.append({"split": {**place, "at": f"0x{step.boundary:08x}"}, "reason": step.reason})
         else:
             move = {**place, "from": step.source, "to": step.destination, "weight": round(step.weight)}
+            counts = {"topics": step.topics, "clients": step.clients}
+            move |= {name: count for name, count in counts.items() if count is not None}
             out.append({"move": move, "reason": step.reason})
     return out
 
@@ -46,10 +49,14 @@ def from_json(data: Sequence[Mapping[str, Any]]) -> list[Step]:
         else:
             move = item["move"]
             source = move.get("from")
-            out.append(
-                Move(_bundle(move), str(source) if source else None, str(move["to"]), float(move["weight"]), reason)
-            )
+            counts = _count(move, "topics"), _count(move, "clients")
+            place = _bundle(move), str(source) if source else None, str(move["to"])
+            out.append(Move(*place, float(move["weight"]), reason, *counts))
     return out
+
+
+def _count(data: Mapping[str, Any], name: str) -> int | None:
+    return int(data[name]) if name in data else None
 
 
 def _bundle(data: Mapping[str, Any]) -> BundleId:
@@ -62,8 +69,19 @@ def identify(steps: Sequence[Step], moment: str) -> str:
     return sha256(content.encode()).hexdigest()[:12]
 
 
+def brokers_of(steps: Iterable[Step]) -> set[str]:
+    """Ids of the brokers that steps name."""
+    moves = (step for step in steps if isinstance(step, Move))
+    return {broker for move in moves for broker in (move.source, move.destination) if broker}
+
+
+def short_words(step: Step, brokers: Iterable[str]) -> str:
+    """A step in words, with short names; ``brokers`` are the ids that these must not be taken for."""
+    return shortened(words(step), brokers)
+
+
 def words(step: Step) -> str:
-    """A step in words."""
+    """A step in words, with the ids of brokers."""
     if isinstance(step, Split):
         return f"split {step.bundle} at 0x{step.boundary:08x}"
     return f"move {step.bundle} from {step.source or 'nobody'} to {step.destination}"

@@ -28,8 +28,8 @@ class Mode(StrEnum):
 class Budget:
     """How much a proposal may disturb; each move closes every producer and consumer of a bundle for a moment."""
 
-    max_moves: int = 100
-    max_moved_percent: float = 9.0
+    max_moves: int = 1000
+    max_moved_percent: float = 100.0
     """Share of all weight that may change its broker; not applied to RemoveBrokers (a drained broker must be empty),
     nor to a single bundle that moves alone."""
     spent_percent: float = 0.0

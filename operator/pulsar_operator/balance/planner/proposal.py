@@ -57,6 +57,19 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerLoad:
+    """One broker, or several together: values before and after the steps."""
+
+    broker: str
+    """Its id."""
+    load: tuple[float, float]
+    """Utilization over the mean of all brokers; 1 = its fair share."""
+    bundles: tuple[int, int]
+    clients: tuple[int, int]
+    """Producers and consumers."""
+
+
+@dataclass(frozen=True, slots=True)
 class Advice:
     """Something that bundles cannot solve, for a person: a topic hotter than a broker, too few brokers."""
 
@@ -81,6 +94,8 @@ class Proposal:
     """Why there are no steps although the placement is not even: no data, within tolerance, budget, no gain."""
     emptied: bool = False
     """Mode RemoveBrokers: the brokers to be emptied serve nothing, as far as was observed."""
+    brokers: tuple[BrokerLoad, ...] = ()
+    """What each broker carries before and after, the busiest first; empty where nothing was planned."""
 
     @property
     def topics(self) -> int | None:

@@ -30,7 +30,7 @@ SWAP_WORTH: Final = 0.05
 CRUMB: Final = 0.1
 """A move helps with at least this share of what an average move of the whole budget would have to do."""
 MANY: Final = 100
-"""Moves of a budget; what is less than an average one of so many is a crumb whatever the budget is."""
+"""Bundles up to which a budget of more moves makes no smaller crumbs."""
 
 
 ALIKE: Final = 0.1
@@ -82,7 +82,6 @@ class Search:
         self._goals = goals
         # Asked at the last moment: those that depend on the state, not on broker or namespace alone.
         self._vetoes = [goal for goal in goals if type(goal).vetoes is not Goal.vetoes]
-        self._crumb = CRUMB / min(max(max_moves, 1), MANY)
         self._largest = max(placement.capacity, default=0.0)
         kinds: dict[frozenset[str] | None, int] = {}
         stock: dict[int, int] = {}
@@ -91,6 +90,7 @@ class Search:
             if placement.at[index] != NOBODY and not any(goal.keeps(bundle) for goal in goals):
                 stock[index] = kinds.setdefault(model.allowed.get(bundle.id.namespace), len(kinds))
         placement.stock(stock, len(kinds))
+        self._crumb = CRUMB / min(max(max_moves, 1), max(len(stock), MANY))
         self.suits: list[list[int]] = [
             [kind for allowed, kind in kinds.items() if allowed is None or broker.id in allowed]
             for broker in placement.brokers

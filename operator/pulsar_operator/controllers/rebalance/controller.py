@@ -11,8 +11,9 @@ from pydantic import ValidationError
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceSpec, PulsarRebalanceStatus
-from pulsar_operator.balance.execution.custom_resource import summary
+from pulsar_operator.balance.execution.custom_resource import Command, command_of, refused_approval, summary
 from pulsar_operator.balance.execution.drain import DRAIN, brokers_change, purpose_of
+from pulsar_operator.balance.model.names import shortened
 from pulsar_operator.balance.planner import plan as planner
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import published_endpoint
@@ -29,7 +30,6 @@ from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Key, PortError
 
 CONDITIONS = (ConditionType.READY, ConditionType.ACCEPTED, *LIFE)
-COMMANDS = ("approve", "refresh", "stop")
 
 
 class RebalanceController:
@@ -118,12 +118,12 @@ class RebalanceController:
 
     async def _decide(self, state: RebalancePass) -> Outcome:
         """Go on where the conditions say the object is."""
-        if state.command is not None and state.command not in COMMANDS:
-            text = (
-                f"annotation {ANNOTATION_REBALANCE} is {state.command[:50]!r}: it must be one of {', '.join(COMMANDS)}"
-            )
-            await state.actor.warn(Reason.INVALID_SPEC, text)
-            state.command, state.done_command = None, True
+        try:
+            command = command_of(state.command)
+        except ValueError as error:
+            await state.actor.warn(Reason.INVALID_SPEC, str(error))
+            command, state.done_command = None, True
+        state.command, state.approves = (command.word, command.proposal) if command is not None else (None, "")
         if state.was(ConditionType.EXECUTING):
             return await execution.go_on(self._tools, state)
         if brokers_change(state.cluster) and purpose_of(state.obj, state.cluster) != DRAIN:
@@ -172,6 +172,12 @@ class RebalanceController:
                 )
                 state.done_command = True
             return await proposal.propose(self._tools, state, why=Reason.EXPIRED)
+        if state.command == "approve" and state.status.proposal is not None:
+            command, ident = Command("approve", state.approves), state.status.proposal.id
+            how = proposal.approval(state)
+            if refusal := refused_approval(command, ident, state.status.replaced_proposal, how):
+                await state.actor.warn(Reason.APPROVAL_REFUSED, refusal)
+                state.command, state.done_command = None, True
         if state.command == "approve" or state.spec.auto_approve:
             state.done_command = state.command == "approve"
             if state.actor.act:
@@ -218,7 +224,9 @@ class RebalanceController:
             status.model_copy(
                 update={
                     "observed_generation": state.meta.generation,
-                    "conditions": conditions.result(),
+                    "conditions": [
+                        each.model_copy(update={"message": shortened(each.message)}) for each in conditions.result()
+                    ],
                     "pending_actions": state.actor.pending or None,
                     "summary": text,
                 }

@@ -7,6 +7,7 @@ and forgets it when its leader changes) is asked again.
 
 from __future__ import annotations
 
+from datetime import datetime
 from math import isinf
 
 from pulsar_operator.api.constants import ConditionType, Reason
@@ -15,11 +16,13 @@ from pulsar_operator.balance.execution.custom_resource import balance_status, re
 from pulsar_operator.balance.execution.drain import named_brokers
 from pulsar_operator.balance.execution.driver import Memory, acted, moved
 from pulsar_operator.balance.execution.steady import SteadyOptions
-from pulsar_operator.balance.execution.steps import Seen, State, Step, look, words
+from pulsar_operator.balance.execution.steps import Seen, State, Step, brokers_of, look, short_words, words
+from pulsar_operator.balance.execution.table import load_table
 from pulsar_operator.balance.model.names import shortened
 from pulsar_operator.balance.planner.proposal import Move, Split
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.stores import store_away_of
+from pulsar_operator.controllers.rebalance import pacing
 from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.proposal import observed_of, standing
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, RETRY_SECONDS, RebalancePass, Tools
@@ -30,7 +33,9 @@ from pulsar_operator.ports import CONFIG_MAPS, ConflictError, RefusedError
 HOLD_SECONDS = 2.0
 """Until the cluster's status is looked at again for the balancer being off."""
 VERIFY_SECONDS = 1.0
-"""Until a step that was asked for is looked at again."""
+"""Until a step that was asked for is looked at again, at most: at first sooner, for most moves take less."""
+SOON_SECONDS = 0.2
+"""Until it is looked at for the first time."""
 ASK_AGAIN_SECONDS = 20.0
 GIVE_UP_SECONDS = 120.0
 """Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
@@ -44,8 +49,8 @@ async def begin(tools: Tools, state: RebalancePass) -> Outcome:
     assert proposal is not None
     reason = Reason.AUTO_APPROVED if state.command != "approve" else Reason.APPROVED
     total = proposal.splits + proposal.moves
-    state.set(progress=None, measured=None)
-    state.progress(done=0, total=total)
+    state.set(progress=None, measured=None, measured_brokers=[], replaced_proposal=None)
+    state.progress(done=0, total=total, started_time=timestamp(state.now))
     state.carry(ConditionType.PROPOSAL_READY)
     _executing(state, Reason.WAITING_FOR_BALANCER, "Waiting until Pulsar's own balancer is off")
     await state.actor.record_event(
@@ -63,6 +68,10 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
         return stopped(tools, state, Reason.STOPPED_BY_USER, f"Stopped on request after {_done(state)}; {FOR_ANOTHER}")
     if state.command == "approve":
         state.done_command = True  # it is; a refresh stays on the object and counts after the end
+        ident = state.status.proposal.id if state.status.proposal else ""
+        if state.approves not in ("", ident):
+            text = f"Approval of proposal {state.approves} is refused: proposal {ident} is being executed"
+            await state.actor.warn(Reason.APPROVAL_REFUSED, text)
     if not state.actor.act:
         _executing(state, Reason.PAUSED, f"Paused after {_done(state)}")
         return DONE
@@ -100,18 +109,19 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
     progress = state.status.progress or ProgressStatus(total=len(steps))
     done = progress.done
     if done < len(steps):
-        if (left := _pause(state, progress)) > 0:
+        if (left := pacing.pause(tools, state)) > 0:
             # An event, or a new process, made this pass: the pace is a promise to clients all the same.
             _executing(state, Reason.EXECUTING, _done(state))
             return Outcome(requeue_after=left)
         step = steps[done]
-        asked = parse_time(progress.current_since) if progress.current == words(step) else None
+        brokers = brokers_of(steps)
+        asked = _asked(progress, step, brokers)
         seen = await _look(state, step, asked=asked is not None)
         waited = seconds_since(asked, state.now) if asked else 0.0
         if isinf(waited):
-            state.progress(current_since=timestamp(state.now))
+            state.progress(current_since=pacing.precisely(state))
             waited = 0.0
-        idle = isinstance(step, Move) and step.weight == 0
+        idle = isinstance(step, Move) and (step.weight == 0 or step.clients == 0)
         if seen.state is State.UNASSIGNED and (asked is None or idle or waited >= UNASSIGNED_SECONDS):
             seen = Seen(State.DONE, "bundle unloaded; assigned on next lookup")
         match seen.state:
@@ -120,13 +130,26 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
             case State.DONE:
                 return await _verified(tools, state, steps, seen)
             case _ if asked is not None and waited >= GIVE_UP_SECONDS:
-                return await _invalidated(tools, state, f"Pulsar did not {words(step)} within {GIVE_UP_SECONDS:g} s")
-            case State.TO_DO | State.ELSEWHERE if asked is None or (waited % ASK_AGAIN_SECONDS) < VERIFY_SECONDS:
-                return await _ask(tools, state, step, first=asked is None)
+                told = short_words(step, brokers)
+                return await _invalidated(tools, state, f"Pulsar did not {told} within {GIVE_UP_SECONDS:g} s")
+            case State.TO_DO | State.ELSEWHERE if asked is None or _again(waited):
+                return await _ask(tools, state, step, brokers, first=asked is None)
             case _:
-                _executing(state, Reason.EXECUTING, f"{_done(state)}; waiting for Pulsar to {words(step)}")
-                return Outcome(requeue_after=VERIFY_SECONDS)
+                told = short_words(step, brokers)
+                _executing(state, Reason.EXECUTING, f"{_done(state)}; waiting for Pulsar to {told}")
+                return Outcome(requeue_after=min(max(waited, SOON_SECONDS), VERIFY_SECONDS))
     return _finished(state)
+
+
+def _asked(progress: ProgressStatus, step: Step, brokers: set[str]) -> datetime | None:
+    """When a step was asked of Pulsar first; None = not yet. An operator of before wrote the ids of brokers."""
+    under_way = progress.current in (short_words(step, brokers), words(step))
+    return parse_time(progress.current_since) if under_way else None
+
+
+def _again(waited: float) -> bool:
+    """Whether a step that was asked for so long ago is asked for once more."""
+    return waited >= ASK_AGAIN_SECONDS and waited % ASK_AGAIN_SECONDS < VERIFY_SECONDS
 
 
 async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
@@ -157,20 +180,20 @@ async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
     return seen
 
 
-async def _ask(tools: Tools, state: RebalancePass, step: Step, *, first: bool) -> Outcome:
-    traffic = state.traffic
+async def _ask(tools: Tools, state: RebalancePass, step: Step, brokers: set[str], *, first: bool) -> Outcome:
+    traffic, told = state.traffic, short_words(step, brokers)
     assert traffic is not None
     if first:
-        state.progress(current=words(step), current_since=timestamp(state.now))
+        state.progress(current=told, current_since=pacing.precisely(state))
     try:
         if isinstance(step, Split):
             await traffic.split(step.bundle, step.boundary)
         else:
             await traffic.move(step.bundle, step.destination)
     except (RefusedError, ConflictError) as error:  # 409: "unload namespace bundle to inactive destination broker"
-        return await _invalidated(tools, state, f"Pulsar refused to {words(step)}: {error}")
-    _executing(state, Reason.EXECUTING, f"{_done(state)}; asked Pulsar to {words(step)}, because {step.reason}")
-    return Outcome(requeue_after=VERIFY_SECONDS)
+        return await _invalidated(tools, state, f"Pulsar refused to {told}: {error}")
+    _executing(state, Reason.EXECUTING, f"{_done(state)}; asked Pulsar to {told}, because {step.reason}")
+    return Outcome(requeue_after=SOON_SECONDS if first else VERIFY_SECONDS)
 
 
 async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen: Seen) -> Outcome:
@@ -179,17 +202,22 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen:
     step, done = steps[progress.done], progress.done + 1
     note = f" ({seen.message})" if seen.message else ""
     text = f"Step {done} of {len(steps)}: {words(step)}{note}"
-    await state.actor.record_event(Reason.STEP_DONE, shortened(text, _brokers(steps)))
-    asked = parse_time(progress.current_since) if progress.current == words(step) else None
+    brokers = brokers_of(steps)
+    await state.actor.record_event(Reason.STEP_DONE, shortened(text, brokers))
+    asked = _asked(progress, step, brokers)
     if isinstance(step, Move):
+        # One that nobody looked up for a while took no time of any client.
+        if asked is not None and (taken := seconds_since(asked, state.now)) < UNASSIGNED_SECONDS:
+            pacing.measure(tools, state, taken)
         tools.moved(state.cluster_name, step.bundle, step.weight, state.now)
         _moved(tools, state, [each for each in steps[:done] if isinstance(each, Move)])
-    state.progress(done=done, total=len(steps), current=None, current_since=timestamp(asked) if asked else None)
+    since = progress.current_since if asked else None
+    state.progress(done=done, total=len(steps), current=None, current_since=since)
     if done >= len(steps):
         _acted(tools, state)
         return _finished(state)
     _executing(state, Reason.EXECUTING, _done(state))
-    return Outcome(requeue_after=max(_pause(state, state.status.progress), 0.1))
+    return Outcome(requeue_after=max(pacing.pause(tools, state), 0.01))
 
 
 def _moved(tools: Tools, state: RebalancePass, moves: list[Move]) -> None:
@@ -209,15 +237,9 @@ def _acted(tools: Tools, state: RebalancePass) -> None:
         tools.remember(state.name, state.meta.uid, acted(known, state.now.timestamp(), (), SteadyOptions()))
 
 
-def _pause(state: RebalancePass, progress: ProgressStatus | None) -> float:
-    """Seconds until the next step may be asked for; 0 or less = now, or one is under way."""
-    last = parse_time(progress.current_since) if progress and progress.current is None else None
-    return 60 / state.spec.budget.moves_per_minute - seconds_since(last, state.now) if last else 0.0
-
-
 def _finished(state: RebalancePass) -> Outcome:
     """All steps are verified: Pulsar's balancer may come back, and the rates need two periods to tell."""
-    state.progress(current=None, current_since=None, finished_time=timestamp(state.now))
+    state.progress(current=None, current_since=None, finished_time=timestamp(state.now), duration=pacing.took(state))
     text = f"All {state.status.progress.total if state.status.progress else 0} steps are done; measuring"
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.MEASURING, text)
     state.flags(approved=True, executing=False, completed=False, stopped=False, reason=Reason.MEASURING, text=text)
@@ -248,13 +270,14 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
         return Outcome(requeue_after=RETRY_SECONDS)
     model = await modelled(tools, state, observed)
     # What was learned of the bundles' cost, and of the brokers, is in the promise too.
-    measured = balance_status(await tools.measured(model, tools.memories.get(state.meta.uid)))
+    balance, loads = await tools.measured(model, tools.memories.get(state.meta.uid))
+    measured = balance_status(balance)
     promised = state.status.proposal.after.imbalance if state.status.proposal and state.status.proposal.after else "?"
     text = (
-        f"{progress.total} steps done: the busiest broker has {measured.imbalance} times the mean, "
+        f"{progress.total} steps done{_in_time(state)}: the busiest broker has {measured.imbalance} times the mean, "
         f"promised was {promised}, at best {measured.bound}"
     )
-    state.set(measured=measured)
+    state.set(measured=measured, measured_brokers=load_table(loads, planned=False))
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.COMPLETED, text)
     state.flags(approved=True, executing=False, completed=True, stopped=False, reason=Reason.COMPLETED, text=text)
     if state.actor.act:
@@ -276,6 +299,7 @@ def stopped(tools: Tools, state: RebalancePass, reason: Reason, text: str) -> Ou
     if state.status.progress and state.status.progress.done:
         _acted(tools, state)
     state.progress(current=None, current_since=None, finished_time=timestamp(state.now))
+    state.set(replaced_proposal=None)
     state.conditions.set(ConditionType.PROPOSAL_READY, False, reason, text)
     state.flags(approved=False, executing=False, completed=False, stopped=True, reason=reason, text=text)
     again = state.spec.repeat_seconds if reason is Reason.PLAN_INVALIDATED else None
@@ -287,10 +311,13 @@ def _executing(state: RebalancePass, reason: Reason, text: str) -> None:
     state.conditions.set(ConditionType.READY, False, reason, text)
 
 
-def _brokers(steps: list[Step]) -> set[str]:
-    """Ids of the brokers that a proposal names."""
-    moves = [each for each in steps if isinstance(each, Move)]
-    return {each for move in moves for each in (move.source, move.destination) if each}
+def _in_time(state: RebalancePass) -> str:
+    """How long it took, and was expected to take, in words."""
+    progress, proposal = state.status.progress, state.status.proposal
+    if progress is None or progress.duration is None:
+        return ""
+    expected = proposal.expected_duration if proposal is not None else None
+    return f" in {progress.duration}" + (f" (expected {expected})" if expected else "")
 
 
 def _done(state: RebalancePass) -> str:

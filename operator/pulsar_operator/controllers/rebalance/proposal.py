@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import inf
 
-from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Reason
+from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import (
     CostStatus,
     ProposalStatus,
@@ -19,18 +19,22 @@ from pulsar_operator.api.v1alpha1.rebalance import (
 from pulsar_operator.balance.execution.custom_resource import (
     balance_status,
     config_map,
+    costs_in_words,
+    how_to_approve,
     is_proposal,
     options_of,
+    presented,
     proposal_status,
     read_steps,
     steps_of,
+    steps_that_fit,
 )
 from pulsar_operator.balance.execution.drain import named_brokers
 from pulsar_operator.balance.execution.driver import OVERLOADED, Decision, Memory, cpu_of, intending, within_budget
 from pulsar_operator.balance.execution.learned import Learned, explained
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steady import cooling as resting
-from pulsar_operator.balance.execution.steps import identify, words
+from pulsar_operator.balance.execution.steps import brokers_of, identify, short_words
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
 from pulsar_operator.balance.model.observation import Observed, Usage
 from pulsar_operator.balance.planner.options import Options
@@ -38,6 +42,7 @@ from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal
 from pulsar_operator.balance.sizing.result import ahead_in_words
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.traffic import Traffic, results_url
+from pulsar_operator.controllers.rebalance import pacing
 from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.controllers.rebalance.young import uncounted
@@ -57,7 +62,12 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
     """Observe, plan and publish; the object then waits for approval, or is complete when nothing is to be done."""
     removing = state.spec.mode is RebalanceMode.REMOVE_BROKERS
     cooling = () if removing else await _cooling(tools, state)
-    state.set(measured=None, progress=None)
+    unload = pacing.unload_seconds(tools, state)
+    if state.was(ConditionType.PROPOSAL_READY) and state.status.proposal is not None:
+        state.set(replaced_proposal=state.status.proposal.id)
+    state.set(measured=None, measured_brokers=[], progress=None)
+    if unload is not None:
+        tools.unloads[state.cluster_name] = unload
     try:
         observed, missing = await _observe(tools, state)
     except PortError as error:
@@ -81,6 +91,8 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
         carried = tools.carried(state.cluster_name, state.now, await state.traffic.stats_period())
     model = await modelled(tools, state, observed, draining=draining, carried=carried)
     question = replace(options_of(state.spec, observed.boundaries, cooling, brokers), cuts=observed.cuts)
+    fit = min(question.budget.max_moves, steps_that_fit(observed.brokers, observed.boundaries))
+    question = replace(question, budget=replace(question.budget, max_moves=fit))
     if why is not None or not standing(state.spec):
         if not standing(state.spec):
             proposal = await tools.propose(model, question)
@@ -185,17 +197,17 @@ async def _publish(
     tools: Tools, state: RebalancePass, proposal: Proposal, weight: float, why: Reason | None
 ) -> Outcome:
     moment = timestamp(state.now)
+    proposal = presented(proposal, counted=state.spec.traffic_source is TrafficSource.LIVE)
     steps = steps_of(proposal)
     ident = identify(steps, moment)
     name = f"{state.meta.name}-proposal" if steps else None
+    pace, unload = pacing.pace_of(state.spec), pacing.unload_seconds(tools, state)
     if name is not None:
-        manifest = config_map(state.obj, name, ident, steps)
+        manifest = config_map(state.obj, name, ident, steps, proposal.brokers)
         if manifest is None:
-            return _unknown(
-                state, f"its {len(steps)} steps do not fit in a ConfigMap: lower spec.budget.maxMoves or maxSplits"
-            )
+            return _unknown(state, f"its {len(steps)} steps do not fit in a ConfigMap: lower spec.budget.maxSplits")
         if not state.actor.act:
-            return _withheld(state, proposal, proposal_status(proposal, ident, moment, weight, None))
+            return _withheld(state, proposal, proposal_status(proposal, ident, moment, weight, None, pace, unload))
         live = await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, name)
         if live is not None and not is_proposal(live, state.meta.uid):
             return _unknown(
@@ -206,13 +218,15 @@ async def _publish(
         await state.actor.apply(manifest, live)
         if state.actor.refused:
             return _unknown(state, f"Kubernetes refused the ConfigMap with the steps: {state.actor.refused[0]}")
-    state.set(proposal=proposal_status(proposal, ident, moment, weight, name))
+    shown = proposal_status(proposal, ident, moment, weight, name, pace, unload)
+    state.set(proposal=shown)
     before, after = proposal.before, proposal.after
     if not steps:
         return _nothing(state, proposal, moment)
     text = (
         f"{len(proposal.splits)} splits and {len(proposal.moves)} moves take the busiest broker from "
-        f"{before.ratio:.2f} to {after.ratio:.2f} times the mean (at best {after.bound_ratio:.2f}){state.undecided}"
+        f"{before.ratio:.2f} to {after.ratio:.2f} times the mean (at best {after.bound_ratio:.2f}). "
+        f"{costs_in_words(shown)}{state.undecided}"
     )
     state.conditions.set(ConditionType.PROPOSAL_READY, True, why or Reason.PROPOSED, text)
     await state.actor.record_event(Reason.PROPOSED, text)
@@ -223,7 +237,9 @@ async def _publish(
 def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -> Outcome:
     """Dry run or pause: say what would be proposed, keep nothing that could be approved."""
     state.set(proposal=shown)
-    state.actor.pending.extend(words(step) for step in steps_of(proposal)[:PENDING_SHOWN])
+    steps = steps_of(proposal)
+    brokers = brokers_of(steps)
+    state.actor.pending.extend(short_words(step, brokers) for step in steps[:PENDING_SHOWN])
     reason = Reason.PAUSED if state.meta.paused else Reason.DRY_RUN
     text = f"Not proposed: {len(proposal.splits)} splits and {len(proposal.moves)} moves, see status.pendingActions"
     text += state.undecided
@@ -317,9 +333,16 @@ def _nothing(state: RebalancePass, proposal: Proposal, moment: str) -> Outcome:
     advice = f"; {proposal.advice[0].message}" if proposal.advice else ""
     text = f"Nothing to do: {proposal.withheld or 'no step would make it more even'}{advice}{state.undecided}"[:4000]
     state.progress(done=0, total=0, finished_time=moment)
+    state.set(replaced_proposal=None)
     state.conditions.set(ConditionType.PROPOSAL_READY, False, reason, text)
     state.flags(approved=False, executing=False, completed=True, stopped=False, reason=reason, text=text)
     return Outcome(requeue_after=float(state.spec.repeat_seconds)) if state.spec.repeat_seconds else DONE
+
+
+def approval(state: RebalancePass) -> str:
+    """How to approve the proposal that is in the status."""
+    ident = state.status.proposal.id if state.status.proposal else "ID"
+    return how_to_approve(state.meta.namespace, state.meta.name, ident)
 
 
 def waiting_conditions(state: RebalancePass) -> None:
@@ -327,8 +350,7 @@ def waiting_conditions(state: RebalancePass) -> None:
     text = (
         "Approved by spec.autoApprove: execution begins at the next pass"
         if state.spec.auto_approve
-        else f"Look at ConfigMap {state.meta.name}-proposal, then annotate {ANNOTATION_REBALANCE}=approve "
-        "(or refresh, stop)"
+        else f"Look at ConfigMap {state.meta.name}-proposal, then {approval(state)} (or refresh, stop)"
     )
     reason = Reason.AUTO_APPROVED if state.spec.auto_approve else Reason.WAITING_FOR_APPROVAL
     state.flags(approved=False, executing=False, completed=False, stopped=False, reason=reason, text=text)

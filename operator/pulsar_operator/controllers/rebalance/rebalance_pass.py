@@ -14,8 +14,9 @@ from pulsar_operator.balance.execution.driver import Decision, Memory, believed,
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
 from pulsar_operator.balance.model.observation import Usage
+from pulsar_operator.balance.planner.brokers import broker_loads
 from pulsar_operator.balance.planner.options import Options
-from pulsar_operator.balance.planner.proposal import Balance, Proposal
+from pulsar_operator.balance.planner.proposal import Balance, BrokerLoad, Proposal
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.status import is_true
@@ -60,6 +61,9 @@ class Tools:
     """By cluster: bundles that were moved, when, and the weight they had. Lost with the process: the next plan is
     then made from what the brokers count by then."""
 
+    unloads: dict[str, float] = field(default_factory=dict)
+    """By cluster: seconds that the last moves took, on average. Lost with the process: a status has it too."""
+
     def remember(self, name: str, uid: str, memory: Memory) -> None:
         """Keep what a standing rebalance knows; that of another one of its name, which is gone, goes."""
         if self.uids.get(name, uid) != uid:
@@ -87,11 +91,13 @@ class Tools:
         """The planner, in a thread: it may take seconds, and the event loop serves everything else."""
         return await asyncio.to_thread(self.plan, model, options)
 
-    async def measured(self, model: ClusterModel, memory: Memory | None) -> Balance:
-        """How even a placement is, with what a standing rebalance learned; in a thread as well."""
+    async def measured(self, model: ClusterModel, memory: Memory | None) -> tuple[Balance, tuple[BrokerLoad, ...]]:
+        """How even a placement is, and the load of each broker, with what a standing rebalance learned; in a thread."""
 
-        def measure() -> Balance:
-            return self.balance_of(model if memory is None else believed(model, {}, memory.learned))
+        def measure() -> tuple[Balance, tuple[BrokerLoad, ...]]:
+            known = model if memory is None else believed(model, {}, memory.learned)
+            balance = self.balance_of(known)
+            return balance, broker_loads(known, known, balance.mean)
 
         return await asyncio.to_thread(measure)
 
@@ -122,6 +128,8 @@ class RebalancePass:
     """As stored; replaced as the pass goes."""
     command: str | None = None
     """approve, refresh or stop."""
+    approves: str = ""
+    """Id of the proposal that the command approves; empty = none was named."""
     cluster: Json = field(default_factory=dict)
     traffic: Traffic | None = None
     done_command: bool = False

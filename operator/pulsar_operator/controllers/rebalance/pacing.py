@@ -1,0 +1,52 @@
+"""When the next step may be asked for, and how long steps take: balance/execution/pace.py on a status."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceSpec, RebalanceMode
+from pulsar_operator.balance.execution.pace import RECONNECTING, Pace, averaged, in_words
+from pulsar_operator.controllers.rebalance.rebalance_pass import RebalancePass, Tools
+from pulsar_operator.domain.conditions import parse_time, seconds_since
+
+
+def pace_of(spec: PulsarRebalanceSpec) -> Pace:
+    """The pace of a rebalance. A broker that is emptied will be stopped: its clients have to leave it anyway."""
+    share = 1.0 if spec.mode is RebalanceMode.REMOVE_BROKERS else RECONNECTING
+    return Pace(spec.budget.moves_per_minute, share)
+
+
+def unload_seconds(tools: Tools, state: RebalancePass) -> float | None:
+    """What the last moves in the cluster took, of this rebalance or of another one; None = not known."""
+    text = state.status.progress.unload_seconds if state.status.progress else None
+    try:
+        return float(text) if text else tools.unloads.get(state.cluster_name)
+    except ValueError:
+        return None
+
+
+def pause(tools: Tools, state: RebalancePass) -> float:
+    """Seconds until the next step may be asked for; 0 or less = now, or one is under way."""
+    progress = state.status.progress
+    last = parse_time(progress.current_since) if progress and progress.current is None else None
+    if last is None:
+        return 0.0
+    return pace_of(state.spec).apart(unload_seconds(tools, state)) - seconds_since(last, state.now)
+
+
+def measure(tools: Tools, state: RebalancePass, seconds: float) -> None:
+    """Remember what a move took, from its request until its new broker had the bundle."""
+    average = averaged(unload_seconds(tools, state), seconds)
+    tools.unloads[state.cluster_name] = average
+    state.progress(unload_seconds=f"{average:.2f}")
+
+
+def took(state: RebalancePass) -> str | None:
+    """Time since the approval, in words; None where it is not known."""
+    started = parse_time(state.status.progress.started_time if state.status.progress else None)
+    return in_words(seconds_since(started, state.now)) if started is not None else None
+
+
+def precisely(state: RebalancePass) -> str:
+    """Now, as a time of a status, in milliseconds: moves may be less than a second apart."""
+    return state.now.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
