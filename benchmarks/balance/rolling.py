@@ -6,6 +6,10 @@ then; to fill it costs another 1/N, whoever does it (any bundle on it must have 
 restarted). With one broker more for the time of the roll (surge) the roll ends even after 1 + 1/N.
 
 Pulsar's way unloads without destination: the load manager places, and later sheds or does not.
+
+Topics have 0.8 to 1.2 times the same traffic, and a number of clients that has nothing to do with it: log-normal with a
+median of two and a sigma of 1.2. What each of them sees is printed as reconnects per topic and per client, all that
+follows the roll included.
 """
 
 from __future__ import annotations
@@ -15,20 +19,23 @@ import csv
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, fields, replace
 from functools import partial
+from itertools import accumulate
+from math import exp
 from pathlib import Path
 from random import Random
 
 from benchmarks.simulator.managers import ModularManager, pulsar_policies
 from benchmarks.simulator.placement import LeastLongTermMessageRate
-from benchmarks.simulator.state import Host, Policy
+from benchmarks.simulator.state import Action, Host, Policy, State, Traffic, Unload
 from benchmarks.simulator.traffic import Recording, Topic
 from benchmarks.simulator.world import Change, World, even_bundles
-from pulsar_operator.balance.model.cluster import Broker, Bundle, ClusterModel
+from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, ClusterModel
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.outcome import balance_of, outcome
 from pulsar_operator.balance.planner.plan import plan
+from pulsar_operator.balance.planner.proposal import Move
 
 SIZES = (3, 5, 10, 20)
 NAMESPACES = 4
@@ -36,6 +43,8 @@ BUNDLES = 20
 """Bundles a broker."""
 TOPICS = 8
 """Topics a bundle, on average."""
+CLIENTS, SPREAD = 2.0, 1.2
+"""Median of a topic's producers and consumers, and the standard deviation of its logarithm."""
 STEP = 5
 """Minutes from one broker to the next in Pulsar's way."""
 SETTLE = 120
@@ -58,6 +67,63 @@ class Roll:
     """Highest max/mean over the living brokers while one is away."""
     end: float
     """max/mean at the end."""
+    topics: float
+    """Times that a topic is closed and loaded again, on average, in all."""
+    clients: float
+    """Times that a client reconnects, on average, in all."""
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Clients of the topics of a world, as sums up to each topic."""
+
+    sums: Sequence[int]
+
+    @classmethod
+    def of(cls, topics: int, seed: int) -> Crowd:
+        """Clients of so many topics."""
+        chance = Random(f"clients {seed}")
+        counts = (round(CLIENTS * exp(chance.gauss(0.0, SPREAD))) for _ in range(topics))
+        return cls(list(accumulate(counts, initial=0)))
+
+    def of_bundle(self, world: World, bundle: BundleId) -> tuple[int, int]:
+        """Topics and clients of a bundle."""
+        start, end = world.slices[bundle]
+        return end - start, self.sums[end] - self.sums[start]
+
+    def felt(self, topics: int, clients: int) -> tuple[float, float]:
+        """So many reconnects as times per topic, and per client."""
+        return topics / (len(self.sums) - 1), clients / self.sums[-1]
+
+
+@dataclass
+class Counted:
+    """A policy whose moves are counted, and those of bundles that had to leave with their broker."""
+
+    policy: Policy
+    crowd: Crowd
+    world: World
+    name: str = "counted"
+    topics: int = 0
+    clients: int = 0
+
+    def act(self, state: State, traffic: Traffic) -> list[Action]:
+        """As Policy."""
+        actions = self.policy.act(state, traffic)
+        for action in actions:
+            if isinstance(action, Unload) and state.owners.get(action.bundle) not in (None, action.destination):
+                self._count(action.bundle)
+        return actions
+
+    def place(self, bundle: BundleId, state: State) -> str:
+        """As Policy: asked for bundles that lost their broker."""
+        self._count(bundle)
+        return self.policy.place(bundle, state)
+
+    def _count(self, bundle: BundleId) -> None:
+        topics, clients = self.crowd.of_bundle(self.world, bundle)
+        self.topics += topics
+        self.clients += clients
 
 
 class Steady:
@@ -90,13 +156,14 @@ def cluster(brokers: int, seed: int) -> World:
     )
 
 
-def model_of(world: World) -> ClusterModel:
+def model_of(world: World, crowd: Crowd) -> ClusterModel:
     """What our planner sees of it."""
     sums = world.recording.at(0).costs
-    bundles = [
-        Bundle(bundle, sums[end] - sums[start], world.state.owners[bundle], topics=end - start)
-        for bundle, (start, end) in world.slices.items()
-    ]
+    bundles = []
+    for bundle, (start, end) in world.slices.items():
+        topics, clients = crowd.of_bundle(world, bundle)
+        weight = sums[end] - sums[start]
+        bundles.append(Bundle(bundle, weight, world.state.owners[bundle], topics=topics, clients=clients))
     brokers = (Broker(host.id, host.capacity) for host in world.state.hosts.values())
     return ClusterModel(tuple(brokers), tuple(bundles))
 
@@ -106,7 +173,7 @@ def load_of(model: ClusterModel, broker: str) -> float:
     return sum(bundle.weight for bundle in model.bundles if bundle.owner == broker)
 
 
-def drain(model: ClusterModel, broker: str, destinations: frozenset[str]) -> tuple[ClusterModel, int]:
+def drain(model: ClusterModel, broker: str, destinations: frozenset[str]) -> tuple[ClusterModel, tuple[Move, ...]]:
     """Empty one broker onto others; the model after it and the moves it took."""
     namespaces = {bundle.id.namespace for bundle in model.bundles}
     asked = replace(model, allowed=dict.fromkeys(namespaces, destinations)) if destinations else model
@@ -114,41 +181,43 @@ def drain(model: ClusterModel, broker: str, destinations: frozenset[str]) -> tup
     after = outcome(model, (), proposal.moves)
     if load_of(after, broker) > 0:
         raise RuntimeError(f"{broker} is not empty after its drain: {proposal.withheld or proposal.advice}")
-    return after, len(proposal.moves)
+    return after, proposal.moves
 
 
-def ours(world: World, seed: int, *, surge: bool) -> Roll:
+def ours(world: World, crowd: Crowd, seed: int, *, surge: bool) -> Roll:
     """Drain, restart, next; then fill the last one, or hand the extra one's bundles to it."""
-    model = model_of(world)
+    model = model_of(world, crowd)
     names = [broker.id for broker in model.brokers]
     extra = "broker-surge:8080"
     restarted: set[str] = set()
     if surge:
         model = replace(model, brokers=(*model.brokers, Broker(extra, model.brokers[0].capacity)))
         restarted.add(extra)
-    moves, peak, left = 0, 1.0, set(names)
+    moves, peak, left = list[Move](), 1.0, set(names)
     last = ""
     while left:
         last = min(left, key=lambda broker: (load_of(model, broker), broker))
-        model, count = drain(model, last, frozenset(restarted))
-        moves += count
+        model, made = drain(model, last, frozenset(restarted))
+        moves += made
         alive = replace(model, brokers=tuple(broker for broker in model.brokers if broker.id != last))
         peak = max(peak, balance_of(alive).ratio)
         left.remove(last)
         restarted.add(last)
-    during = moves
+    during = len(moves)
     if surge:
-        model, count = drain(model, extra, frozenset({last}))
+        model, made = drain(model, extra, frozenset({last}))
         model = replace(model, brokers=tuple(broker for broker in model.brokers if broker.id != extra))
     else:
         proposal = plan(model, Options(Mode.ADD_BROKERS, ALL, brokers=frozenset({last})))
-        model, count = outcome(model, (), proposal.moves), len(proposal.moves)
+        model, made = outcome(model, (), proposal.moves), proposal.moves
+    moves += made
     total = len(model.bundles)
     way = "operator, surge" if surge else "operator"
-    return Roll(len(names), seed, way, during / total, (moves + count) / total, peak, balance_of(model).ratio)
+    felt = crowd.felt(sum(move.topics or 0 for move in moves), sum(move.clients or 0 for move in moves))
+    return Roll(len(names), seed, way, during / total, len(moves) / total, peak, balance_of(model).ratio, *felt)
 
 
-def pulsars(world: World, seed: int, policy: Policy) -> Roll:
+def pulsars(world: World, crowd: Crowd, seed: int, policy: Policy) -> Roll:
     """Each broker is shut down and comes back a minute later; the load manager does the rest."""
     state = world.state
     names = sorted(state.hosts)
@@ -161,7 +230,8 @@ def pulsars(world: World, seed: int, policy: Policy) -> Roll:
         )
     ]
     hosts = list(state.hosts.values())
-    rolled = World(world.recording, hosts, list(state.owners), policy, changes=changes, owners=state.owners)
+    counted = Counted(policy, crowd, world)
+    rolled = World(world.recording, hosts, list(state.owners), counted, changes=changes, owners=state.owners)
     rolled.run(len(names) * STEP + 5)
     account = rolled.account
     total = len(state.owners)
@@ -169,16 +239,20 @@ def pulsars(world: World, seed: int, policy: Policy) -> Roll:
     peak = max(minute.ratio for minute in account.minutes[5::STEP])
     rolled.run(SETTLE)
     after = (account.unloads + account.displaced) / total
-    return Roll(len(names), seed, policy.name, during, after, peak, account.minutes[-1].ratio)
+    felt = crowd.felt(counted.topics, counted.clients)
+    return Roll(len(names), seed, policy.name, during, after, peak, account.minutes[-1].ratio, *felt)
 
 
 def rolls(brokers: int, seed: int) -> list[Roll]:
     """All ways for one cluster."""
     world = cluster(brokers, seed)
-    found = [ours(world, seed, surge=False), ours(world, seed, surge=True)]
+    crowd = Crowd.of(len(world.recording.topics), seed)
+    found = [ours(world, crowd, seed, surge=False), ours(world, crowd, seed, surge=True)]
     chosen = ("Threshold", "Avg", "Uniform")
     return found + [
-        pulsars(world, seed, policy) for policy in pulsar_policies(partial(Random, seed)) if policy.name in chosen
+        pulsars(world, crowd, seed, policy)
+        for policy in pulsar_policies(partial(Random, seed))
+        if policy.name in chosen
     ]
 
 
@@ -195,18 +269,20 @@ def main(argv: Sequence[str]) -> int:
     raw = options.out / "rolling.csv"
     with raw.open("w", newline="") as out:
         writer = csv.writer(out)
-        writer.writerow(["brokers", "seed", "way", "during", "after", "peak", "end"])
-        writer.writerows([r.brokers, r.seed, r.way, r.during, r.after, r.peak, r.end] for r in found)
+        writer.writerow([each.name for each in fields(Roll)])
+        writer.writerows(astuple(roll) for roll in found)
     print(
-        f"{'brokers':>7}  {'way':<18}{'moves a bundle':>15}{'and after':>11}{'peak':>7}{'end':>7}{'least':>8}{'bar':>7}"
+        f"{'brokers':>7}  {'way':<18}{'moves a bundle':>15}{'and after':>11}{'a topic':>9}{'a client':>10}{'peak':>7}"
+        f"{'end':>7}{'least':>8}{'bar':>7}"
     )
     met = True
     for size in sizes:
         bar = 1.2 if size >= 10 else 1 + 1 / size + 0.1
         for way in dict.fromkeys(roll.way for roll in found):
             group = [roll for roll in found if roll.brokers == size and roll.way == way]
-            during, after, peak, end = (
-                statistics.median(getattr(roll, name) for roll in group) for name in ("during", "after", "peak", "end")
+            names = ("during", "after", "topics", "clients", "peak", "end")
+            during, after, topics, clients, peak, end = (
+                statistics.median(getattr(roll, name) for roll in group) for name in names
             )
             verdict = ""
             if way.startswith("operator"):
@@ -214,8 +290,8 @@ def main(argv: Sequence[str]) -> int:
                 verdict = "met" if worst <= bar else "MISSED"
                 met &= worst <= bar
             print(
-                f"{size:>7}  {way:<18}{during:>15.2f}{after:>11.2f}{peak:>7.2f}{end:>7.2f}{1 + 1 / size:>8.2f}"
-                f"{bar:>7.2f}  {verdict}"
+                f"{size:>7}  {way:<18}{during:>15.2f}{after:>11.2f}{topics:>9.2f}{clients:>10.2f}{peak:>7.2f}"
+                f"{end:>7.2f}{1 + 1 / size:>8.2f}{bar:>7.2f}  {verdict}"
             )
     print(f"medians of {options.seeds} seeds; the bar is for the worst of them, roll alone (surge: in all); raw: {raw}")
     return 0 if met else 1

@@ -11,7 +11,7 @@ nothing more to do, whoever asks again.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
@@ -33,10 +33,13 @@ MANY: Final = 100
 """Bundles up to which a budget of more moves makes no smaller crumbs."""
 
 
-ALIKE: Final = 0.1
-"""Weights that differ by no more than this share bring the same: then the number of reconnects decides."""
-CHOICE: Final = 16
-"""Bundles of about the same weight that are compared."""
+ENOUGH: Final = 0.25
+"""Bundles that are all enough bring the same: of those heavier than the lightest by no more than this share, the one
+with the fewest reconnects is moved."""
+PART: Final = 0.4
+"""Bundles lighter than the heaviest by no more than this share are compared by what each brings for its price."""
+CHOICE: Final = 32
+"""Bundles that are compared."""
 CLIENTS_WORTH: Final = 0.1
 """A bundle is worth its reconnects with at least this part of the traffic that the average one has for each of its
 topics and clients."""
@@ -73,7 +76,8 @@ class Search:
         self._tolerated = tolerated
         self._dear = False
         """Whether bundles are moved that are not worth their reconnects."""
-        # Weight that pays for one reconnect.
+        # Reconnects of an average bundle, and weight that pays for one.
+        self._usual = max(placement.interrupted_in_all / max(sum(placement.count), 1), 1.0)
         self._per_reconnect = CLIENTS_WORTH * placement.total / max(placement.interrupted_in_all, 1)
         self.least = 0.0
         """Utilization, in units, that a move takes off a broker at least, unless it needs less."""
@@ -363,29 +367,41 @@ class Search:
         """Of the lightest permitted bundles from `start` on that weigh at most `most`, the one with the fewest
         reconnects: the weight of the lightest of them, the reconnects, the bundle."""
         while start < len(shelf) and (weight := shelf[start][0]) <= most:
-            stop = bisect_right(shelf, (min(weight * (1 + ALIKE), most), inf), start, min(start + CHOICE, len(shelf)))
-            if (found := self._cheapest(shelf[start:stop], other)) is not None:
+            stop = bisect_right(shelf, (min(weight * (1 + ENOUGH), most), inf), start, min(start + CHOICE, len(shelf)))
+            if (found := self._best(shelf[start:stop], other, self._few)) is not None:
                 return weight, *found
             start = stop
         return None
 
     def _last(self, shelf: list[Entry], end: int, least: float, other: int) -> tuple[int, int, int] | None:
-        """Of the heaviest permitted bundles before `end` that weigh at least `least`, and something, the one with the
-        fewest reconnects: the weight of the heaviest of them, the reconnects, the bundle."""
+        """Of the heaviest permitted bundles before `end` that weigh at least `least`, and something, that which brings
+        most for its price: the weight of the heaviest of them, the reconnects, the bundle."""
         while end > 0 and (weight := shelf[end - 1][0]) >= least and weight:
-            start = bisect_left(shelf, (max(weight * (1 - ALIKE), least),), max(end - CHOICE, 0), end)
-            if (found := self._cheapest(shelf[start:end][::-1], other)) is not None:
+            start = bisect_left(shelf, (max(weight * (1 - PART), least),), max(end - CHOICE, 0), end)
+            if (found := self._best(shelf[start:end][::-1], other, self._dense)) is not None:
                 return weight, *found
             end = start
         return None
 
-    def _cheapest(self, entries: list[Entry], other: int) -> tuple[int, int] | None:
-        """Reconnects and number of the permitted bundle with the fewest reconnects; the first one of equal ones."""
-        reconnects, dear = self.placement.reconnects, self._dear
-        for weight, index in sorted(entries, key=lambda entry: reconnects[entry[1]]):
-            if (dear or weight >= reconnects[index] * self._per_reconnect) and self.permitted(index, other):
-                return reconnects[index], index
-        return None
+    def _best(self, entries: list[Entry], other: int, rank: Callable[[Entry], float]) -> tuple[int, int] | None:
+        """Reconnects and number of the permitted bundle with the lowest rank; the first one of equal ones."""
+        found = min(entries, key=rank)
+        if not self._may(found, other):
+            others = (entry for entry in sorted(entries, key=rank)[1:] if self._may(entry, other))
+            found = next(others, (0, NOBODY))
+        return (self.placement.reconnects[found[1]], found[1]) if found[1] != NOBODY else None
+
+    def _may(self, entry: Entry, other: int) -> bool:
+        """Whether a bundle may be moved to a broker, and is worth its reconnects."""
+        worth = self._dear or entry[0] >= self.placement.reconnects[entry[1]] * self._per_reconnect
+        return worth and self.permitted(entry[1], other)
+
+    def _few(self, entry: Entry) -> float:
+        return self.placement.reconnects[entry[1]]
+
+    def _dense(self, entry: Entry) -> float:
+        """Less for more weight for its price: a move has a price, and each reconnect, of an average bundle the same."""
+        return -entry[0] / (self._usual + self.placement.reconnects[entry[1]])
 
     def permitted(self, index: int, destination: int, *, evict: bool = False) -> bool:
         """Whether no goal vetoes a move; a bundle that rests is moved only to empty its broker."""
