@@ -14,6 +14,7 @@ from pulsar_operator.balance.execution.pace import (
     averaged,
     expected_seconds,
     in_words,
+    next_look,
 )
 
 unloads = st.none() | st.floats(0.0, 120.0)
@@ -68,6 +69,14 @@ def test_what_is_expected_is_the_sum_of_the_steps(
     assert expected >= HOLD_SECONDS + max(moves - 1, 0) * max(took, 60 / most)
     assert expected_seconds(splits, moves + 1, pace, unload) >= expected
     assert expected_seconds(splits + 1, moves, pace, unload) > expected
+
+
+@given(st.floats(0.02, 60.0))
+def test_a_move_is_seen_to_be_done_soon_after_it_is(took: float) -> None:
+    looked, looks = next_look(0.0), 1
+    while looked < took:
+        looked, looks = looked + next_look(looked), looks + 1
+    assert looked - took <= max(0.2, took / 4) and looks <= 10 + took, "soon, and not all the time"
 
 
 @pytest.mark.parametrize(

@@ -84,9 +84,11 @@ async def test_steps_are_as_far_apart_as_moves_take_twice(world: BalancingWorld,
     assert all(2 * seconds <= gap <= 2 * (seconds + 1.5) for gap in gaps), gaps
 
 
-async def test_a_broker_that_is_emptied_does_not_wait_between_moves(world: BalancingWorld) -> None:
-    broker = world.pulsar.brokers[0]
-    world.rebalance(autoApprove=True, mode="RemoveBrokers", brokers=[broker])
+@pytest.mark.parametrize(("mode", "number"), [("RemoveBrokers", 0), ("AddBrokers", 2)])
+async def test_brokers_that_join_or_leave_do_not_wait_between_moves(
+    world: BalancingWorld, mode: str, number: int
+) -> None:
+    world.rebalance(autoApprove=True, mode=mode, brokers=[world.pulsar.brokers[number]])
     asked = slow(world, 3.0)
     await world.run()
     gaps = [later - earlier for earlier, later in pairwise(asked)]

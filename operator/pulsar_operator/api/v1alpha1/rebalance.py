@@ -42,7 +42,8 @@ class RebalanceBudget(ApiModel):
     """Bundles a namespace may reach."""
     moves_per_minute: Annotated[int, Field(ge=1, le=600)] = 600
     """Upper bound of the pace. Below it the operator measures how long a bundle takes from the request until its new
-    broker has it, and leaves as much time between two moves as one takes, 30 seconds at most."""
+    broker has it, and leaves as much time between two moves as one takes, 30 seconds at most. Modes AddBrokers and
+    RemoveBrokers leave none."""
 
 
 class SizingSource(ApiModel):

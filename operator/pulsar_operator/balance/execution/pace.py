@@ -2,7 +2,7 @@
 
 A constant pace is too slow for thousands of idle bundles and too fast for one with ten thousand clients. So the pace
 follows from what is measured: the time from the request of a move until the bundle's new broker has it. For as long the
-clients of the bundle reconnect; then for as long nobody does, unless a broker is emptied that will be stopped anyway.
+clients of the bundle reconnect; then for as long nobody does, unless brokers join or leave, which is urgent.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ SPLIT_SECONDS: Final = 0.7
 """Seconds from the request of a split until its boundary is read back."""
 HOLD_SECONDS: Final = 3.0
 """Seconds from the approval until Pulsar's own balancer is known to be off."""
+SOON: Final = 0.2
+"""Seconds until a step that was asked for is looked at for the first time."""
+LATER: Final = 1.0
+"""Seconds between two looks at it, at most."""
 LATEST: Final = 0.3
 """Share of the last move in the average of the moves."""
 
@@ -39,6 +43,11 @@ class Pace:
         if unload is None:
             return least
         return max(least, min(unload / self.share, unload + LONGEST_PAUSE))
+
+
+def next_look(waited: float) -> float:
+    """Seconds until a step that was asked for so long ago is looked at again: a slow one may take a little more."""
+    return min(max(waited / 4, SOON), LATER)
 
 
 def averaged(before: float | None, seconds: float) -> float:

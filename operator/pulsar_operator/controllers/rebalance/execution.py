@@ -15,6 +15,7 @@ from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, RebalanceMode
 from pulsar_operator.balance.execution.custom_resource import balance_status, read_steps
 from pulsar_operator.balance.execution.drain import named_brokers
 from pulsar_operator.balance.execution.driver import Memory, acted, moved
+from pulsar_operator.balance.execution.pace import LATER, next_look
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import Seen, State, Step, brokers_of, look, short_words, words
 from pulsar_operator.balance.execution.table import load_table
@@ -32,10 +33,6 @@ from pulsar_operator.ports import CONFIG_MAPS, ConflictError, RefusedError
 
 HOLD_SECONDS = 2.0
 """Until the cluster's status is looked at again for the balancer being off."""
-VERIFY_SECONDS = 1.0
-"""Until a step that was asked for is looked at again, at most: at first sooner, for most moves take less."""
-SOON_SECONDS = 0.2
-"""Until it is looked at for the first time."""
 ASK_AGAIN_SECONDS = 20.0
 GIVE_UP_SECONDS = 120.0
 """Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
@@ -137,7 +134,7 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
             case _:
                 told = short_words(step, brokers)
                 _executing(state, Reason.EXECUTING, f"{_done(state)}; waiting for Pulsar to {told}")
-                return Outcome(requeue_after=min(max(waited, SOON_SECONDS), VERIFY_SECONDS))
+                return Outcome(requeue_after=next_look(waited))
     return _finished(state)
 
 
@@ -149,7 +146,7 @@ def _asked(progress: ProgressStatus, step: Step, brokers: set[str]) -> datetime 
 
 def _again(waited: float) -> bool:
     """Whether a step that was asked for so long ago is asked for once more."""
-    return waited >= ASK_AGAIN_SECONDS and waited % ASK_AGAIN_SECONDS < VERIFY_SECONDS
+    return waited >= ASK_AGAIN_SECONDS and waited % ASK_AGAIN_SECONDS < LATER
 
 
 async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
@@ -193,7 +190,7 @@ async def _ask(tools: Tools, state: RebalancePass, step: Step, brokers: set[str]
     except (RefusedError, ConflictError) as error:  # 409: "unload namespace bundle to inactive destination broker"
         return await _invalidated(tools, state, f"Pulsar refused to {told}: {error}")
     _executing(state, Reason.EXECUTING, f"{_done(state)}; asked Pulsar to {told}, because {step.reason}")
-    return Outcome(requeue_after=SOON_SECONDS if first else VERIFY_SECONDS)
+    return Outcome(requeue_after=next_look(0.0) if first else LATER)
 
 
 async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen: Seen) -> Outcome:

@@ -11,9 +11,9 @@ from pulsar_operator.domain.conditions import parse_time, seconds_since
 
 
 def pace_of(spec: PulsarRebalanceSpec) -> Pace:
-    """The pace of a rebalance. A broker that is emptied will be stopped: its clients have to leave it anyway."""
-    share = 1.0 if spec.mode is RebalanceMode.REMOVE_BROKERS else RECONNECTING
-    return Pace(spec.budget.moves_per_minute, share)
+    """The pace of a rebalance; brokers that join or leave are waited for, so their moves follow one another at once."""
+    errand = spec.mode in (RebalanceMode.ADD_BROKERS, RebalanceMode.REMOVE_BROKERS)
+    return Pace(spec.budget.moves_per_minute, 1.0 if errand else RECONNECTING)
 
 
 def unload_seconds(tools: Tools, state: RebalancePass) -> float | None:
