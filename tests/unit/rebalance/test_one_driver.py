@@ -23,8 +23,8 @@ BROKERS = [f"b{number}.x:8080" for number in range(3)]
 NAMESPACES = ("shop/a", "shop/b")
 INSTANT = 3.0
 """A pass that asks for less than this belongs to the same minute."""
-PACE = 0.1
-"""Seconds between steps, the shortest there may be: the simulator makes all of a minute at once."""
+PACE = 0.02
+"""Seconds from a pass to the next while steps are done: the simulator makes all of a minute at once."""
 Steps = list[tuple[int, str]]
 
 

@@ -77,7 +77,7 @@ class Search:
         self._dear = False
         """Whether bundles are moved that are not worth their reconnects."""
         # Reconnects of an average bundle, and weight that pays for one.
-        self._usual = max(placement.interrupted_in_all / max(sum(placement.count), 1), 1.0)
+        self._usual = (placement.interrupted_in_all or 1) / max(sum(placement.count), 1)
         self._per_reconnect = CLIENTS_WORTH * placement.total / max(placement.interrupted_in_all, 1)
         self.least = 0.0
         """Utilization, in units, that a move takes off a broker at least, unless it needs less."""
