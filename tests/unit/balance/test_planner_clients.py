@@ -70,7 +70,7 @@ def test_a_move_that_is_not_worth_its_clients_is_left_while_the_rest_is_within_t
 
 
 def test_a_broker_above_the_tolerance_is_relieved_whoever_reconnects() -> None:
-    loads: Loads = {A: [(100.0, 20), (30.0, 50_000)], B: [(90.0, 20)], C: [(60.0, 20)]}
+    loads: Loads = {A: [(110.0, 20), (20.0, 50_000)], B: [(90.0, 20)], C: [(60.0, 20)]}
     proposal = plan(cluster(loads), Options(Mode.MOVE, WHOLE, tolerance=0.1))
     assert [move.clients for move in proposal.moves] == [50_000]
 
