@@ -71,8 +71,12 @@ def test_a_move_that_is_not_worth_its_clients_is_left_while_the_rest_is_within_t
 
 def test_a_broker_above_the_tolerance_is_relieved_whoever_reconnects() -> None:
     loads: Loads = {A: [(110.0, 20), (20.0, 50_000)], B: [(90.0, 20)], C: [(60.0, 20)]}
-    proposal = plan(cluster(loads), Options(Mode.MOVE, WHOLE, tolerance=0.1))
-    assert [move.clients for move in proposal.moves] == [50_000]
+    options, model = Options(Mode.MOVE, WHOLE, tolerance=0.1), cluster(loads)
+    assert [move.clients for move in plan(model, options).moves] == [20, 20], (
+        "a swap helps, of bundles with few clients"
+    )
+    resting = replace(options, cooling=frozenset({model.bundles[0].id}))
+    assert [move.clients for move in plan(model, resting).moves] == [50_000]
 
 
 def test_pieces_and_other_weights_keep_the_clients() -> None:
