@@ -23,7 +23,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
-from urllib.parse import quote, urlencode
 
 import aiohttp
 from yarl import URL
@@ -31,6 +30,7 @@ from yarl import URL
 from pulsar_operator import __version__
 from pulsar_operator.adapters.admin_answers import Answer, interpret
 from pulsar_operator.adapters.fence import Fence, open_fence
+from pulsar_operator.adapters.urls import encoded_path, encoded_query
 from pulsar_operator.ports import (
     AdminEndpoint,
     DeadlineError,
@@ -320,34 +320,31 @@ def build_url(base: str, path: Sequence[str], query: Mapping[str, str] | None = 
     Raises RefusedError for a segment that is empty or made of dots, and for text that UTF-8 cannot have (half of a
     surrogate pair, which JSON can escape); UnavailableError for a base that is no http URL.
     """
-    for segment in path:
-        if segment in UNSAFE_SEGMENTS or not _encodable(segment):
-            raise RefusedError(f"the name {segment!a} cannot be used in a path of Pulsar's admin REST")
-    for value in (query or {}).values():
-        if not _encodable(value):
-            raise RefusedError(f"the value {value!a} cannot be sent to Pulsar's admin REST")
+    try:
+        unsafe = next((segment for segment in path if segment in UNSAFE_SEGMENTS), None)
+        encoded = encoded_path(path) if unsafe is None else ""
+    except UnicodeEncodeError as error:
+        unsafe = str(error.object)
+    if unsafe is not None:
+        raise RefusedError(f"the name {unsafe!a} cannot be used in a path of Pulsar's admin REST")
+    try:
+        encoded += f"?{encoded_query(sorted(query.items()))}" if query else ""
+    except UnicodeEncodeError as error:
+        raise RefusedError(f"the value {error.object!a} cannot be sent to Pulsar's admin REST") from None
     if not base.startswith(("http://", "https://")):
         raise UnavailableError("the admin address must start with http:// or https://")
-    text = base.rstrip("/") + "/admin/v2/" + "/".join(quote(segment, safe="") for segment in path)
-    if query:
-        text += "?" + urlencode(sorted(query.items()), quote_via=quote)
     try:
-        return URL(text, encoded=True)
+        return URL(f"{base.rstrip('/')}/admin/v2{encoded}", encoded=True)
     except ValueError as error:
         raise UnavailableError("the admin address is no valid URL") from error
 
 
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def display_path(path: Sequence[str]) -> str:
     """The path for messages: encoded, so that a hostile name cannot forge a log line, and cut."""
-    return "/" + "/".join(quote(segment, safe="", errors="replace") for segment in path)[:300]
+    try:
+        return encoded_path(path)[:301]
+    except UnicodeEncodeError:
+        return encoded_path(segment.encode(errors="replace").decode() for segment in path)[:301]
 
 
 def redirect_target(current: URL, location: str) -> URL:

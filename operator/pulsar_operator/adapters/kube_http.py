@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
 
 import aiohttp
 from kubernetes.aio import config as kube_config
@@ -22,6 +21,7 @@ from kubernetes.aio.client.rest import RESTClientObject
 
 from pulsar_operator import __version__, ports
 from pulsar_operator.adapters.fence import Fence, open_fence
+from pulsar_operator.adapters.urls import encoded_path, encoded_query
 from pulsar_operator.domain.texts import without_refused_values
 from pulsar_operator.ports import (
     CUSTOM,
@@ -42,6 +42,8 @@ USER_AGENT = f"pulsar-operator/{__version__}"
 DEADLINE_SECONDS = 15.0
 LIST_DEADLINE_SECONDS = 45.0
 """Of one page."""
+NO_LIMIT = aiohttp.ClientTimeout(total=None)
+"""Of the client: the deadline of the request is the only one."""
 JSON_TYPE = "application/json"
 APPLY_TYPE = "application/apply-patch+yaml"
 MERGE_TYPE = "application/merge-patch+json"
@@ -91,7 +93,7 @@ def resource_path(
         parts += ["namespaces", namespace]
     parts.append(kind.plural)
     parts += [part for part in (name, subresource) if part]
-    return "/" + "/".join(quote(part, safe="") for part in parts)
+    return encoded_path(parts)
 
 
 async def load_configuration(kubeconfig: Path | None) -> Configuration:
@@ -155,7 +157,7 @@ class KubeClient:
         deadline: float | None = None,
     ) -> Json:
         """One request, no retry; the decoded answer. Raises the errors of ports/errors.py."""
-        url = self.configuration.host + path + (f"?{urlencode(query)}" if query else "")
+        url = self.configuration.host + path + (f"?{encoded_query(query.items())}" if query else "")
         headers = {"Content-Type": content_type, "Accept": accept, "User-Agent": USER_AGENT}
         limit = deadline or self._deadline
         try:
@@ -166,7 +168,7 @@ class KubeClient:
                 self._fence(f"{method} {path}")
             async with asyncio.timeout(limit):
                 response = await self._rest.request(  # type: ignore[no-untyped-call]
-                    method, url, headers=headers, body=body, _request_timeout=aiohttp.ClientTimeout(total=limit)
+                    method, url, headers=headers, body=body, _request_timeout=NO_LIMIT
                 )
                 try:
                     raw = await response.read()
