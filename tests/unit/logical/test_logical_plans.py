@@ -21,7 +21,7 @@ from pulsar_operator.domain.logical.plan import Memory, Plan, Verb
 from pulsar_operator.domain.logical.siblings import Claim, winner
 from pulsar_operator.domain.logical.tenant import LiveTenant, TenantFacts, plan_tenant
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic
-from pulsar_operator.domain.policies import NAMESPACE_POLICIES, POLICIES, PolicyRow, Scope, lookup, too_old
+from pulsar_operator.domain.policies import NAMESPACE_POLICIES, POLICIES, PolicyRow, Scope, lookup, lookup_each, too_old
 from tests.fakes.pulsar import FakePulsar
 from tests.support.policies.examples import examples
 
@@ -231,8 +231,9 @@ def test_every_field_of_the_policies_has_a_row() -> None:
 
 
 def test_a_row_for_a_field_the_spec_does_not_have_is_an_error() -> None:
-    with pytest.raises(KeyError):
-        lookup(namespace_spec({}), "policies.noSuchPolicy")
+    for find in (lookup, lambda spec, path: lookup_each(spec, [path])):
+        with pytest.raises(KeyError):
+            find(namespace_spec({}), "policies.noSuchPolicy")
 
 
 def test_a_value_of_a_newer_pulsar_is_shown_and_differs() -> None:

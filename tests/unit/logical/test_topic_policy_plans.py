@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.domain.logical.plan import Memory, Plan, Verb, concerned
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
-from pulsar_operator.domain.policies import LOCAL_POLICIES, TOPIC_POLICIES, PolicyRow
+from pulsar_operator.domain.policies import LOCAL_POLICIES, TOPIC_POLICIES, PolicyRow, declared_in, lookup
 from tests.fakes.pulsar import FakePulsar
 from tests.support.policies.examples import examples, topic_spec
 
@@ -65,6 +65,14 @@ def converge(pulsar: FakePulsar, spec: PulsarTopicSpec, memory: Memory) -> Plan:
             status, answer = pulsar.handle(action.cluster, call.method, call.path, call.query, call.body)
             assert status < 300, (call, answer)
     raise AssertionError(f"never ends: {made.actions}")
+
+
+@given(SPECS)
+def test_the_values_of_the_whole_table_are_those_that_each_row_finds(drawn: tuple[dict[str, Any], str]) -> None:
+    spec = spec_of(drawn)
+    assert wanted_policies(spec) == {
+        row.field: lookup(spec, row.field) if declared_in(row, spec.policy_scope) else None for row in TOPIC_POLICIES
+    }
 
 
 @given(before=SPECS, after=SPECS, managed=FIELDS)

@@ -29,7 +29,7 @@ from pulsar_operator.domain.logical.consent import Guard
 from pulsar_operator.domain.logical.entries import declared_entries, plan_entries
 from pulsar_operator.domain.logical.names import namespace_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Verb, plan_policies
-from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call, lookup
+from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call, lookup, lookup_each
 from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES
 
 BUNDLES = "bundles"
@@ -120,11 +120,12 @@ def boundaries_match(answers: Iterable[Mapping[str, Any] | None]) -> bool | None
 
 
 INHERITED = "policies."
+_FIELDS = tuple(row.field for row in NAMESPACE_POLICIES)
 
 
 def wanted_policies(spec: PulsarNamespaceSpec, defaults: NamespacePolicies | None = None) -> dict[str, Any]:
     """Declared values by field: those of the namespace, under them the ``defaults`` of its tenant."""
-    wanted = {row.field: lookup(spec, row.field) for row in NAMESPACE_POLICIES}
+    wanted = lookup_each(spec, _FIELDS)
     for name, value in wanted.items():
         if value is None and defaults is not None and name.startswith(INHERITED):
             wanted[name] = lookup(defaults, name.removeprefix(INHERITED))
@@ -133,7 +134,7 @@ def wanted_policies(spec: PulsarNamespaceSpec, defaults: NamespacePolicies | Non
 
 def declared_policies(spec: PulsarNamespaceSpec) -> frozenset[str]:
     """Fields that the namespace declares itself."""
-    return frozenset(row.field for row in NAMESPACE_POLICIES if lookup(spec, row.field) is not None)
+    return frozenset(field for field, value in lookup_each(spec, _FIELDS).items() if value is not None)
 
 
 def digest_of(defaults: NamespacePolicies | None) -> str | None:

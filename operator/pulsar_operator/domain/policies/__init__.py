@@ -14,6 +14,7 @@ from pulsar_operator.domain.policies.model import (
     describe,
     encoded_again,
     lookup,
+    lookup_each,
     too_old,
 )
 from pulsar_operator.domain.policies.namespace_rows import NAMESPACE_POLICIES, UNMANAGED_KEYS
@@ -47,5 +48,6 @@ __all__ = [
     "describe",
     "encoded_again",
     "lookup",
+    "lookup_each",
     "too_old",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from enum import Enum, StrEnum
@@ -210,6 +210,47 @@ def lookup(model: BaseModel, path: str) -> Any:
         kind: type[BaseModel] = type(value)
         value = getattr(value, _members(kind)[part])
     return value
+
+
+def lookup_each(model: BaseModel, paths: Sequence[str]) -> dict[str, Any]:
+    """The values at several paths, each as lookup finds it. Of a table most are not set: a member that is absent is
+    looked at once for all paths through it."""
+    found: dict[str, Any] = dict.fromkeys(paths)
+    _descend(model, _tree(tuple(paths)), found)
+    return found
+
+
+@dataclass
+class _Branch:
+    """A member of a model, on the way of some paths."""
+
+    paths: list[str] = dataclass_field(default_factory=list)
+    """Those that end with it."""
+    members: dict[str, _Branch] = dataclass_field(default_factory=dict)
+    """By name in manifests."""
+
+
+@functools.cache
+def _tree(paths: tuple[str, ...]) -> _Branch:
+    root = _Branch()
+    for path in paths:
+        branch = root
+        for part in _parts(path):
+            branch = branch.members.setdefault(part, _Branch())
+        branch.paths.append(path)
+    return root
+
+
+def _descend(model: BaseModel, branch: _Branch, found: dict[str, Any]) -> None:
+    members = _members(type(model))
+    for part, below in branch.members.items():
+        value = getattr(model, members[part])
+        if value is None:
+            continue
+        for path in below.paths:
+            found[path] = value
+        if below.members:
+            _descend(value, below, found)
 
 
 @functools.cache
