@@ -54,8 +54,8 @@ def nodes(w: Stored) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("spec", "creation", "rest", "hourly"),
     [
-        ({"policies": POLICIES, "properties": PROPERTIES}, 12, 6, 6),
-        ({"policies": POLICIES, "properties": PROPERTIES, "partitions": 3}, 12, 6, 6),
+        ({"policies": POLICIES, "properties": PROPERTIES}, 11, 6, 6),
+        ({"policies": POLICIES, "properties": PROPERTIES, "partitions": 3}, 11, 6, 6),
         ({"policies": POLICIES}, 10, 5, 6),
         ({"partitions": 3}, 4, 2, 2),
         ({}, 4, 2, 3),

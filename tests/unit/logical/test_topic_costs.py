@@ -7,7 +7,10 @@ from collections import Counter
 import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
+from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
 from pulsar_operator.ports import CUSTOM, Json
+from tests.fakes.admin import AdminCall
+from tests.fakes.pulsar_topics import GLOBAL
 from tests.support.logical.world import LogicalWorld
 
 POLICIES = {
@@ -63,13 +66,35 @@ async def first_pass(world: LogicalWorld, **spec: object) -> tuple[Counter[str],
 
 @pytest.mark.parametrize("partitions", [None, 3])
 async def test_a_new_topic_is_made_and_read_back_in_one_round(partitions: int | None) -> None:
-    """One write and one read of each thing, the look before the first write, and whether the namespace is there."""
+    """One write of each policy and one of all the rest, one read of each thing, the look before the first write, and
+    whether the namespace is there."""
     world = await prepared()
     _, calls = await first_pass(world, **({} if partitions is None else {"partitions": partitions}))
     methods = Counter(method for method, _ in calls)
-    assert methods["PUT"] + methods["POST"] == 1 + len(POLICIES) + 1
+    assert methods["PUT"] + methods["POST"] == 1 + len(POLICIES)
     reads = Counter(path.rsplit("/", 1)[1] for method, path in calls if method == "GET")
     assert reads == {"partitions": 2, "n": 1, "retention": 1, "messageTTL": 1, "maxConsumers": 1, "properties": 1}
+
+
+@pytest.mark.parametrize("partitions", [None, 3])
+async def test_a_topic_that_somebody_else_makes_at_that_moment_gets_the_properties_all_the_same(
+    partitions: int | None,
+) -> None:
+    world = await prepared()
+    name = "persistent://t/n/x"
+
+    def faster(call: AdminCall) -> None:
+        if call.method == "PUT" and call.path[3:] in (("x",), ("x", "partitions")) and not made:
+            made.append(world.pulsar.handle("a", "PUT", call.path, {}, partitions))
+
+    made: list[object] = []
+    world.admin.before.append(faster)
+    _, calls = await first_pass(
+        world, **({} if partitions is None else {"partitions": partitions}), driftPolicy="Report"
+    )
+    assert made and ("PUT", "persistent/t/n/x/properties") in calls
+    found = world.pulsar.topic_properties["a" if partitions is None else GLOBAL, name]
+    assert found == {**PROPERTIES, OWNER_PROPERTY: "PulsarTopic apps/x"}
 
 
 async def test_a_new_topic_is_three_requests_to_the_api_server() -> None:
@@ -85,16 +110,17 @@ async def test_a_new_topic_is_one_event_with_every_value() -> None:
     await first_pass(world)
     (event,) = world.kube.events[mark:]
     assert event.reason == "Created" and event.message.startswith("Create topic persistent://t/n/x")
-    for name in ("policies.messageTTLSeconds", "policies.maxConsumers", "policies.retention", "properties[team]"):
+    assert " with properties cost-centre, team: " in event.message
+    for name in ("policies.messageTTLSeconds", "policies.maxConsumers", "policies.retention"):
         assert f"Set spec.{name} to" in event.message
 
 
 async def test_what_does_not_fit_the_event_of_the_creation_is_told_apart_and_so_is_every_later_change() -> None:
     world = await prepared()
-    world.topic("x", policies=POLICIES, properties={f"p{n}": "v" * 200 for n in range(9)})
+    world.topic("x", policies=POLICIES, properties={f"{n}{'p' * 100}": "v" for n in range(9)})
     await world.reconcile(Kind.TOPIC, "x")
     created = [event for event in world.kube.events if event.object_name == "x"]
-    assert [event.reason for event in created] == ["Created", "Updated"]
+    assert [event.reason for event in created] == ["Created", *["Updated"] * len(POLICIES)]
     assert all(len(event.message) <= 1000 for event in created)
     obj = world.get(Kind.TOPIC, "x")
     assert obj is not None

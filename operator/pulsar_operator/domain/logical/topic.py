@@ -11,6 +11,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.base import DriftPolicy
+from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.policies import PolicyScope
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
@@ -19,10 +20,10 @@ from pulsar_operator.domain.logical.clusters import keep_refused, refuses
 from pulsar_operator.domain.logical.consent import Guard
 from pulsar_operator.domain.logical.entries import Live, plan_entries
 from pulsar_operator.domain.logical.names import topic_name, topic_path
-from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, plan_policies
+from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, plan_policies, printable
 from pulsar_operator.domain.logical.schema import SchemaFacts, plan_schema, schema_path
 from pulsar_operator.domain.logical.subscriptions import LiveSubscriptions, plan_subscriptions
-from pulsar_operator.domain.policies import TOPIC_POLICIES, Call, PolicyRow, Unreadable, declared_in, lookup
+from pulsar_operator.domain.policies import TOPIC_POLICIES, Call, PolicyRow, Unreadable, declared_in, lookup_each
 from pulsar_operator.domain.policies.entry_rows import TOPIC_ENTRIES, EntryRow
 
 PARTITIONS = "partitions"
@@ -30,6 +31,9 @@ LOCAL_CLUSTERS = "replicationClusters"
 GLOBAL_CLUSTERS = f"{LOCAL_CLUSTERS}@{PolicyScope.GLOBAL}"
 METADATA = "application/vnd.partitioned-topic-metadata+json"
 """Media type of PartitionedTopicMetadata; the same path takes a plain number as JSON."""
+_FIELDS = tuple(row.field for row in TOPIC_POLICIES)
+_FIELDS_IN = {scope: tuple(row.field for row in TOPIC_POLICIES if declared_in(row, scope)) for scope in PolicyScope}
+"""Fields of the rows that take their value from a specification with that spec.policyScope."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class TopicFacts:
     partitioned: bool | None = None
     """Whether the topic is declared with partitions. Unset where nobody asks whether it exists as declared."""
     record: Mapping[str, str] = field(default_factory=dict)
-    """Properties a new topic is made with: which object manages it."""
+    """The property a new topic is made with, beside those that are declared: which object manages it."""
 
     @property
     def as_declared(self) -> bool:
@@ -81,9 +85,7 @@ class TopicFacts:
 
 def wanted_policies(spec: PulsarTopicSpec) -> dict[str, Any]:
     """Declared values by field; the rows of the other scope have none."""
-    return {
-        row.field: lookup(spec, row.field) if declared_in(row, spec.policy_scope) else None for row in TOPIC_POLICIES
-    }
+    return dict.fromkeys(_FIELDS) | lookup_each(spec, _FIELDS_IN[spec.policy_scope])
 
 
 def plan_topic(spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> Plan:
@@ -189,8 +191,8 @@ def _without_loss(
 
 
 def _plan_entries(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
-    """Of a topic that is about to be made, or was lost, nothing can have drifted: it has no entry yet, and what is
-    declared follows its creation at once, so that all of it is read back together."""
+    """Of a topic that is about to be made, or was lost, nothing can have drifted: it has no entry yet but the properties
+    it is made with, and what is declared follows its creation at once, so that all of it is read back together."""
     absent = facts.absent
     for row in TOPIC_ENTRIES:
         plan_entries(
@@ -244,8 +246,10 @@ def _nothing_set(facts: TopicFacts, wanted: Mapping[str, Any]) -> dict[str, dict
 
 
 def _no_entries(row: EntryRow, spec: PulsarTopicSpec, facts: TopicFacts) -> Live:
-    """A list of a topic that is about to be made: empty, in each cluster or where all share it."""
-    return {cluster: {} for cluster in (sorted(facts.clusters) if kept_by_each(row, spec) else (None,))}
+    """A list of a topic that is about to be made, in each cluster or where all share it: what its creation gives it,
+    else nothing."""
+    given = row.declared(spec) if OWNER_PROPERTY in row.reserved and facts.record else {}
+    return {cluster: given for cluster in (sorted(facts.clusters) if kept_by_each(row, spec) else (None,))}
 
 
 def _refuse_kind(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, other: Mapping[str, int]) -> None:
@@ -270,8 +274,9 @@ def _plan_plain(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: 
                 Action(
                     Verb.CREATE,
                     "",
-                    Call("PUT", _path(spec, facts), body=dict(facts.record) or None),
-                    f"{_again(memory)} topic {_name(spec, facts)} in cluster {cluster}: the cluster has none",
+                    Call("PUT", _path(spec, facts), body=_first_properties(spec, facts) or None),
+                    f"{_again(memory)} topic {_name(spec, facts)} in cluster {cluster}{_told(spec, facts)}: "
+                    "the cluster has none",
                     cluster=cluster,
                 )
             )
@@ -285,8 +290,9 @@ def _plan_partitioned(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, me
             Action(
                 Verb.CREATE,
                 "",
-                _creation(path, wanted, facts),
-                f"{_again(memory)} topic {_name(spec, facts)} with {wanted} partitions: Pulsar has none of that name",
+                _creation(path, wanted, _first_properties(spec, facts)),
+                f"{_again(memory)} topic {_name(spec, facts)} with {wanted} partitions{_told(spec, facts)}: Pulsar has "
+                "none of that name",
             )
         )
         return
@@ -304,11 +310,23 @@ def _plan_partitioned(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, me
         )
 
 
-def _creation(path: tuple[str, ...], number: int, facts: TopicFacts) -> Call:
+def _creation(path: tuple[str, ...], number: int, properties: Mapping[str, str]) -> Call:
     """Make a partitioned topic; with properties its metadata are sent whole (class PersistentTopics)."""
-    if not facts.record:
+    if not properties:
         return Call("PUT", path, body=number)
-    return Call("PUT", path, body={"partitions": number, "properties": dict(facts.record)}, media=METADATA)
+    return Call("PUT", path, body={"partitions": number, "properties": dict(properties)}, media=METADATA)
+
+
+def _first_properties(spec: PulsarTopicSpec, facts: TopicFacts) -> dict[str, str]:
+    """Properties that the call which makes a topic carries: those that are declared, and which object manages it. Empty
+    for a topic that is made without a record."""
+    return {**(spec.properties or {}), **facts.record} if facts.record else {}
+
+
+def _told(spec: PulsarTopicSpec, facts: TopicFacts) -> str:
+    """Names of the declared properties that a topic is made with, for the reason of the call."""
+    names = sorted(spec.properties or {}) if facts.record else []
+    return f" with properties {', '.join(map(printable, names))}" if names else ""
 
 
 def _again(memory: Memory) -> str:
