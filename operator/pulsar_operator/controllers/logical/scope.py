@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -124,6 +125,11 @@ class Scope:
         """Name inside Pulsar of the parent of that kind."""
         obj = next(o for o in self.chain if o["kind"] == kind.value)
         return name_of(obj)
+
+    @functools.cached_property
+    def place(self) -> tuple[str, str]:
+        """Names inside Pulsar of the tenant and the namespace that a topic is in."""
+        return self.parent_name(Kind.TENANT), self.parent_name(Kind.NAMESPACE)
 
 
 class Admin:

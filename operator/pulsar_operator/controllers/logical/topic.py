@@ -34,7 +34,6 @@ from pulsar_operator.controllers.logical.scope import (
     AdminUnreachableError,
     ObstacleError,
     Scope,
-    partitions_of,
     resolve_scope,
 )
 from pulsar_operator.controllers.logical.stored_lists import look_before_topic_write
@@ -47,7 +46,13 @@ from pulsar_operator.controllers.logical.topic_deletion import (
     replicating,
 )
 from pulsar_operator.controllers.logical.topic_parts import PartsReader
-from pulsar_operator.controllers.logical.topic_presence import other_kind, present_in
+from pulsar_operator.controllers.logical.topic_presence import (
+    Presence,
+    find_topic,
+    other_kind,
+    present_in,
+    read_back_topic,
+)
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
 from pulsar_operator.domain.logical.consent import Guard, Stored, asked_of
 from pulsar_operator.domain.logical.names import (
@@ -69,9 +74,6 @@ from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
 TopicPass = LogicalPass[PulsarTopicSpec, PulsarTopicStatus]
 REMEDY = "set spec.deletionPolicy to ForceDelete"
-Presence = tuple[dict[str, int | None], tuple[str, ...]]
-"""Number of partitions by cluster that answered (None = no such topic, 0 = not partitioned), and clusters that did not.
-"""
 
 
 class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, TopicFacts]):
@@ -81,7 +83,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
     def name_in_pulsar(self, p: TopicPass, scope: Scope) -> str:
         """Full topic name."""
-        return topic_name(p.spec.persistent, *_place(scope), name_of(p.obj))
+        return topic_name(p.spec.persistent, *scope.place, name_of(p.obj))
 
     def problem_of_name(self, p: TopicPass) -> str | None:
         """A name Pulsar would read as something else."""
@@ -106,27 +108,31 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
     def inherit(self, p: TopicPass, scope: Scope) -> None:
         """Nothing; but a topic that is Pulsar's own is not managed, whatever admission has let through."""
-        problem = system_topic_problem(*_place(scope), name_of(p.obj))
+        problem = system_topic_problem(*scope.place, name_of(p.obj))
         if problem is not None:
             raise ObstacleError(Reason.INVALID_SPEC, problem, known=True, requeue=None)
 
     async def observe(self, p: TopicPass, scope: Scope, memory: Memory) -> TopicFacts:
         """The topic in every cluster of its namespace, and its policies where it exists."""
-        tenant, namespace = _place(scope)
-        clusters, unreachable = await self._counted(p, scope) or await self._asked(p, scope)
+        tenant, namespace = scope.place
+        first = not p.looked
+        there = await self._counted(p, scope) or await self._asked(p, scope)
         p.trusting = trusted = self._trusted(p, memory)
         rows = [] if trusted else concerned(TOPIC_POLICIES, wanted_policies(p.spec), memory.managed)
-        present = sorted(name for name, partitions in clusters.items() if partitions is not None)
+        present = sorted(name for name, partitions in there.clusters.items() if partitions is not None)
         found, mute = await read_own(scope, rows, _path(p, scope), present) if rows else ({}, ())
-        reader = PartsReader(scope, p.spec, (tenant, namespace, name_of(p.obj)), [] if trusted else present)
+        # Any broker tells of partitions, and one that did not write a property may know of it a moment later.
+        known = there.properties if first or p.created else {}
+        place = tenant, namespace, name_of(p.obj)
+        reader = PartsReader(scope, p.spec, place, [] if trusted else present, known)
         parts = await reader.read(memory.managed)
         p.records.update(parts.records)
         facts = TopicFacts(
             tenant=tenant,
             namespace=namespace,
             name=name_of(p.obj),
-            clusters=clusters,
-            unreachable=tuple(sorted({*unreachable, *mute, *parts.mute})),
+            clusters=there.clusters,
+            unreachable=tuple(sorted({*there.unreachable, *mute, *parts.mute})),
             found=found,
             entries=parts.entries,
             subscriptions=parts.subscriptions,
@@ -188,14 +194,14 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         first, p.looked = not p.looked, True
         if not first or _declared_clusters(p) or not p.spec.persistent:
             return None
-        census = await self._registrar.ask(scope, *_place(scope))
+        census = await self._registrar.ask(scope, *scope.place)
         if census is None or not census.topics:
             return None
         found = {cluster: topics.get(name_of(p.obj)) for cluster, topics in census.topics.items()}
         if any(count is not None and count != (p.spec.partitions or 0) for count in found.values()):
             return None
         p.holders = census.clusters
-        return found, census.unreachable
+        return Presence(found, census.unreachable)
 
     async def record_of(self, p: TopicPass, scope: Scope) -> Record:
         """A property of a persistent topic."""
@@ -216,7 +222,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         """Clusters that have the namespace. Raises ObstacleError."""
         if p.holders is None:
             namespace = await self._namespace(scope)
-            unfinished = unfinished_deletion(namespace, "/".join(_place(scope)))
+            unfinished = unfinished_deletion(namespace, "/".join(scope.place))
             if unfinished is not None:
                 raise ObstacleError(Reason.PARENT_NOT_READY, unfinished, known=True)
             p.safe = frozenset(allowed_of(namespace))
@@ -226,22 +232,20 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
     async def _asked(self, p: TopicPass, scope: Scope) -> Presence:
         """The topic itself, asked for in each cluster. Raises AdminUnreachableError when none answers."""
-        holders = await self._holders(p, scope)
-        call = Call("GET", (*_path(p, scope), "partitions"))
-        answers, unreachable = await scope.admin.everywhere(holders, call)
-        if not answers:
-            place = "/".join(_place(scope))
-            raise AdminUnreachableError(
-                f"no cluster of namespace {place} answers ({'; '.join(map(scope.admin.why, unreachable))})"
-            )
-        name = name_of(p.obj)
-        # Of a partitioned topic; where the answer has none, it need not tell.
-        p.records |= {cluster: text for cluster, answer in answers.items() if (text := record_in(answer))}
-        found = {c: None if answer is None else partitions_of(c, answer, name) for c, answer in answers.items()}
-        return found, unreachable
+        holders, path = await self._holders(p, scope), _path(p, scope)
+        if p.created and p.spec.properties and p.spec.partitions is None:
+            found = await read_back_topic(scope, path, holders, owner_properties(owner_of(p.obj)))
+        else:
+            found = await find_topic(scope, path, holders)
+        if not found.clusters:
+            why = "; ".join(map(scope.admin.why, found.unreachable))
+            raise AdminUnreachableError(f"no cluster of namespace {'/'.join(scope.place)} answers ({why})")
+        told = {cluster: record_in({"properties": each}) for cluster, each in found.properties.items()}
+        p.records |= {cluster: text for cluster, text in told.items() if text}
+        return found
 
     async def _namespace(self, scope: Scope) -> Json:
-        tenant, namespace = _place(scope)
+        tenant, namespace = scope.place
         found = await scope.admin.find(Call("GET", namespace_path(tenant, namespace)))
         if found is None:
             raise ObstacleError(
@@ -251,7 +255,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
     async def look_before(self, p: TopicPass, scope: Scope, action: Action) -> None:
         """A cluster that a global list leaves out may lose the topic."""
-        await look_before_topic_write(self.deps, scope, "/".join(_place(scope)), action)
+        await look_before_topic_write(self.deps, scope, "/".join(scope.place), action)
 
     def plan(self, p: TopicPass, facts: TopicFacts, memory: Memory) -> Plan:
         """See domain.logical.topic."""
@@ -303,7 +307,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
     def kept_there(self, p: TopicPass, scope: Scope) -> str | None:
         """A topic that is Pulsar's own stays, whatever the policy."""
-        own = system_topic_problem(*_place(scope), name_of(p.obj)) is not None
+        own = system_topic_problem(*scope.place, name_of(p.obj)) is not None
         return f"{self.name_in_pulsar(p, scope)} is a system topic of Pulsar" if own else None
 
     async def delete(self, p: TopicPass, scope: Scope, *, force: bool) -> Unfinished | None:
@@ -312,7 +316,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             namespace = await self._namespace(scope)
         except ObstacleError:
             return None  # its namespace is gone, and the topic with it
-        unfinished = unfinished_deletion(namespace, "/".join(_place(scope)))
+        unfinished = unfinished_deletion(namespace, "/".join(scope.place))
         if unfinished is not None:
             return Blocker(Reason.DELETION_UNFINISHED, unfinished)
         # A cluster that left replicationClusters may still have it.
@@ -395,10 +399,5 @@ def _declared_clusters(p: TopicPass) -> frozenset[str]:
     return frozenset(p.spec.replication_clusters or ())
 
 
-def _place(scope: Scope) -> tuple[str, str]:
-    """Tenant and namespace."""
-    return scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)
-
-
 def _path(p: TopicPass, scope: Scope) -> tuple[str, ...]:
-    return topic_path(p.spec.persistent, *_place(scope), name_of(p.obj))
+    return topic_path(p.spec.persistent, *scope.place, name_of(p.obj))

@@ -35,7 +35,7 @@ from pulsar_operator.domain.logical.topic import kept_by_each
 from pulsar_operator.domain.policies import Call, Unreadable
 from pulsar_operator.domain.policies.codecs import DISPATCH_RATE
 from pulsar_operator.domain.policies.entry_rows import TOPIC_ENTRIES, EntryRow
-from pulsar_operator.ports import NotFoundError, RefusedError
+from pulsar_operator.ports import Json, NotFoundError, RefusedError
 
 T = TypeVar("T")
 
@@ -57,12 +57,19 @@ class PartsReader:
     """Reads the parts of one topic in the clusters that have it."""
 
     def __init__(
-        self, scope: Scope, spec: PulsarTopicSpec, place: tuple[str, str, str], present: Sequence[str]
+        self,
+        scope: Scope,
+        spec: PulsarTopicSpec,
+        place: tuple[str, str, str],
+        present: Sequence[str],
+        properties: Mapping[str, Json],
     ) -> None:
+        """``present`` are the clusters that have the topic; ``properties``, by cluster, are known already."""
         self._scope = scope
         self._spec = spec
         self._place = place
         self._present = present
+        self._properties = properties
         self._path = topic_path(spec.persistent, *place)
         self._parts = Parts()
 
@@ -106,7 +113,8 @@ class PartsReader:
         call = Call("GET", (*self._path, *row.own_get))
 
         async def ask(cluster: str) -> dict[str, Any]:
-            answer = await self._scope.admin.at(cluster, call)
+            known = self._properties.get(cluster) if OWNER_PROPERTY in row.reserved else None
+            answer = await self._scope.admin.at(cluster, call) if known is None else known
             if OWNER_PROPERTY in row.reserved:
                 self._parts.records[cluster] = record_in({"properties": answer})
             return row.read(answer)

@@ -1,13 +1,54 @@
-"""What Pulsar has under the name of a topic that is to be deleted. Used by topic.py."""
+"""What Pulsar has under the name of a topic. Used by topic.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope, partitions_of
 from pulsar_operator.domain.logical.names import is_partition_of, topic_name
 from pulsar_operator.domain.policies import Call
+from pulsar_operator.ports import Json, RefusedError
+
+
+@dataclass(frozen=True)
+class Presence:
+    """A topic in the clusters of its namespace."""
+
+    clusters: Mapping[str, int | None]
+    """Number of partitions by cluster that answered; None = no such topic, 0 = not partitioned."""
+    unreachable: tuple[str, ...]
+    """Clusters that gave no answer."""
+    properties: Mapping[str, Json] = field(default_factory=dict)
+    """All properties of the topic, by cluster whose answer has them."""
+
+
+async def find_topic(scope: Scope, path: tuple[str, ...], clusters: Collection[str]) -> Presence:
+    """Ask each cluster for the number of partitions. The answer has the properties of a partitioned topic; one without
+    them need not tell. Raises AdminUnreachableError for an answer that is no number."""
+    answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*path, "partitions")))
+    counts = {c: None if answer is None else partitions_of(c, answer, path[-1]) for c, answer in answers.items()}
+    told = {c: answer.get("properties") for c, answer in answers.items() if answer is not None}
+    return Presence(counts, unreachable, {c: each for c, each in told.items() if each and isinstance(each, dict)})
+
+
+async def read_back_topic(
+    scope: Scope, path: tuple[str, ...], clusters: Collection[str], made_with: Mapping[str, str]
+) -> Presence:
+    """Find a topic without partitions that was just made with these properties, by one question in each cluster: where
+    they are there, it is the topic that was made. Any other answer tells nothing, and the cluster is asked as by
+    find_topic. Raises AdminUnreachableError."""
+    try:
+        answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*path, "properties")))
+    except RefusedError:
+        answers, unreachable = {}, ()
+    told = {c: each for c, each in answers.items() if isinstance(each, dict) and each.items() >= made_with.items()}
+    rest = sorted(set(clusters) - {*told, *unreachable})
+    found = await find_topic(scope, path, rest) if rest else Presence({}, ())
+    return Presence(
+        dict.fromkeys(told, 0) | found.clusters, (*unreachable, *found.unreachable), {**told, **found.properties}
+    )
 
 
 async def other_kind(scope: Scope, spec: PulsarTopicSpec, path: tuple[str, ...], clusters: Sequence[str]) -> str | None:

@@ -77,7 +77,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
     async def converge(self, p: SetPass) -> Outcome:
         """See PassFrame."""
         scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
-        place = scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)
+        place = scope.place
         p.fields["pulsar_name"] = "/".join(place)
         known = self._recall(p)
         now = self._now()
@@ -222,7 +222,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
             left = Left(0, 0, lambda name: False)
         removal.look(listing, left, taken, now)
         if p.held is None and not listing.unreachable:
-            await removal.restore(scope, (scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)))
+            await removal.restore(scope, scope.place)
         if not removal.turns or p.held is not None:
             return False
         if left.many and p.meta.annotations.get(ANNOTATION_CONFIRM_REMOVAL) != removal_answer(p.meta):
@@ -243,7 +243,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         """Delete those whose turn it is, but for what others declare: that is asked for before each time."""
         if removal.next_due(now) == 0.0:
             removal.look(listing, left, {*taken, *await declared_by_others(p, listing, left)}, now)
-        place = scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)
+        place = scope.place
         await removal.run(scope, place, listing, now)
 
     def _conclude(self, p: SetPass, known: Known, listing: Listing, declared: frozenset[str]) -> None:
@@ -331,12 +331,12 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
             known.removal.turns = {}
             with suppress(ObstacleError):
                 scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
-                await known.removal.restore(scope, (scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)))
+                await known.removal.restore(scope, scope.place)
         await super().release(p, reason, message)
 
     async def remove(self, p: SetPass, scope: Scope) -> Outcome | None:
         """Delete the recorded topics, in rounds; then let the object go."""
-        place = scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE)
+        place = scope.place
         known = self._recall(p)
         now = self._now()
         left = who_left(known.selection, p.before.owned, all_of_them=True)

@@ -211,7 +211,7 @@ async def _recorded(
     who = frozenset(duplicate.uid for duplicate, _ in (*rivals.older, *rivals.younger))
     if known.rivals != who:
         known.rivals, known.recorded = who, {}
-    mine, place = owner_of(p.obj), (scope.parent_name(Kind.TENANT), scope.parent_name(Kind.NAMESPACE))
+    mine, place = owner_of(p.obj), scope.place
     each = known.turns.each
     new = [name for name in names if name not in known.recorded and not (name in each and each[name].recorded)]
     pending = iter(new[:RECORDS])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +22,8 @@ from pulsar_operator.controllers.core.whereabouts import Site, Whereabouts, site
 from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass
 from pulsar_operator.controllers.logical.ownership import RECORD_SECONDS
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
-from pulsar_operator.controllers.logical.topic import Presence, TopicController, TopicPass
+from pulsar_operator.controllers.logical.topic import TopicController, TopicPass
+from pulsar_operator.controllers.logical.topic_presence import Presence
 from pulsar_operator.controllers.topicset.turns import State, Turn, Turns
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.logical.names import topic_name
@@ -34,7 +35,7 @@ from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, RefusedErro
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 8
+AT_ONCE = 16
 """Topics looked at at the same time; the calls to one cluster have a limit of their own, see adapters/admin.py."""
 ROUND_SECONDS = 30.0
 """No topic is begun after this time: the pass ends and others have their turn."""
@@ -128,18 +129,21 @@ class SetTopics(TopicController):
         found = {cluster: self._listing.topics[cluster].get(name) for cluster in self._listing.clusters}
         if any(count is not None and count != (p.spec.partitions or 0) for count in found.values()):
             return None
-        return self._narrowed(found, ())
+        return self._narrowed(Presence(found, ()))
 
     async def _asked(self, p: TopicPass, scope: Scope) -> Presence:
-        return self._narrowed(*await super()._asked(p, scope))
+        return self._narrowed(await super()._asked(p, scope))
 
-    def _narrowed(self, found: dict[str, int | None], unreachable: Sequence[str]) -> Presence:
+    def _narrowed(self, found: Presence) -> Presence:
+        clusters = found.clusters
         if self._found_only:
-            found = {cluster: count for cluster, count in found.items() if count is not None}
-        return found, (*unreachable, *self._listing.unreachable)
+            clusters = {cluster: count for cluster, count in clusters.items() if count is not None}
+        return replace(found, clusters=clusters, unreachable=(*found.unreachable, *self._listing.unreachable))
 
     def plan(self, p: TopicPass, facts: TopicFacts, memory: Memory) -> Plan:
         """See domain.logical.topic."""
+        if facts.absent:
+            return super().plan(p, facts, memory)
         key = repr((replace(facts, name=""), memory, p.spec.partitions))
         known = self._plans.get(key)
         if known is not None:

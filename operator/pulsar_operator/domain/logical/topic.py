@@ -191,8 +191,8 @@ def _without_loss(
 
 
 def _plan_entries(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
-    """Of a topic that is about to be made, or was lost, nothing can have drifted: it has no entry yet but the properties
-    it is made with, and what is declared follows its creation at once, so that all of it is read back together."""
+    """Of a topic that is about to be made, or was lost, nothing can have drifted: it has no entry yet but properties
+    that it is made with, and what is declared follows its creation at once, so that all of it is read back together."""
     absent = facts.absent
     for row in TOPIC_ENTRIES:
         plan_entries(
