@@ -60,7 +60,7 @@ class Settings(BaseModel):
     """Namespace of the operator itself: its Lease is there. In a pod the default is the pod's own."""
     pod_name: str = "pulsar-operator"
     """Name of the operator's pod, for the Lease and for events. The default is the host name."""
-    workers: Annotated[int, Field(ge=1, le=500)] = 10
+    workers: Annotated[int, Field(ge=1, le=500)] = 20
     """Reconcile passes that run at once."""
     resync_seconds: Annotated[float, Field(ge=1)] = 600.0
     """Every object is looked at once in this time, whether or not it changed."""

@@ -40,7 +40,9 @@ from pulsar_operator.ports import (
 )
 
 DEADLINE_SECONDS = 15.0
-CONCURRENCY = 8
+CONCURRENCY = 16
+"""Calls to one cluster at once. A broker takes 1,024 before it refuses one (maxConcurrentHttpRequests) and handles them
+with at least 8 threads unless numHttpServerThreads says otherwise (class ServiceConfiguration)."""
 STREAMS = 8
 """Of one cluster at once: each has some 0.5 MiB of buffers."""
 SILENCE_SECONDS = 30.0

@@ -63,7 +63,7 @@ class Engine:
         reconcilers: Mapping[Kind, Reconciler],
         *,
         namespaces: Sequence[str] = (),
-        workers: int = 10,
+        workers: int = 20,
         resync_seconds: float = 600.0,
         rng: random.Random | None = None,
         pass_seconds: float = PASS_SECONDS,
