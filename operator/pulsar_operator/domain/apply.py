@@ -161,7 +161,7 @@ def left_over(written: Any, stored: Any, pointer: str) -> list[str]:
 
     An entry of a list that is not as it was written goes whole, and has to be written again.
     """
-    if normal(written) == normal(stored):
+    if written == stored or normal(written) == normal(stored):
         return []
     if isinstance(written, dict) and isinstance(stored, dict):
         found: list[str] = []
