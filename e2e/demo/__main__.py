@@ -26,6 +26,7 @@ from e2e.support.deploy import (
     quickstart,
 )
 from e2e.support.eventually import eventually
+from e2e.support.first_message import read_stages, table_of
 from e2e.support.kubectl import Kubectl, KubectlError
 from e2e.support.objects import all_not_ready
 
@@ -111,14 +112,25 @@ def service_url(kubectl: Kubectl) -> Iterator[str]:
         forward.wait(timeout=10)
 
 
-def talk(url: str) -> None:
-    """Messages on both topics of the quickstart."""
-    run = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+def talk(url: str) -> datetime:
+    """Messages on both topics of the quickstart; when those of the first topic were received."""
+    run, first = datetime.now(UTC).strftime("%Y%m%dT%H%M%S"), None
     for topic in ("persistent://shop/orders/payments", "persistent://shop/orders/clicks"):
         result = exchange(url, topic, messages=MESSAGES, subscription="demo", run=run)
+        first = first or datetime.now(UTC)
         print(f"   {topic}: sent {result.sent}, received {result.received} ({result.first} .. {result.last})")
         for name, count in result.partitions.items():
             print(f"     {name:<28}{count:>6} messages")
+    assert first is not None
+    return first
+
+
+def way_to_the_first_message(kubectl: Kubectl, begin: datetime, message: datetime) -> str:
+    """The stages from kubectl apply to the first message, where the cluster was made by this run."""
+    cluster = kubectl.get("pulsarcluster", NAMESPACE, "east")
+    if cluster is None or datetime.fromisoformat(cluster["metadata"]["creationTimestamp"]) < begin:
+        return "the cluster was there before: how long one takes is told by a run that makes it"
+    return "from kubectl apply to the first message\n" + table_of(read_stages(kubectl, NAMESPACE, "east", message))
 
 
 def operator_share(kubectl: Kubectl) -> str:
@@ -152,14 +164,16 @@ def main() -> None:
         install(kubectl, helm)
     # Kind leads the ports of its node to 127.0.0.1 alone; on somebody's cluster they would be open on every node.
     text = QUICKSTART.read_text(encoding="utf-8") if kubectl.context else quickstart()
+    begin = datetime.now(UTC).replace(microsecond=0)  # as Kubernetes writes times
     with stages.stage("kubectl apply -f examples/quickstart.yaml"):
         print("   " + kubectl.apply(text).strip().replace("\n", "\n   "))
     with stages.stage("until every object is Ready"):
         wait_ready(lambda: all_not_ready(kubectl, NAMESPACE), "examples/quickstart.yaml")
     with stages.stage("messages through the proxy"), service_url(kubectl) as url:
-        talk(url)
+        message = talk(url)
     print("\n$ kubectl get pulsar -A\n" + kubectl.run("get", "pulsar", "-A"))
     print(operator_share(kubectl))
+    print("\n" + way_to_the_first_message(kubectl, begin, message))
     print("\n" + stages.table())
     print("\n" + parting(kubectl))
 
