@@ -83,7 +83,7 @@ bench-objects: tools ## Speed and memory with 1k, 5k and 10k topics on a real AP
 	@$(PY) -m benchmarks.objects
 
 bench-objects-real: tools ## The same with 1,000 topics on a real Pulsar standalone
-	@$(PY) -m benchmarks.objects --standalone --sizes 1000 --foreign 0 --csv build/benchmarks/objects-real.csv
+	@$(PY) -m benchmarks.objects --standalone --sizes 1000 --sets 1000 --foreign 0 --csv build/benchmarks/objects-real.csv
 
 bench-config-store: tools ## One change in four clusters that share a real ZooKeeper; one of them hangs (minutes; QUICK=1)
 	@$(PY) -m benchmarks.config_store $(if $(QUICK),--quick)

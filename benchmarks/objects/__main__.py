@@ -1,7 +1,8 @@
 """``python -m benchmarks.objects [--sizes 1000,5000,10000]``: the bars P1 to P4, one table, raw figures as CSV.
 
-P1 converge N topics from the operator's start with the objects there; P2 one change to its status, idle and during a
-bulk create; P3 memory; P4 a restart, and rest. Beside it the same load on a model of the peer's way (peer.py).
+P1 converge N topics from the operator's start with the objects there, and one PulsarTopicSet of N topics; P2 one
+change to its status, idle and during a bulk create; P3 memory; P4 a restart, and rest. Beside it the same load on a
+model of the peer's way (peer.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from benchmarks.objects.figures import Table
 from benchmarks.objects.measure import BUSY, Load, measure, measure_peer
+from benchmarks.objects.sets import measure_set
 from benchmarks.objects.world import Pulsar, World, in_memory_pulsar, pulsar_at, standalone_pulsar, world
 
 SPEC = {
@@ -39,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--changes", type=int, default=100, help="single changes timed for P2")
     parser.add_argument("--foreign", type=int, default=10000, help="foreign objects for P3")
     parser.add_argument("--peer", default="1000", help="numbers of topics for the model of the peer; empty = none")
+    parser.add_argument("--sets", default="1000,10000", help="numbers of topics of one PulsarTopicSet; empty = none")
     parser.add_argument("--spec", type=json.loads, default={}, help="more of the topics' spec, as JSON")
     parser.add_argument("--csv", type=Path, default=Path("build/benchmarks/objects.csv"))
     where = parser.add_mutually_exclusive_group()
@@ -46,12 +49,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     where.add_argument("--standalone", action="store_true", help="a real Pulsar standalone, started for the run")
     options = parser.parse_args(argv)
     table = Table()
-    sizes, peers = _numbers(options.sizes), _numbers(options.peer)
+    sizes, peers, sets = _numbers(options.sizes), _numbers(options.peer), _numbers(options.sets)
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors before the run", flush=True)
     for size in sizes:
         with _world(options) as found:
             load = Load(table, size, {**SPEC, **options.spec}, options.changes, options.foreign, options.workers)
             measure(found, load)
+    for size in sets:
+        with _world(options) as found:
+            measure_set(found, Load(table, size, {**SPEC, **options.spec}, 0, 0, options.workers))
     for size in peers:
         with _world(options) as found:
             measure_peer(found, Load(table, size, {**SPEC, **options.spec}, max(1, options.changes // 5), 0, None))
