@@ -112,15 +112,14 @@ class _Begun:
     def with_move(self, move: Move) -> tuple[float, bool]:
         """Utilization of the busiest broker with one move more, and whether loads are more even with it.
 
-        More even is a lower sum of load squared / capacity: what falls with every step, so that rounds come to an end.
+        More even is a lower utilization of the busier one of the two brokers, as in the search for moves (search.py):
+        so both lower the list of utilizations in descending order, and none undoes what the other did.
         """
         source, destination = self._after(move)
         concerned = {move.source: source, move.destination: destination}
         others = next((self._used[each] for each in self._order if each not in concerned), 0.0)
-        was = self._squares(move.source, self._used.get(move.source or "", 0.0))
-        was += self._squares(move.destination, self._used[move.destination])
-        now = self._squares(move.source, source) + self._squares(move.destination, destination)
-        return max(others, source, destination), now * SAME < was
+        was = max(self._used.get(move.source or "", 0.0), self._used[move.destination])
+        return max(others, source, destination), max(source, destination) * SAME < was
 
     def parts_nothing(self, move: Move) -> bool:
         """Whether a cut that it needs would have all its pieces at one broker in the end."""
@@ -145,9 +144,6 @@ class _Begun:
         if move.source in self._used:
             source = self._used[move.source] - move.weight / self._capacity[move.source]
         return source, self._used[move.destination] + move.weight / self._capacity[move.destination]
-
-    def _squares(self, broker: str | None, used: float) -> float:
-        return self._capacity[broker] * used * used if broker in self._capacity else 0.0
 
     def _rank(self) -> None:
         self._order = nlargest(3, self._used, key=lambda each: self._used[each])
