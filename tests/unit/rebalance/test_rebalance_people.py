@@ -11,6 +11,13 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.balance.execution.custom_resource import steps_that_fit
+from pulsar_operator.balance.model.cluster import ClusterModel
+from pulsar_operator.balance.planner.options import Options
+from pulsar_operator.balance.planner.plan import balance_of, plan
+from pulsar_operator.balance.planner.proposal import Proposal
+from pulsar_operator.controllers.rebalance.controller import RebalanceController
+from pulsar_operator.controllers.rebalance.rebalance_pass import Tools
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM
 from tests.support.balancing.world import NS, BalancingWorld, world
 
@@ -184,3 +191,17 @@ async def test_an_operator_of_before_is_taken_over_in_the_middle_of_a_step(world
     assert world.condition("Completed") == ("True", "Completed"), (
         "what was asked for came elsewhere, and is asked again"
     )
+
+
+async def test_no_more_steps_are_asked_for_than_fit_in_a_config_map(world: BalancingWorld) -> None:
+    asked: list[Options] = []
+
+    def listening(model: ClusterModel, options: Options) -> Proposal:
+        asked.append(options)
+        return plan(model, options)
+
+    world.controller = RebalanceController(world.deps, Tools(world.deps, listening, balance_of))
+    world.rebalance(budget={"maxMoves": 10000})
+    await world.once()
+    assert [each.budget.max_moves for each in asked] == [steps_that_fit(world.pulsar.brokers, ["shop/orders"])]
+    assert asked[0].budget.max_moves < 10000 and world.condition("ProposalReady")[0] == "True"
