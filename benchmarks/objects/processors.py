@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +46,7 @@ def spent_since(before: Mapping[str, float]) -> Spent:
 
 def processor_seconds() -> dict[str, float]:
     """Processor seconds so far by program. A process that has ended no longer counts."""
-    found: Counter[str] = Counter({BENCHMARK: time.process_time()})
+    found: defaultdict[str, float] = defaultdict(float, {BENCHMARK: time.process_time()})
     parents = {process: parent for process, parent in _parents()}
     for process in parents:
         if _descends(process, parents):

@@ -47,7 +47,7 @@ async def read_back_topic(
     rest = sorted(set(clusters) - {*told, *unreachable})
     found = await find_topic(scope, path, rest) if rest else Presence({}, ())
     return Presence(
-        dict.fromkeys(told, 0) | found.clusters, (*unreachable, *found.unreachable), {**told, **found.properties}
+        {**dict.fromkeys(told, 0), **found.clusters}, (*unreachable, *found.unreachable), {**told, **found.properties}
     )
 
 
