@@ -82,6 +82,12 @@ class PrometheusMetrics:
             ["namespace", "cluster", "component", "reason"],
             registry=self.registry,
         )
+        self._given_back = Counter(
+            "pulsar_operator_balancer_handovers",
+            "Times Pulsar's own balancer was given back because the operator could not decide what to move.",
+            ["namespace", "cluster"],
+            registry=self.registry,
+        )
         self._watch_restarts = Counter(
             "pulsar_operator_watch_restarts",
             "Lists and watches that ended abnormally and were begun again, by the reason.",
@@ -141,6 +147,10 @@ class PrometheusMetrics:
     def scaling_decided(self, namespace: str, cluster: str, component: str, reason: str) -> None:
         """Autoscaling looked at a component of a PulsarCluster."""
         self._scaling.labels(namespace, cluster, component, reason).inc()
+
+    def balancer_given_back(self, namespace: str, cluster: str) -> None:
+        """Pulsar's own balancer was given back because the operator could not decide what to move."""
+        self._given_back.labels(namespace, cluster).inc()
 
     def render(self) -> bytes:
         """All metrics in Prometheus' text format, version 0.0.4."""

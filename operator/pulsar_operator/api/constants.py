@@ -159,6 +159,7 @@ class ConditionType(StrEnum):
     RACKS_KNOWN = "RacksKnown"
     CONFIG_APPLIED = "ConfigApplied"
     SCALING_ACTIVE = "ScalingActive"
+    BALANCING_ACTIVE = "BalancingActive"
     BROKERS_READY = "BrokersReady"
     PROXIES_READY = "ProxiesReady"
     UP_TO_DATE = "UpToDate"
@@ -311,6 +312,8 @@ class Reason(StrEnum):
     LOAD_BALANCER_PAUSED = "LoadBalancerPaused"
     LOAD_BALANCER_RESUMED = "LoadBalancerResumed"
     LOAD_BALANCER_NOT_RESUMED = "LoadBalancerNotResumed"
+    OPERATOR_BALANCES = "OperatorBalances"
+    PULSAR_BALANCES = "PulsarBalances"
     NOT_SUPPORTED = "NotSupported"
     # autoscaling
     WITHIN_TARGET = "WithinTarget"

@@ -171,6 +171,9 @@ _ITSELF = {
     Reason.LOAD_BALANCER_PAUSED,
     Reason.LOAD_BALANCER_RESUMED,
     Reason.LOAD_BALANCER_NOT_RESUMED,
+    Reason.OPERATOR_BALANCES,
+    # The operator takes over again when it can decide.
+    Reason.PULSAR_BALANCES,
     Reason.WITHIN_TARGET,
     Reason.SCALED_OUT,
     Reason.SCALED_IN,

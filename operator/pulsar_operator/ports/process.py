@@ -43,3 +43,6 @@ class MetricsPort(Protocol):
 
     def scaling_decided(self, namespace: str, cluster: str, component: str, reason: str) -> None:
         """Autoscaling looked at a component of a PulsarCluster."""
+
+    def balancer_given_back(self, namespace: str, cluster: str) -> None:
+        """Pulsar's own balancer was given back because the operator could not decide what to move."""

@@ -11,13 +11,15 @@ import pytest
 
 from pulsar_operator.adapters.clock import SystemEntropy
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, API_VERSION, Kind
+from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.objects import owner_of
 from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord, balancer_record_name
-from pulsar_operator.controllers.dataplane.load_balancer import hold, holder
+from pulsar_operator.controllers.dataplane.handover import Question, whose_turn
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
+from pulsar_operator.domain.dataplane.cluster_view import BalanceFact
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, AdminEndpoint, Deps, Json, Key
 from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
@@ -127,22 +129,23 @@ class BalancingWorld:
         """One pass."""
         return await self.controller.reconcile(Key(Kind.REBALANCE, NS, name))
 
-    async def cluster_pass(self, *, drives: bool = False) -> None:
+    async def cluster_pass(self, *, drives: bool = False) -> BalanceFact:
         """What the cluster controller does about the balancer."""
         cluster = self.kube.live(CUSTOM[Kind.CLUSTER], NS, "east")
         assert cluster is not None
-        old = (cluster.get("status") or {}).get("balancer")
         rebalances = [o for o in self.kube.all() if o["kind"] == Kind.REBALANCE.value]
-        wanted = holder(cluster, rebalances, (old or {}).get("heldFor"))
+        old = cluster["status"].get("balancer")
         actor = Actor(self.deps, cluster)
         listed = self.kube.live(CONFIG_MAPS, NS, balancer_record_name("east"))
         record = BalancerRecord(actor, owner_of(cluster, part_of=""), listed)
-        endpoint = AdminEndpoint("east", URL)
-        found = await hold(self.deps, actor, endpoint, old, wanted, drives=drives, record=record)
-        status = {k: v for k, v in (cluster.get("status") or {}).items() if k != "balancer"}
-        if found.status is not None:
-            status["balancer"] = found.status.model_dump(mode="json", by_alias=True, exclude_none=True)
-        self._cluster_status(status)
+        question = Question(cluster, rebalances, old, drives=drives)
+        found = await whose_turn(actor, AdminEndpoint("east", URL), record, question)
+        status = {k: v for k, v in cluster["status"].items() if k not in ("balancer", "handover")}
+        balancer = wire(found.status) if found.seen and found.status is not None else None if found.seen else old
+        handover = wire(found.handover) if found.handover is not None else None
+        more = {"balancer": balancer, "handover": handover}
+        self._cluster_status({**status, **{k: v for k, v in more.items() if v is not None}})
+        return found
 
     async def run(self, name: str = "once", *, seconds: float = 600.0) -> None:
         """Passes at the times they ask for, until nothing is asked for within ``seconds``."""

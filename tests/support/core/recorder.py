@@ -74,6 +74,10 @@ class CountingMetrics:
         """Note it."""
         self.calls.append(("scaling_decided", namespace, cluster, component, reason))
 
+    def balancer_given_back(self, namespace: str, cluster: str) -> None:
+        """Note it."""
+        self.calls.append(("balancer_given_back", namespace, cluster))
+
     def results(self) -> list[str]:
         """Results of the passes, in order."""
         return [call[2] for call in self.calls if call[0] == "reconciled"]

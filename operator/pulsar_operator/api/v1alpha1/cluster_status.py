@@ -259,6 +259,25 @@ class BalancerStatus(ApiModel):
     """What to restore afterwards; written before the first setting is changed."""
 
 
+Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+
+
+class HandoverStatus(ApiModel):
+    """Whether the operator can balance, with spec.loadBalancing.driver Operator."""
+
+    undecided_since: Moment | None = None
+    """Since when the operator cannot decide what to move. If unset, it can."""
+    decided_since: Moment | None = None
+    """Since when the operator can decide again, while Pulsar still balances."""
+    looked_time: Moment | None = None
+    """About when the operator looked last, while it counts a time. After a gap it counts from the beginning."""
+    given_back_time: Moment | None = None
+    """When the operator gave Pulsar's own balancer back because it could not decide. If unset, the operator
+    balances."""
+    count: int = 0
+    """How often the operator gave Pulsar's own balancer back because it could not decide."""
+
+
 class PulsarClusterStatus(CommonStatus):
     """Observed state of a PulsarCluster."""
 
@@ -316,6 +335,8 @@ class PulsarClusterStatus(CommonStatus):
     """Brokers that hand over their bundles; absent when none does."""
     balancer: BalancerStatus | None = None
     """Who balances, while it is not Pulsar itself."""
+    handover: HandoverStatus | None = None
+    """Whether the operator can balance, with spec.loadBalancing.driver Operator. Absent while it always could."""
     remote_clusters: Annotated[
         list[RemoteClusterStatus],
         Field(

@@ -190,6 +190,9 @@ class ProgressStatus(ApiModel):
     unload_seconds: Annotated[str, Field(max_length=32)] | None = None
     """Seconds from the request of a move until its new broker had the bundle, averaged over the last moves, as a
     decimal number. It decides the pace."""
+    blocked_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """Since when the operator does no step, because the object is paused or brokers do not answer. After 15 minutes the
+    PulsarRebalance holds neither Pulsar's own balancer nor autoscaling. If unset, steps go on."""
     finished_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     """When the last step was verified."""
     duration: Annotated[str, Field(max_length=32)] | None = None

@@ -218,6 +218,19 @@ def own_rebalance(
     }
 
 
+def standing_name(cluster: Mapping[str, Any]) -> str:
+    """Name of the PulsarRebalance through which the operator drives a cluster."""
+    return f"{cluster['metadata']['name']}-balancer"
+
+
+def is_standing(rebalance: Mapping[str, Any], cluster: Mapping[str, Any]) -> bool:
+    """Whether it is that one of this cluster."""
+    meta, uid = rebalance["metadata"], cluster["metadata"]["uid"]
+    owned = any(each.get("uid") == uid for each in meta.get("ownerReferences") or ())
+    place = (meta.get("namespace"), meta["name"])
+    return owned and place == (cluster["metadata"].get("namespace"), standing_name(cluster))
+
+
 def standing_manifest(cluster: Mapping[str, Any], name: str, spec: PulsarClusterSpec) -> dict[str, Any]:
     """The PulsarRebalance through which the operator drives a cluster."""
     wanted = spec.load_balancing.rebalance

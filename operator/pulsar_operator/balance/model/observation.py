@@ -145,7 +145,16 @@ class Observed:
     cuts: dict[str, frozenset[int]] | None = None
     """By namespace: where the Spark job would cut; None = nobody said."""
     missing: list[str] = field(default_factory=list)
-    """What did not answer, in words: without it there is no proposal."""
+    """What is not known of the namespaces, in words: without it there is no proposal."""
+    silent: dict[str, str] = field(default_factory=dict)
+    """Brokers that did not answer, and what they did not say, in words: unknown, never idle."""
+    unlisted: set[str] = field(default_factory=set)
+    """Those of them that did not say which bundles they have."""
+
+    @property
+    def unknown(self) -> str:
+        """All that is not known, in words; empty = nothing."""
+        return "; ".join([*self.missing, *self.silent.values()])
 
     def add(self, namespace: str, position: int, weight: float, topics: int = 1, clients: int = 0) -> None:
         """Add the weight of topics at a position, and their producers and consumers."""

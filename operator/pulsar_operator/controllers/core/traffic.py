@@ -1,6 +1,7 @@
 """Reading what the planner needs of one cluster: brokers, bundles, owners, traffic, and what restricts placement.
 
-A broker that does not answer is a missing fact, never an idle broker: the observation says so and no proposal is made.
+A broker that does not answer is a missing fact, never an idle broker: the observation names it. Who asks decides
+whether it can do without (balance/execution/partial.py).
 
 **What a look asks**: the brokers, and of each the bundles it owns; of each namespace its boundaries and its
 anti-affinity group; the isolation policies. Live, of each broker the statistics of its topics, or, where a plan cuts no
@@ -44,6 +45,7 @@ from pulsar_operator.ports import (
     NotFoundError,
     PortError,
     RefusedError,
+    UnavailableError,
 )
 
 log = logging.getLogger(__name__)
@@ -86,15 +88,28 @@ class Traffic:
     deps: Deps
     endpoint: AdminEndpoint
     cost: CostModel = field(default_factory=CostModel)
+    _heard: str | None = None
+    """A broker that answered."""
+    _direct: bool = False
+    """Whether the Service did not."""
 
     @property
     def reads(self) -> BrokerReads:
         """What single brokers are asked."""
         return BrokerReads(self.deps, self.endpoint, self.cost)
 
-    async def get(self, *path: str, query: Mapping[str, str] | None = None) -> Any:
-        """GET through the cluster's Service."""
-        return await self.deps.admin.call(self.endpoint, "GET", path, query=query)
+    async def get(self, *path: str, query: Mapping[str, str] | None = None, text: bool = False) -> Any:
+        """GET through the cluster's Service; where that leads to a broker that does not answer, from one that did."""
+        if not self._direct:
+            try:
+                return await self.deps.admin.call(self.endpoint, "GET", path, query=query, text=text)
+            except UnavailableError:
+                if self._heard is None:
+                    raise
+                self._direct = True
+        assert self._heard is not None
+        endpoint = broker_endpoint(self.endpoint, self._heard)
+        return await self.deps.admin.call(endpoint, "GET", path, query=query, text=text)
 
     async def brokers(self) -> tuple[str, ...]:
         """Ids of the registered brokers."""
@@ -136,10 +151,19 @@ class Traffic:
         return {each for each in found if each is not None and not is_own(each.namespace, (broker,))}
 
     async def owner(self, bundle: BundleId, first: Sequence[str], brokers: Sequence[str]) -> str | None:
-        """The broker that has a bundle; ``first`` are asked before the others. A dead broker has nothing."""
+        """The broker that has a bundle; ``first`` are asked before the others. A dead broker has nothing.
+
+        None where none of those that answer has it; the ``first`` must.
+        """
         live = set(brokers)
         for broker in [b for b in first if b in live] + [b for b in brokers if b not in first]:
-            if bundle in await self.owned(broker):
+            try:
+                owned = await self.owned(broker)
+            except UnavailableError:
+                if broker in first:
+                    raise
+                continue
+            if bundle in owned:
                 return broker
         return None
 
@@ -156,7 +180,7 @@ class Traffic:
         skips = partial(is_own, brokers=frozenset(observed.brokers))
         for broker, found in (await ask_each(answered, partial(self.reads.bundles, skips=skips))).items():
             if isinstance(found, PortError):
-                observed.missing.append(f"statistics of broker {broker} ({found})")
+                observed.silent[broker] = f"statistics of broker {broker} ({found})"
             else:
                 observed.take_bundles(found)
         await self._namespaces(observed, {bundle.namespace for bundle in observed.bundles})
@@ -229,7 +253,7 @@ class Traffic:
 
         for broker, found in (await ask_each(answered, partial(self.reads.topics, skips=skips))).items():
             if isinstance(found, PortError):
-                observed.missing.append(f"statistics of broker {broker} ({found})")
+                observed.silent[broker] = f"statistics of broker {broker} ({found})"
             else:
                 observed.take_cells(found)
 
@@ -239,10 +263,12 @@ class Traffic:
         answered: list[str] = []
         for broker, found in (await ask_each(observed.brokers, self.owned)).items():
             if isinstance(found, PortError):
-                observed.missing.append(f"bundles of broker {broker} ({found})")
+                observed.silent[broker] = f"bundles of broker {broker} ({found})"
+                observed.unlisted.add(broker)
             else:
                 observed.owners.update(dict.fromkeys(found, broker))
                 answered.append(broker)
+        self._heard = next(iter(answered), None)
         return observed, answered
 
     async def usages(self, brokers: Sequence[str]) -> dict[str, Usage]:
@@ -265,9 +291,9 @@ class Traffic:
             observed.unevaluated = unevaluated_in(policies)
 
     async def _group(self, namespace: str) -> str:
-        path = ("namespaces", *namespace.split("/", 1), "antiAffinity")
         try:
-            return str(await self.deps.admin.call(self.endpoint, "GET", path, text=True) or "").strip('"')
+            path = ("namespaces", *namespace.split("/", 1), "antiAffinity")
+            return str(await self.get(*path, text=True) or "").strip('"')
         except NotFoundError:
             return ""
 

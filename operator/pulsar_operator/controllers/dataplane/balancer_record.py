@@ -2,7 +2,8 @@
 
 The same is in the cluster's status, but the settings are in Pulsar's metadata, which outlives the object and its
 status. So the record has no owner reference: a cluster that was deleted, or restored without status, still knows what
-to give back. It is there while the settings are the operator's, and no longer.
+to give back. It is there while the settings are the operator's, and no longer: unless the operator gave them back
+because it could not decide (balance/execution/handover.py). Then it says when, so that a lost status changes nothing.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster_status import FlagStatus
+from pulsar_operator.balance.execution.handover import Handover
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.render import Owner
 from pulsar_operator.domain.render.names import is_labelled, labels
@@ -21,6 +26,10 @@ from pulsar_operator.ports import CONFIG_MAPS, ConflictError, Json
 
 MAX_VALUE = 256
 """Characters of a value, as in the status."""
+HELD, GIVEN_BACK, COUNT = "held", "givenBackTime", "handovers"
+"""Keys beside the settings, once Pulsar's balancer was given back: whether the settings are the operator's now, when it
+was given back (empty: the operator balances again), and how often."""
+_OWN: Final = frozenset({HELD, GIVEN_BACK, COUNT})
 
 
 @dataclass(frozen=True)
@@ -42,9 +51,27 @@ class BalancerRecord:
         data = (self.listed or {}).get("data") or {}
         return [FlagStatus(name=each, before=str(data[each])[:MAX_VALUE] or None) for each in names if each in data]
 
-    async def write(self, saved: Sequence[FlagStatus]) -> None:
+    @property
+    def held(self) -> bool:
+        """Whether it says that the settings are the operator's."""
+        return self.listed is not None and (self.listed.get("data") or {}).get(HELD) != "false"
+
+    def handover(self) -> Handover:
+        """What it says of giving Pulsar's balancer back; empty where it says nothing that can be read."""
+        data = (self.listed or {}).get("data") or {}
+        try:
+            back = parse_time(data.get(GIVEN_BACK) or None)
+            return Handover(given_back=back.timestamp() if back is not None else None, count=int(data.get(COUNT) or 0))
+        except (TypeError, ValueError):
+            return Handover()
+
+    async def write(self, saved: Sequence[FlagStatus], handover: Handover | None = None, *, held: bool = True) -> None:
         """Make it say this. Another one's ConfigMap of that name stays, and the pass says so. Raises PortError."""
         data = {flag.name: flag.before or "" for flag in saved}
+        if handover is not None and handover.count:
+            back = handover.given_back
+            since = timestamp(datetime.fromtimestamp(back, UTC)) if back is not None else ""
+            data |= {HELD: "true" if held else "false", GIVEN_BACK: since, COUNT: str(handover.count)}
         found = await self._find()
         if found is not None and not self._ours(found, data):
             self.actor.refused.append(
@@ -86,7 +113,7 @@ class BalancerRecord:
 
     def _ours(self, found: Json, names: Collection[str]) -> bool:
         """By its labels, or by what it says."""
-        return is_labelled(self.owner, found) or set(found.get("data") or ()) == set(names)
+        return is_labelled(self.owner, found) or set(found.get("data") or ()) - _OWN == set(names) - _OWN
 
 
 def balancer_record_name(cluster: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -36,7 +37,7 @@ from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.render.names import workload_name
-from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PortError
+from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PortError, UnavailableError
 
 FEW: Final = 20
 """Namespaces whose boundaries are read to tell bundles that are there from bundles that were."""
@@ -204,12 +205,20 @@ class BrokerDrains:
                 ids = [found for pod in pods if (found := broker_id(pod, registered))]
             else:
                 ids = future_ids(pods, registered)
-            served = any([await self._bundles(each) for each in registered])
+            served = await self._serve(registered)
         except PortError:
             return  # whoever balances later finds the new broker idle
         if ids and served:
             self._used.add(name)
             await self._actor.apply(fill_manifest(self._cluster, name, ids, self._drain), None)
+
+    async def _serve(self, registered: Sequence[str]) -> bool:
+        """Whether any broker has bundles; of one that does not answer nobody knows."""
+        for broker in registered:
+            with suppress(UnavailableError):
+                if await self._bundles(broker):
+                    return True
+        return False
 
     async def clean(self, asked: Collection[str], *, changing: bool) -> None:
         """Delete drains of earlier occasions; fills too while brokers change, where they name one that is not to be.

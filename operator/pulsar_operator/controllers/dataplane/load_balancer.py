@@ -7,15 +7,17 @@ step can be repeated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, FlagStatus
-from pulsar_operator.balance.execution.custom_resource import standing_manifest
+from pulsar_operator.balance.execution.custom_resource import standing_manifest, standing_name
 from pulsar_operator.balance.execution.drain import DRAIN, purpose_of
+from pulsar_operator.balance.execution.handover import Handover, lapsed
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import is_true
@@ -40,15 +42,27 @@ class Balancer:
     """The next step waits for this one to be in the status."""
 
 
-def holder(cluster: Json, rebalances: Sequence[Json], current: str | None) -> str | None:
-    """namespace/name of the PulsarRebalance that may execute: the one that does, else a drain, else the oldest."""
-    wanting: dict[str, tuple[bool, str]] = {}
+def executing(cluster: Json, rebalances: Sequence[Json]) -> dict[str, Json]:
+    """The PulsarRebalances of a cluster that execute, by namespace/name."""
+    found: dict[str, Json] = {}
     for each in rebalances:
         key = key_of(Kind.REBALANCE, each)
         mine = key_of(Kind.CLUSTER, cluster) in references(Kind.REBALANCE, each)
         if mine and is_true(each, ConditionType.EXECUTING.value) and "deletionTimestamp" not in each["metadata"]:
-            created = str(each["metadata"].get("creationTimestamp") or "")
-            wanting[f"{key.namespace}/{key.name}"] = (purpose_of(each, cluster) != DRAIN, created)
+            found[f"{key.namespace}/{key.name}"] = each
+    return found
+
+
+def holder(cluster: Json, candidates: Mapping[str, Json], current: str | None, now: datetime) -> str | None:
+    """namespace/name of the PulsarRebalance that may execute: the one that does, else a drain, else the oldest.
+
+    ``candidates`` execute. One that has done no step for long holds nothing (balance/execution/handover.py).
+    """
+    wanting = {
+        name: (purpose_of(each, cluster) != DRAIN, str(each["metadata"].get("creationTimestamp") or ""))
+        for name, each in candidates.items()
+        if not lapsed(each, now)
+    }
     if current in wanting:
         return current
     return min(wanting, key=lambda name: (wanting[name], name), default=None)
@@ -63,19 +77,25 @@ async def hold(
     *,
     drives: bool,
     record: BalancerRecord,
+    handover: Handover | None = None,
+    executing: Collection[str] = (),
 ) -> Balancer:
     """One step towards the settings being ours (``wanted`` names for whom, or ``drives``: whoever) or Pulsar's again.
 
-    Raises PortError.
+    ``handover`` is kept in the record where Pulsar's balancer was ever given back. ``executing`` are rebalances that go
+    on as soon as they can: the status names none of them before the settings are restored. Raises PortError.
     """
     before = BalancerStatus.model_validate(old) if old else None
+    kept = handover if handover is not None and handover.count else None
     if wanted is None and not drives:
-        if before is None and record.listed is None:
+        if before is None and (record.listed is None or (kept is not None and not record.held)):
             return Balancer(None)
         if not actor.act:
             actor.pending.append("Restore the settings of Pulsar's own balancer")
             return Balancer(before)
-        await give_back(deps, actor, endpoint, before, record)
+        if before is not None and before.held_for in executing:
+            return Balancer(before.model_copy(update={"held_for": None}), again=True)
+        await give_back(deps, actor, endpoint, before, record, kept)
         return Balancer(None)
     if not actor.act:
         actor.pending.append("Switch Pulsar's own balancer off")
@@ -83,9 +103,9 @@ async def hold(
     values = await _values(deps, endpoint)
     if before is None:
         saved = _saved(values, record)
-        await record.write(saved)
+        await record.write(saved, kept)
         return Balancer(BalancerStatus(held_for=None, saved=saved), again=True)
-    await record.write(before.saved)
+    await record.write(before.saved, kept)
     for name, value in FLAGS.items():
         if values.get(name) != value:
             await deps.admin.call(endpoint, "POST", (*CONFIGURATION, name, value))
@@ -97,15 +117,24 @@ async def hold(
 
 
 async def give_back(
-    deps: Deps, actor: Actor, endpoint: AdminEndpoint, before: BalancerStatus | None, record: BalancerRecord
+    deps: Deps,
+    actor: Actor,
+    endpoint: AdminEndpoint,
+    before: BalancerStatus | None,
+    record: BalancerRecord,
+    kept: Handover | None = None,
 ) -> None:
-    """Restore what was before, as the status or else the record says, and forget it. Raises PortError."""
+    """Restore what was before, as the status or else the record says, and forget it, all but ``kept``. Raises
+    PortError."""
     if before is None:
         # The record is of an earlier time: what is not as we set it is somebody else's by now.
-        values = await _values(deps, endpoint)
+        values = await _values(deps, endpoint) if record.held else {}
         before = BalancerStatus(saved=[f for f in record.saved(FLAGS) if values.get(f.name) == FLAGS[f.name]])
     await restore(deps.admin, endpoint, before)
-    await record.delete(FLAGS)
+    if kept is not None:
+        await record.write(before.saved or record.saved(FLAGS), kept, held=False)
+    else:
+        await record.delete(FLAGS)
     if before.saved:
         await actor.record_event(Reason.LOAD_BALANCER_RESUMED, f"Restored load balancer settings: {_text(before)}")
 
@@ -117,9 +146,10 @@ async def _values(deps: Deps, endpoint: AdminEndpoint) -> Mapping[str, str]:
 def _saved(values: Mapping[str, str], record: BalancerRecord) -> list[FlagStatus]:
     """What to restore later: the values of now; where those are ours and the record knows the ones before, these.
 
-    Without a record values that equal ours are the user's: to take them away would start a balancer that was off.
+    Without a record values that equal ours are the user's: to take them away would start a balancer that was off. So
+    are those of a time in which it was given back.
     """
-    known = {flag.name: flag.before for flag in record.saved(FLAGS)}
+    known = {flag.name: flag.before for flag in record.saved(FLAGS)} if record.held else {}
     return [
         FlagStatus(name=name, before=known[name] if name in known and values.get(name) == ours else values.get(name))
         for name, ours in FLAGS.items()
@@ -139,7 +169,7 @@ async def restore(admin: PulsarAdminPort, endpoint: AdminEndpoint, before: Balan
 async def standing_rebalance(deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, *, drives: bool) -> None:
     """Keep the PulsarRebalance through which the operator drives; delete it when it does not. Raises PortError."""
     meta = cluster["metadata"]
-    name = f"{meta['name']}-balancer"
+    name = standing_name(cluster)
     if not drives:
         if (cluster.get("status") or {}).get("balancer") is None:
             return  # never driven, or all given back

@@ -136,7 +136,7 @@ class RebalanceController:
         ended = state.was(ConditionType.COMPLETED) or state.was(ConditionType.STOPPED)
         if progress is not None and progress.finished_time and not ended:
             return await execution.measure(self._tools, state)
-        if state.was(ConditionType.PROPOSAL_READY):
+        if state.was(ConditionType.PROPOSAL_READY) and state.pulsar_balances is None:
             return await self._waiting(state)
         if ended:
             return await self._ended(state)

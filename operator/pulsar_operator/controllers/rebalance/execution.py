@@ -7,7 +7,7 @@ and forgets it when its leader changes) is asked again.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import isinf
 
 from pulsar_operator.api.constants import ConditionType, Reason
@@ -15,6 +15,7 @@ from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, RebalanceMode
 from pulsar_operator.balance.execution.custom_resource import balance_status, read_steps
 from pulsar_operator.balance.execution.drain import named_brokers
 from pulsar_operator.balance.execution.driver import Memory, acted, moved
+from pulsar_operator.balance.execution.handover import HOLD_SECONDS
 from pulsar_operator.balance.execution.pace import LATER, next_look
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import Seen, State, Step, brokers_of, look, short_words, words
@@ -29,13 +30,18 @@ from pulsar_operator.controllers.rebalance.proposal import observed_of, standing
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.controllers.rebalance.young import uncounted
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
-from pulsar_operator.ports import CONFIG_MAPS, ConflictError, RefusedError
+from pulsar_operator.ports import CONFIG_MAPS, ConflictError, RefusedError, UnavailableError
 
-HOLD_SECONDS = 2.0
+ASK_FOR_SECONDS = 2.0
 """Until the cluster's status is looked at again for the balancer being off."""
 ASK_AGAIN_SECONDS = 20.0
 GIVE_UP_SECONDS = 120.0
 """Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
+SILENT_SECONDS = 300.0
+"""A broker of the step under way that does not answer for so long ends the execution. A standing balancer then plans
+without it, before Pulsar's balancer would be given back."""
+UNMEASURED_SECONDS = 600.0
+"""A promise that cannot be held against all brokers for this long is not measured: one may be silent for good."""
 UNASSIGNED_SECONDS = 15.0
 """A bundle nobody asks for stays without owner: after this long the move counts as done."""
 
@@ -53,7 +59,7 @@ async def begin(tools: Tools, state: RebalancePass) -> Outcome:
     await state.actor.record_event(
         reason, f"Proposal {proposal.id} is approved: {proposal.splits} splits, {proposal.moves} moves"
     )
-    return Outcome(requeue_after=HOLD_SECONDS)
+    return Outcome(requeue_after=ASK_FOR_SECONDS)
 
 
 async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
@@ -70,17 +76,15 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
             text = f"Approval of proposal {state.approves} is refused: proposal {ident} is being executed"
             await state.actor.warn(Reason.APPROVAL_REFUSED, text)
     if not state.actor.act:
-        _executing(state, Reason.PAUSED, f"Paused after {_done(state)}")
-        return DONE
+        return _paused(state)
+    if (since := state.pulsar_balances) is not None:
+        text = (
+            f"Stopped after {_done(state)}: Pulsar balances since {since}, see condition BalancingActive of the cluster"
+        )
+        return stopped(tools, state, Reason.PULSAR_BALANCES, text)
     if (away := await store_away_of(tools.deps, state.cluster)) is not None:
         return _wait_for_store(state, away)
-    held = ((state.cluster.get("status") or {}).get("balancer") or {}).get("heldFor")
-    if held != state.name:
-        whom = f"; it is off for PulsarRebalance {held}, which goes first" if held else ""
-        _executing(
-            state, Reason.WAITING_FOR_BALANCER, f"Waiting until Pulsar's own balancer is off for this object{whom}"
-        )
-        return Outcome(requeue_after=HOLD_SECONDS)
+    # Before the balancer is asked for: one that cannot go on holds nothing.
     proposal = state.status.proposal
     try:
         if proposal is None or proposal.config_map_name is None:
@@ -89,14 +93,56 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
         steps = read_steps(live, proposal)
     except ValueError as error:
         return await _invalidated(tools, state, str(error))
-    return await _advance(tools, state, steps)
+    held = ((state.cluster.get("status") or {}).get("balancer") or {}).get("heldFor")
+    if held != state.name:
+        state.progress(blocked_since=None)  # resumed after it held nothing any more: it waits for its turn
+        whom = f"; it is off for PulsarRebalance {held}, which goes first" if held else ""
+        _executing(
+            state, Reason.WAITING_FOR_BALANCER, f"Waiting until Pulsar's own balancer is off for this object{whom}"
+        )
+        return Outcome(requeue_after=ASK_FOR_SECONDS)
+    try:
+        outcome = await _advance(tools, state, steps)
+    except UnavailableError as error:
+        blocked = _blocked(state)
+        if seconds_since(blocked, state.now) < SILENT_SECONDS:
+            raise
+        return await _invalidated(tools, state, f"brokers have not answered since {timestamp(blocked)}: {error}")
+    state.progress(blocked_since=None)
+    return outcome
+
+
+def _blocked(state: RebalancePass) -> datetime:
+    """Since when no step is done; the time begins now where it has not."""
+    since = parse_time(state.status.progress.blocked_since if state.status.progress else None)
+    if since is None or isinf(seconds_since(since, state.now)):
+        since = state.now
+        state.progress(blocked_since=timestamp(since))
+    return since
+
+
+def _paused(state: RebalancePass) -> Outcome:
+    """Somebody holds it half-way. It holds Pulsar's balancer for a while, for who pauses may resume in a moment.
+
+    What was asked for is looked at anew afterwards, with all the time that a step has.
+    """
+    left = HOLD_SECONDS - seconds_since(_blocked(state), state.now)
+    state.progress(current=None, current_since=None)
+    text = f"Paused after {_done(state)}"
+    if left <= 0:
+        text += ". It holds neither Pulsar's own balancer nor autoscaling any more. Remove the annotation to go on"
+        _executing(state, Reason.PAUSED, text)
+        return DONE
+    until = timestamp(state.now + timedelta(seconds=left))
+    _executing(state, Reason.PAUSED, f"{text}. It holds Pulsar's own balancer until {until}")
+    return Outcome(requeue_after=left)
 
 
 def _wait_for_store(state: RebalancePass, away: str) -> Outcome:
     """No bundle can be moved while the configuration store is away, and what was asked for may be lost: it is looked at
     anew afterwards, with all the time that a step has."""
-    if state.status.progress is not None and state.status.progress.current is not None:
-        state.progress(current=None, current_since=None)
+    if state.status.progress is not None:
+        state.progress(current=None, current_since=None, blocked_since=None)
     _executing(state, Reason.CONFIGURATION_STORE_AWAY, f"Held after {_done(state)}: waiting for {away}")
     return Outcome(requeue_after=RETRY_SECONDS)
 
@@ -259,7 +305,9 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
         state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
         return Outcome(requeue_after=left)
     observed = await observed_of(traffic, state.spec)
-    missing = "; ".join(observed.missing) or await uncounted(tools, state, observed)
+    missing = observed.unknown or "; ".join((await uncounted(tools, state, observed)).values())
+    if missing and seconds_since(ended, state.now) >= 2 * period + UNMEASURED_SECONDS:
+        return await _completed(state, f"{progress.total} steps done; not measured: {missing}"[:4000])
     if missing:
         text = f"All {progress.total} steps are done; not measured yet: {missing}"[:4000]
         state.flags(approved=True, executing=False, completed=False, stopped=False, reason=Reason.MEASURING, text=text)
@@ -275,13 +323,20 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
         f"promised was {promised}, at best {measured.bound}"
     )
     state.set(measured=measured, measured_brokers=load_table(loads, planned=False))
+    return await _completed(state, text)
+
+
+async def _completed(state: RebalancePass, text: str) -> Outcome:
+    """The end, measured or not."""
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.COMPLETED, text)
     state.flags(approved=True, executing=False, completed=True, stopped=False, reason=Reason.COMPLETED, text=text)
     if state.actor.act:
         await state.actor.record_event(Reason.COMPLETED, text)
     if not state.spec.repeat_seconds:
         return DONE
-    return Outcome(requeue_after=max(state.spec.repeat_seconds - seconds_since(ended, state.now), 0.1))
+    ended = parse_time(state.status.progress.finished_time if state.status.progress else None)
+    since = seconds_since(ended, state.now) if ended is not None else 0.0
+    return Outcome(requeue_after=max(state.spec.repeat_seconds - since, 0.1))
 
 
 async def _invalidated(tools: Tools, state: RebalancePass, message: str) -> Outcome:
@@ -295,11 +350,11 @@ def stopped(tools: Tools, state: RebalancePass, reason: Reason, text: str) -> Ou
     """The end without completion; what was done stays done."""
     if state.status.progress and state.status.progress.done:
         _acted(tools, state)
-    state.progress(current=None, current_since=None, finished_time=timestamp(state.now))
+    state.progress(current=None, current_since=None, blocked_since=None, finished_time=timestamp(state.now))
     state.set(replaced_proposal=None)
     state.conditions.set(ConditionType.PROPOSAL_READY, False, reason, text)
     state.flags(approved=False, executing=False, completed=False, stopped=True, reason=reason, text=text)
-    again = state.spec.repeat_seconds if reason is Reason.PLAN_INVALIDATED else None
+    again = state.spec.repeat_seconds if reason is not Reason.STOPPED_BY_USER else None
     return Outcome(requeue_after=float(again)) if again else DONE
 
 

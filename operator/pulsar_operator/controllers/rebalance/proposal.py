@@ -32,6 +32,7 @@ from pulsar_operator.balance.execution.custom_resource import (
 from pulsar_operator.balance.execution.drain import named_brokers
 from pulsar_operator.balance.execution.driver import OVERLOADED, Decision, Memory, cpu_of, intending, within_budget
 from pulsar_operator.balance.execution.learned import Learned, explained
+from pulsar_operator.balance.execution.partial import Silence, heard, kept, too_much
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steady import cooling as resting
 from pulsar_operator.balance.execution.steps import brokers_of, identify, short_words
@@ -84,12 +85,16 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
             f"spec.brokers names {', '.join(unknown)}, which {'is' if len(unknown) == 1 else 'are'} not registered "
             f"(registered: {', '.join(observed.brokers)})",
         )
+    if observed.silent and (why_not := _cannot_do_without(tools, state, observed, brokers)):
+        return _unknown(state, why_not)
     assert state.traffic is not None
-    state.undecided = _undecided(observed)
+    state.undecided = _undecided(observed) + _left_out(observed)
     carried = {}
     if state.spec.traffic_source is TrafficSource.LIVE:
         carried = tools.carried(state.cluster_name, state.now, await state.traffic.stats_period())
     model = await modelled(tools, state, observed, draining=draining, carried=carried)
+    if (since := state.pulsar_balances) is not None:
+        return _pulsar_balances(state, await tools.measured(model, None), since)
     question = replace(options_of(state.spec, observed.boundaries, cooling, brokers), cuts=observed.cuts)
     fit = min(question.budget.max_moves, steps_that_fit(observed.brokers, observed.boundaries))
     question = replace(question, budget=replace(question.budget, max_moves=fit))
@@ -103,8 +108,8 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
             proposal = await tools.propose(model, question)
             tools.remember(state.name, state.meta.uid, intending(known, model, proposal))
         return await _publish(tools, state, proposal, sum(b.weight for b in model.bundles), why)
-    usages = await state.traffic.usages(observed.brokers)
-    decision = await standing_decision(tools, state, model, question, usages)
+    usages = await state.traffic.usages([broker.id for broker in model.brokers])
+    decision = await standing_decision(tools, state, model, question, usages, silent=observed.silent)
     if decision.planned is None or (decision.planned.moves and not decision.act):
         bases = tools.memories[state.meta.uid].learned.bases
         own = {broker: base.share for broker, base in bases.items()}
@@ -118,8 +123,8 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
     assert state.traffic is not None
     if state.spec.traffic_source is TrafficSource.LIVE:
         observed = await observed_of(state.traffic, state.spec)
-        if not observed.missing and not _task(state.spec) and (young := await uncounted(tools, state, observed)):
-            observed.missing.append(young)
+        if not observed.missing and not _task(state.spec):
+            observed.silent = {**await uncounted(tools, state, observed), **observed.silent}
     else:
         url = results_url(state.cluster, state.spec.sizing)
         name = state.traffic.endpoint.cluster
@@ -141,6 +146,31 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
             return None, f"the newest sizing result {ahead}"
         observed = await state.traffic.observe_with(result)
     return observed, "; ".join(observed.missing)
+
+
+def _cannot_do_without(tools: Tools, state: RebalancePass, observed: Observed, named: Collection[str]) -> str | None:
+    """Why there is no proposal without the brokers that do not answer, in words; None = there can be one.
+
+    A proposal that is asked for once is of all brokers: who asks sees the whole, and is told which broker to look at.
+    """
+    if not standing(state.spec) and not _task(state.spec):
+        return observed.unknown
+    if silent := sorted(set(named) & set(observed.silent)):
+        return "; ".join(observed.silent[each] for each in silent)
+    why = too_much(tools.silences.get(state.meta.uid, Silence()), observed.brokers, observed.silent)
+    return f"{observed.unknown}; {why}" if why is not None else None
+
+
+def _left_out(observed: Observed) -> str:
+    """The brokers that a proposal leaves out, in words."""
+    if not observed.silent:
+        return ""
+    named, more = list(observed.silent.values())[:SHOWN], len(observed.silent) - SHOWN
+    rest = f" and {more} more" if more > 0 else ""
+    return (
+        f"; {len(observed.silent)} of {len(observed.brokers)} brokers are unknown and left out, with their bundles: "
+        f"{'; '.join(named)}{rest}"
+    )
 
 
 def _undecided(observed: Observed) -> str:
@@ -290,14 +320,24 @@ async def standing_decision(
     model: ClusterModel,
     question: Options,
     usages: Mapping[str, Usage],
+    *,
+    silent: Collection[str] = (),
 ) -> Decision:
-    """Whether a standing rebalance acts now: balance/execution/driver.py, the very function that the simulator runs."""
+    """Whether a standing rebalance acts now: balance/execution/driver.py, the very function that the simulator runs.
+
+    ``silent`` brokers are not in the model; what was known of them is kept for a while.
+    """
     options = steady_options(state.spec)
     if state.spec.traffic_source is not TrafficSource.LIVE:
         options = replace(options, memory=0.0)  # recorded weights are averages already
     known, now = tools.memories.get(state.meta.uid, Memory()), state.now.timestamp()
     decision, memory = await tools.decide(known, now, model, question, options, usages)
+    before = tools.silences.get(state.meta.uid, Silence())
+    # In a thread: every bundle, at every look.
+    silence = await asyncio.to_thread(heard, before, now, model, memory, silent)
+    memory = await asyncio.to_thread(kept, known, memory, silence, now)
     tools.remember(state.name, state.meta.uid, memory)
+    tools.silences[state.meta.uid] = silence
     if options.memory > 0:
         state.set(cost=await asyncio.to_thread(_cost, model, memory, usages))
     return decision
@@ -321,6 +361,22 @@ def _left_alone(state: RebalancePass, balance: Balance, why: str) -> Outcome:
     state.progress(done=0, total=0, finished_time=moment)
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.BALANCED, text)
     state.flags(approved=False, executing=False, completed=True, stopped=False, reason=Reason.BALANCED, text=text)
+    return Outcome(requeue_after=float(state.spec.repeat_seconds or COOLING_SECONDS))
+
+
+def _pulsar_balances(state: RebalancePass, balance: Balance, since: str) -> Outcome:
+    """The operator can decide, and Pulsar balances: the cluster controller says when the operator takes over again."""
+    moment = timestamp(state.now)
+    text = (
+        f"Pulsar balances since {since}, see condition BalancingActive of the cluster (busiest {balance.ratio:.2f} "
+        f"times the mean, at best {balance.bound_ratio:.2f}){state.undecided}"
+    )
+    state.set(proposal=ProposalStatus(id="none", computed_time=moment, before=balance_status(balance)))
+    state.progress(done=0, total=0, finished_time=moment)
+    state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.PULSAR_BALANCES, text)
+    state.flags(
+        approved=False, executing=False, completed=True, stopped=False, reason=Reason.PULSAR_BALANCES, text=text
+    )
     return Outcome(requeue_after=float(state.spec.repeat_seconds or COOLING_SECONDS))
 
 

@@ -10,7 +10,9 @@ from typing import Any, Protocol
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, PulsarRebalanceSpec, PulsarRebalanceStatus
+from pulsar_operator.balance.execution.custom_resource import is_standing
 from pulsar_operator.balance.execution.driver import Decision, Memory, believed, decide
+from pulsar_operator.balance.execution.partial import Silence
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
 from pulsar_operator.balance.model.observation import Usage
@@ -57,6 +59,9 @@ class Tools:
     uids: dict[str, str] = field(default_factory=dict)
     """Of the rebalances with a memory, by namespace/name."""
 
+    silences: dict[str, Silence] = field(default_factory=dict)
+    """What is known of brokers that do not answer, by UID of the standing rebalance."""
+
     weights: dict[str, dict[BundleId, tuple[datetime, float]]] = field(default_factory=dict)
     """By cluster: bundles that were moved, when, and the weight they had. Lost with the process: the next plan is
     then made from what the brokers count by then."""
@@ -75,6 +80,7 @@ class Tools:
         """A rebalance is gone."""
         if (uid := self.uids.pop(name, None)) is not None:
             self.memories.pop(uid, None)
+            self.silences.pop(uid, None)
 
     def moved(self, cluster: str, bundle: BundleId, weight: float, now: datetime) -> None:
         """Remember what a bundle weighed when it moved: its new broker counts nothing until its next statistics."""
@@ -134,7 +140,7 @@ class RebalancePass:
     traffic: Traffic | None = None
     done_command: bool = False
     undecided: str = ""
-    """What the planner left alone because nobody knows which brokers may serve it, in words; empty = nothing."""
+    """What the planner left alone because nobody knows enough of it, in words; empty = nothing."""
 
     def was(self, kind: ConditionType) -> bool:
         """Whether a condition was True when the pass began."""
@@ -150,6 +156,13 @@ class RebalancePass:
     def name(self) -> str:
         """namespace/name, as the cluster's status names whoever may execute."""
         return f"{self.meta.namespace}/{self.meta.name}"
+
+    @property
+    def pulsar_balances(self) -> str | None:
+        """Since when Pulsar balances in the place of this standing object; None = it does not, or it is another one."""
+        handover = (self.cluster.get("status") or {}).get("handover") or {}
+        since = handover.get("givenBackTime") if is_standing(self.obj, self.cluster) else None
+        return str(since) if since else None
 
     def set(self, **fields: Any) -> None:
         """Change the status."""

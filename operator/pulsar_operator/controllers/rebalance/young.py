@@ -21,24 +21,25 @@ MARGIN_SECONDS = 5
 """For the writing of many topics' statistics, and between the clocks of a node and the operator."""
 
 
-async def uncounted(tools: Tools, state: RebalancePass, observed: Observed) -> str:
-    """Brokers whose statistics do not say yet what they carry, in words; "" where there are none. Raises PortError.
+async def uncounted(tools: Tools, state: RebalancePass, observed: Observed) -> dict[str, str]:
+    """Brokers whose statistics do not say yet what they carry, and why, in words. Raises PortError.
 
     One that has no bundle carries nothing, which is what it says.
     """
     assert state.traffic is not None
     carrying = {broker: broker.partition(".")[0] for broker in observed.brokers if broker in observed.owners.values()}
     if not carrying:
-        return ""
+        return {}
     selector = selector_text(owner_of(state.cluster, part_of=""), Component.BROKER)
     pods = await tools.deps.kube.list(PODS, state.cluster["metadata"]["namespace"], selector=selector)
     started = {pod["metadata"]["name"]: since for pod in pods if (since := _started(pod)) is not None}
     ages = {broker: seconds_since(started[pod], state.now) for broker, pod in carrying.items() if pod in started}
     if not ages:
-        return ""
+        return {}
     delay = await state.traffic.first_statistics()
-    young = [f"{each} started {ages[each]:.0f} s ago" for each in sorted(ages) if ages[each] < delay + MARGIN_SECONDS]
-    return f"{', '.join(young)}: a broker counts its traffic from {delay} s after its start on" if young else ""
+    why = f"a broker counts its traffic from {delay} s after its start on"
+    young = (each for each in sorted(ages) if ages[each] < delay + MARGIN_SECONDS)
+    return {each: f"{each} started {ages[each]:.0f} s ago: {why}" for each in young}
 
 
 def _started(pod: Json) -> datetime | None:

@@ -15,10 +15,12 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     DrainStatus,
     Endpoints,
     EnsembleStatus,
+    HandoverStatus,
     PulsarClusterStatus,
     RolloutStatus,
     VersionStatus,
 )
+from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
 from pulsar_operator.domain.bookkeeper.facts import bookie_rows, own_bookies_of
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, parse_time
 from pulsar_operator.domain.dataplane import scaling
@@ -90,6 +92,7 @@ def set_conditions(
         set_replicated(conditions, view, acts=acts)
         set_racks(conditions, spec, view)
         scaling.set_condition(conditions, spec, view)
+        _balancing(conditions, spec, view)
     _up_to_date(conditions, view)
     set_config_condition(conditions, view.config, spec.version if view.config_unchecked else None)
     if deleting:
@@ -339,12 +342,31 @@ def cluster_status(
             "remoteClusters": remote_rows(old, remote, now, told, known_urls(brokers)),
             "autoscaling": scaling.status_of(rows_of(old) if view.scaling is None else view.scaling.rows),
             "balancer": view.balance.status if view.balance is not None and view.balance.seen else old.get("balancer"),
+            "handover": _handover(spec, old, view),
             "instanceId": instance_id,
             "version": spec.version if spec and rendered and settled else old.get("version"),
             "metadataStoreServers": store.servers if store else old.get("metadataStoreServers"),
             "metadataStoreChroot": (store.chroot or None) if store else old.get("metadataStoreChroot"),
         }
     )
+
+
+def _handover(spec: PulsarClusterSpec | None, old: Mapping[str, Any], view: ClusterView) -> HandoverStatus | Any:
+    """What is remembered while the operator is to balance; the stored one where nobody judged."""
+    if spec is not None and spec.load_balancing.driver is not BalancingDriver.OPERATOR:
+        return None
+    return view.balance.handover if view.balance is not None and view.balance.told is not None else old.get("handover")
+
+
+def _balancing(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
+    """Only where the operator is to balance."""
+    kind = ConditionType.BALANCING_ACTIVE
+    if spec.load_balancing.driver is not BalancingDriver.OPERATOR:
+        return
+    if view.balance is not None and view.balance.told is not None:
+        conditions.set(kind, *view.balance.told)
+    elif not conditions.carry(kind):
+        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The brokers do not serve yet")
 
 
 def _drain(old: Mapping[str, Any], view: ClusterView) -> DrainStatus | Any:

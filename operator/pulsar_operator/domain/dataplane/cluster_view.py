@@ -14,6 +14,7 @@ from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import (
     BalancerStatus,
     DrainStatus,
+    HandoverStatus,
     PlacementStatus,
     RecoveryDelayStatus,
     RolloutStatus,
@@ -206,6 +207,10 @@ class BalanceFact:
     """False = the brokers did not say."""
     moving: str | None = None
     """namespace/name of a PulsarRebalance that executes."""
+    handover: HandoverStatus | None = None
+    """What is remembered of giving Pulsar's balancer back."""
+    told: tuple[bool, Reason, str] | None = None
+    """Condition BalancingActive; None = not judged."""
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,19 @@
-"""Who moves bundles: Pulsar, or the operator for a PulsarRebalance (load_balancer.py)."""
+"""Who moves bundles: Pulsar, or the operator, for a PulsarRebalance or all the time, as long as it can decide
+(handover.py)."""
 
 from __future__ import annotations
 
-from pulsar_operator.api.constants import Component, Kind, Reason
+from pulsar_operator.api.constants import Component, Kind
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
-from pulsar_operator.controllers.dataplane.load_balancer import hold, holder, standing_rebalance
+from pulsar_operator.controllers.dataplane.handover import Question, whose_turn
+from pulsar_operator.controllers.dataplane.load_balancer import standing_rebalance
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, RollFact, ScaleFact
 from pulsar_operator.domain.stored import readable
-from pulsar_operator.ports import PortError
 
 
 async def balance(step: Step) -> BalanceFact:
@@ -34,15 +35,13 @@ async def balance(step: Step) -> BalanceFact:
     endpoint = facts.brokers(step.manifests)
     if brokers is None or not brokers.ready or endpoint is None:
         return BalanceFact(seen=False)
-    rebalances = await reader_of(hand.deps).every(Kind.REBALANCE, allowed_by=facts.obj)
-    wanted = holder(facts.obj, rebalances, (old or {}).get("heldFor"))
-    # Not given back between two brokers of a roll: it would undo what was just planned.
-    keep = drives or view.drain is not None or (old is not None and roll.of_brokers)
-    record = BalancerRecord.of(hand, facts.owner, step.live)
-    try:
-        found = await hold(hand.deps, hand, endpoint, old, wanted, drives=keep, record=record)
-    except PortError as error:
-        # Its pods are as they should be; the next look tries again.
-        await hand.warn(Reason.ADMIN_UNREACHABLE, f"The settings of Pulsar's balancer: {error}")
-        return BalanceFact(again=True, seen=False, moving=wanted)
-    return BalanceFact(found.status, found.again, moving=wanted)
+    held = view.turns.holds(Component.BROKER) if view.turns is not None else None
+    question = Question(
+        facts.obj,
+        await reader_of(hand.deps).every(Kind.REBALANCE, allowed_by=facts.obj),
+        old,
+        drives=drives,
+        rolls=roll.of_brokers and held is None,
+        drains=view.drain is not None,
+    )
+    return await whose_turn(hand, endpoint, BalancerRecord.of(hand, facts.owner, step.live), question)

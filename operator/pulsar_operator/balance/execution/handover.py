@@ -1,0 +1,233 @@
+"""Who balances all the time with spec.loadBalancing.driver Operator: the operator, or Pulsar while it cannot. Pure.
+
+Pulsar's own balancer is off while the operator balances. Where the operator cannot decide, because brokers do not
+answer or somebody paused it, nobody balances. After UNDECIDED_SECONDS Pulsar's balancer is given back, once, and taken
+again after a while (RETURN_SECONDS and DECIDED_SECONDS). A PulsarRebalance that executes holds Pulsar's balancer no
+longer after HOLD_SECONDS without a step.
+
+Times are seconds of a clock; one that was set back is not waited for. The cluster controller keeps the value in the
+cluster's status and in the record of the settings (controllers/dataplane/balancer_record.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pulsar_operator.api.constants import (
+    ANNOTATION_DRY_RUN,
+    ANNOTATION_PAUSE,
+    ANNOTATION_REBALANCE,
+    ConditionType,
+    Reason,
+)
+from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
+
+UNDECIDED_SECONDS: Final = 900.0
+"""Nobody balances for this long before Pulsar's balancer is given back; spells of deciding that are shorter than
+CLEAR_SECONDS count as well."""
+CLEAR_SECONDS: Final = 300.0
+"""The operator must have been able to decide for this long before an earlier spell of not deciding is forgotten."""
+SHORT_SECONDS: Final = 120.0
+"""A spell that is shorter is forgotten at once: a look or two that failed."""
+RETURN_SECONDS: Final = 1800.0
+"""Pulsar balances for this long at least once its balancer was given back."""
+DECIDED_SECONDS: Final = 600.0
+"""The operator must have been able to decide for this long before it takes Pulsar's balancer again."""
+GAP_SECONDS: Final = 300.0
+"""Nothing is concluded from before a time of this length in which nobody looked: what is stored may be long over."""
+NOTE_SECONDS: Final = 60.0
+"""The time of the last look is stored no more often."""
+HOLD_SECONDS: Final = 900.0
+"""A PulsarRebalance that does no step for this long holds nothing."""
+
+ABLE: Final = frozenset(
+    {
+        Reason.ALREADY_DRAINED,
+        Reason.APPROVED,
+        Reason.AUTO_APPROVED,
+        Reason.BALANCED,
+        Reason.COMPLETED,
+        Reason.EXECUTING,
+        Reason.EXPIRED,
+        Reason.MEASURING,
+        Reason.NO_IMPROVEMENT_POSSIBLE,
+        Reason.PLAN_INVALIDATED,
+        Reason.PROPOSED,
+        Reason.PULSAR_BALANCES,
+        Reason.REFRESHED,
+        Reason.WAITING_FOR_APPROVAL,
+        Reason.WAITING_FOR_BALANCER,
+    }
+)
+"""Reasons of condition Ready of a standing PulsarRebalance that could decide at its last look. With a proposal that
+waits for approval it could: a user who wants to be asked wants nothing moved until then, not by Pulsar either. Any
+other reason, also one of a later version, means that it cannot."""
+NEITHER: Final = frozenset({Reason.BROKERS_CHANGING, Reason.CONFIGURATION_STORE_AWAY})
+"""Reasons that say nothing of it: brokers are being replaced or removed, or no bundle can be moved by anybody."""
+
+
+@dataclass(frozen=True)
+class Handover:
+    """What is remembered from one look to the next; an empty one, as at the start, means that the operator balances."""
+
+    undecided_since: float | None = None
+    """Since when the operator cannot decide; None = it can."""
+    decided_since: float | None = None
+    """Since when it can, while that is to be remembered."""
+    looked: float | None = None
+    """About when the last look was, while that is to be remembered."""
+    given_back: float | None = None
+    """When Pulsar's balancer was given back; None = the operator balances."""
+    count: int = 0
+    """How often it was given back."""
+
+
+@dataclass(frozen=True)
+class Ability:
+    """Whether the standing PulsarRebalance can decide."""
+
+    decides: bool | None
+    """None = its last look says nothing of it."""
+    reason: Reason
+    message: str
+    """A sentence without a period: why it cannot."""
+
+
+def judge(known: Handover, now: float, decides: bool | None) -> Handover:
+    """The value after one look. ``decides``: whether the operator can decide now; None = this look does not count."""
+    known = _until(known, now)
+    if decides is None:
+        return known
+    goes_on = known.looked is not None and now - known.looked <= GAP_SECONDS
+    found = _able(known, now, goes_on) if decides else _unable(known, now, goes_on)
+    counting = found.decided_since if found.given_back is not None else found.undecided_since
+    if counting is None:
+        return replace(found, looked=None)
+    noted = goes_on and known.looked is not None and now - known.looked < NOTE_SECONDS
+    return replace(found, looked=known.looked if noted else now)
+
+
+def _able(known: Handover, now: float, goes_on: bool) -> Handover:
+    since = known.decided_since if goes_on and known.decided_since is not None else now
+    if known.given_back is not None:
+        if now - known.given_back >= RETURN_SECONDS and now - since >= DECIDED_SECONDS:
+            return Handover(count=known.count)
+        return replace(known, decided_since=since)
+    before = known.undecided_since
+    if before is None or not goes_on or since - before < SHORT_SECONDS or now - since >= CLEAR_SECONDS:
+        return Handover(count=known.count)
+    return replace(known, decided_since=since)
+
+
+def _unable(known: Handover, now: float, goes_on: bool) -> Handover:
+    if known.given_back is not None:
+        return replace(known, decided_since=None)
+    since = known.undecided_since if goes_on and known.undecided_since is not None else now
+    if now - since >= UNDECIDED_SECONDS:
+        return Handover(undecided_since=since, given_back=now, count=known.count + 1)
+    return replace(known, undecided_since=since, decided_since=None)
+
+
+def _until(known: Handover, now: float) -> Handover:
+    """The value without times to come, which count as now."""
+    undecided, decided, looked, back = (
+        None if at is None else min(at, now)
+        for at in (known.undecided_since, known.decided_since, known.looked, known.given_back)
+    )
+    return Handover(undecided, decided, looked, back, known.count)
+
+
+def returns_at(known: Handover) -> float | None:
+    """When the operator takes Pulsar's balancer again at the earliest, as far as is known; None = it has it."""
+    if known.given_back is None:
+        return None
+    decided = known.decided_since
+    return max(known.given_back + RETURN_SECONDS, decided + DECIDED_SECONDS if decided is not None else 0.0)
+
+
+def ability_of(rebalance: Mapping[str, Any] | None, name: str, *, changing: bool) -> Ability:
+    """Whether the standing PulsarRebalance ``name`` can decide, by its status.
+
+    ``changing``: whether brokers are being replaced or removed right now, by a rollout that goes on.
+    """
+    if rebalance is None or "deletionTimestamp" in rebalance["metadata"]:
+        return Ability(False, Reason.PENDING, f"PulsarRebalance {name} of this cluster does not exist")
+    if mark := held_by_hand(rebalance):
+        return Ability(False, Reason.PAUSED, f"PulsarRebalance {name} has annotation {mark}")
+    ready = _condition(rebalance, ConditionType.READY)
+    if not ready:
+        return Ability(None, Reason.PENDING, f"PulsarRebalance {name} was not looked at yet")
+    try:
+        reason = Reason(str(ready.get("reason")))
+    except ValueError:
+        reason = Reason.UNKNOWN
+    message = f"PulsarRebalance {name} says {reason.value}: {str(ready.get('message') or '').rstrip('.')[:500]}"
+    neither = reason in NEITHER and (changing or reason is not Reason.BROKERS_CHANGING)
+    return Ability(None if neither else reason in ABLE, reason, message)
+
+
+def told(known: Handover, ability: Ability, name: str) -> tuple[bool, Reason, str]:
+    """Status, reason and message of condition BalancingActive. ``name`` is that of the standing PulsarRebalance."""
+    if known.given_back is None:
+        if known.undecided_since is None or ability.decides is not False:
+            return True, Reason.OPERATOR_BALANCES, f"The operator balances: see PulsarRebalance {name}"
+        until = _time(known.undecided_since + UNDECIDED_SECONDS)
+        text = f"The operator cannot balance since {_time(known.undecided_since)}. {_why(ability)} "
+        text += f"Pulsar's own balancer stays off until {until} and is given back then, if this lasts"
+        return False, ability.reason, text
+    times = f", {known.count} times in all" if known.count > 1 else ""
+    text = f"Pulsar balances since {_time(known.given_back)}{times}: the operator could not decide what to move. "
+    if known.decided_since is not None and (at := returns_at(known)) is not None:
+        return False, Reason.PULSAR_BALANCES, f"{text}It can again, and takes over at {_time(at)} if this lasts"
+    text += f"{_why(ability)} The operator takes over when it could decide for {DECIDED_SECONDS / 60:.0f} minutes, not "
+    return False, Reason.PULSAR_BALANCES, f"{text}before {_time(known.given_back + RETURN_SECONDS)}"
+
+
+def given_back_words(known: Handover, ability: Ability) -> str:
+    """Message of the event when Pulsar's balancer is given back."""
+    since = f" since {_time(known.undecided_since)}" if known.undecided_since is not None else ""
+    return f"Pulsar balances from now on: the operator could not decide what to move{since}. {_why(ability)}"
+
+
+def _why(ability: Ability) -> str:
+    """Cause and remedy."""
+    remedy = _REMEDIES.get(ability.reason, "Look at the brokers and at the PulsarRebalance")
+    return f"{ability.message}. {remedy}."
+
+
+_REMEDIES: Final = {
+    Reason.PAUSED: "Remove the annotation",
+    Reason.STOPPED_BY_USER: f"Annotate it with {ANNOTATION_REBALANCE}=refresh",
+    Reason.PENDING: "The operator creates it, unless another object has that name",
+}
+
+
+def _time(seconds: float) -> str:
+    return timestamp(datetime.fromtimestamp(seconds, UTC))
+
+
+def held_by_hand(rebalance: Mapping[str, Any]) -> str | None:
+    """The annotation by which somebody keeps the operator from acting on an object; None = nobody does."""
+    given = rebalance["metadata"].get("annotations") or {}
+    return next((each for each in (ANNOTATION_PAUSE, ANNOTATION_DRY_RUN) if given.get(each) == "true"), None)
+
+
+def lapsed(rebalance: Mapping[str, Any], now: datetime) -> bool:
+    """Whether a PulsarRebalance that executes has done no step for HOLD_SECONDS, so that it holds nothing.
+
+    It says itself since when it cannot go on (status.progress.blockedSince). One whose passes fail cannot: their
+    failure makes condition Ready Unknown.
+    """
+    progress = (rebalance.get("status") or {}).get("progress") or {}
+    ready = _condition(rebalance, ConditionType.READY)
+    failing = ready.get("lastTransitionTime") if ready.get("status") == "Unknown" else None
+    times = (parse_time(text) for text in (progress.get("blockedSince"), failing))
+    return any(at is not None and seconds_since(at, now) >= HOLD_SECONDS for at in times)
+
+
+def _condition(rebalance: Mapping[str, Any], kind: ConditionType) -> Mapping[str, Any]:
+    conditions = (rebalance.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each.get("type") == kind.value), {})

@@ -1,0 +1,93 @@
+"""Balancing among the brokers that answer, while others do not. Pure.
+
+A broker that does not answer is unknown, neither idle nor gone: its bundles are neither moved nor cut, nothing is moved
+to it, and it counts in no mean and no bound. The others are balanced among themselves, as long as not too much is
+unknown. What was known of its bundles is kept for a while, so that one look without an answer forgets nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from math import fsum
+from typing import Final
+
+from pulsar_operator.balance.execution.driver import Memory
+from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
+
+MOST_UNKNOWN: Final = 1 / 3
+"""Part of the brokers, or of the load when they last answered, above which nothing is decided."""
+KEPT_SECONDS: Final = 600.0
+"""What was known of the bundles of a broker that does not answer is kept for so long, the time over which weights are
+smoothed: older figures say no more than the first new one."""
+
+
+@dataclass(frozen=True)
+class Silence:
+    """What is known of brokers that do not answer, from when they did. An empty one, after a restart, is safe: then
+    only the number of brokers tells how much is unknown."""
+
+    since: Mapping[str, float] = field(default_factory=dict)
+    """When a broker was first seen not to answer, in seconds."""
+    loads: Mapping[str, float] = field(default_factory=dict)
+    """Weight of the bundles of each broker when it last answered."""
+    owners: Mapping[BundleId, str] = field(default_factory=dict)
+    """Brokers of bundles when they last answered."""
+
+
+def answering(model: ClusterModel, silent: Collection[str], *, unlisted: bool) -> ClusterModel:
+    """The part of a model that is known without some brokers.
+
+    ``unlisted``: whether one of them did not say which bundles it has; then a bundle that nobody names may be there.
+    Namespaces of an anti-affinity group stay where they are: a part of the group may be on a broker that is unknown.
+    """
+    if not silent:
+        return model
+    known = tuple(broker for broker in model.brokers if broker.id not in silent)
+    unowned = (None,) if unlisted else ()
+    out = {*silent, *unowned}
+    bundles = tuple(bundle for bundle in model.bundles if bundle.owner not in out)
+    return replace(model, brokers=known, bundles=bundles, pinned=model.pinned | frozenset(model.anti_affinity))
+
+
+def too_much(known: Silence, brokers: Collection[str], silent: Collection[str]) -> str | None:
+    """Why nothing can be decided without the silent ones of the registered brokers, in words; None = it can."""
+    if not silent:
+        return None
+    if len(brokers) - len(silent) < 2:
+        return "at least two brokers that answer are needed"
+    if len(silent) > MOST_UNKNOWN * len(brokers):
+        return f"{len(silent)} of {len(brokers)} brokers are more than a third"
+    loads = {broker: known.loads.get(broker, 0.0) for broker in brokers}
+    total, unknown = fsum(loads.values()), fsum(loads[broker] for broker in silent)
+    if total > 0 and unknown > MOST_UNKNOWN * total:
+        return f"they had {unknown / total:.0%} of the load when they last answered, more than a third"
+    return None
+
+
+def heard(known: Silence, now: float, model: ClusterModel, memory: Memory, silent: Collection[str]) -> Silence:
+    """What is known after a look at the answering part of a model, with the weights remembered from it."""
+    loads = {broker.id: 0.0 for broker in model.brokers}
+    owners = {bundle: broker for bundle, broker in known.owners.items() if broker in silent}
+    for bundle in model.bundles:
+        if bundle.owner in loads:
+            loads[bundle.owner] += memory.weights.get(bundle.id, bundle.weight)
+            owners[bundle.id] = bundle.owner
+    loads |= {broker: load for broker, load in known.loads.items() if broker in silent}
+    since = {broker: min(known.since.get(broker, now), now) for broker in silent}
+    return Silence(since, loads, owners)
+
+
+def kept(before: Memory, after: Memory, known: Silence, now: float) -> Memory:
+    """The memory after a look, with what was known before it of bundles and brokers that do not answer for a while."""
+    still = {broker for broker, since in known.since.items() if now - since <= KEPT_SECONDS}
+    if not still:
+        return after
+    bundles = {bundle for bundle, broker in known.owners.items() if broker in still}
+    weights = {bundle: weight for bundle, weight in before.weights.items() if bundle in bundles}
+    factors = {bundle: factor for bundle, factor in before.learned.factors.items() if bundle in bundles}
+    bases = {broker: base for broker, base in before.learned.bases.items() if broker in still}
+    learned = replace(
+        after.learned, factors=factors | dict(after.learned.factors), bases=bases | dict(after.learned.bases)
+    )
+    return replace(after, weights=weights | dict(after.weights), learned=learned)

@@ -1,0 +1,145 @@
+"""Whose turn it is to balance: the operator's, or Pulsar's, also while the operator cannot decide what to move.
+
+For phases/balance.py. What is decided is in balance/execution/handover.py; here it is read from the cluster's status
+and the record of the settings, and written down before the settings are changed (load_balancer.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, HandoverStatus, PulsarClusterStatus
+from pulsar_operator.balance.execution.custom_resource import is_standing, standing_name
+from pulsar_operator.balance.execution.handover import Handover, ability_of, given_back_words, judge, told
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
+from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, executing, hold, holder
+from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.domain.dataplane.cluster_view import BalanceFact
+from pulsar_operator.domain.stored import readable
+from pulsar_operator.ports import AdminEndpoint, Json, PortError
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Whose turn it is to balance all the time."""
+
+    known: Handover = field(default_factory=Handover)
+    begins: bool = False
+    """Whether Pulsar's turn begins in this pass."""
+    told: tuple[bool, Reason, str] | None = None
+    """Condition BalancingActive."""
+
+    @property
+    def status(self) -> HandoverStatus | None:
+        """For the cluster's status."""
+        return _to_status(self.known)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a pass knows of a cluster's balancing."""
+
+    cluster: Json
+    rebalances: Sequence[Json]
+    """Those that may belong to it."""
+    balancer: Json | None
+    """status.balancer as stored."""
+    drives: bool
+    """Whether ``spec.loadBalancing.driver`` is Operator."""
+    rolls: bool = False
+    """Whether brokers are being replaced, and nothing holds that."""
+    drains: bool = False
+    """Whether brokers hand their bundles over."""
+
+
+async def whose_turn(hand: Actor, endpoint: AdminEndpoint, record: BalancerRecord, asked: Question) -> BalanceFact:
+    """Take Pulsar's balancer over, or give it back. Raises PortError for Kubernetes alone."""
+    cluster, old = asked.cluster, asked.balancer
+    going = executing(cluster, asked.rebalances)
+    now = hand.deps.clock.now() if asked.drives or going else None
+    turn = await _judged(hand, record, asked, now) if asked.drives and now is not None else Turn()
+    if turn.begins:
+        # It is in the status before the settings are restored: by then the standing rebalance moves nothing.
+        status = BalancerStatus.model_validate(old).model_copy(update={"held_for": None}) if old else None
+        return BalanceFact(status, again=True, handover=turn.status, told=turn.told)
+    with_pulsar = turn.known.given_back is not None
+    candidates = {name: each for name, each in going.items() if not (with_pulsar and is_standing(each, cluster))}
+    wanted = holder(cluster, candidates, (old or {}).get("heldFor"), now) if now is not None else None
+    # Not given back between two brokers of a roll: it would undo what was just planned.
+    keep = (asked.drives and not with_pulsar) or asked.drains or (old is not None and asked.rolls)
+    try:
+        found = await hold(
+            hand.deps, hand, endpoint, old, wanted, drives=keep, record=record, handover=turn.known, executing=going
+        )
+    except PortError as error:
+        # Its pods are as they should be; the next look tries again.
+        await hand.warn(Reason.ADMIN_UNREACHABLE, f"The settings of Pulsar's balancer: {error}")
+        return BalanceFact(again=True, seen=False, moving=wanted, handover=turn.status, told=turn.told)
+    return BalanceFact(found.status, found.again, moving=wanted, handover=turn.status, told=turn.told)
+
+
+async def _judged(hand: Actor, record: BalancerRecord, asked: Question, now: datetime) -> Turn:
+    """Judge by the standing PulsarRebalance whether the operator can decide. Raises PortError.
+
+    Where the operator does not act on the cluster nothing changes: settings that nobody may restore are not given back.
+    """
+    cluster = asked.cluster
+    name = standing_name(cluster)
+    standing = next((each for each in asked.rebalances if is_standing(each, cluster)), None)
+    ability = ability_of(standing, name, changing=asked.rolls or asked.drains)
+    before = _known(cluster, record)
+    after = judge(before, now.timestamp(), ability.decides)
+    begins = after.count > before.count
+    if not hand.act:
+        if begins:
+            hand.pending.append("Give Pulsar's own balancer back")
+        return Turn(before, told=told(before, ability, name))
+    if begins:
+        held = asked.balancer
+        saved = BalancerStatus.model_validate(held).saved if held else record.saved(FLAGS)
+        await record.write(saved, after, held=bool(held) or record.held)
+        hand.deps.metrics.balancer_given_back(cluster["metadata"]["namespace"], cluster["metadata"]["name"])
+        await hand.warn(Reason.PULSAR_BALANCES, given_back_words(after, ability))
+    return Turn(after, begins, told(after, ability, name))
+
+
+def _known(cluster: Json, record: BalancerRecord) -> Handover:
+    """What the status says, or the record where it knows of more: the status was lost, or not written any more."""
+    stored = readable(PulsarClusterStatus, cluster.get("status")).get("handover")
+    status, noted = _from_status(HandoverStatus.model_validate(stored or {})), record.handover()
+    return noted if noted.count > status.count else status
+
+
+def _from_status(status: HandoverStatus) -> Handover:
+    return Handover(
+        _seconds(status.undecided_since),
+        _seconds(status.decided_since),
+        _seconds(status.looked_time),
+        _seconds(status.given_back_time),
+        status.count,
+    )
+
+
+def _to_status(known: Handover) -> HandoverStatus | None:
+    if known == Handover():
+        return None
+    return HandoverStatus(
+        undecided_since=_time(known.undecided_since),
+        decided_since=_time(known.decided_since),
+        looked_time=_time(known.looked),
+        given_back_time=_time(known.given_back),
+        count=known.count,
+    )
+
+
+def _seconds(text: str | None) -> float | None:
+    found = parse_time(text)
+    return found.timestamp() if found is not None else None
+
+
+def _time(seconds: float | None) -> str | None:
+    return timestamp(datetime.fromtimestamp(seconds, UTC)) if seconds is not None else None
