@@ -263,3 +263,22 @@ async def test_the_time_begins_anew_where_the_clock_was_set_back(brokers: Broker
     found = await brokers.drains().leave(["east-broker-2"], NAME)
     assert not found.go and found.status is not None
     assert found.status.since == timestamp(brokers.clock.moment)
+
+
+@pytest.mark.parametrize(("mute", "asked"), [([], True), ([0], True), ([0, 1], False)])
+async def test_new_brokers_get_a_share_although_another_is_silent(mute: list[int], asked: bool) -> None:
+    brokers = Brokers()
+    brokers.bundles("shop/orders", PODS[0], PODS[1])
+    brokers.pulsar.mute = {broker(PODS[each]) for each in mute}
+    await brokers.drains(4).fill("grown", ["east-broker-3"], there=False)
+    found = await brokers.kube.get(CUSTOM[Kind.REBALANCE], NS, "east-fill-grown")
+    assert (found is not None) is asked, "where nobody who answers has bundles there is nothing to share out"
+
+
+async def test_a_drain_does_not_wait_for_a_third_broker() -> None:
+    brokers = Brokers()
+    brokers.bundles("shop/orders", *PODS)
+    brokers.pulsar.mute = {broker(PODS[0])}
+    found = await brokers.drains().leave([PODS[2]], NAME)
+    assert not found.go and found.status is not None
+    assert (found.status.bundles, found.status.rebalance) == (1, NAME)
