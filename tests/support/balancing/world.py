@@ -172,6 +172,12 @@ class BalancingWorld:
             names = (f"persistent://shop/orders/e{n}" for n in count())
             self.pulsar.rates[next(n for n in names if lower <= crc32(n.encode()) < upper)] = next(rates)
 
+    def share(self, index: int) -> None:
+        """A broker gets two bundles of the one before it."""
+        before, new = self.pulsar.brokers[index - 1 : index + 1]
+        theirs = [bundle for bundle, owner in self.pulsar.owners.items() if owner == before]
+        self.pulsar.owners.update(dict.fromkeys(theirs[-2:], new))
+
     def skewed(self, topics: int = 24) -> None:
         """Twelve bundles over three brokers, all traffic on the first broker's."""
         step = (LAST + 1) // 12

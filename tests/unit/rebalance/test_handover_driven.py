@@ -25,6 +25,7 @@ def driven(**spec: object) -> BalancingWorld:
     world = BalancingWorld()
     world.pulsar.brokers.append("b3.x:8080")
     world.skewed()
+    world.share(3)
     world.pulsar.dynamic = dict(BEFORE)
     cluster = world.kube.live(CUSTOM[Kind.CLUSTER], NS, "east")
     assert cluster is not None and standing_name(cluster) == NAME

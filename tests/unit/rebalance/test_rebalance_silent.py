@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -19,6 +20,7 @@ def world() -> BalancingWorld:
     made = BalancingWorld()
     made.pulsar.brokers.append("b3.x:8080")
     made.skewed()
+    made.share(3)
     return made
 
 
@@ -83,6 +85,25 @@ async def test_a_silent_broker_with_most_of_the_load_is_no_data(world: Balancing
     world.restart()
     await world.once()
     assert world.condition("Completed") == ("True", "Balanced")
+
+
+async def test_one_look_without_an_answer_is_no_fresh_start(world: BalancingWorld) -> None:
+    """Else the next figure of the broker, of one minute, would be all that is known of it."""
+    world.rebalance(**STANDING)
+    await world.once()
+    silent = world.pulsar.brokers[3]
+    theirs = [bundle for bundle, owner in world.pulsar.owners.items() if owner == silent]
+    for mute, rate in (({silent}, 100.0), (set(), 100_000.0)):
+        world.pulsar.mute = mute
+        names = (f"persistent://shop/orders/late{n}" for n in range(1000))
+        inside = (
+            n for n in names if ("shop/orders", *world.pulsar._bundle("shop/orders", crc32(n.encode()))) in theirs
+        )
+        world.pulsar.rates[next(inside)] = rate
+        world.clock.moment += timedelta(seconds=60)
+        await world.once()
+    shown = world.status()["proposal"]["before"]["imbalance"]
+    assert float(shown) < 3.5, "the smoothed figures, of which one minute is a tenth"
 
 
 async def test_a_proposal_asked_for_once_is_of_all_brokers(world: BalancingWorld) -> None:
