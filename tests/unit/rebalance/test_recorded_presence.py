@@ -60,7 +60,7 @@ def splits(writes: list[str]) -> list[str]:
 async def seen(world: BalancingWorld) -> dict[int, float]:
     """What the namespace's topics weigh to the planner."""
     observed = await Traffic(world.deps, AdminEndpoint("east", URL)).observe_with(world.sizing.result)
-    assert not observed.missing
+    assert not observed.unknown
     return {cell.position: cell.weight for cell in observed.cells[ORDERS].cells()}
 
 

@@ -23,7 +23,7 @@ async def test_bundles_without_traffic_are_observed() -> None:
     observed = await Traffic(world.deps, AdminEndpoint("east", URL)).observe()
     assert sorted(observed.boundaries) == ["shop/idle", "shop/orders"]
     assert observed.boundaries["shop/idle"] == (0, LAST)
-    assert not observed.missing
+    assert not observed.unknown
 
 
 LOOKS_AHEAD = "(?!bank/).*"
@@ -98,7 +98,7 @@ async def test_whole_bundles_have_the_traffic_of_their_topics(
     seen = asked_of(world, monkeypatch)
     by_bundle = await traffic_of(world).observe_bundles()
     assert {kind for _, kind in seen} == ({"load-report", "topics"} if extensible else {"load-report"})
-    assert by_bundle.missing == [] and by_bundle.boundaries == by_topic.boundaries
+    assert not by_bundle.unknown and by_bundle.boundaries == by_topic.boundaries
     assert by_bundle.owners == by_topic.owners and not by_bundle.cells
     assert loads(by_bundle).keys() == loads(by_topic).keys()
     for name, load in loads(by_topic).items():
@@ -141,7 +141,7 @@ async def test_an_answer_that_is_none_is_told_of_its_broker(
     stats = world.pulsar._stats
     monkeypatch.setattr(world.pulsar, "_stats", lambda broker: answer if broker == odd else stats(broker))
     observed = await traffic_of(world).observe()
-    assert observed.missing == ([f"statistics of broker {odd} (its answer is {words})"] if words else [])
+    assert observed.silent == ({odd: f"statistics of broker {odd} (its answer is {words})"} if words else {})
     assert sum(len(cells.cells()) for cells in observed.cells.values()) == 24 + (words is None)
 
 
@@ -155,7 +155,7 @@ async def test_a_broker_that_does_not_name_its_bundles_is_asked_for_nothing_more
     seen = asked_of(world, monkeypatch)
     for observe in (traffic_of(world).observe, traffic_of(world).observe_bundles):
         observed = await observe()
-        assert [each.partition(" (")[0] for each in observed.missing] == [f"bundles of broker {silent}"]
+        assert [each.partition(" (")[0] for each in observed.silent.values()] == [f"bundles of broker {silent}"]
     assert silent not in {broker for broker, _ in seen}
 
 
