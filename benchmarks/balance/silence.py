@@ -85,9 +85,22 @@ def run(trace: str, case: str, seed: int) -> list[Row]:
         account = world.run()
         reconnects = account.unloads + account.displaced + account.split_unloads
         mean = statistics.fmean(minute.ratio for minute in account.minutes)
-        turns = (policy.handover.count, policy.with_pulsar, policy.by_nobody)
-        figures = (account.unloads, reconnects, mean, account.overloaded, account.unavoidable)
-        found.append(Row(trace, case, seed, balancer, *turns, *figures))
+        found.append(
+            Row(
+                trace,
+                case,
+                seed,
+                balancer,
+                policy.handover.count,
+                policy.with_pulsar,
+                policy.by_nobody,
+                account.unloads,
+                reconnects,
+                mean,
+                account.overloaded,
+                account.unavoidable,
+            )
+        )
     return found
 
 
