@@ -13,6 +13,7 @@ from benchmarks.simulator.placement import select_broker
 from benchmarks.simulator.state import Action, Cut, Placement, State, Traffic, Unload
 from pulsar_operator.balance.execution import steady
 from pulsar_operator.balance.execution.driver import Memory, acted, decide
+from pulsar_operator.balance.execution.partial import Silence, answering, heard, kept, too_much
 from pulsar_operator.balance.execution.steady import STANDING_BUDGET
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
 from pulsar_operator.balance.model.observation import Usage
@@ -35,6 +36,7 @@ class OperatorPolicy:
     budget: Budget = STANDING_BUDGET
     mode: Mode = Mode.FULL
     memory: Memory = field(default_factory=Memory)
+    silence: Silence = field(default_factory=Silence)
     told: bool = True
     """Whether brokers say what they use of their resources; without, nothing is learned of costs, or of overload."""
 
@@ -46,14 +48,26 @@ class OperatorPolicy:
 
     def act(self, state: State, traffic: Traffic) -> list[Action]:
         """As Policy."""
-        now = state.minute * SECONDS
-        observed = self._model(state, traffic)
+        now, silent = state.minute * SECONDS, self.unknown(state)
+        if not self.decides(state):
+            return []
+        observed = answering(self._model(state, traffic), silent, unlisted=True)
         if state.leaving:
             return self._empty(state, observed, now)
         question = Options(self.mode, self.budget)
         usages = usages_of(state) if self.told else {}
-        decision, self.memory = decide(self.memory, now, observed, question, self.options, usages=usages)
+        decision, memory = decide(self.memory, now, observed, question, self.options, usages=usages)
+        self.silence = heard(self.silence, now, observed, memory, silent)
+        self.memory = kept(self.memory, memory, self.silence, now)
         return self._steps(decision.planned, now) if decision.act and decision.planned is not None else []
+
+    def unknown(self, state: State) -> frozenset[str]:
+        """Brokers that do not answer the operator in this minute."""
+        return frozenset(state.hosts.keys() - state.fresh.keys())
+
+    def decides(self, state: State) -> bool:
+        """Whether enough is known to decide in this minute, as the controller judges."""
+        return too_much(self.silence, tuple(state.hosts), self.unknown(state)) is None
 
     def _empty(self, state: State, observed: ClusterModel, now: float) -> list[Action]:
         """Brokers that will be scaled in give everything away, whatever the balance."""

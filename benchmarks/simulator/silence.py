@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from benchmarks.simulator.operator_policy import SECONDS, OperatorPolicy
 from benchmarks.simulator.state import Action, Policy, State, Traffic
 from pulsar_operator.balance.execution.handover import Handover, judge
-from pulsar_operator.balance.execution.partial import Silence, answering, heard, kept, too_much
-from pulsar_operator.balance.model.cluster import ClusterModel
 
 Silent = Callable[[int], frozenset[str]]
 """Brokers that do not answer the operator in a minute."""
@@ -32,7 +30,6 @@ class HandingOver(OperatorPolicy):
     pulsar: Policy | None = None
     """Pulsar's balancer, while its settings are on. None: nothing is ever handed over, and one silent broker stops the
     operator, as it was before."""
-    known: Silence = field(default_factory=Silence)
     handover: Handover = field(default_factory=Handover)
     held: bool = True
     """Whether the cluster's status lets the operator move bundles."""
@@ -45,13 +42,9 @@ class HandingOver(OperatorPolicy):
 
     def act(self, state: State, traffic: Traffic) -> list[Action]:
         """As Policy. Raises BothBalanceError."""
-        now, brokers = state.minute * SECONDS, tuple(state.hosts)
-        silent = self.silent(state.minute) & set(brokers)
-        if self.pulsar is None:
-            able = not silent
-        else:
-            able = too_much(self.known, brokers, silent) is None
-            self.handover = judge(self.handover, now, able)
+        able = self.decides(state)
+        if self.pulsar is not None:
+            self.handover = judge(self.handover, state.minute * SECONDS, able)
         self._settle(operators=self.handover.given_back is None)
         if self.held and self.settings_on:
             raise BothBalanceError(f"minute {state.minute}")
@@ -60,11 +53,7 @@ class HandingOver(OperatorPolicy):
             self.with_pulsar += 1
             actions += self.pulsar.act(state, traffic)
         if self.held and able:
-            before = self.memory
             actions += super().act(state, traffic)
-            model = self._model(state, traffic)
-            self.known = heard(self.known, now, model, self.memory, silent)
-            self.memory = kept(before, self.memory, self.known, now)
         self.by_nobody += not self.settings_on and not (self.held and able)
         return actions
 
@@ -75,6 +64,10 @@ class HandingOver(OperatorPolicy):
         else:
             self.settings_on, self.held = not self.held, False
 
-    def _model(self, state: State, traffic: Traffic) -> ClusterModel:
-        silent = self.silent(state.minute) & set(state.hosts)
-        return answering(super()._model(state, traffic), silent, unlisted=True)
+    def unknown(self, state: State) -> frozenset[str]:
+        """As OperatorPolicy, and those of ``silent``."""
+        return super().unknown(state) | (self.silent(state.minute) & state.hosts.keys())
+
+    def decides(self, state: State) -> bool:
+        """As OperatorPolicy; as it was before, only where all answer."""
+        return super().decides(state) if self.pulsar is not None else not self.unknown(state)

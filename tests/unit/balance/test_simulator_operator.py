@@ -167,10 +167,10 @@ def test_all_parts_get_the_number_of_seeds(monkeypatch: pytest.MonkeyPatch) -> N
     asked: list[tuple[str, list[str]]] = []
     monkeypatch.setattr(balance, "run", lambda part, argv: asked.append((part, list(argv))) or len(asked) % 2)
     assert balance.main(["all"]) == 1
-    assert asked == [(part, ["--seeds", "20"]) for part in ("boundaries", "shedding", "planner", "rolling")]
+    assert asked == [(part, ["--seeds", "20"]) for part in ("boundaries", "shedding", "silence", "planner", "rolling")]
     asked.clear()
     balance.main(["all", "--seeds", "4", "--quick"])
-    assert [argv[:2] for _, argv in asked] == [["--seeds", "3"]] * 4
+    assert [argv[:2] for _, argv in asked] == [["--seeds", "3"]] * 5
     assert balance.main(["sheding"]) == 2
 
 
