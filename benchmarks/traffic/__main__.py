@@ -92,6 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--brokers", type=int, default=50)
     parser.add_argument("--bundles", type=int, default=16, help="of each of a hundred namespaces")
     parser.add_argument("--rate", type=float, default=10.0, help="million bytes a second of each broker")
+    parser.add_argument("--patience", type=float, default=1.0, help="times the operator's limits, on a busy machine")
     parser.add_argument("--csv", type=Path, default=Path("build/benchmarks/traffic.csv"))
     options = parser.parse_args(argv)
     table = Table()
@@ -110,7 +111,7 @@ def _run(table: Table, size: int, options: argparse.Namespace) -> None:
         tempfile.TemporaryDirectory(prefix="bench-traffic-") as name,
         endpoint(Path(name), CLUSTER, *map(str, arguments), module="benchmarks.traffic.brokers") as (pulsar, _),
         world(Path(name), [pulsar]) as found,
-        _operator(found) as (running, gaps),
+        _operator(found, options.patience) as (running, gaps),
     ):
         part = Part(table, size, running, gaps)
         wait(running.is_ready, 300, "the operator to be ready")
@@ -131,7 +132,7 @@ def _run(table: Table, size: int, options: argparse.Namespace) -> None:
 
 
 @contextlib.contextmanager
-def _operator(found: World) -> Iterator[tuple[Running, Path]]:
+def _operator(found: World, patience: float) -> Iterator[tuple[Running, Path]]:
     health, metrics = free_ports(2)
     gaps = found.folder / "gaps"
     environ = environment(
@@ -144,7 +145,7 @@ def _operator(found: World) -> Iterator[tuple[Running, Path]]:
         lease_seconds=LEASE_SECONDS,
         resync_seconds=600,
     )
-    command = ("benchmarks.traffic.watched_operator", str(gaps))
+    command = ("benchmarks.traffic.watched_operator", str(gaps), str(patience))
     with _process(found, command, environ) as (process, started):
         yield Running(process, started, health, metrics), gaps
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import random
 from array import array
@@ -182,6 +183,11 @@ class Server:
 
     async def _stream(self, request: web.BaseRequest, broker: str) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        with contextlib.suppress(ConnectionError):  # who asked went
+            await self._write(request, response, broker)
+        return response
+
+    async def _write(self, request: web.BaseRequest, response: web.StreamResponse, broker: str) -> None:
         await response.prepare(request)
         began, sent, pieces, size = asyncio.get_running_loop().time(), 0, [], 0
         for piece in self._cluster.statistics(broker):
@@ -196,7 +202,6 @@ class Server:
         await response.write("".join(pieces).encode())
         await response.write_eof()
         self._cluster.sent[broker] = max(sent + size, self._cluster.sent.get(broker, 0))
-        return response
 
     def _small(self, request: web.BaseRequest, broker: str, path: list[str]) -> Any:
         cluster = self._cluster

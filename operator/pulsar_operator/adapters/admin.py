@@ -43,7 +43,7 @@ DEADLINE_SECONDS = 15.0
 CONCURRENCY = 16
 """Calls to one cluster at once. A broker takes 1,024 before it refuses one (maxConcurrentHttpRequests) and handles them
 with at least 8 threads unless numHttpServerThreads says otherwise (class ServiceConfiguration)."""
-STREAMS = 8
+STREAMS = 16
 """Of one cluster at once: each has some 0.5 MiB of buffers."""
 SILENCE_SECONDS = 30.0
 """Of a stream from which nothing comes: whoever sends is waited for longer, whoever hangs is not."""

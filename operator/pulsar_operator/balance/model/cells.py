@@ -46,9 +46,6 @@ class _Columns:
         self.topics.extend(other.topics)
         self.clients.extend(other.clients)
 
-    def copy(self) -> _Columns:
-        return _Columns(self.positions[:], self.weights[:], self.topics[:], self.clients[:])
-
     def sorted(self) -> _Columns:
         """The same, ascending, each position once."""
         out = _Columns()
@@ -178,12 +175,12 @@ class CellBuffer:
 
     def add(self, position: int, weight: float, topics: int = 1, clients: int = 0) -> None:
         """Add the weight of topics at a position, 0 to 2^32 - 1, and their producers and consumers."""
-        self._unsorted()
-        self._columns.append(position, weight, topics, clients)
+        self._sorted = None
+        self._columns.append(position, weight, topics, clients)  # behind what a view has
 
     def extend(self, other: CellBuffer) -> None:
         """Add what another one holds, in its order."""
-        self._unsorted()
+        self._sorted = None
         self._columns.extend(other._columns)
 
     def cells(self) -> Cells:
@@ -193,10 +190,6 @@ class CellBuffer:
             self._columns = self._columns.sorted()
             self._sorted = Cells(self._columns, 0, len(self._columns.positions))
         return self._sorted
-
-    def _unsorted(self) -> None:
-        if self._sorted is not None:
-            self._columns, self._sorted = self._columns.copy(), None  # views do not change
 
 
 def sorted_positions(positions: array[int]) -> array[int]:

@@ -29,12 +29,13 @@ from pulsar_operator.ports import (
     UnavailableError,
 )
 
-STATS_DEADLINE_SECONDS = 600.0
+STATS_DEADLINE_SECONDS = 150.0
 """For one broker's statistics of all topics, from the request to the last byte: 1.4 KB a topic, 70 MB of 50,000. One
 that sends nothing is given up long before."""
-LOOK_SECONDS = 900.0
-"""For all brokers to be read: 50 of 70 MB each that send 1 MB a second take 440 s."""
-AT_ONCE = 8
+LOOK_SECONDS = 180.0
+"""For all brokers to be read: 50 of 28 MB each that send 1 MB a second take 110 s. A pass (engine.PASS_SECONDS) is
+stopped after 300 s, whatever was read."""
+AT_ONCE = 16
 """Brokers, or namespaces, that are asked at once. The others wait without a deadline that runs."""
 REPORTS_NOTHING = 500
 """HTTP status of ``broker-stats/load-report`` under the extensible load manager (Pulsar's class
@@ -122,7 +123,7 @@ class BrokerReads:
     async def usage(self, broker: str) -> Usage | None:
         """The most used resource of a broker; None where it does not say. Raises PortError."""
         reader = UsageFigures()
-        await self._of(broker, "metrics", reader, None)
+        await self._of(broker, "metrics", reader, short=True)
         return usage_of(reader.told)
 
     async def positions(self, domain: str, namespace: str, span: str | None = None) -> array[int]:
@@ -130,22 +131,22 @@ class BrokerReads:
         PortError."""
         names = TopicNames()
         query = {"includeSystemTopic": "true"} | ({"bundle": span} if span else {})
-        await self._read(self.endpoint, (domain, *namespace.split("/", 1)), names, query)
+        path = (domain, *namespace.split("/", 1))
+        await self._read(self.endpoint, path, names, STATS_DEADLINE_SECONDS, query)
         return names.positions
 
-    async def _of(
-        self, broker: str, statistics: str, reader: Reader, deadline: float | None = STATS_DEADLINE_SECONDS
-    ) -> None:
+    async def _of(self, broker: str, statistics: str, reader: Reader, *, short: bool = False) -> None:
         path = ("broker-stats", statistics)
-        await self._read(broker_endpoint(self.endpoint, broker), path, reader, deadline=deadline)
+        deadline = None if short else STATS_DEADLINE_SECONDS
+        await self._read(broker_endpoint(self.endpoint, broker), path, reader, deadline)
 
     async def _read(
         self,
         endpoint: AdminEndpoint,
         path: Sequence[str],
         reader: Reader,
+        deadline: float | None,
         query: Mapping[str, str] | None = None,
-        deadline: float | None = STATS_DEADLINE_SECONDS,
     ) -> None:
         try:
             await self.deps.admin.stream(endpoint, path, reader.feed, query=query, deadline=deadline)
