@@ -2,8 +2,8 @@
 
 P5 is `boundaries`, P6 `shedding`, P7 `planner`, P9 `rolling`; `silence` has brokers that do not answer, `joining`
 the minutes until new brokers have their share. Each prints its figures with their spread over the seeds and whether its
-bar is met, and leaves raw figures in build/benchmarks/. Options after a part's name are the part's own. `all` runs all of them with 20 seeds, or as many as --seeds says;
---quick: with 3, and small cases.
+bar is met, and leaves raw figures in build/benchmarks/. Options after a part's name are the part's own. `all` runs all
+of them with 20 seeds, or as many as --seeds says; --quick: with 3, and small cases.
 """
 
 from __future__ import annotations
