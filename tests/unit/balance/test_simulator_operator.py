@@ -167,17 +167,18 @@ def test_all_parts_get_the_number_of_seeds(monkeypatch: pytest.MonkeyPatch) -> N
     asked: list[tuple[str, list[str]]] = []
     monkeypatch.setattr(balance, "run", lambda part, argv: asked.append((part, list(argv))) or len(asked) % 2)
     assert balance.main(["all"]) == 1
-    assert asked == [(part, ["--seeds", "20"]) for part in ("boundaries", "shedding", "silence", "planner", "rolling")]
+    assert asked == [(part, ["--seeds", "20"]) for part in balance.PARTS]
     asked.clear()
     balance.main(["all", "--seeds", "4", "--quick"])
-    assert [argv[:2] for _, argv in asked] == [["--seeds", "3"]] * 5
+    assert [argv[:2] for _, argv in asked] == [["--seeds", "3"]] * len(balance.PARTS)
     assert balance.main(["sheding"]) == 2
 
 
 @pytest.mark.parametrize("brokers", [3, 10])
 def test_a_roll_by_plan_moves_each_bundle_once_and_the_first_brokers_twice(brokers: int) -> None:
     world = rolling.cluster(brokers, 1)
-    alone, surge = (rolling.ours(world, 1, surge=surge) for surge in (False, True))
+    crowd = rolling.Crowd.of(len(world.recording.topics), 1)
+    alone, surge = (rolling.ours(world, crowd, 1, surge=surge) for surge in (False, True))
     bundles = brokers * rolling.BUNDLES
     assert alone.during == pytest.approx(1 + 1 / brokers, abs=2 * brokers / bundles)
     assert alone.after <= 1 + 2 / brokers + 0.02
