@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceStatus
 from pulsar_operator.balance.execution.custom_resource import proposal_status
 from pulsar_operator.balance.execution.table import WIDEST, load_table
-from pulsar_operator.balance.planner.brokers import broker_loads
+from pulsar_operator.balance.planner.brokers import broker_loads, sums_of
 from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.outcome import balance_of
 from pulsar_operator.balance.planner.plan import plan
@@ -80,5 +80,6 @@ def test_what_a_broker_loses_another_one_gets(model: object) -> None:
         cuts = len(proposal.splits) if name == "bundles" else 0
         assert sum(pair[1] - pair[0] for pair in pairs) == cuts
     assert all(first.load[0] >= second.load[0] for first, second in pairwise(proposal.brokers))
-    found = broker_loads(model, model, balance_of(model).mean)  # type: ignore[arg-type]
+    sums = sums_of(model)  # type: ignore[arg-type]
+    found = broker_loads(model, sums, sums, balance_of(model).mean)  # type: ignore[arg-type]
     assert [each.load[0] for each in found] == [each.load[1] for each in found]

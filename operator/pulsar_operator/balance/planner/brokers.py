@@ -3,26 +3,50 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import fsum
 
-from pulsar_operator.balance.model.cluster import ClusterModel
-from pulsar_operator.balance.planner.outcome import utilizations
+from pulsar_operator.balance.model.cluster import Broker, ClusterModel
 from pulsar_operator.balance.planner.proposal import BrokerLoad
 
 
-def broker_loads(before: ClusterModel, after: ClusterModel, mean: float) -> tuple[BrokerLoad, ...]:
-    """Every broker of ``before``, the busiest first. ``mean`` is the mean utilization, as in Balance."""
-    used, bundles, clients = zip(*map(_of, (before, after)), strict=True)
-    over = [{broker: share / mean if mean > 0 else 0.0 for broker, share in each.items()} for each in used]
+@dataclass(frozen=True)
+class Sums:
+    """What brokers carry, by id."""
+
+    load: Mapping[str, float]
+    """Weights of their bundles, and their own base."""
+    bundles: Mapping[str, int]
+    clients: Mapping[str, int]
+
+
+def sums_of(model: ClusterModel) -> Sums:
+    """What the brokers of a model carry."""
+    load = {broker.id: broker.base for broker in model.brokers}
+    bundles, clients = Counter[str](), Counter[str]()
+    for bundle in model.bundles:
+        if bundle.owner in load:
+            load[bundle.owner] += bundle.weight
+            bundles[bundle.owner] += 1
+            clients[bundle.owner] += bundle.clients
+    return Sums(load, bundles, clients)
+
+
+def broker_loads(model: ClusterModel, before: Sums, after: Sums, mean: float) -> tuple[BrokerLoad, ...]:
+    """Every broker of a model, the busiest first. ``mean`` is the mean utilization, as in Balance."""
+
+    def share(sums: Sums, broker: Broker) -> float:
+        return sums.load[broker.id] / broker.capacity / mean if mean > 0 else 0.0
+
     found = [
         BrokerLoad(
             broker.id,
-            (over[0][broker.id], over[1][broker.id]),
-            (bundles[0][broker.id], bundles[1][broker.id]),
-            (clients[0][broker.id], clients[1][broker.id]),
+            (share(before, broker), share(after, broker)),
+            (before.bundles.get(broker.id, 0), after.bundles.get(broker.id, 0)),
+            (before.clients.get(broker.id, 0), after.clients.get(broker.id, 0)),
         )
-        for broker in before.brokers
+        for broker in model.brokers
     ]
     return tuple(sorted(found, key=lambda each: (-each.load[0], each.broker)))
 
@@ -33,12 +57,3 @@ def together(loads: Sequence[BrokerLoad], name: str) -> BrokerLoad:
     bundles = sum(each.bundles[0] for each in loads), sum(each.bundles[1] for each in loads)
     clients = sum(each.clients[0] for each in loads), sum(each.clients[1] for each in loads)
     return BrokerLoad(name, (first, last), bundles, clients)
-
-
-def _of(model: ClusterModel) -> tuple[dict[str, float], Counter[str | None], Counter[str | None]]:
-    bundles: Counter[str | None] = Counter()
-    clients: Counter[str | None] = Counter()
-    for bundle in model.bundles:
-        bundles[bundle.owner] += 1
-        clients[bundle.owner] += bundle.clients
-    return utilizations(model.brokers, model.bundles), bundles, clients

@@ -31,7 +31,6 @@ from pulsar_operator.balance.planner.advice import (
     hot_topics,
     not_emptied,
 )
-from pulsar_operator.balance.planner.brokers import broker_loads
 from pulsar_operator.balance.planner.finish import Finish
 from pulsar_operator.balance.planner.goals import (
     BUSIEST,
@@ -89,8 +88,6 @@ def plan(model: ClusterModel, options: Options) -> Proposal:
         if whole.after.busiest * SAME < proposal.after.busiest:  # a cut is for ever: none for a worse end
             proposal = replace(whole, advice=tuple(a for a in whole.advice if a.reason != COARSE_BUNDLES))
     proposal = explained(asked, proposal)
-    reached = outcome(asked, proposal.splits, proposal.moves) if not proposal.empty else asked
-    proposal = replace(proposal, brokers=broker_loads(asked, reached, before.mean))
     check(model, proposal, options)
     return proposal
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
+from pulsar_operator.balance.planner.brokers import Sums, broker_loads
 from pulsar_operator.balance.planner.goals import BUSIEST, IDLE, AllowedBrokers, DrainingBrokers
 from pulsar_operator.balance.planner.proposal import Move, Proposal, Split
 
@@ -21,14 +22,16 @@ CAUSES: Final = frozenset({BUSIEST, IDLE, NEW, AllowedBrokers.name, DrainingBrok
 
 
 def explained(model: ClusterModel, proposal: Proposal) -> Proposal:
-    """The proposal with the reason of every step in a sentence, for the loads when that step is due.
+    """The proposal with the reason of every step in a sentence, for the loads when that step is due, and with the loads
+    of all brokers at the beginning and at the end.
 
     ``model`` is what the proposal was made for. A reason that is a sentence already stays.
     """
     told = _Telling(model, proposal)
+    began = told.sums()
     splits = tuple(replace(split, reason=told.of_split(split)) for split in proposal.splits)
     moves = tuple(replace(move, reason=told.of_move(n, move)) for n, move in enumerate(proposal.moves))
-    return replace(proposal, splits=splits, moves=moves)
+    return replace(proposal, splits=splits, moves=moves, brokers=broker_loads(model, began, told.sums(), told.mean))
 
 
 class _Telling:
@@ -38,13 +41,15 @@ class _Telling:
         self._capacity = {broker.id: broker.capacity for broker in model.brokers}
         self._load = {broker.id: broker.base for broker in model.brokers}
         self._count: Counter[str] = Counter()
-        self._mean = proposal.before.mean
+        self._clients: Counter[str] = Counter()
+        self.mean = proposal.before.mean
         self._moves: Sequence[Move] = proposal.moves
         self._owners: dict[BundleId, str] = {}
         for bundle in model.bundles:
             if bundle.owner in self._load:
                 self._load[bundle.owner] += bundle.weight
                 self._count[bundle.owner] += 1
+                self._clients[bundle.owner] += bundle.clients
                 if proposal.splits:
                     self._owners[bundle.id] = bundle.owner
         self._end = dict(self._load)
@@ -57,6 +62,10 @@ class _Telling:
                 if move.weight > self._heaviest.get(pair, (0, 0.0))[1]:
                     self._heaviest[pair] = number, move.weight
 
+    def sums(self) -> Sums:
+        """What brokers carry now."""
+        return Sums(dict(self._load), Counter(self._count), Counter(self._clients))
+
     def of_split(self, split: Split) -> str:
         """Why a bundle is cut; the pieces stay where it is."""
         owner = self._owners.pop(split.bundle, "")
@@ -66,7 +75,7 @@ class _Telling:
             self._count[owner] += 1
         if split.reason != BUSIEST or not owner:
             return split.reason
-        share = _share(self._load, self._capacity, owner, self._mean)
+        share = _share(self._load, self._capacity, owner, self.mean)
         return f"{BUSIEST}: {owner} carries {share:.2f} of its fair share, and no whole bundle of it helps elsewhere"
 
     def of_move(self, number: int, move: Move) -> str:
@@ -79,6 +88,8 @@ class _Telling:
         self._load[destination] += move.weight
         self._count[source] -= 1
         self._count[destination] += 1
+        self._clients[source] -= move.clients or 0
+        self._clients[destination] += move.clients or 0
         return sentence
 
     def _sentence(self, number: int, move: Move, source: str) -> str:
@@ -87,14 +98,14 @@ class _Telling:
             return f"{source} is being emptied and has {_bundles(self._count[source])}"
         if move.reason == AllowedBrokers.name:
             return f"{source} may not serve {move.bundle.namespace}"
-        own, other = (_share(self._load, self._capacity, each, self._mean) for each in (source, destination))
+        own, other = (_share(self._load, self._capacity, each, self.mean) for each in (source, destination))
         loads = f"{source} carries {own:.2f} of its fair share, {destination} {other:.2f}"
         if own > other:
             return loads
         heavier = self._heaviest.get((destination, source), (0, 0.0))
         if heavier[1] > move.weight:
             return f"{loads}; {source} {'makes' if heavier[0] > number else 'made'} room for a heavier bundle"
-        ends = (_share(self._end, self._capacity, each, self._mean) for each in (source, destination))
+        ends = (_share(self._end, self._capacity, each, self.mean) for each in (source, destination))
         return "{}; after all steps they carry {:.2f} and {:.2f}".format(loads, *ends)
 
 

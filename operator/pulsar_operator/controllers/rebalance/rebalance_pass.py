@@ -16,7 +16,7 @@ from pulsar_operator.balance.execution.partial import Silence
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
 from pulsar_operator.balance.model.observation import Usage
-from pulsar_operator.balance.planner.brokers import broker_loads
+from pulsar_operator.balance.planner.brokers import broker_loads, sums_of
 from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.proposal import Balance, BrokerLoad, Proposal
 from pulsar_operator.controllers.core.actor import Actor
@@ -103,7 +103,8 @@ class Tools:
         def measure() -> tuple[Balance, tuple[BrokerLoad, ...]]:
             known = model if memory is None else believed(model, {}, memory.learned)
             balance = self.balance_of(known)
-            return balance, broker_loads(known, known, balance.mean)
+            sums = sums_of(known)
+            return balance, broker_loads(known, sums, sums, balance.mean)
 
         return await asyncio.to_thread(measure)
 
