@@ -37,6 +37,7 @@ WORLDS = {
 }
 """Exponent of the weights, and the share of the brokers that are new and empty; one has bundles in any case."""
 BUDGETS = {
+    "small": Budget(max_moves=100, max_moved_percent=9.0),
     "default": Budget(),
     "unlimited": Budget(max_moves=1_000_000, max_moved_percent=100.0, max_splits=100_000),
 }

@@ -271,11 +271,12 @@ def test_a_proposal_from_the_files_of_the_collector(
 CPUS = {"east-broker-0": 0.5, "east-broker-1": 1.0, "east-broker-2": 1.5}
 """What the brokers are declared to have: one StatefulSet makes equal pods."""
 ROUNDS = 20
-"""Proposals of the default budget, at most."""
+"""Proposals of the small budget, at most."""
+SMALL_BUDGET = {"maxTrafficMovedPercent": 9}
 
 
 @pytest.mark.balance(6)
-def test_brokers_of_different_size_in_rounds_of_the_default_budget(
+def test_brokers_of_different_size_in_rounds_of_a_small_budget(
     deployed: Deployed, skewed: list[str], brokers: Brokers, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Recorded, sized by Spark, evened out by small proposals: within 5 % of the best, with the job's cuts only."""
@@ -289,7 +290,15 @@ def test_brokers_of_different_size_in_rounds_of_the_default_budget(
         """One more proposal, carried out; whether it had no steps."""
         assert len(rounds) < ROUNDS, f"still something to do: {[each['summary'] for each in rounds]}"
         name = f"round-{len(rounds)}"
-        rebalance(kubectl, namespace, name, trafficSource="Recorded", tolerancePercent=2, autoApprove=True)
+        rebalance(
+            kubectl,
+            namespace,
+            name,
+            trafficSource="Recorded",
+            tolerancePercent=2,
+            autoApprove=True,
+            budget=SMALL_BUDGET,
+        )
         rounds.append(wait_for(kubectl, namespace, name, "Completed", within=240)["status"])
         return not rounds[-1]["progress"]["total"]
 

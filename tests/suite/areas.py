@@ -44,7 +44,7 @@ SLICES: Sequence[Slice] = (
     Slice("balance", 3, "promises that need several brokers"),
     Slice("balance", 4, "those of splitting and scaling broken, and seen to be"),
     Slice("balance", 5, "those of shedding broken, and seen to be"),
-    Slice("balance", 6, "brokers of different size, from recorded traffic at the default budget"),
+    Slice("balance", 6, "brokers of different size, from recorded traffic at a budget of 9 %"),
     Slice("balance", 7, "twenty minutes of noise move nothing", soak=True),
     Slice("balance", 8, "the worked example, by Pulsar's shedder and by the operator", soak=True),
     Slice("balance", 9, "shedding by OverloadShedder and by the Extensible load manager, and both broken"),
