@@ -33,6 +33,8 @@ from tests.support.standalone.server import SERIAL, open_standalone
 ROOT = Path(__file__).resolve().parents[2]
 CREATORS = 8
 """Connections that create objects; enough to keep the API server busy."""
+START_SECONDS = 180.0
+"""Within which the admin endpoint starts: a second on an idle machine, a minute on a busy one."""
 
 Json = dict[str, Any]
 
@@ -193,7 +195,11 @@ def endpoint(
     port_file = folder / f"admin-port-{cluster}"
     server = subprocess.Popen([sys.executable, "-m", module, str(port_file), *arguments], cwd=ROOT)
     try:
-        wait(lambda: port_file.exists() and port_file.read_text() != "", 30, f"the admin endpoint of {cluster}")
+        wait(
+            lambda: port_file.exists() and port_file.read_text() != "",
+            START_SECONDS,
+            f"the admin endpoint of {cluster}",
+        )
         yield Pulsar(f"http://127.0.0.1:{port_file.read_text()}", cluster, counts=True), server
     finally:
         server.terminate()
