@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 from zlib import crc32
 
@@ -39,6 +40,7 @@ class FakeBrokers(Streaming):
     mute: set[str] = field(default_factory=set)
     """Brokers that do not answer; they stay registered."""
     usage: dict[str, float] = field(default_factory=dict)
+    _looks: count[int] = field(default_factory=count)
     """Share of its CPU that a broker uses; 0.05 where it is not here."""
     unreachable: bool = False
     clients: bool = True
@@ -109,7 +111,9 @@ class FakeBrokers(Streaming):
                     raise UnavailableError("HTTP 500: java.lang.UnsupportedOperationException", status=500)
                 return self._load_report(asked)
             case "GET", ["broker-stats", "metrics"]:
-                cpu = {"brk_lb_cpu_usage": 100.0 * self.usage.get(asked, 0.05)}
+                # No processor is as busy as a minute ago to the last digit.
+                breath = 1 + 1e-9 * next(self._looks)
+                cpu = {"brk_lb_cpu_usage": 100.0 * self.usage.get(asked, 0.05) * breath}
                 used = {**cpu, "brk_lb_bandwidth_in_usage": 1e-5, "brk_lb_memory_usage": 90.0}
                 dimensions = {"broker": asked.partition(":")[0], "metric": "loadBalancing"}
                 return [

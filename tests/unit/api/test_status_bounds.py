@@ -52,6 +52,7 @@ PLACES = {
     # PulsarRebalance.
     "capacities": "brokers of a cluster, whose replicas the specification bounds",
     "capacities[].broker": NAME,
+    "distrusted_figures": "proposal.DOUBTS",
     "proposal.advice": "custom_resource: the first 50",
     "proposal.brokers": "table.load_table: ENDS at either end",
     "proposal.brokers[]": "table.load_table: WIDEST",

@@ -1,4 +1,4 @@
-"""How busy a broker is, and from which load on it has too much."""
+"""How busy a broker is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.balance.model.observation import Usage, cpu_share, overload_load, usage_of
+from pulsar_operator.balance.model.observation import Usage, cpu_share, usage_of
 
 
 def metrics(**values: object) -> list[dict[str, Any]]:
@@ -55,20 +55,3 @@ def test_the_most_used_resource(told: object, found: Usage | None) -> None:
 )
 def test_a_figure_of_the_processor_that_is_none_is_unknown(told: object, share: float | None) -> None:
     assert cpu_share(told) == share
-
-
-def test_the_load_from_which_a_broker_has_too_much() -> None:
-    usages = {"a": Usage(0.5, "CPU"), "b": Usage(1.0, "CPU"), "idle": Usage(0.9, "CPU"), "gone": Usage(0.9, "CPU")}
-    loads = {"a": 100.0, "b": 100.0, "idle": 0.0}
-    assert overload_load(loads, usages, 0.85) == pytest.approx(85.0)
-    assert overload_load(loads, {}, 0.85) == inf
-    assert overload_load({}, usages, 0.85) == inf
-
-
-def test_a_broker_that_works_hard_with_little_traffic_says_nothing_of_the_others() -> None:
-    """What it uses is something else's, which no move relieves; and a broker's own base is no bundle's."""
-    usages = {"a": Usage(0.5, "CPU"), "b": Usage(0.5, "CPU"), "c": Usage(0.7, "CPU")}
-    assert overload_load({"a": 100.0, "b": 100.0, "c": 30.0}, usages, 0.85) == pytest.approx(170.0)
-    assert overload_load({"a": 100.0, "b": 100.0, "c": 70.0}, usages, 0.85) == pytest.approx(85.0)
-    assert overload_load({"a": 100.0, "b": 100.0, "c": 70.0}, usages, 0.85, {"c": 70.0}) == pytest.approx(170.0)
-    assert overload_load({"a": 0.0, "b": 0.0}, usages, 0.85, {"c": 70.0}) == inf

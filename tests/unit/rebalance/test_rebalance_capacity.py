@@ -80,7 +80,7 @@ async def test_the_error_of_the_weights_is_stated() -> None:
     assert "cost" not in world.status()
     first, *others = world.pulsar.brokers
     world.pulsar.usage = {first: 0.8} | dict.fromkeys(others, 0.4)
-    await world.run(seconds=31)
+    await world.run(seconds=480)
     cost = world.status()["cost"]
     assert cost["brokers"] == 3
     assert float(cost["deviation"]) > 0.15 and float(cost["learned"]) < float(cost["deviation"])

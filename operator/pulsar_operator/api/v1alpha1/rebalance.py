@@ -232,6 +232,9 @@ class PulsarRebalanceStatus(CommonStatus):
     """What the brokers can carry, where that differs."""
     cost: CostStatus | None = None
     """Of a standing rebalance of live traffic, where brokers tell."""
+    distrusted_figures: Annotated[list[str], Field(max_length=10)] = Field(default_factory=list)
+    """Brokers whose CPU figure the operator ignores, with the reason: the figure cannot be true, or disagrees with the
+    traffic of the broker. At most 10 are named."""
     proposal: ProposalStatus | None = None
     """The proposal."""
     progress: ProgressStatus | None = None

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from math import fsum
+from math import fsum, inf
 
-from pulsar_operator.balance.execution import steady
-from pulsar_operator.balance.execution.learned import Learned, costed, inherited, learn
+from pulsar_operator.balance.execution import steady, trust
+from pulsar_operator.balance.execution.learned import Learned, costed, forgotten, inherited, learn
 from pulsar_operator.balance.execution.steady import History, SteadyOptions
+from pulsar_operator.balance.execution.trust import Judged, Records
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
-from pulsar_operator.balance.model.observation import Usage, overload_load, weighing
+from pulsar_operator.balance.model.observation import Usage, weighing
 from pulsar_operator.balance.planner.options import Mode, Options
 from pulsar_operator.balance.planner.outcome import balance_of, level_of, utilizations
 from pulsar_operator.balance.planner.plan import plan
@@ -26,6 +27,9 @@ LOOK_SECONDS = 60.0
 """What the first look stands for, and the period of Pulsar's statistics."""
 OVERLOADED = 0.85
 """Share of a resource from which a broker has too much; Pulsar's loadBalancerBrokerOverloadedThresholdPercentage."""
+RELIEVED = 0.5
+"""Part of the mean load from which moves can relieve a broker that uses much of a resource."""
+EPSILON = 1e-9
 Planner = Callable[[ClusterModel, Options], Proposal]
 
 
@@ -38,6 +42,8 @@ class Memory:
     """Smoothed."""
     learned: Learned = field(default_factory=Learned)
     """What bundles were seen to cost beyond their weight, and brokers to use by themselves (learned.py)."""
+    records: Records = field(default_factory=Records)
+    """Of the figures that the brokers measure of themselves (trust.py)."""
     looked: float | None = None
     """When, in seconds of the clock of ``decide``."""
     planned: Mapping[BundleId, float] = field(default_factory=dict)
@@ -57,6 +63,10 @@ class Decision:
     """In words, why it acts or not."""
     planned: Proposal | None = None
     """What the planner offered; None = it was not asked."""
+    used: Mapping[str, Usage] | None = None
+    """What each broker uses by the figures that are believed, smoothed; None = nothing was judged."""
+    distrusted: Mapping[str, str] = field(default_factory=dict)
+    """Why the CPU figure of a broker is distrusted, by broker, as the end of a sentence about it."""
 
 
 def decide(
@@ -73,24 +83,40 @@ def decide(
     ``observed`` has the weights of the last minute, ``question`` what may be done: its tolerance is replaced by that of
     ``options``, bundles that rest are added to those that it leaves alone, and what moved within the last
     ``options.window`` seconds counts against its budget of moved traffic. ``usages`` are what brokers measure of
-    themselves in that minute: what bundles cost is learned from them, and when a broker has too much. Weights that are
-    averages of other hours (``options.memory`` 0) are not held against them.
+    themselves in that minute. As far as they are believed (trust.py) they say what bundles cost, and when a broker has
+    too much. Weights that are averages of other hours (``options.memory`` 0) are not held against them.
     """
     memory = _until(memory, now)
+    memory = replace(memory, records=trust.noted(memory.records, now, usages or {}))
     if steady.settling(memory.history, now, options):
         # What moved counts nothing at first, which is no trend either.
-        return Decision(False, balance_of(observed), steady.SETTLES), memory
-    memory = _seen(memory, now, observed, options, usages or {})
+        doubts = trust.distrusted(memory.records, now)
+        return Decision(False, balance_of(observed), steady.SETTLES, distrusted=doubts), memory
+    judged, memory = _seen(memory, now, observed, options, usages or {})
+    decision, memory = _decided(memory, now, observed, judged, question, options, planner)
+    return replace(decision, used=judged.used, distrusted=trust.distrusted(memory.records, now)), memory
+
+
+def _decided(
+    memory: Memory,
+    now: float,
+    observed: ClusterModel,
+    judged: Judged,
+    question: Options,
+    options: SteadyOptions,
+    planner: Planner,
+) -> tuple[Decision, Memory]:
+    """Whether to act, by what is remembered and what the brokers use."""
     model = remembered(memory, observed)
     balance, able = balance_of(model), [broker for broker in model.brokers if not broker.draining]
     used = utilizations(able, model.bundles)
-    bases = {broker.id: broker.base / broker.capacity for broker in able}
-    carried = {broker: used[broker] - base for broker, base in bases.items()}
-    options = replace(options, overload=min(options.overload, overload_load(carried, usages or {}, OVERLOADED, bases)))
     due = idle_brokers(model, used, balance.mean, options.idle_below, question.namespaces)
     idle = {broker: used[broker] / share for broker, share in due.items()}
     # Where a topic is hotter than a broker, a share of the bound may be all that the others have.
     level = level_of(model) if balance.bound > balance.mean else balance.bound
+    reached = [each for each, since in judged.over.items() if now - since >= options.least_patience]
+    share = balance.bound + options.plan_tolerance * level
+    options = replace(options, overload=min(options.overload, _overload(reached, model, used, share)))
     verdict, history = steady.look(memory.history, now, balance, level, idle, options)
     memory = replace(memory, history=history)
     if not verdict.act:
@@ -203,16 +229,32 @@ def _until(memory: Memory, now: float) -> Memory:
     """The memory without times to come, which happened just now: a clock that was set back is not waited for."""
     looked = memory.looked if memory.looked is None else min(memory.looked, now)
     spent = tuple((min(when, now), share) for when, share in memory.spent)
-    return replace(memory, history=steady.until(memory.history, now), looked=looked, spent=spent)
+    history, records = steady.until(memory.history, now), trust.until(memory.records, now)
+    return replace(memory, history=history, records=records, looked=looked, spent=spent)
+
+
+def _overload(reached: Iterable[str], model: ClusterModel, used: Mapping[str, float], share: float) -> float:
+    """Utilization above which brokers have too much: just below that of the least loaded one that reached its limit
+    and that moves relieve; infinite without one.
+
+    Moves relieve a broker that has more than ``share``. One that works hard with little traffic is none of these.
+    """
+    carried = {each.id: used[each.id] - each.base / each.capacity for each in model.brokers if each.id in used}
+    least = RELIEVED * fsum(carried.values()) / max(len(carried), 1)
+    found = (used[broker] for broker in reached if carried.get(broker, 0.0) >= least and used[broker] > share)
+    return min(found, default=inf) * (1 - EPSILON)
 
 
 def _seen(
     memory: Memory, now: float, observed: ClusterModel, options: SteadyOptions, usages: Mapping[str, Usage]
-) -> Memory:
+) -> tuple[Judged, Memory]:
     seconds = LOOK_SECONDS if memory.looked is None else max(now - memory.looked, 0.0)
     found = {bundle.id: bundle.weight for bundle in observed.bundles}
-    learned = memory.learned
+    judged, records = trust.judge(
+        memory.records, now, seconds, observed, usages, OVERLOADED, current=options.memory > 0
+    )
+    learned = forgotten(memory.learned, observed, judged.drifting)
     if options.memory > 0:
-        learned = learn(learned, observed, cpu_of(usages), seconds)
+        learned = learn(learned, observed, cpu_of(judged.used), seconds, errors=judged.errors)
     weights = steady.smooth(memory.weights, found, seconds, options.memory)
-    return replace(memory, weights=weights, learned=learned, looked=now)
+    return judged, replace(memory, weights=weights, learned=learned, records=records, looked=now)

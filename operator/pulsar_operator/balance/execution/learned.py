@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import exp, fsum, isfinite
 from statistics import median
@@ -98,6 +98,7 @@ def learn(
     cpu: Mapping[str, float],
     seconds: float,
     options: LearningOptions | None = None,
+    errors: Mapping[str, float] | None = None,
 ) -> Learned:
     """What is believed after a look that stands for ``seconds``; ``cpu`` is the share of its CPU that a broker uses.
 
@@ -114,7 +115,12 @@ def learn(
         return known
     bases, steps = dict(known.bases), {}
     for broker, sight in seen.items():
-        error = (options.error * sight.cpu) ** 2 * options.memory / seconds / sight.evidence
+        error = (
+            max((options.error * sight.cpu) ** 2, (errors or {}).get(broker, 0.0))
+            * options.memory
+            / seconds
+            / sight.evidence
+        )
         bases[broker], steps[broker] = _corrected(bases.get(broker, Base()), sight, price, error, options)
     factors: dict[BundleId, float] = {}
     for bundle in observed.bundles:
@@ -149,6 +155,15 @@ def explained(
     scale = used / (based + price * loads)
     errors = (abs(each.cpu - (each.base + price * each.load) * scale) * each.capacity for each in seen)
     return Explained(len(seen), fsum(errors) / used)
+
+
+def forgotten(known: Learned, observed: ClusterModel, brokers: Collection[str]) -> Learned:
+    """What is believed without what was learned of some brokers and of the bundles that they have."""
+    if not brokers:
+        return known
+    theirs = {bundle.id for bundle in observed.bundles if bundle.owner in brokers}
+    factors = {bundle: factor for bundle, factor in known.factors.items() if bundle not in theirs}
+    return replace(known, factors=factors, bases={b: base for b, base in known.bases.items() if b not in brokers})
 
 
 def inherited(factors: Factors, bundles: Iterable[Bundle]) -> dict[BundleId, float]:

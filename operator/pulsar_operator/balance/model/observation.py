@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from math import fsum, inf
+from math import inf
 from sys import float_info
 from typing import Any, NamedTuple
 
@@ -14,8 +14,6 @@ from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Clus
 from pulsar_operator.balance.model.load import figure
 from pulsar_operator.balance.model.ranges import range_points
 
-RELIEVED = 0.5
-"""Part of the mean load from which moves can relieve a broker that uses much of a resource."""
 SYSTEM_NAMESPACE = "pulsar/system"
 
 
@@ -93,24 +91,6 @@ def _told(metrics: Any, name: str) -> Iterator[Any]:
         values = each.get("metrics") if isinstance(each, Mapping) else None
         if isinstance(values, Mapping) and name in values:
             yield values[name]
-
-
-def overload_load(
-    loads: Mapping[str, float], usages: Mapping[str, Usage], share: float, bases: Mapping[str, float] | None = None
-) -> float:
-    """Utilization of a broker at which the first one uses ``share`` of a resource; infinite where no usage is known.
-
-    ``loads`` are utilizations by traffic, ``bases`` those that brokers have by themselves. A broker's usage is taken to
-    grow with both. One that works hard with little traffic is none that moves could relieve, and says nothing of the
-    others.
-    """
-    least = RELIEVED * fsum(loads.values()) / max(len(loads), 1)
-    found = [
-        (load + (bases or {}).get(each, 0.0)) * share / used.share
-        for each, used in usages.items()
-        if (load := loads.get(each, 0.0)) > 0 and load >= least and used.share > 0
-    ]
-    return min(found, default=inf)
 
 
 class BundleLoad(NamedTuple):

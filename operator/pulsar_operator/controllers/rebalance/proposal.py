@@ -114,7 +114,8 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
     if decision.planned is None or (decision.planned.moves and not decision.act):
         bases = tools.memories[state.meta.uid].learned.bases
         own = {broker: base.share for broker, base in bases.items()}
-        return _left_alone(state, decision.balance, decision.reason + _busy(usages, own))
+        words = decision.reason + _busy(decision.used or {}, own) + _doubted(decision.distrusted)
+        return _left_alone(state, decision.balance, words)
     proposal = decision.planned
     return await _publish(tools, state, proposal, sum(b.weight for b in model.bundles), why)
 
@@ -192,6 +193,8 @@ def _undecided(observed: Observed) -> str:
     )
 
 
+DOUBTS = 10
+"""Of status.distrustedFigures."""
 SHOWN = 3
 """Namespaces, policies, and expressions of each that a message names."""
 SIZING_AGE_SECONDS = 172800
@@ -315,6 +318,18 @@ def _busy(usages: Mapping[str, Usage], bases: Mapping[str, float]) -> str:
     return f"; {broker}{more} uses {used.share:.0%} of its {used.resource}: more brokers help, moves do not"
 
 
+def _doubted(distrusted: Mapping[str, str]) -> str:
+    """The brokers whose CPU figures decide nothing, with the reason of the first."""
+    if not distrusted:
+        return ""
+    first, *more = sorted(distrusted)
+    others = f", nor that of {len(more)} more" if more else ""
+    return (
+        f"; the operator does not trust the CPU figure of {first}, which {distrusted[first]}{others}, and balances by "
+        "traffic there: compare it with the pod's own CPU metrics"
+    )
+
+
 async def standing_decision(
     tools: Tools,
     state: RebalancePass,
@@ -339,8 +354,11 @@ async def standing_decision(
     memory = await asyncio.to_thread(kept, known, memory, silence, now)
     tools.remember(state.name, state.meta.uid, memory)
     tools.silences[state.meta.uid] = silence
-    if options.memory > 0:
-        state.set(cost=await asyncio.to_thread(_cost, model, memory, usages))
+    if options.memory > 0 and decision.used is not None:
+        state.set(cost=await asyncio.to_thread(_cost, model, memory, decision.used))
+    state.set(
+        distrusted_figures=[f"{each} {decision.distrusted[each]}" for each in sorted(decision.distrusted)[:DOUBTS]]
+    )
     return decision
 
 

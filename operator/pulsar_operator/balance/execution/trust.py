@@ -1,0 +1,361 @@
+"""Which figures of the brokers are believed, and how much of its resources each broker uses. Pure.
+
+What a broker measures of itself may be wrong: a garbage collection takes a processor for a minute, a host's figures
+freeze, a share is told as a percent, a figure drifts. So every figure is held against the traffic that its broker
+carries. The part that this traffic explains, by the median broker's price, counts at once; the rest is smoothed over
+minutes, so that one look decides nothing. A figure that cannot be true is distrusted: it decides nothing, nothing is
+learned from it, and the object names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import fsum, sqrt
+from statistics import median
+
+from pulsar_operator.balance.model.cluster import Bundle, ClusterModel
+from pulsar_operator.balance.model.observation import CPU, Usage
+
+HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class TrustOptions:
+    """How far a figure is believed. Shares are of the limit of the resource."""
+
+    most: float = 1.5
+    """Share above which no figure is true: a container's use is held to its limit."""
+    least: float = 0.25
+    """Part of what a broker's traffic explains below which its CPU figure is not true; learning allows for no less."""
+    telling: float = 0.1
+    """Share that traffic must explain before a CPU figure is held against it."""
+    still: float = 300.0
+    """Seconds for which a CPU figure that stays the same to the last digit is believed, and least number of looks."""
+    looks: int = 5
+    moves: float = 0.01
+    """Part of its traffic by which what a broker carries must have moved meanwhile: an idle one may stand still."""
+    memory: float = 300.0
+    """Seconds after which an unexplained part counts 1/e in the smoothed one."""
+    step: float = 0.5
+    """Most that one look counts in it, however long ago the one before was."""
+    far: float = 3.0
+    """Standard deviations that one look counts as at most: what is further off counts once looks in a row agree."""
+    error: float = 0.02
+    """Least standard deviation that a figure is taken to have, as a share."""
+    lasting: float = 300.0
+    """Seconds for which a figure must have been distrusted, or missing, before the object names it."""
+    hours: int = 3
+    """Hours in a row in which the unexplained part moves in one direction that make a drift."""
+    drift: float = 0.008
+    """Share by which it moves in each of them."""
+    apart: float = 3.0
+    """Times that it moves as far as the median broker's in these hours: where all move, the traffic's cost changes."""
+    dearer: float = 1.5
+    """Times that it moves as far as what the broker's traffic explains: less may be what this traffic costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is remembered of one figure of one broker."""
+
+    value: float
+    since: float
+    """When it was first seen as it is now."""
+    looks: int = 1
+    """How often it was seen since."""
+    load: float | None = None
+    """What the broker carried then, for a capacity of 1; None = that was not compared."""
+    strays: bool = False
+    """Whether the broker's traffic moved since."""
+    surplus: float | None = None
+    """Smoothed: the part that the broker's traffic does not explain, below 0 where it explains more. None = it was not
+    compared yet."""
+    variance: float = 0.0025
+    """Of the unexplained parts about the smoothed one, look by look."""
+    over: float | None = None
+    """Since when the broker uses too much by this figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """How the unexplained part of a broker's CPU moves, hour by hour."""
+
+    began: float
+    """When the hour that goes on began."""
+    surplus: float
+    """The unexplained part at that time."""
+    explained: float
+    """What the broker's traffic explained at that time."""
+    bundles: int
+    """A mark of the bundles that the broker carried: with others another part of its CPU is unexplained."""
+    hours: tuple[tuple[float, float], ...] = ()
+    """By how much both moved in each full hour before, the latest last."""
+
+    @property
+    def moved(self) -> float:
+        """By how much the unexplained part moved in these hours."""
+        return fsum(surplus for surplus, _ in self.hours)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A figure that is distrusted."""
+
+    why: str
+    """What the broker reports, as the end of a sentence about it."""
+    since: float
+    drifts: bool = False
+
+
+@dataclass(frozen=True)
+class Records:
+    """What is remembered of all figures, and which CPU figures are distrusted."""
+
+    figures: Mapping[tuple[str, str], Record] = field(default_factory=dict)
+    """By broker and resource."""
+    trends: Mapping[str, Trend] = field(default_factory=dict)
+    """By broker."""
+    doubts: Mapping[str, Doubt] = field(default_factory=dict)
+    """By broker."""
+    price: float = 0.0
+    """Share of a CPU that a unit of load takes, the median broker's, smoothed; 0 = not known."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the figures of one look say. Shares are of the limit, by broker."""
+
+    used: Mapping[str, Usage] = field(default_factory=dict)
+    """What each broker uses, smoothed, of the resources whose figures are believed."""
+    errors: Mapping[str, float] = field(default_factory=dict)
+    """Variance of the figures behind these, look by look."""
+    over: Mapping[str, float] = field(default_factory=dict)
+    """Brokers that use more of a resource than the limit that was asked about, and since when."""
+    drifting: frozenset[str] = frozenset()
+    """Brokers whose figures drift: what was learned from them is not true either."""
+
+
+def noted(records: Records, now: float, usages: Mapping[str, Usage]) -> Records:
+    """The records with the figures of one look, which may be too soon after a step to be held against traffic."""
+    figures = dict(records.figures)
+    for broker, usage in usages.items():
+        for resource, value in _told(usage).items():
+            known = figures.get((broker, resource))
+            if known is None:
+                figures[broker, resource] = Record(value, now)
+            elif known.value == value:
+                figures[broker, resource] = replace(known, looks=known.looks + 1)
+            else:
+                figures[broker, resource] = replace(known, value=value, since=now, looks=1, load=None, strays=False)
+    return replace(records, figures=figures)
+
+
+def judge(
+    records: Records,
+    now: float,
+    seconds: float,
+    observed: ClusterModel,
+    usages: Mapping[str, Usage],
+    limit: float,
+    options: TrustOptions | None = None,
+    *,
+    current: bool = True,
+) -> tuple[Judged, Records]:
+    """What the figures of one look say, and the records from now on; ``noted`` has taken the figures before.
+
+    ``limit`` is the share of a resource from which a broker uses too much, ``seconds`` what the look stands for. A CPU
+    figure is held against traffic where at least two brokers tell, and where ``observed`` has the traffic of the same
+    minute (``current``).
+    """
+    options = options or TrustOptions()
+    carried = _carried(observed)
+    loads = {each.id: fsum(b.weight for b in carried[each.id]) / each.capacity for each in observed.brokers}
+    told = {broker: _told(usages[broker]) for broker in loads if broker in usages}
+    share = min(seconds / options.memory, options.step)
+    doubts, price = _doubts(records, now, loads if current else dict.fromkeys(loads, 0.0), told, share, options)
+    figures, trends, over = dict[tuple[str, str], Record](), dict[str, Trend](), dict[str, float]()
+    found: dict[tuple[str, str], float] = {}
+    for (broker, resource), noticed in records.figures.items():
+        if broker not in loads:
+            continue
+        known = _carrying(noticed, loads[broker], options)
+        value = told.get(broker, {}).get(resource)
+        doubt = doubts.get(broker) if resource == CPU else None
+        if value is None or value > options.most or (doubt is not None and not doubt.drifts):
+            figures[broker, resource] = replace(known, over=None)
+            continue
+        explained = price * loads[broker] if resource == CPU else 0.0
+        record = _smoothed(known, value - explained, share, options)
+        found[broker, resource] = max(explained + (record.surplus or 0.0), 0.0)
+        exceeds = doubt is None and found[broker, resource] > limit
+        record = replace(record, over=(now if known.over is None else known.over) if exceeds else None)
+        figures[broker, resource] = record
+        if record.over is not None:
+            over[broker] = min(over.get(broker, now), record.over)
+        if resource == CPU and price > 0:
+            mark = hash(frozenset(bundle.id for bundle in carried[broker]))
+            began = Trend(now, record.surplus or 0.0, explained, mark)
+            drifts = doubt is not None and doubt.drifts
+            trends[broker] = _trend(records.trends.get(broker, began), began, options, drifts=drifts)
+    believed = {key: each for key, each in found.items() if key[1] != CPU or key[0] not in doubts}
+    judged = Judged(
+        _used(believed),
+        {broker: figures[broker, resource].variance for broker, resource in believed if resource == CPU},
+        over,
+        frozenset(broker for broker, doubt in doubts.items() if doubt.drifts),
+    )
+    return judged, Records(figures, trends, doubts, price or records.price)
+
+
+def distrusted(records: Records, now: float, options: TrustOptions | None = None) -> dict[str, str]:
+    """Why the CPU figure of a broker is distrusted, by broker, where it has been for long enough to be told."""
+    options = options or TrustOptions()
+    return {broker: doubt.why for broker, doubt in records.doubts.items() if now - doubt.since >= options.lasting}
+
+
+def until(records: Records, now: float) -> Records:
+    """The records without times to come."""
+    return Records(
+        {
+            key: replace(each, since=min(each.since, now), over=None if each.over is None else min(each.over, now))
+            for key, each in records.figures.items()
+        },
+        {broker: replace(each, began=min(each.began, now)) for broker, each in records.trends.items()},
+        {broker: replace(each, since=min(each.since, now)) for broker, each in records.doubts.items()},
+        records.price,
+    )
+
+
+def _told(usage: Usage) -> dict[str, float]:
+    """The figures of a broker by resource."""
+    found = {usage.resource: usage.share}
+    if usage.cpu is not None:
+        found[CPU] = usage.cpu
+    return found
+
+
+def _used(figures: Mapping[tuple[str, str], float]) -> dict[str, Usage]:
+    """The most used resource of each broker, and its CPU."""
+    most: dict[str, str] = {}
+    for broker, resource in figures:
+        if broker not in most or figures[broker, resource] > figures[broker, most[broker]]:
+            most[broker] = resource
+    return {
+        broker: Usage(figures[broker, resource], resource, figures.get((broker, CPU)))
+        for broker, resource in most.items()
+    }
+
+
+def _carried(observed: ClusterModel) -> dict[str, list[Bundle]]:
+    """The bundles of each broker."""
+    carried: dict[str, list[Bundle]] = {broker.id: [] for broker in observed.brokers}
+    for bundle in observed.bundles:
+        if bundle.owner in carried:
+            carried[bundle.owner].append(bundle)
+    return carried
+
+
+def _price(cpu: Mapping[str, float], loads: Mapping[str, float]) -> float:
+    """Share of a CPU that a unit of load takes, the median broker's; 0 where fewer than two tell."""
+    most = max((loads[broker] for broker in cpu), default=0.0)
+    told = [share / loads[broker] for broker, share in cpu.items() if loads[broker] > most * 1e-6]
+    return median(told) if len(told) > 1 else 0.0
+
+
+def _doubts(
+    records: Records,
+    now: float,
+    loads: Mapping[str, float],
+    told: Mapping[str, Mapping[str, float]],
+    share: float,
+    options: TrustOptions,
+) -> tuple[dict[str, Doubt], float]:
+    """The brokers whose CPU figures are distrusted, and what a unit of load takes by those of the others."""
+    whys = {}
+    for broker in loads:
+        value = told.get(broker, {}).get(CPU)
+        known = records.figures.get((broker, CPU))
+        why = "reports no CPU use"
+        if value is not None and known is not None:
+            why = _impossible(known, now, options)
+        if why:
+            whys[broker] = why
+    cpu = {broker: told[broker][CPU] for broker in loads if broker not in whys}
+    price = _price(cpu, loads)
+    if price > 0 and records.price > 0:
+        price = records.price + (price - records.price) * share
+    for broker, value in cpu.items():
+        explained = price * loads[broker]
+        if explained >= options.telling and value < options.least * explained:
+            whys[broker] = f"reports {value:.1%} of its CPU while its traffic takes about {explained:.0%}"
+    drifts = {
+        broker: moved
+        for broker, trend in records.trends.items()
+        if broker in loads and broker not in whys and (moved := _drift(broker, records, options))
+    }
+    whys |= {
+        broker: f"reports CPU use that moved by {100 * moved:+.0f} points in {options.hours} hours, unlike its traffic"
+        for broker, moved in drifts.items()
+    }
+    before = records.doubts
+    return {
+        broker: Doubt(why, before[broker].since if broker in before else now, broker in drifts)
+        for broker, why in whys.items()
+    }, price
+
+
+def _impossible(record: Record, now: float, options: TrustOptions) -> str:
+    """Why a CPU figure cannot be true, whatever a unit of load takes; empty = it can."""
+    if record.value > options.most:
+        return f"reports {record.value:.0%} of its CPU"
+    if record.strays and record.looks >= options.looks and now - record.since >= options.still:
+        return f"has reported the same {record.value:.1%} of its CPU for {(now - record.since) / 60:.0f} minutes"
+    return ""
+
+
+def _carrying(known: Record, load: float, options: TrustOptions) -> Record:
+    """A record with what the broker carries in a look."""
+    if known.load is None:
+        return replace(known, load=load)
+    strays = known.strays or abs(load - known.load) > options.moves * max(load, known.load)
+    return known if strays == known.strays else replace(known, strays=strays)
+
+
+def _smoothed(known: Record, rest: float, share: float, options: TrustOptions) -> Record:
+    """A record with one more unexplained part, of which a look that is far off counts only in part."""
+    if known.surplus is None:
+        return replace(known, surplus=rest)
+    far = options.far * max(sqrt(known.variance), options.error)
+    change = min(max(rest - known.surplus, -far), far)
+    variance = known.variance + (change * change - known.variance) * share
+    return replace(known, surplus=known.surplus + change * share, variance=variance)
+
+
+def _trend(known: Trend, look: Trend, options: TrustOptions, *, drifts: bool) -> Trend:
+    """A trend with what one more look found; it begins again with other bundles, unless it is a drift already."""
+    if known.bundles != look.bundles and not drifts:
+        return look
+    if look.began - known.began < HOUR:
+        return known
+    hour = (look.surplus - known.surplus, look.explained - known.explained)
+    return replace(look, hours=(*known.hours, hour)[-options.hours :])
+
+
+def _drift(broker: str, records: Records, options: TrustOptions) -> float:
+    """By how much a broker's figure drifted in the last hours; 0 = it does not drift.
+
+    What moves with the broker's traffic, or as other brokers' figures do, is what this traffic costs. A figure that is
+    distrusted already is so until it does half of that no more.
+    """
+    trend, doubt = records.trends[broker], records.doubts.get(broker)
+    others = [abs(each.moved) for other, each in records.trends.items() if other != broker]
+    if len(trend.hours) < options.hours or len(others) < 2:
+        return 0.0
+    steps = [surplus for surplus, _ in trend.hours]
+    traffic = abs(fsum(explained for _, explained in trend.hours))
+    least = max(options.apart * median(others), options.dearer * traffic)
+    if doubt is not None and doubt.drifts:
+        return trend.moved if abs(trend.moved) >= max(least, options.drift * options.hours) / 2 else 0.0
+    alike = min(steps) >= options.drift or max(steps) <= -options.drift
+    return trend.moved if alike and abs(trend.moved) >= least else 0.0
