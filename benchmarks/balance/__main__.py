@@ -1,9 +1,10 @@
 """``python -m benchmarks.balance PART|all [--seeds N] [--quick] ...``: tables.
 
-P5 is `boundaries`, P6 `shedding`, P7 `planner`, P9 `rolling`; `silence` has brokers that do not answer, `joining`
-the minutes until new brokers have their share. Each prints its figures with their spread over the seeds and whether its
-bar is met, and leaves raw figures in build/benchmarks/. Options after a part's name are the part's own. `all` runs all
-of them with 20 seeds, or as many as --seeds says; --quick: with 3, and small cases.
+P5 is `boundaries`, P6 `shedding`, P7 `planner`, P9 `rolling`; `faults` has brokers that report wrong figures, `silence`
+those that do not answer, `joining` the minutes until new brokers have their share. Each prints its figures with their
+spread over the seeds and whether its bar is met, and leaves raw figures in build/benchmarks/. Options after a part's
+name are the part's own. `all` runs all of them with 20 seeds, or as many as --seeds says; --quick: with 3, and small
+cases.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 
-PARTS = ("boundaries", "shedding", "silence", "planner", "rolling", "joining")
-WITH_QUICK = ("boundaries", "shedding")
+PARTS = ("boundaries", "shedding", "faults", "silence", "planner", "rolling", "joining")
+WITH_QUICK = ("boundaries", "shedding", "faults")
 """Parts that take long and have a short form; the others are short with few seeds."""
 SEEDS, FEW = 20, 3
 

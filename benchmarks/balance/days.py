@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import NamedTuple
 
+from benchmarks.simulator.faults import MetricFault
 from benchmarks.simulator.managers import ModularManager, pulsar_policies
 from benchmarks.simulator.operator_policy import OperatorPolicy
 from benchmarks.simulator.placement import LeastLongTermMessageRate
@@ -85,35 +86,55 @@ def runs(case: Case) -> list[Run]:
     trace, sigma, seed, minutes = case
     setting = scenario(trace, Random(seed), minutes, sigma, Random(f"hidden {seed}"))
     owners = start(setting, seed)
-    found = []
-    for policy, settings in strategies(seed):
-        world = World(
-            setting.recording, setting.hosts, list(owners), policy, settings, setting.changes, owners, setting.allowed
-        )
-        account = world.run()
-        ratios = sorted(minute.ratio for minute in account.minutes)
-        found.append(
-            Run(
-                trace,
-                sigma,
-                seed,
-                policy.name,
-                account.unloads,
-                account.displaced,
-                account.split_unloads,
-                account.splits,
-                account.moved,
-                statistics.fmean(ratios),
-                ratios[int(0.99 * len(ratios))],
-                statistics.fmean(minute.bound_ratio for minute in account.minutes),
-                account.overloaded,
-                account.unavoidable,
-            )
-        )
-    return found
+    return [day(case, setting, owners, policy, settings) for policy, settings in strategies(seed)]
 
 
-def all_runs(cases: Sequence[Case], jobs: int, progress: Callable[[int, int], None]) -> Iterator[Run]:
+def day(
+    case: Case,
+    setting: Scenario,
+    owners: Mapping[BundleId, str],
+    policy: Policy,
+    settings: Settings,
+    fault: MetricFault | None = None,
+) -> Run:
+    """One strategy in one case."""
+    world = World(
+        setting.recording,
+        setting.hosts,
+        list(owners),
+        policy,
+        settings,
+        setting.changes,
+        owners,
+        setting.allowed,
+        fault,
+    )
+    account = world.run()
+    ratios = sorted(minute.ratio for minute in account.minutes)
+    return Run(
+        case.trace,
+        case.sigma,
+        case.seed,
+        policy.name,
+        account.unloads,
+        account.displaced,
+        account.split_unloads,
+        account.splits,
+        account.moved,
+        statistics.fmean(ratios),
+        ratios[int(0.99 * len(ratios))],
+        statistics.fmean(minute.bound_ratio for minute in account.minutes),
+        account.overloaded,
+        account.unavoidable,
+    )
+
+
+def all_runs(
+    cases: Sequence[Case],
+    jobs: int,
+    progress: Callable[[int, int], None],
+    work: Callable[[Case], list[Run]] = runs,
+) -> Iterator[Run]:
     """All runs, as they are done, in the order of the cases; `progress` is told how many of how many cases are."""
 
     def told(found: Iterator[list[Run]]) -> Iterator[Run]:
@@ -122,7 +143,7 @@ def all_runs(cases: Sequence[Case], jobs: int, progress: Callable[[int, int], No
             yield from days
 
     if jobs == 1:
-        yield from told(map(runs, cases))
+        yield from told(map(work, cases))
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from told(pool.map(runs, cases))
+        yield from told(pool.map(work, cases))

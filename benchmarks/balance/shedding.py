@@ -32,8 +32,8 @@ from benchmarks.simulator.traces import DAY, NAMES
 SIGMAS = "0,0.3,0.6"
 
 
-def read_csv(path: Path, minutes: int, strategies: int) -> list[Run]:
-    """The runs of a file that an interrupted benchmark left; cases that lack one of so many strategies are left out.
+def read_csv(path: Path, minutes: int, strategies: Callable[[tuple[str, float, int]], int]) -> list[Run]:
+    """The runs of a file that an interrupted benchmark left; cases with fewer strategies than they have are left out.
 
     Raises ValueError if the file is of traces of another length or of other columns.
     """
@@ -46,7 +46,7 @@ def read_csv(path: Path, minutes: int, strategies: int) -> list[Run]:
     kinds = {"str": str, "int": int, "float": float}
     found = [Run(**{field.name: kinds[str(field.type)](row[field.name]) for field in fields(Run)}) for row in rows]
     counts = Counter(case_of(run) for run in found)
-    return [run for run in found if counts[case_of(run)] == strategies]
+    return [run for run in found if counts[case_of(run)] == strategies(case_of(run))]
 
 
 def case_of(run: Run) -> tuple[str, float, int]:
@@ -103,7 +103,7 @@ def main(argv: Sequence[str]) -> int:
     order = product(seeds, sigmas, options.traces.split(","))
     cases = [Case(trace, sigma, seed, options.minutes) for seed, sigma, trace in order]
     raw = options.out / "shedding.csv"
-    kept = read_csv(raw, options.minutes, len(strategies(1))) if options.resume and raw.exists() else []
+    kept = read_csv(raw, options.minutes, lambda _: len(strategies(1))) if options.resume and raw.exists() else []
     done = {case_of(run) for run in kept}
     left = [case for case in cases if case[:3] not in done]
     found = write_csv(kept, all_runs(left, options.jobs, progress()), options.minutes, raw)

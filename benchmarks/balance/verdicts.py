@@ -109,6 +109,32 @@ def bars(found: Sequence[Run]) -> bool:
     return every
 
 
+def fault_bars(found: Sequence[Run], ignoring: str, faultless: str) -> bool:
+    """Print whether each metric fault meets its bars, by medians, and return whether all do.
+
+    The bars: no strategy has both fewer reconnects and a lower max/mean, ``ignoring`` included, which reads no CPU; and
+    the operator has no more reconnects than that one. Where that one was not run on the day of a fault, its day is that
+    of ``faultless``.
+    """
+    every = True
+    for sigma, kind in dict.fromkeys((run.sigma, run.trace) for run in found):
+        groups = _by_strategy(run for run in found if (run.sigma, run.trace) == (sigma, kind))
+        if ignoring not in groups:
+            groups |= _by_strategy(
+                run for run in found if (run.sigma, run.trace, run.strategy) == (sigma, faultless, ignoring)
+            )
+        ours, calm = groups[OURS], groups[ignoring]
+        better = [name for name, group in groups.items() if name != OURS and better_on_both(group, ours)]
+        met = not better and median(ours, _felt) <= median(calm, _felt)
+        every &= met
+        print(
+            f"metric fault {kind:<17}sigma {sigma:<4}{'met' if met else 'MISSED':<7}better on both: "
+            f"{', '.join(better) or 'none'}; felt {median(ours, _felt):.0f}, without CPU {median(calm, _felt):.0f}; "
+            f"max/mean {median(ours, _mean):.3f}, without CPU {median(calm, _mean):.3f}"
+        )
+    return every
+
+
 def plot(found: Sequence[Run], path: Path) -> None:
     """One panel a trace, without hidden costs: how many clients felt it against how even it was."""
     import matplotlib as mpl  # noqa: PLC0415

@@ -16,7 +16,7 @@ from pulsar_operator.balance.execution.driver import Memory, acted, decide
 from pulsar_operator.balance.execution.partial import Silence, answering, heard, kept, too_much
 from pulsar_operator.balance.execution.steady import STANDING_BUDGET
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
-from pulsar_operator.balance.model.observation import Usage
+from pulsar_operator.balance.model.observation import CPU, Usage
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.plan import plan
 from pulsar_operator.balance.planner.proposal import Proposal
@@ -104,4 +104,11 @@ class OperatorPolicy:
 
 def usages_of(state: State) -> dict[str, Usage]:
     """What brokers measured of themselves in the last minute, as the operator reads it of them."""
-    return {broker: Usage(report.score, "", report.cpu) for broker, report in state.fresh.items()}
+    found = {}
+    for broker, report in state.fresh.items():
+        figures = {"network in": report.bandwidth_in, "network out": report.bandwidth_out}
+        if report.cpu_known:
+            figures[CPU] = report.cpu
+        resource = max(figures, key=lambda each: figures[each])
+        found[broker] = Usage(figures[resource], resource, figures.get(CPU))
+    return found

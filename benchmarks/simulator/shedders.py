@@ -243,6 +243,8 @@ class _Spread:
 
     order: list[str]
     reports: dict[str, Report]
+    fresh: list[str]
+    """Those whose reports are young enough for the mean and the deviation (class TransferShedder.LoadStats)."""
     idle: int = 0
     """Index of the least loaded broker that gets load next."""
     busy: int = 0
@@ -251,14 +253,14 @@ class _Spread:
     mean: float = 0.0
 
     def __post_init__(self) -> None:
-        loads = [self.reports[broker].ema for broker in self.order]
+        loads = [self.reports[broker].ema for broker in self.fresh]
         self.busy = len(self.order) - 1
         self.mean = sum(loads) / len(loads)
         self.squares = sum(load * load for load in loads)
 
     @property
     def deviation(self) -> float:
-        return sqrt(abs(self.squares / len(self.order) - self.mean * self.mean))
+        return sqrt(abs(self.squares / len(self.fresh) - self.mean * self.mean))
 
     def offload(self, high: float, low: float, amount: float) -> None:
         self.squares += max(0.0, high - amount) ** 2 + (low + amount) ** 2 - high * high - low * low
@@ -284,7 +286,11 @@ class TransferShedder:
                 if reports[broker].minute - minute < settings.transfer_delay_minutes:
                     return []
                 del self.last[broker]
-        spread = _Spread(sorted(reports, key=lambda broker: reports[broker].ema), reports)
+        order = sorted(reports, key=lambda broker: reports[broker].ema)
+        fresh = [each for each in order if state.minute - reports[each].minute <= settings.data_ttl_minutes]
+        if not fresh:
+            return []
+        spread = _Spread(order, reports, fresh)
         if not self._uneven(spread, settings):
             self.hits = 0
             return []

@@ -88,6 +88,8 @@ class Settings:
     """loadBalancerMaxNumberOfBrokerSheddingPerCycle."""
     transfer_delay_minutes: int = 3
     """loadBalanceSheddingDelayInSeconds / 60."""
+    data_ttl_minutes: int = 30
+    """loadBalancerBrokerLoadDataTTLInSeconds / 60: TransferShedder leaves older reports out of mean and deviation."""
     top_bundles: int = 10
     """loadBalancerMaxNumberOfBundlesInBundleLoadReport: how many a broker reports to TransferShedder."""
     limits: Limits = Limits()
@@ -152,7 +154,10 @@ class Report:
     minute: int
     """When it was written; it may be `Settings.report_minutes` old."""
     cpu: float = 0.0
-    """Used / available, 1 = full; so are the next two."""
+    """Used / available, 1 = full; so are the next two. One that is not known counts as 0 in Pulsar (class
+    ResourceUsage, method percentUsage)."""
+    cpu_known: bool = True
+    """Whether the broker reports its CPU."""
     bandwidth_in: float = 0.0
     bandwidth_out: float = 0.0
     messages: float = 0.0

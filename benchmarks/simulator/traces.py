@@ -170,6 +170,8 @@ NAMES = (
     "hot topic",
     "foreign CPU",
 )
+PLAIN = "plain"
+"""A day without events, on which metrics are falsified; not one of NAMES."""
 FEW_BROKERS, FEW_NAMESPACES = 5, 4
 """Of the last three, in which one broker is not as the others, day in, day out."""
 RESTLESS = 0.3
@@ -189,7 +191,7 @@ SIZES = (0.5, 1.0, 1.5)
 def scenario(
     name: str, chance: Randomness, minutes: int = DAY, sigma: float = 0.0, hidden: Randomness | None = None
 ) -> Scenario:
-    """One of NAMES; raises ValueError for another. With `sigma`, `hidden` draws the topics' hidden costs.
+    """One of NAMES or PLAIN; raises ValueError for another. With `sigma`, `hidden` draws the topics' hidden costs.
 
     The traffic of a seed is the same whatever the hidden costs are, and so is the mean utilization in a quiet hour.
     """
@@ -215,6 +217,8 @@ def scenario(
     allowed: dict[str, frozenset[str]] = {}
     day = Day(recording.topics, chance)
     match name:
+        case "plain":
+            about = "10 brokers at 45 %, three time zones, 85 to 115 %"
         case "diurnal":
             day.amplitude, about = 0.6, "three time zones, 40 to 160 %"
         case "flash crowd":

@@ -12,6 +12,7 @@ from itertools import pairwise
 from math import fsum
 from typing import NamedTuple
 
+from benchmarks.simulator.faults import MetricFault
 from benchmarks.simulator.state import Averages, Cut, Host, Policy, Rates, Report, Settings, State, Unload
 from benchmarks.simulator.traffic import Recording, Window
 from pulsar_operator.balance.model.cluster import BundleId
@@ -95,8 +96,10 @@ class World:
         changes: Sequence[Change] = (),
         owners: Mapping[BundleId, str] | None = None,
         allowed: Mapping[str, frozenset[str]] | None = None,
+        fault: MetricFault | None = None,
     ) -> None:
         self.state = State(settings or Settings(), allowed=allowed or {})
+        self.fault = fault
         self.account = Account()
         self.policy = policy
         self.recording = recording
@@ -194,6 +197,7 @@ class World:
         fresh = {broker: Report(state.minute) for broker in state.hosts}
         costs = dict.fromkeys(state.hosts, 0.0)
         inward, outward = dict.fromkeys(state.hosts, 0.0), dict.fromkeys(state.hosts, 0.0)
+        silent = self._silent()
         state.counts = {}
         messages, messages_out, bytes_in, bytes_out, _, paid = self.recording.at(state.minute)
         # The inner loop of every benchmark: one pass, no calls that can be spared.
@@ -202,10 +206,11 @@ class World:
             into, out = bytes_in[end] - bytes_in[start], bytes_out[end] - bytes_out[start]
             rates = Rates(messages[end] - messages[start], messages_out[end] - messages_out[start], into, out)
             count = rates[0] + rates[1]
-            average = state.averages.get(bundle)
-            if average is None:
-                average = state.averages[bundle] = Averages()
-            average.update(count, into + out)
+            if owner not in silent:
+                average = state.averages.get(bundle)
+                if average is None:
+                    average = state.averages[bundle] = Averages()
+                average.update(count, into + out)
             report = fresh[owner]
             report.bundles[bundle] = rates
             report.messages += count
@@ -216,14 +221,30 @@ class World:
             if counts is None:
                 counts = state.counts[bundle.namespace] = {}
             counts[owner] = counts.get(owner, 0) + 1
+        busiest = 0.0
         for broker, report in fresh.items():
             host = state.hosts[broker]
             report.cpu = costs[broker] / host.capacity + host.foreign
             report.bandwidth_in, report.bandwidth_out = inward[broker] / host.nic, outward[broker] / host.nic
             report.throughput = inward[broker] + outward[broker]
-        state.fresh = fresh
-        self._measure(max(report.cpu for report in fresh.values()))
-        self._report(fresh)
+            busiest = max(busiest, report.cpu)
+            self._falsify(broker, report)
+        state.fresh = {broker: report for broker, report in fresh.items() if broker not in silent}
+        self._measure(busiest)
+        self._report(state.fresh)
+
+    def _silent(self) -> frozenset[str]:
+        """The brokers that report nothing in this minute."""
+        fault, state = self.fault, self.state
+        return frozenset(each for each in state.hosts if fault is not None and fault.silent(state.minute, each))
+
+    def _falsify(self, broker: str, report: Report) -> None:
+        """What the broker says instead of what it measured."""
+        if self.fault is None:
+            return
+        figure = self.fault.cpu(self.state.minute, broker, report.cpu)
+        report.cpu, report.cpu_known = figure or 0.0, figure is not None
+        report.minute = self.fault.clock(self.state.minute, broker)
 
     def _measure(self, busiest: float) -> None:
         hosts, paid = self.state.hosts, self.recording.at(self.state.minute).paid
@@ -261,7 +282,7 @@ class World:
             old = state.reports[broker]
             report.ema = old.ema * past + report.score * (1 - past)
             report.throughput_ema = old.throughput_ema * past + report.throughput * (1 - past)
-            if state.minute - old.minute >= settings.report_minutes or _moved(old, report) > settings.report_percent:
+            if report.minute - old.minute >= settings.report_minutes or _moved(old, report) > settings.report_percent:
                 state.reports[broker] = report
                 state.preallocated.pop(broker, None)
             else:

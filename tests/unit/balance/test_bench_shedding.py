@@ -17,7 +17,7 @@ def test_resume_keeps_whole_cases_and_works_the_rest(tmp_path: Path) -> None:
     raw = tmp_path / "shedding.csv"
     whole = raw.read_text().splitlines(keepends=True)
     raw.write_text("".join(whole[:-2]))
-    kept = read_csv(raw, 5, len(whole) // 2)
+    kept = read_csv(raw, 5, lambda _: len(whole) // 2)
     assert {run.trace for run in kept} == {"jitter"}
     main([*ARGUMENTS, "--out", str(tmp_path), "--resume"])
     assert raw.read_text() == "".join(whole)
@@ -27,4 +27,4 @@ def test_resume_refuses_another_length(tmp_path: Path) -> None:
     """Days of another length are not mixed."""
     main([*ARGUMENTS, "--out", str(tmp_path)])
     with pytest.raises(ValueError, match="not of 6 minutes"):
-        read_csv(tmp_path / "shedding.csv", 6, 1)
+        read_csv(tmp_path / "shedding.csv", 6, lambda _: 1)
