@@ -22,15 +22,15 @@ class Sums:
 
 
 def sums_of(model: ClusterModel) -> Sums:
-    """What the brokers of a model carry."""
-    load = {broker.id: broker.base for broker in model.brokers}
+    """What the brokers of a model carry; the order of its bundles does not matter."""
+    weights = {broker.id: [broker.base] for broker in model.brokers}
     bundles, clients = Counter[str](), Counter[str]()
     for bundle in model.bundles:
-        if bundle.owner in load:
-            load[bundle.owner] += bundle.weight
+        if bundle.owner in weights:
+            weights[bundle.owner].append(bundle.weight)
             bundles[bundle.owner] += 1
             clients[bundle.owner] += bundle.clients
-    return Sums(load, bundles, clients)
+    return Sums({broker: fsum(each) for broker, each in weights.items()}, bundles, clients)
 
 
 def broker_loads(model: ClusterModel, before: Sums, after: Sums, mean: float) -> tuple[BrokerLoad, ...]:
