@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
-from pulsar_operator.balance.planner.brokers import Sums, broker_loads
+from pulsar_operator.balance.planner.brokers import Sums, broker_loads, sums_of
 from pulsar_operator.balance.planner.goals import BUSIEST, IDLE, AllowedBrokers, DrainingBrokers
 from pulsar_operator.balance.planner.proposal import Move, Proposal, Split
 
@@ -39,19 +39,15 @@ class _Telling:
 
     def __init__(self, model: ClusterModel, proposal: Proposal) -> None:
         self._capacity = {broker.id: broker.capacity for broker in model.brokers}
-        self._load = {broker.id: broker.base for broker in model.brokers}
-        self._count: Counter[str] = Counter()
-        self._clients: Counter[str] = Counter()
+        began = sums_of(model)
+        self._load = dict(began.load)
+        self._count = Counter(began.bundles)
+        self._clients = Counter(began.clients)
         self.mean = proposal.before.mean
         self._moves: Sequence[Move] = proposal.moves
         self._owners: dict[BundleId, str] = {}
-        for bundle in model.bundles:
-            if bundle.owner in self._load:
-                self._load[bundle.owner] += bundle.weight
-                self._count[bundle.owner] += 1
-                self._clients[bundle.owner] += bundle.clients
-                if proposal.splits:
-                    self._owners[bundle.id] = bundle.owner
+        if proposal.splits:
+            self._owners = {b.id: b.owner for b in model.bundles if b.owner in self._load}
         self._end = dict(self._load)
         self._heaviest: dict[tuple[str, str], tuple[int, float]] = {}
         for number, move in enumerate(proposal.moves):
