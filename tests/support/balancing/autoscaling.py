@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pulsar_operator.balance.autoscaling import brokers
+from pulsar_operator.balance.autoscaling.decide import decide
 from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.history import State, from_status, to_status
 from pulsar_operator.balance.autoscaling.outlook import Foreseen
-from pulsar_operator.balance.autoscaling.values import Block, Policy, Ramp, Signal, Verdict, Workload
+from pulsar_operator.balance.autoscaling.values import Block, Need, Policy, Ramp, Signal, Verdict, Workload
 
 MINUTE = 60.0
 POLICY = Policy(2, 20, 0.1, Ramp(0.0, 4, 100, 60.0), Ramp(900.0, 1, 10, 300.0))
@@ -28,6 +29,15 @@ def cpu(shares: Sequence[float], *, age: float = 30.0, target: float = TARGET, s
     return Signal("cpuPercent", values, 1.0, target, age, "cores", saturates)
 
 
+def settled(wanted: int, *, minutes: int = 60, policy: Policy = POLICY) -> State:
+    """A state in which the same was recommended for long."""
+    state = State()
+    for minute in range(minutes):
+        there = Workload(wanted, frozenset(pods(wanted)))
+        _, state = decide(Need(wanted, "load"), there, policy, state, minute * MINUTE)
+    return state
+
+
 @dataclass
 class Brokers:
     """A StatefulSet whose pods start within a minute, under the decision that ships."""
@@ -42,13 +52,15 @@ class Brokers:
     blocks: tuple[Block, ...] = ()
     limited: bool = False
     """Whether a broker uses no more than its limit, whatever is asked of it."""
+    traffic: float | None = 2.0
+    """By how many times traffic grew, which bears out CPU that grew."""
 
     def look(self, load: float, *, age: float = 30.0) -> Verdict:
         """One look at a load in brokers that are fully used, spread evenly; a minute passes."""
         share = min(load / self.replicas, 1.0) if self.limited else load / self.replicas
         signal = cpu([share] * self.replicas, age=age, saturates=self.limited)
         workload = Workload(self.replicas, frozenset(pods(self.replicas)), blocks=self.blocks)
-        facts = brokers.BrokerFacts(workload, (signal,), Foreseen(self.profile))
+        facts = brokers.BrokerFacts(workload, (signal,), Foreseen(self.profile), self.traffic)
         if self.restarts:
             self.state = from_status(to_status(self.state), self.now)
         verdict, self.state = brokers.decide(facts, self.policy, self.state, self.now)

@@ -88,16 +88,17 @@ class BusyWorld(ClusterWorld):
     """The quickstart with several brokers, its bundles under traffic."""
 
     busy: BusyAdmin
+    zookeeper: FakeZooKeeper
 
     @classmethod
     @made_once
     async def up(cls, brokers: int, *, bundles: int = 12, drain: Json | None = None) -> BusyWorld:
         """Converged, ``bundles`` evenly spread, every bundle with the same traffic."""
-        kube, pulsar = FakeKube(), FakePulsar(clusters=[])
+        kube, pulsar, zookeeper = FakeKube(), FakePulsar(clusters=[]), FakeZooKeeper()
         backstage = FakeBackstage(kube)
         busy = BusyAdmin(FakeAdmin(pulsar), backstage)
-        world = cls(kube=kube, backstage=backstage, zookeeper=FakeZooKeeper(), admin=busy, pulsar=pulsar, namespace=NS)
-        world.busy = busy
+        world = cls(kube=kube, backstage=backstage, zookeeper=zookeeper, admin=busy, pulsar=pulsar, namespace=NS)
+        world.busy, world.zookeeper = busy, zookeeper
         manifests = quickstart()
         manifests[1]["spec"]["broker"].update({"replicas": brokers, **({"drain": drain} if drain else {})})
         await world.apply(*manifests)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.autoscaling import BookieAutoscaling
 from pulsar_operator.api.v1alpha1.scaling_status import ScalingHistoryStatus
 from pulsar_operator.balance.autoscaling import bookies
@@ -16,6 +16,7 @@ from pulsar_operator.balance.autoscaling.blocks import blocks
 from pulsar_operator.balance.autoscaling.bookies import BookieFacts, BookieTargets, Disk, Refused
 from pulsar_operator.balance.autoscaling.history import State, to_status
 from pulsar_operator.balance.autoscaling.policy import policy_of
+from pulsar_operator.balance.autoscaling.trend import Trend, sampled, trend
 from pulsar_operator.balance.autoscaling.values import Need, Workload
 
 SPEC = BookieAutoscaling(min_replicas=3, max_replicas=12)
@@ -31,7 +32,12 @@ def facts(
     """Bookies with disks of 100 GB, this full; below 0 = read-only."""
     disks = {f"bookie-{n}": Disk(abs(share) * 100 * GB, 100 * GB, share >= 0) for n, share in enumerate(shares)}
     workload = Workload(len(shares) + lost + starting, frozenset(disks), lost)
-    return BookieFacts(workload, disks, age, slope, TARGETS)
+    return BookieFacts(workload, disks, age, grown(slope), TARGETS)
+
+
+def grown(slope: float | None, hours: float = 48.0) -> Trend | None:
+    """Growth that was sampled for so long, and goes on."""
+    return None if slope is None else Trend(slope, hours * 3600, slope, min(hours, 5.0) * 3600)
 
 
 def need(*shares: float, slope: float | None = 0.0, starting: int = 0) -> Need:
@@ -64,7 +70,8 @@ def test_what_leaves_fits_on_each_disk(first: int, shares: list[float], floor: i
         ([0.84] * 4, 0.0, 5),
         ([0.5] * 4, 25 * GB / DAY, 4),  # full in 6.4 days
         ([0.7] * 4, 50 * GB / DAY, 5),  # full in 1.6 days
-        ([0.7] * 4, 100 * GB / DAY, 7),
+        ([0.7] * 4, 100 * GB / DAY, 5),  # one, and a look at what follows
+        ([0.55] * 4, 100 * GB / DAY, 4),  # there is room, and so time to look again
         ([0.7] * 4, -50 * GB / DAY, 4),
         ([0.5] * 4, 0.0, 4),  # three would be 67 % full
         ([0.4] * 4, 0.0, 3),  # 53 %
@@ -74,6 +81,28 @@ def test_what_leaves_fits_on_each_disk(first: int, shares: list[float], floor: i
 )
 def test_disks_and_days(shares: list[float], slope: float | None, wanted: int) -> None:
     assert need(*shares, slope=slope).wanted == wanted
+
+
+def test_hours_of_an_import_are_not_three_days() -> None:
+    """Eight hours in which a disk's worth is written an hour, onto eight that are 13 % full: they end at a quarter. The
+    slope of four hours, made three days, would ask for thirty."""
+    samples, used, state, asked = (), 8 * 13 * GB, State(), 0
+    for minute in range(0, 24 * 60, 5):
+        used += (12 * GB / 12) if 8 * 60 <= minute < 16 * 60 else 0.0
+        samples = sampled(samples, minute * 60.0, used)
+        there = replace(facts(*[used / (800 * GB)] * 8), trend=trend(samples))
+        verdict, state = bookies.decide(there, replace(POLICY, most=40, least=8), state, minute * 60.0)
+        asked = max(asked, verdict.desired)
+    assert used / (800 * GB) < 0.26
+    assert asked == 8
+
+
+@pytest.mark.parametrize(("hours", "ahead"), [(4.0, 6.0), (24.0, 36.0), (48.0, 72.0), (100.0, 72.0)])
+def test_growth_reaches_no_further_than_it_was_sampled(hours: float, ahead: float) -> None:
+    found = Trend(GB / 3600, hours * 3600, GB / 3600, 4 * 3600.0)
+    assert found.ahead(3 * DAY) == pytest.approx(ahead * GB)
+    assert Trend(GB / 3600, hours * 3600, 0.0, 4 * 3600.0).ahead(3 * DAY) == 0.0, "it is over"
+    assert Trend(0.0, hours * 3600, GB / 3600, 4 * 3600.0).ahead(3 * DAY) == pytest.approx(6 * GB), "it begins"
 
 
 @pytest.mark.parametrize(
@@ -118,12 +147,14 @@ def test_a_full_disk_asks_at_once_and_only_once() -> None:
 def test_a_full_disk_asks_also_while_something_goes_on_that_ends_where_there_is_room(
     reason: Reason, number: int
 ) -> None:
-    """What is not urgent waits for each of them."""
+    """What is not urgent waits for its window, and for a bookie that leaves."""
     full, nearly = facts(0.92, 0.72, 0.72, 0.72), facts(*[0.84] * 4)
     for there, wanted in ((full, number), (nearly, 4)):
-        held = replace(there, workload=replace(there.workload, blocks=blocks([reason])))
+        held = replace(there, workload=replace(there.workload, blocks=blocks(Component.BOOKIE, [reason])))
         verdict, _ = bookies.decide(held, POLICY, State(), 0.0)
-        assert verdict.desired == wanted and (verdict.reason is reason or wanted == 5)
+        holds = reason in (Reason.PAUSED, Reason.BOOKIE_LEAVING, Reason.REPLACING_VOLUME)
+        assert verdict.desired == wanted
+        assert verdict.reason is (Reason.SCALED_OUT if wanted == 5 else reason if holds else Reason.STABILIZING)
 
 
 def test_bookies_that_crash_are_not_followed_by_more_each_minute() -> None:

@@ -25,7 +25,7 @@ from pulsar_operator.balance.autoscaling.policy import (
 )
 from pulsar_operator.balance.autoscaling.values import HotTopic, Signal, Verdict, Workload
 from pulsar_operator.balance.planner.advice import MORE_PARTITIONS
-from tests.support.balancing.autoscaling import POLICY, Brokers, cpu, pods
+from tests.support.balancing.autoscaling import POLICY, Brokers, cpu, pods, settled
 
 HOT = HotTopic("persistent://t/n/hot", 90.0, 100.0, 0.7)
 
@@ -34,7 +34,8 @@ def decided(*signals: Signal, lost: int = 0, starting: int = 0, hottest: HotTopi
     """The first look at the brokers that the first signal is of, and those that are not ready."""
     ready = frozenset(signals[0].values)
     workload = Workload(len(ready) + lost + starting, ready, lost)
-    return brokers.decide(BrokerFacts(workload, signals, Foreseen(hottest=hottest)), POLICY, State(), 0.0)[0]
+    facts = BrokerFacts(workload, signals, Foreseen(hottest=hottest), traffic=2.0)
+    return brokers.decide(facts, POLICY, State(), 0.0)[0]
 
 
 @pytest.mark.parametrize(
@@ -53,11 +54,31 @@ def test_cpu(shares: list[float], desired: int) -> None:
 
 
 def test_all_that_is_there_is_used_so_that_more_cannot_be_seen() -> None:
-    """100 % of a limit asks for twice as many; 100 % of a request for what it says; and not while some are starting."""
-    assert decided(cpu([1.0] * 4)).desired == 8
+    """100 % of a limit asks for what is measured, and for twice as many where the same brokers do so at the next look
+    as well; 100 % of a request for what it says."""
+    full = BrokerFacts(Workload(4, frozenset(pods(4))), (cpu([1.0] * 4),), traffic=2.0)
+    first, state = brokers.decide(full, POLICY, State(), 0.0)
+    assert (first.desired, state.known) == (6, None)
+    assert "more may be asked for" in first.message
+    second, _ = brokers.decide(replace(full, workload=replace(full.workload, replicas=6)), POLICY, state, 60.0)
+    assert second.desired == 8
+    others = BrokerFacts(Workload(6, frozenset(pods(6))), (cpu([1.0] * 6),), traffic=2.0)
+    assert brokers.decide(others, POLICY, state, 60.0)[0].desired == 9, "two of them are new: another look"
     assert decided(cpu([1.0] * 4, saturates=False)).desired == 6
-    assert decided(cpu([1.0] * 4), starting=2).desired == 6
-    assert "more may be asked for" in decided(cpu([1.0] * 4)).message
+
+
+def test_a_minute_of_all_cpu_adds_nothing_while_traffic_stays() -> None:
+    """A collection of garbage on all brokers. Two minutes of it are load, and so is one with more traffic."""
+    for traffic, first in ((1.0, 4), (None, 4), (1.09, 4), (1.1, 6)):
+        world = Brokers(replicas=4, limited=True, traffic=traffic)
+        world.look(2.6)
+        verdict = world.look(4.0)
+        assert verdict.desired == first
+        assert (brokers.WAITS in verdict.message) == (first == 4)
+    once = Brokers(replicas=4, limited=True, traffic=1.0)
+    assert once.week([2.6, 4.0, 2.6, 2.6, 4.0, 2.6] * 20) == [4] * 120
+    twice = Brokers(replicas=4, limited=True, traffic=1.0)
+    assert twice.week([2.6, 4.0, 4.0])[-1] == 8
 
 
 @pytest.mark.parametrize(
@@ -79,7 +100,9 @@ def test_what_is_asked_for_beyond_what_is_measured(
 ) -> None:
     workload = Workload(4 + lost, frozenset(pods(4)), lost)
     facts = BrokerFacts(workload, (cpu([share] * 4, saturates=saturates),), Foreseen(PEAK) if hour else None)
-    need = brokers.need(facts, POLICY, (hour or 0.0) * 3600)
+    now = (hour or 0.0) * 3600
+    lasts = State(pressed=now - 60, saturated=now - 60 if saturates and share >= 0.95 else None)
+    need = brokers.need(facts, POLICY, now, lasts)
     assert (need.wanted, need.known) == (wanted, known)
 
 
@@ -144,23 +167,50 @@ def test_the_strongest_target_decides() -> None:
         (cpu([]), "cpuPercent is not known of broker-0, broker-1, broker-2 and 1 more"),
         (cpu([0.9] * 4, age=121.0), "121 s old"),
         (cpu([0.9] * 4, age=-1.0), "-1 s old"),
-        (cpu([0.9, 0.9, 0.9, float("nan")]), "which is no amount"),
-        (cpu([0.9, 0.9, 0.9, -0.1]), "which is no amount"),
+        (cpu([0.7, 0.7, 0.7, float("nan")]), "which is no amount"),
+        (cpu([0.7, 0.7, 0.7, -0.1]), "which is no amount"),
+        (cpu([0.7, 0.7, 0.7, 70.0]), "broker-3 is 70, which is no amount it can have"),
         (replace(cpu([0.9] * 4), carries={"broker-0": 1.0}), "what broker-"),
-        (cpu([0.9, 0.9, 1e308, 1e308]), "which is no amount"),
+        (cpu([0.7, 0.7, 1e308, 1e308]), "which is no amount"),
         (replace(cpu([0.9] * 4), carries=0.0), "can carry is not known"),
         (replace(cpu([0.9] * 4), carries=1e-300), "can carry is not known"),
     ],
 )
 @pytest.mark.parametrize("first", [True, False])
 def test_missing_is_not_zero(signal: Signal, words: str, first: bool) -> None:
-    """Also where another signal is well, and asks for more."""
+    """Nobody leaves for it. Where another signal is well, and asks for more, more are added all the same."""
     workload = Workload(4, frozenset(pods(4)))
-    signals = (signal, cpu([1.0] * 4)) if first else (cpu([1.0] * 4), signal)
-    verdict, state = brokers.decide(BrokerFacts(workload, signals), POLICY, State(), 0.0)
-    assert (verdict.desired, verdict.reason) == (4, Reason.NO_DATA)
-    assert words in verdict.message
-    assert state == State()
+    topics = Signal("topics", dict.fromkeys(pods(4), 900.0), 1000.0, 1.0, 0.0)
+    for each, number in ((0.1, 4), (0.9, 4), (1.5, 6)):
+        other = replace(topics, values=dict.fromkeys(pods(4), 1000 * each))
+        signals = (signal, other) if first else (other, signal)
+        verdict, _ = brokers.decide(BrokerFacts(workload, signals), POLICY, settled(3), 3600.0)
+        assert verdict.desired == number
+        assert verdict.reason is (Reason.NO_DATA if number == 4 else Reason.SCALED_OUT)
+        assert words in verdict.message
+    verdict, state = brokers.decide(BrokerFacts(workload, (signal,)), POLICY, State(), 0.0)
+    assert (verdict.desired, verdict.reason, state) == (4, Reason.NO_DATA, State())
+
+
+@pytest.mark.parametrize(
+    ("shares", "unsure", "desired"),
+    [
+        ([0.9] * 3, 0, 6),  # the one that does not tell is like the others
+        ([0.9] * 3, 1, 4),  # it may have just started, and carry nothing
+        ([0.7] * 3, 0, 4),
+        ([0.2] * 3, 0, 3),  # whatever it carries
+        ([0.5] * 3, 0, 4),
+        ([0.2] * 2, 0, 4),  # two may carry all that they can
+        ([0.1], 0, 4),  # most do not tell
+        ([0.99], 0, 4),
+    ],
+)
+def test_one_that_does_not_tell_stops_neither_more_nor_fewer(shares: list[float], unsure: int, desired: int) -> None:
+    facts = BrokerFacts(
+        Workload(4, frozenset(pods(4)), unsure=unsure), (replace(cpu(shares), carries=1.0),), traffic=2.0
+    )
+    verdict, _ = brokers.decide(facts, POLICY, settled(min(desired, 3)), 3600.0)
+    assert verdict.desired == desired
 
 
 def test_no_pod_and_no_input_are_no_data() -> None:

@@ -14,6 +14,7 @@ from pulsar_operator.balance.autoscaling import trend
 from pulsar_operator.balance.autoscaling.forecast import MOST_GROWTH, Profile, growth
 from pulsar_operator.balance.autoscaling.history import (
     LONGEST,
+    Expected,
     State,
     covers,
     extreme,
@@ -48,7 +49,17 @@ def test_extremes_are_those_of_all_recommendations(numbers: list[int], minutes: 
 @given(numbers=st.lists(st.integers(1, 1024), min_size=1, max_size=200), known=st.none() | st.integers(0, 1024))
 def test_status_keeps_it_whole_and_small(numbers: list[int], known: int | None) -> None:
     now = len(numbers) * MINUTE
-    state = scaled(of(numbers), now, upwards=True, known=known)
+    expected = Expected(60.0, 2000, 150, 2500)
+    marks = {
+        "came": True,
+        "pressed": 0.0,
+        "saturated": 60.0,
+        "saturated_pods": 3,
+        "peaks": (0.0, 60.0),
+        "dip": 2,
+        "trust": 25,
+    }
+    state = replace(scaled(of(numbers), now, upwards=True, known=known), expected=expected, **marks)
     assert from_status(json.loads(json.dumps(to_status(state))), now) == state
     assert max(len(state.highs), len(state.lows)) <= LONGEST
 
@@ -104,7 +115,7 @@ def test_what_is_no_state_is_forgotten(status: dict[str, Any] | None) -> None:
 def test_the_last_change_outlives_the_rest() -> None:
     assert from_status({"scaled": 60.0, "upwards": True}, 3600.0) == State(scaled=60.0, upwards=True)
     guessed = {"scaled": 60.0, "upwards": True, "known": 6}
-    assert from_status(guessed, 3600.0) == State(scaled=60.0, upwards=True, known=6)
+    assert from_status(guessed, 3600.0) == State(scaled=60.0, upwards=True, known=6, guessed=60.0)
 
 
 DAY = Profile(3600.0, (1.0,) * 8 + (2.0,) + (4.0,) * 8 + (1.0,) * 7)

@@ -7,6 +7,7 @@ import copy
 import pytest
 
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.domain.bookkeeper.znodes import under_replicated_path
 from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json
 from tests.support.cluster.scaling import LOOK, TARGET, WINDOWS, minutes, row, said, scaling, wanted
 
@@ -84,21 +85,42 @@ def rolls(spec: Json) -> None:
     spec["broker"]["config"] = {"maxProducersPerTopic": "7"}
 
 
-async def test_nothing_is_changed_during_a_roll() -> None:
+async def test_load_that_grows_is_served_during_a_roll() -> None:
+    """Once it has lasted for minutes: a roll may take hours, or stop."""
     world, loads = await scaling()
-    seen: set[tuple[int, str]] = set()
+    seen: list[tuple[int, str]] = []
 
     async def look() -> None:
         await loads.serve()
         if (await world.status(Kind.CLUSTER, "east")).get("rollout", {}).get("podsDone"):
             loads.total = 2.6 * TARGET
-            seen.add((await wanted(world), (await said(world))[1]))
+            seen.append((await wanted(world), (await said(world))[1]))
 
     await world.change(Kind.CLUSTER, "east", rolls)
     await world.run(rounds=600, each=look)
-    assert {number for number, _ in seen} == {2} and "Rolling" in {reason for _, reason in seen}
+    assert "Rolling" in {reason for _, reason in seen} and seen[0][0] == 2
     await minutes(world, loads, 3)
-    assert await wanted(world) == 3
+    assert await wanted(world) == 3 and {number for number, _ in seen} == {2, 3}
+    assert world.busy.displaced == [] and await world.all_ready() == {}
+
+
+async def test_none_leaves_during_a_roll() -> None:
+    world, loads = await scaling()
+    loads.total = 2.6 * TARGET
+    await minutes(world, loads, 3)
+    seen: set[int] = set()
+
+    async def look() -> None:
+        await loads.serve()
+        if (await world.status(Kind.CLUSTER, "east")).get("rollout", {}).get("podsDone"):
+            loads.total = 1.2 * TARGET
+            seen.add(await wanted(world))
+
+    await world.change(Kind.CLUSTER, "east", rolls)
+    await world.run(rounds=600, each=look)
+    assert seen == {3}
+    await minutes(world, loads, 9)
+    assert await wanted(world) == 2
 
 
 async def test_nothing_is_changed_while_bundles_move() -> None:
@@ -121,6 +143,22 @@ async def test_nothing_is_changed_while_bundles_move() -> None:
     world.clock.forward(LOOK)
     await world.run(rounds=300, each=look)
     assert await wanted(world) == 4 and ("False", "Rebalancing") in seen
+
+
+async def test_ledgers_that_lack_copies_hold_neither_brokers_nor_proxies() -> None:
+    """One ledger may lack a copy for ever."""
+    world, loads = await scaling()
+    limits = {"minReplicas": 1, "maxReplicas": 4, "targets": {"connections": 100}, "behavior": WINDOWS}
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(proxy={"replicas": 1, "autoscaling": limits}))
+    (store,) = world.zookeeper.ensembles.values()
+    store.put(under_replicated_path(7))
+    loads.total, loads.connections = 2.6 * TARGET, 250
+    await minutes(world, loads, 4)
+    assert (await wanted(world), await wanted(world, "east-proxy")) == (3, 3)
+    loads.total, loads.connections = 1.2 * TARGET, 50
+    await minutes(world, loads, 14)
+    assert (await wanted(world), await wanted(world, "east-proxy")) == (2, 1)
+    assert under_replicated_path(7) in store.nodes
 
 
 async def test_a_pause_and_a_dry_run_change_nothing() -> None:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.balance.autoscaling.policy import traffic_growth
 from pulsar_operator.balance.autoscaling.pressure import STALE_INTERVALS
 from pulsar_operator.controllers.dataplane.meters import EVERY_SECONDS, FORGOTTEN_SECONDS, LOOK_SECONDS, Meters
 from pulsar_operator.controllers.dataplane.scaling import INTERVAL
@@ -167,3 +168,25 @@ def test_pods_that_say_nothing_do_not_keep_a_pass() -> None:
 
     found, seconds = run_virtual(look())
     assert found == {} and seconds == LOOK_SECONDS
+
+
+async def test_what_a_broker_that_left_carried_counts_as_carried_before() -> None:
+    """The others have it by now: that is no traffic that grew."""
+    clock = Clock()
+    counters, two, one = FakeCounters(clock), Pods(1, 2), Pods(1, 1)
+    meters = reader(counters, clock)
+
+    async def growth(pods: Pods, each: float) -> float | None:
+        for host in pods.hosts:
+            page = f"pulsar_broker_throughput_in {each}\npulsar_broker_throughput_out 0\n"
+            counters.pages[url(host)] = page + "pulsar_broker_rate_in 0\npulsar_broker_rate_out 0\n"
+        found = await meters.loads("a", SPEC, cast(Any, pods))
+        clock.forward(60)
+        return traffic_growth(found[Component.BROKER])
+
+    assert [await growth(two, 100.0) for _ in range(4)] == [None, 1.0, 1.0, 1.0]
+    assert max([await growth(one, 200.0) or 9.0 for _ in range(4)]) <= 1.0
+    assert (await growth(one, 600.0) or 0.0) > 2.0
+    for _ in range(9):
+        last = await growth(one, 600.0)
+    assert last == 1.0

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.balance.autoscaling.pressure import unbelievable
+from pulsar_operator.balance.autoscaling.policy import Measured, traffic_growth
+from pulsar_operator.balance.autoscaling.pressure import doubt
 from pulsar_operator.balance.autoscaling.values import Signal, Workload
 from pulsar_operator.domain.dataplane.counters import parse
 from pulsar_operator.domain.dataplane.pod_loads import Reading, Readings, added, figures, measured, names_of, reading
@@ -100,7 +101,7 @@ def test_what_is_no_amount_is_not_known(rate: str, wanted: float | None) -> None
 def test_a_counter_that_began_anew_between_two_pages_without_it_makes_no_decision() -> None:
     found = figures(after(at(0, 100), silent(30), at(60, 1)))
     signal = Signal("cpuPercent", {"a": found["cpuPercent"]}, 1.0, 0.7, 0.0)
-    assert unbelievable((signal,), Workload(1, frozenset("a")), POLICY) is not None
+    assert doubt(signal, Workload(1, frozenset("a")), POLICY) is not None
 
 
 BOOKIE = Path(__file__).parent.parent / "rollout" / "counters" / "bookie-read-only.txt"
@@ -169,3 +170,55 @@ def test_what_a_component_said(component: Component, gauges: dict[str, float], c
     found = reading(component, BEGIN, parse(lines, names_of(component)))
     assert found.gauges == pytest.approx(gauges) and found.counters == pytest.approx(counters)
     assert found.started == (1795624176.579 if component is Component.BROKER else None)
+
+
+def carries(seconds: float, bytes_: float, messages: float = 0.0) -> Reading:
+    gauges = {"bandwidthPercent": bytes_, "messagesPerSecond": messages}
+    return Reading(BEGIN + timedelta(seconds=seconds), gauges, {})
+
+
+@pytest.mark.parametrize(
+    ("pods", "gone", "times"),
+    [
+        ({"a": [100.0, 100.0, 100.0], "b": [50.0, 50.0, 50.0]}, [], 1.0),
+        ({"a": [100.0, 100.0, 200.0], "b": [50.0, 50.0, 100.0]}, [], 2.0),
+        ({"a": [100.0, 100.0, 150.0], "b": [100.0, 100.0, 50.0]}, [], 1.0),  # moved
+        ({"a": [100.0, 100.0, 50.0], "b": [50.0]}, [], 0.5),  # one that just started says nothing of before
+        ({"a": [100.0, 100.0, 200.0]}, [[100.0, 100.0]], 1.0),  # one left, and the other has what it had
+        ({"a": [100.0]}, [], None),
+        ({"a": [0.0, 0.0, 100.0]}, [], None),
+        ({}, [], None),
+    ],
+)
+def test_by_how_much_traffic_grew(pods: dict[str, list[float]], gone: list[list[float]], times: float | None) -> None:
+    """Against the minutes before, of those that were there."""
+
+    def of(values: list[float], last: float) -> Readings:
+        first = last - 60 * (len(values) - 1)
+        return after(*(carries(first + 60 * number, value) for number, value in enumerate(values)))
+
+    now = BEGIN + timedelta(seconds=600)
+    there = {pod: of(values, 600.0) for pod, values in pods.items()}
+    found = measured(there, now, [of(values, 480.0) for values in gone])
+    loads = {name: Measured(values, age) for name, (values, age) in found.items()}
+    assert traffic_growth(loads) == (None if times is None else pytest.approx(times))
+
+
+def test_traffic_is_bytes_and_messages() -> None:
+    found = figures(after(carries(0, 1000.0, 10.0), carries(60, 1000.0, 10.0)))
+    assert (found["traffic"], found["trafficBefore"]) == (1000 + 10 * 1024, 1000 + 10 * 1024)
+
+
+def test_a_counter_of_cpu_that_stands_still_is_not_known() -> None:
+    """A process that answers uses CPU: the page is of long ago."""
+    assert "cpuPercent" not in figures(after(at(0, 7.0), at(60, 7.0)))
+    assert figures(after(at(0, 7.0), at(60, 7.6)))["cpuPercent"] == pytest.approx(0.01)
+
+
+def test_a_pod_that_is_silent_for_long_does_not_make_the_others_old() -> None:
+    now = BEGIN + timedelta(seconds=500)
+    lately, long_ago = after(at(400, 1.0), at(470, 8.0)), after(at(0, 1.0), at(60, 8.0))
+    values, age = measured({"a": lately, "b": long_ago}, now)["cpuPercent"]
+    assert (set(values), age) == ({"a"}, 30.0)
+    values, age = measured({"b": long_ago}, now)["cpuPercent"]
+    assert (set(values), age) == ({"b"}, 440.0), "its age is told where there is no other"

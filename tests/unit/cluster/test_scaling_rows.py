@@ -11,7 +11,7 @@ from pulsar_operator.api.v1alpha1.autoscaling import BookieAutoscaling
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Ensemble, Proxy, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.scaling_status import ComponentScalingStatus
 from pulsar_operator.balance.autoscaling.bookies import Refused
-from pulsar_operator.balance.autoscaling.history import State
+from pulsar_operator.balance.autoscaling.history import Expected, State
 from pulsar_operator.balance.autoscaling.values import Verdict
 from pulsar_operator.controllers.dataplane.scaling import (
     Decided,
@@ -19,6 +19,7 @@ from pulsar_operator.controllers.dataplane.scaling import (
     refused_of,
     row_of,
     samples_of,
+    state_of,
     workload_of,
 )
 from pulsar_operator.domain.conditions import timestamp
@@ -302,3 +303,14 @@ def test_what_bookies_remember_comes_back_from_the_status() -> None:
     strange = found.model_dump(by_alias=True, exclude_none=True)
     strange["history"]["refusal"]["reason"] = "NoReason"
     assert refused_of(ComponentScalingStatus.model_validate(strange)) is None, "what nobody knows keeps none"
+
+
+def test_all_that_decisions_remember_stands_in_status() -> None:
+    """A new operator decides the same."""
+    runs = ((0.0, 5), (60.0, 4))
+    expected = Expected(60.0, 2000, 150, 2500)
+    state = State(0.0, 60.0, runs, ((0.0, 4),), 0.0, True, 3, 0.0, True, 60.0, 60.0, 4, (0.0, 60.0), 2, 25, expected)
+    verdict = Verdict(4, Reason.WITHIN_TARGET, "as it is.")
+    row = row_of(Decided(4, 4, 4, Decision(verdict, state), 4), None, NOW)
+    stored = ComponentScalingStatus.model_validate(row.model_dump(by_alias=True, exclude_none=True))
+    assert state_of(stored, NOW) == state

@@ -186,7 +186,8 @@ class BookieTargets(ApiModel):
     """A disk this full asks for a bookie at once, whatever the windows. At 95 % a bookie takes no more writes
     (diskUsageThreshold)."""
     days_until_full: Annotated[int, Field(ge=1, le=365)] = 3
-    """Days until the disks are full, at least, as what is stored grew lately."""
+    """Days until the disks are full, at least, as what is stored grew lately. Growth is expected to go on for at most
+    1.5 times as long as it was sampled, and asks for no bookie while the disks are below lowDiskPercent."""
     write_latency_milliseconds: Amount | None = None
     """Time that 99 % of the writes may take; absent = it does not count."""
     min_writable: Bookies | None = None

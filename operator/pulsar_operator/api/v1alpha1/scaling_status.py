@@ -76,6 +76,19 @@ class ScalingRefusalStatus(ApiModel):
     """Of the specification: another one is another attempt."""
 
 
+class ExpectedStatus(ApiModel):
+    """What a forecast said, while its hour is not over."""
+
+    since: Epoch
+    """When. Second of the epoch, UTC."""
+    base_milli: Annotated[int, Field(ge=0, le=2**53)]
+    """The most that the load asked for in the first minutes, in thousandths of a replica."""
+    promised_percent: Annotated[int, Field(ge=0, le=1000)]
+    """By how many percent the load is to grow within the hour."""
+    most_milli: Annotated[int, Field(ge=0, le=2**53)]
+    """The most that the load asked for since, in thousandths of a replica."""
+
+
 class ScalingHistoryStatus(ApiModel):
     """What the next decision has to know, so that a new operator decides the same. Seconds of the epoch."""
 
@@ -92,8 +105,29 @@ class ScalingHistoryStatus(ApiModel):
     upwards: bool = False
     """Whether that was to more."""
     known: Annotated[int, Field(ge=0, le=1048576)] | None = None
-    """Replicas that the measured load asked for then, where it was to more than that: for CPU that was all in use, or
-    before a recorded rise."""
+    """Replicas that the measured load asked for when more than that were decided: for CPU that was all in use, or
+    before a recorded rise. Absent once the number is not above it."""
+    guessed: Epoch | None = None
+    """When that was."""
+    came: bool | None = None
+    """Whether the measured load asked for all of them since; absent = not."""
+    pressed: Epoch | None = None
+    """Since when CPU asks for more replicas; absent = it does not."""
+    saturated: Epoch | None = None
+    """Since when the pods use all CPU that they may; absent = they do not."""
+    saturated_pods: Annotated[int, Field(ge=0, le=1048576)] | None = None
+    """How many pods were ready then."""
+    peaks: Annotated[
+        list[Epoch],
+        Field(max_length=3, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+    ] = Field(default_factory=list)
+    """When the load came back to where it had been, the last times."""
+    dip: Annotated[int, Field(ge=0, le=1048576)] | None = None
+    """The least that was recommended since the last peak."""
+    trust_percent: Annotated[int, Field(ge=0, le=100)] | None = None
+    """How much of what the forecast says is believed, by what came of it in earlier hours; absent = all of it."""
+    expected: ExpectedStatus | None = None
+    """What the forecast said of the hour that is not over."""
     stored: Annotated[
         list[StoredStatus],
         Field(max_length=48, json_schema_extra={"x-kubernetes-list-type": "atomic"}),

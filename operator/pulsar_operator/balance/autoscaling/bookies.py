@@ -15,6 +15,7 @@ from pulsar_operator.balance.autoscaling.decide import MAX
 from pulsar_operator.balance.autoscaling.decide import decide as decided
 from pulsar_operator.balance.autoscaling.history import State
 from pulsar_operator.balance.autoscaling.pressure import ROUNDING, STALE_INTERVALS, wanted
+from pulsar_operator.balance.autoscaling.trend import Trend
 from pulsar_operator.balance.autoscaling.values import Input, Need, Policy, Verdict, Workload
 
 DAY = 86400.0
@@ -84,8 +85,8 @@ class BookieFacts:
     """By the name of the pod."""
     age: float
     """Seconds since the oldest was measured."""
-    slope: float | None
-    """Bytes a second by which all grow (trend.py); None = not known yet: none leaves."""
+    trend: Trend | None
+    """By how much all grow; None = not known yet: none leaves."""
     targets: BookieTargets = BookieTargets()
     refused: Refused | None = None
     """Why none is tried; None = one may be."""
@@ -98,12 +99,17 @@ class _Stored:
     used: float
     each: float
     """Mean size of a bookie."""
-    growth: float
-    """Bytes a second, at least 0."""
+    trend: Trend | None
+
+    @property
+    def growth(self) -> float:
+        """Bytes a second, at least 0; 0 where it does not grow any more."""
+        return max(self.trend.slope, 0.0) if self.trend is not None and self.trend.recent > 0 else 0.0
 
     def bookies(self, share: float, seconds: float = 0.0) -> float:
         """Those that hold all of it, after so many seconds, this full."""
-        return (self.used + self.growth * seconds) / (share * self.each)
+        ahead = self.trend.ahead(seconds) if self.trend is not None else 0.0
+        return (self.used + ahead) / (share * self.each)
 
 
 def decide(facts: BookieFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
@@ -133,10 +139,14 @@ def need(facts: BookieFacts, policy: Policy) -> Need:
     workload, targets = facts.workload, facts.targets
     disks = [facts.disks[pod] for pod in sorted(workload.ready)]
     total = fsum(disk.total for disk in disks)
-    stored = _Stored(fsum(disk.used for disk in disks), total / len(disks), max(facts.slope or 0.0, 0.0))
+    stored = _Stored(fsum(disk.used for disk in disks), total / len(disks), facts.trend)
     by_days = stored.bookies(targets.full, targets.days * DAY)
     kept = max(stored.bookies(targets.low), by_days)
-    count = wanted(max(stored.bookies(targets.disk), by_days), kept, workload, policy.tolerance)
+    count = wanted(stored.bookies(targets.disk), kept, workload, policy.tolerance)
+    grown = wanted(max(stored.bookies(targets.disk), by_days), kept, workload, policy.tolerance)
+    if stored.used >= targets.low * total:
+        # For what is not stored yet one at a time, and none while there is room: then growth is measured anew.
+        count = max(count, min(grown, workload.replicas + 1))
     latency = max((disk.latency for disk in disks if disk.writable and disk.latency is not None), default=None)
     if _above(latency, targets.latency, 1 + policy.tolerance):
         count = max(count, workload.replicas + 1)
@@ -162,8 +172,9 @@ def _unbelievable(facts: BookieFacts, policy: Policy) -> str | None:
         return f"how full a bookie is, or whether it takes writes, is not known of {missing[0]}{more}"
     if not 0 <= facts.age <= STALE_INTERVALS * policy.interval:
         return f"the figures of bookies are {facts.age:.0f} s old, more than {STALE_INTERVALS * policy.interval:.0f} s"
-    if facts.slope is not None and not isfinite(facts.slope):
-        return f"the growth of {facts.slope} bytes a second is no amount"
+    trend = facts.trend
+    if trend is not None and not (isfinite(trend.slope) and isfinite(trend.recent)):
+        return f"the growth of {trend.slope} bytes a second is no amount"
     for pod in sorted(ready):
         disk = facts.disks[pod]
         # More used than there is: two figures of different times, or of different disks.
@@ -211,7 +222,7 @@ def _held(facts: BookieFacts, disks: list[Disk], latency: float | None) -> Itera
     targets = facts.targets
     if facts.refused is not None:
         yield f"{facts.refused.message.rstrip('.')} ({_again(facts.refused)})"
-    if facts.slope is None:
+    if facts.trend is None:
         yield "how fast what is stored grows is not known yet"
     fullest = max(disk.share for disk in disks)
     if fullest > targets.disk:
@@ -237,7 +248,7 @@ def _in_words(stored: _Stored, total: float, targets: BookieTargets) -> str:
 def _inputs(facts: BookieFacts, stored: _Stored, latency: float | None) -> Iterator[Input]:
     targets, serving = facts.targets, facts.workload.serving
     yield Input("diskPercent", stored.used, stored.each * targets.disk * serving, facts.age, "bytes")
-    if facts.slope is not None:
+    if facts.trend is not None:
         room = max(stored.each * targets.full * serving - stored.used, 0.0)
         yield Input("daysUntilFull", room / stored.growth / DAY if stored.growth > 0 else None, targets.days, facts.age)
     if targets.latency is not None:

@@ -15,7 +15,17 @@ from pulsar_operator.balance.autoscaling.decide import decide as decided
 from pulsar_operator.balance.autoscaling.forecast import Profile, gain, growth
 from pulsar_operator.balance.autoscaling.history import State
 from pulsar_operator.balance.autoscaling.outlook import Foreseen
-from pulsar_operator.balance.autoscaling.pressure import Ahead, Pressure, need_of, pressure, unbelievable
+from pulsar_operator.balance.autoscaling.pressure import (
+    PERSISTS_INTERVALS,
+    ROUNDING,
+    Ahead,
+    Pressure,
+    at_least,
+    need_of,
+    needed,
+    pressure,
+)
+from pulsar_operator.balance.autoscaling.trust import believed, judged
 from pulsar_operator.balance.autoscaling.values import HotTopic, Input, Need, Policy, Signal, Verdict, Workload
 from pulsar_operator.balance.planner.advice import MORE_PARTITIONS
 from pulsar_operator.balance.planner.proposal import Advice
@@ -29,6 +39,7 @@ TRAFFIC = frozenset({CPU, "bandwidthPercent", "messagesPerSecond"})
 """Targets that traffic drives, of which the record is."""
 UNEVEN = 1.25
 """Busiest over mean load from which bundles are to be moved; that of `execution.steady`."""
+WAITS: Final = "more are added if the next look says the same, for traffic did not grow"
 LEAD = 900.0
 """Seconds that a broker is asked for before a recorded rise: it starts, and gets its share."""
 BACK = 7200.0
@@ -40,6 +51,10 @@ messages are many. So a rise from a message an hour to two does not multiply wha
 with each that is added."""
 
 
+ROSE = 1.1
+"""Times of the traffic of the minutes before: so much more bears out CPU that rose as well."""
+
+
 @dataclass(frozen=True)
 class BrokerFacts:
     """What was measured."""
@@ -48,38 +63,112 @@ class BrokerFacts:
     signals: tuple[Signal, ...]
     recorded: Foreseen | None = None
     """Of recorded traffic; None = it is not asked for, and nothing is foreseen."""
+    traffic: float | None = None
+    """By how many times the brokers carry more than in the minutes before; None = not known."""
 
 
 def decide(facts: BrokerFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
     """Brokers from now on, and what to remember. ``now`` is in seconds, of the profile's clock."""
-    return decided(need(facts, policy, now), facts.workload, policy, state, now)
+    state = _watched(facts, policy, state, now)
+    return decided(need(facts, policy, now, state), facts.workload, policy, state, now)
 
 
-def need(facts: BrokerFacts, policy: Policy, now: float) -> Need:
-    """What the load asks for now, and before the next recorded rise."""
+def _watched(facts: BrokerFacts, policy: Policy, state: State, now: float) -> State:
+    """With what one look says of saturation, and of what was foreseen. What is not known says nothing."""
     workload = facts.workload
-    why = unbelievable(facts.signals, workload, policy)
-    if why is not None:
-        return Need(None, why)
-    recorded = facts.recorded or Foreseen()
+    if not workload.ready:
+        return state
+    pressures = [pressure(signal, workload) for signal in at_least(facts.signals, workload, policy)]
+    if not pressures:
+        return state
+    saturated = any(each.saturated for each in pressures)
+    if not saturated:
+        state = replace(state, saturated=None, saturated_pods=0)
+    elif state.saturated is None or state.saturated_pods != len(workload.ready) or state.saturated > now:
+        state = replace(state, saturated=now, saturated_pods=len(workload.ready))
+    if not any(_presses(each, workload, policy) for each in pressures):
+        state = replace(state, pressed=None)
+    elif state.pressed is None or state.pressed > now:
+        state = replace(state, pressed=now)
+    traffic = [each.pods for each in pressures if each.signal.name in TRAFFIC]
+    if not traffic:
+        return state
+    profile = facts.recorded.profile if facts.recorded is not None else None
+    return judged(state, max(traffic), growth(profile, now, HOLD), now, saturated=saturated)
+
+
+def _presses(found: Pressure, workload: Workload, policy: Policy) -> bool:
+    """Whether CPU asks for more brokers."""
+    return found.signal.name == CPU and found.pods > workload.serving * (1 + policy.tolerance) + ROUNDING
+
+
+@dataclass(frozen=True, slots=True)
+class _Belief:
+    """How far figures are believed."""
+
+    lasts: bool
+    """CPU asks for more for longer than one look, or traffic bears it out."""
+    persists: bool
+    """All CPU is in use for long enough."""
+    trust: int
+    """Percent of what is foreseen."""
+
+
+def _belief(facts: BrokerFacts, policy: Policy, state: State, now: float) -> _Belief:
+    lasts = state.pressed is not None and now - state.pressed >= policy.interval
+    rose = facts.traffic is not None and facts.traffic >= ROSE
+    persists = state.saturated is not None and now - state.saturated >= PERSISTS_INTERVALS * policy.interval
+    return _Belief(lasts or rose, persists, state.trust)
+
+
+def need(facts: BrokerFacts, policy: Policy, now: float, state: State | None = None) -> Need:
+    """What the load asks for now, and before the next recorded rise."""
+    recorded, belief = facts.recorded or Foreseen(), _belief(facts, policy, state or State(), now)
+    found = needed(
+        facts.signals,
+        facts.workload,
+        policy,
+        lambda signals: _need(replace(facts, signals=tuple(signals)), policy, now, belief),
+    )
+    words = "; ".join(filter(None, [found.message, recorded.message]))
+    return found if found.wanted is None else replace(found, message=words)
+
+
+def _need(facts: BrokerFacts, policy: Policy, now: float, belief: _Belief) -> Need:
+    workload, recorded = facts.workload, facts.recorded or Foreseen()
     measured = [pressure(signal, workload) for signal in facts.signals]
-    pressures = [_foreseen(_without_excess(each, recorded.hottest), recorded.profile, now) for each in measured]
-    found = need_of(pressures, workload, policy)
+    pressures = [
+        _foreseen(_without_excess(each, recorded.hottest), recorded.profile, now, belief.trust) for each in measured
+    ]
+    believed_of = [each if belief.lasts else _once(each, workload, policy) for each in pressures]
+    found = need_of(believed_of, workload, policy, persists=belief.persists)
     grows = found.wanted is not None and found.wanted > workload.replicas
     advice = _partitions(measured, recorded.hottest) or (() if grows else _rebalance(pressures, policy))
-    words = "; ".join(filter(None, [found.message, *(each.message for each in advice), recorded.message]))
-    return replace(found, message=words, advice=advice, inputs=(*found.inputs, *_forecast(recorded, now)))
+    waits = [WAITS] if believed_of != pressures else []
+    words = "; ".join(filter(None, [found.message, *waits, *(each.message for each in advice)]))
+    limit = workload.serving * (1 + policy.tolerance) + ROUNDING
+    used = all(each.signal.name == CPU for each in believed_of if each.pods * each.ahead.soon > limit)
+    inputs = (*found.inputs, *_forecast(recorded, now))
+    return replace(found, message=words, advice=advice, inputs=inputs, used=used)
 
 
-def _foreseen(found: Pressure, profile: Profile | None, now: float) -> Pressure:
-    """With what the record says of it: of traffic alone, and of CPU no more than traffic can use."""
+def _once(found: Pressure, workload: Workload, policy: Policy) -> Pressure:
+    """CPU of one look alone adds nothing: it may be a collection of garbage."""
+    if not _presses(found, workload, policy):
+        return found
+    return replace(found, pods=workload.serving * (1 + policy.tolerance) / max(found.ahead.soon, 1.0))
+
+
+def _foreseen(found: Pressure, profile: Profile | None, now: float, trust: int) -> Pressure:
+    """With what the record says of it, as far as it is believed: of traffic alone, and of CPU no more than traffic can
+    use."""
     if found.signal.name not in TRAFFIC:
         return found
     soon, later = growth(profile, now, LEAD, BACK), growth(profile, now, HOLD)
     if found.signal.name == CPU and found.total > 0:
         soon = min(soon, 1 + gain(profile, now, LEAD, BACK) / CORE / found.total)
         later = min(later, 1 + gain(profile, now, HOLD) / CORE / found.total)
-    return replace(found, ahead=Ahead(soon, later))
+    return replace(found, ahead=Ahead(believed(soon, trust), believed(later, trust)))
 
 
 def _forecast(recorded: Foreseen, now: float) -> tuple[Input, ...]:

@@ -6,11 +6,13 @@ call the functions `decide` of brokers.py, proxies.py and bookies.py, which end 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.balance.autoscaling.history import State, covers, extreme, remembered, scaled
-from pulsar_operator.balance.autoscaling.values import Need, Policy, Verdict, Workload
+from pulsar_operator.balance.autoscaling.recurrence import noted, patience
+from pulsar_operator.balance.autoscaling.values import Block, Need, Policy, Verdict, Workload
 
 MIN, MAX = "minReplicas", "maxReplicas"
 UP, DOWN, WINDOW = "behavior.scaleUp", "behavior.scaleDown", "stabilizationWindowSeconds"
@@ -51,27 +53,67 @@ def decide(need: Need, workload: Workload, policy: Policy, state: State, now: fl
     current = workload.replicas
     urgent = need.urgent is not None and need.urgent > current
     passed = PASSED_BY_URGENT if urgent else PASSED_BY_MINIMUM if current < policy.least else frozenset[Reason]()
-    blocked = [each for each in workload.blocks if each.reason not in passed]
-    if blocked:
-        return Verdict(current, blocked[0].reason, blocked[0].message, None, need.inputs, need.advice), state
+    standing = [each for each in workload.blocks if each.reason not in passed]
+    stop = next((each for each in standing if each.growth), None)
+    if stop is not None:
+        return Verdict(current, stop.reason, stop.message, None, need.inputs, need.advice), state
+    held = standing[0] if standing else None
     if need.wanted is None and current >= policy.least:
+        if held is not None:
+            return Verdict(current, held.reason, held.message, None, need.inputs), state
         return Verdict(current, Reason.NO_DATA, f"No decision: {need.message}.", None, need.inputs), state
+    if state.known is not None and need.plain is not None and need.plain >= current:
+        state = replace(state, came=True)
+    need = _without_surplus(need, state, now)
     if need.wanted is not None:
-        state = remembered(state, now, _clamped(need.wanted, policy, need.floor), policy)
-    step = _step(need, workload, policy, state, now)
+        state = _noted(need, workload, policy, state, now)
+    step = _step(need, workload, policy, state, now, standing)
+    if held is not None and (step.desired < current or (need.wanted or 0) <= current == step.desired):
+        return Verdict(current, held.reason, held.message, None, need.inputs, need.advice), state
     if step.desired != current:
-        unseen = need.known is not None and step.desired > max(need.known, current)
-        state = scaled(state, now, upwards=step.desired > current, known=need.known if unseen else None)
+        state = scaled(state, now, upwards=step.desired > current, known=_guessed(need, step.desired, current, state))
     message = f"{need.message[:1].upper()}{need.message[1:]}"
     text = f"{message}; {step.note}." if step.note else f"{message}."
     return Verdict(step.desired, step.reason, text, step.limited_by, need.inputs, need.advice), state
+
+
+def _without_surplus(need: Need, state: State, now: float) -> Need:
+    """Without what was added for load that did not come within the hour. It would stay for ever: what is kept free
+    below the target before a pod leaves keeps it."""
+    if state.known is None or state.guessed is None or now - state.guessed <= HOLD:
+        return need
+    if state.came or need.plain is None or need.wanted is None or need.ahead:
+        return need
+    return replace(need, wanted=min(need.wanted, max(state.known, need.plain)))
+
+
+def _noted(need: Need, workload: Workload, policy: Policy, state: State, now: float) -> State:
+    """With what is asked for now. What is asked for beyond the measured load is kept by `State.known`, and is no peak
+    that a window should know of."""
+    assert need.wanted is not None
+    seen = need.wanted if need.known is None else need.known
+    high = _clamped(seen, policy, need.floor)
+    if any(each.understates for each in workload.blocks):
+        high = max(high, workload.replicas)
+    else:
+        state = noted(state, now, high)
+    return remembered(state, now, _clamped(need.wanted, policy, need.floor), policy, high)
+
+
+def _guessed(need: Need, desired: int, current: int, state: State) -> int | None:
+    """Replicas that are known to be needed, where the change leaves more than that."""
+    if desired < current:
+        return state.known if state.known is not None and desired > state.known else None
+    return need.known if need.known is not None and desired > max(need.known, current) else None
 
 
 def _clamped(number: int, policy: Policy, floor: int) -> int:
     return min(max(policy.least, min(number, policy.most), min(number, floor)), LARGEST)
 
 
-def _step(need: Need, workload: Workload, policy: Policy, state: State, now: float) -> _Step:
+def _step(
+    need: Need, workload: Workload, policy: Policy, state: State, now: float, held: Sequence[Block] = ()
+) -> _Step:
     current = workload.replicas
     if current < policy.least:
         return _Step(policy.least, Reason.SCALED_OUT, f"{MIN} is {policy.least}", MIN)
@@ -82,7 +124,9 @@ def _step(need: Need, workload: Workload, policy: Policy, state: State, now: flo
         return _up(min(need.urgent, policy.most), need.urgent, current, policy)
     asked = need.wanted if need.wanted is not None else current
     if asked > current:
-        return _out(asked, workload, policy, state, now)
+        unsettled = (each.window for each in held if not (need.used and each.counts_twice))
+        window = max(policy.up.window, *unsettled, 0.0)
+        return _out(asked, workload, policy, state, now, window)
     if asked < current:
         return _in(need, workload, policy, state, now)
     return _Step(current, Reason.WITHIN_TARGET)
@@ -99,11 +143,10 @@ def _above(need: Need, workload: Workload, policy: Policy) -> _Step:
     return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}, but what is stored needs {need.floor}", MAX)
 
 
-def _out(asked: int, workload: Workload, policy: Policy, state: State, now: float) -> _Step:
+def _out(asked: int, workload: Workload, policy: Policy, state: State, now: float, window: float) -> _Step:
     current = workload.replicas
     if current >= policy.most:
         return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}", MAX)
-    window = policy.up.window
     agreed = extreme(state.lows, now - window) if covers(state.lows, now, window) else current
     if agreed <= current:
         return _stabilizing(current, f"more are added when that holds for {window:.0f} s", f"{UP}.{WINDOW}")
@@ -140,13 +183,18 @@ def _in(need: Need, workload: Workload, policy: Policy, state: State, now: float
         return _stabilizing(current, f"none leaves while {starting} pods are starting", None)
     if workload.unsure:
         return _stabilizing(current, f"none leaves while {workload.unsure} pods carry more than they say, or may", None)
-    window = policy.down.window
+    window, again = policy.down.window, patience(state, now)
     agreed = extreme(state.highs, now - window) if covers(state.highs, now, window) else current
+    if again > window and extreme(state.highs, now - again) > agreed < current:
+        agreed = min(extreme(state.highs, now - again), current)
+        if agreed >= current:
+            note = f"the load came back {len(state.peaks)} times, and is waited for {again:.0f} s"
+            return _stabilizing(current, note, None)
     if agreed >= current:
         return _stabilizing(current, f"some leave when that holds for {window:.0f} s", f"{DOWN}.{WINDOW}")
     # A minimum hides how far the load fell, but for what is wanted now.
     still = agreed if agreed > policy.least else need.wanted or 0
-    if state.scaled is not None and state.known is not None and still >= state.known and now - state.scaled <= HOLD:
+    if state.known is not None and state.guessed is not None and still >= state.known and now - state.guessed <= HOLD:
         # A guess, and the load is not below what was measured then: whoever takes it back now may guess again.
         note = f"the last ones were added for load that could not be seen, and leave once fewer than {state.known} are "
         return _stabilizing(current, f"{note}needed, or {HOLD:.0f} s after they were asked for", None)

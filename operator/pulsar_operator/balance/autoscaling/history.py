@@ -19,8 +19,28 @@ LONGEST = 32
 """Entries kept in each direction."""
 SEEN_INTERVALS = 5
 """`State.seen` moves when it is so many intervals old."""
+MEMORY = 4 * 3600.0
+"""Seconds for which recommendations are kept, however short the windows are: as long as a load that comes back may take
+(recurrence.py)."""
 GAP_INTERVALS = 10
 """After so many intervals without a recommendation the windows begin anew: what happened meanwhile is not known."""
+
+
+FULL = 100
+"""Percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a forecast said at a time, and what came."""
+
+    since: float
+    base: int
+    """Thousandths of a pod: the most that the load asked for in the first minutes."""
+    promised: int
+    """By how many percent the load was to grow within the hour."""
+    most: int
+    """Thousandths of a pod: the most that the load asked for since."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +60,40 @@ class State:
     upwards: bool = False
     """Whether that was to more."""
     known: int | None = None
-    """Replicas that the measured load asked for then, where it was to more than that; None = it was not."""
+    """Replicas that the measured load asked for when more than that were decided, while there are more; None = all are
+    there for measured load."""
+    guessed: float | None = None
+    """When that was."""
+    came: bool = False
+    """Whether the measured load asked for all of them since."""
+    pressed: float | None = None
+    """Since when CPU asks for more; None = it does not."""
+    saturated: float | None = None
+    """Since when pods use all that they can; None = they do not."""
+    saturated_pods: int = 0
+    """How many of them were ready then."""
+    peaks: tuple[float, ...] = ()
+    """When the load came back to where it had been, the last times (recurrence.py)."""
+    dip: int | None = None
+    """The least that was recommended since the last peak."""
+    trust: int = FULL
+    """Percent of what a forecast says that is believed (trust.py)."""
+    expected: Expected | None = None
+    """What a forecast said, while its hour is not over."""
 
 
-def remembered(state: State, now: float, wanted: int, policy: Policy) -> State:
-    """The state with one recommendation more."""
-    since, seen = state.since, state.seen
+def remembered(state: State, now: float, wanted: int, policy: Policy, high: int | None = None) -> State:
+    """The state with one recommendation more. ``high`` is what counts against fewer replicas, where that is another."""
+    since, seen, high = state.since, state.seen, wanted if high is None else high
     if since is None or seen is None or not 0 <= now - seen <= GAP_INTERVALS * policy.interval:
-        return replace(state, since=now, seen=now, highs=((now, wanted),), lows=((now, wanted),))
+        return replace(state, since=now, seen=now, highs=((now, high),), lows=((now, wanted),))
     if now - seen >= SEEN_INTERVALS * policy.interval:
         seen = now
-    oldest = now - max(policy.up.window, policy.down.window)
+    oldest = now - max(policy.up.window, policy.down.window, MEMORY)
     return replace(
         state,
         seen=seen,
-        highs=_shortened(_added(state.highs, now, wanted, 1), oldest),
+        highs=_shortened(_added(state.highs, now, high, 1), oldest),
         lows=_shortened(_added(state.lows, now, wanted, -1), oldest),
     )
 
@@ -91,12 +130,15 @@ def covers(runs: Runs, now: float, window: float) -> bool:
 
 
 def scaled(state: State, now: float, *, upwards: bool, known: int | None = None) -> State:
-    """The state after a change."""
-    return replace(state, scaled=now, upwards=upwards, known=known)
+    """The state after a change; ``known``: to more than the measured load asks for, which is so many."""
+    guessed = None if known is None else state.guessed if not upwards else now
+    came = state.came and known is not None and not upwards
+    return replace(state, scaled=now, upwards=upwards, known=known, guessed=guessed, came=came)
 
 
 def to_status(state: State) -> dict[str, Any]:
     """As it stands in status: times in seconds since the epoch."""
+    expected = state.expected
     found: dict[str, Any] = {
         "since": state.since,
         "seen": state.seen,
@@ -105,6 +147,22 @@ def to_status(state: State) -> dict[str, Any]:
         "scaled": state.scaled,
         "upwards": state.upwards,
         "known": state.known,
+        "guessed": state.guessed,
+        "came": state.came or None,
+        "pressed": state.pressed,
+        "saturated": state.saturated,
+        "saturatedPods": state.saturated_pods or None,
+        "peaks": list(state.peaks) or None,
+        "dip": state.dip,
+        "trustPercent": None if state.trust == FULL else state.trust,
+        "expected": None
+        if expected is None
+        else {
+            "since": expected.since,
+            "baseMilli": expected.base,
+            "promisedPercent": expected.promised,
+            "mostMilli": expected.most,
+        },
     }
     return {key: value for key, value in found.items() if value is not None}
 
@@ -120,13 +178,40 @@ def from_status(status: Mapping[str, Any] | None, now: float) -> State:
             _runs(found.get("lows"), now),
             _time(found.get("scaled"), now),
             found.get("upwards") is True,
-            None if found.get("known") is None else int(found["known"]),
+            _number(found.get("known")),
+            _time(found.get("guessed"), now),
+            found.get("came") is True,
+            _time(found.get("pressed"), now),
+            _time(found.get("saturated"), now),
+            _number(found.get("saturatedPods")) or 0,
+            tuple(_time(each, now) or 0.0 for each in found.get("peaks") or ()),
+            _number(found.get("dip")),
+            min(max(int(found.get("trustPercent", FULL)), 0), FULL),
+            _expected(found.get("expected"), now),
         )
     except (TypeError, ValueError, KeyError, AttributeError):
         return State()
+    if state.known is not None and state.guessed is None:
+        # Of an operator that did not write when it was: it was with the last change.
+        state = replace(state, guessed=state.scaled)
     if state.since is None or state.seen is None or not state.highs or not state.lows:
-        return State(scaled=state.scaled, upwards=state.upwards, known=state.known)
+        return replace(
+            State(scaled=state.scaled, upwards=state.upwards), known=state.known, guessed=state.guessed, came=state.came
+        )
     return state
+
+
+def _number(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _expected(value: Any, now: float) -> Expected | None:
+    if value is None:
+        return None
+    since = _time(value["since"], now)
+    if since is None:
+        raise ValueError("a forecast has no time")
+    return Expected(since, int(value["baseMilli"]), int(value["promisedPercent"]), int(value["mostMilli"]))
 
 
 def _time(value: Any, now: float) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import fsum
 
 from pulsar_operator.api.v1alpha1 import autoscaling as api
 from pulsar_operator.balance.autoscaling.bookies import BookieTargets
@@ -13,6 +14,8 @@ DEFAULT_CPU_PERCENT = 70
 DEFAULT_CONNECTIONS = 2000
 LATENCY = "writeLatencyMilliseconds"
 """Name of the figure by which writes to bookies are judged."""
+TRAFFIC, TRAFFIC_BEFORE = "traffic", "trafficBefore"
+"""Names of what a broker carries now, and carried in the minutes before, in byte-equivalents a second."""
 
 
 def policy_of(
@@ -71,6 +74,16 @@ def broker_signals(
         if figure is not None:
             found.append(_figure(name, measured, figure))
     return tuple(found)
+
+
+def traffic_growth(measured: Mapping[str, Measured]) -> float | None:
+    """By how many times the traffic of the brokers is above that of the minutes before; None = it is not known. Those
+    that have just started are left out: what they carry others carried."""
+    now, before = (measured.get(name, Measured({}, 0.0)).values for name in (TRAFFIC, TRAFFIC_BEFORE))
+    was = fsum(before.values())
+    if not was > 0:
+        return None
+    return fsum(value for pod, value in now.items() if pod in before) / was
 
 
 def proxy_signals(targets: api.ProxyTargets | None, measured: Mapping[str, Measured]) -> tuple[Signal, ...]:

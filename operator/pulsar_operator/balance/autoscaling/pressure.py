@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil, fsum
 
@@ -13,6 +13,12 @@ STALE_INTERVALS = 2
 """Inputs older than so many intervals are not believed."""
 SATURATED = 0.95
 """Share of what pods carry from which a figure that saturates tells only the least of what is asked for."""
+IMPOSSIBLE = 1.5
+"""Times what pods can carry at most: a figure of it is wrong, of another unit or of another pod. A rate is a little
+above the limit at times, for its two readings are never quite as far apart as it is reckoned with."""
+PERSISTS_INTERVALS = 1
+"""For so many the same pods must use all they can, before more is asked for than is measured: a minute of it may be a
+collection of garbage, or a backlog after a reconnect."""
 ROUNDING = 1e-9
 LARGEST = 1e18
 """More than any pod carries, in any unit: an error of who says it, and nothing that could be reckoned with."""
@@ -53,27 +59,107 @@ class Pressure:
         return self.signal.saturates and self.share >= SATURATED
 
 
-def unbelievable(signals: Sequence[Signal], workload: Workload, policy: Policy) -> str | None:
-    """Why these inputs allow no decision; None where they do.
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a signal is not, or not wholly, known."""
 
-    Missing is not zero: a pod that is ready and does not tell, an old figure, and one that is no amount stop it.
+    why: str
+    pods: frozenset[str]
+    """Those of which it is not known."""
+
+
+def doubt(signal: Signal, workload: Workload, policy: Policy) -> Doubt | None:
+    """Of which ready pods a signal is not known, and why; None = it is known of all.
+
+    Missing is not zero, an old figure is none, and neither is one that is no amount, or more than a pod can have.
+    """
+    ready = workload.ready
+    if not 0 <= signal.age <= STALE_INTERVALS * policy.interval:
+        age = f"{signal.name} is {signal.age:.0f} s old, more than {STALE_INTERVALS * policy.interval:.0f} s"
+        return Doubt(f"{signal.name} is not known" if not signal.values else age, ready)
+    for pod in sorted(ready):
+        if not SMALLEST <= _carries(signal, pod) <= LARGEST:
+            return Doubt(f"what {pod} can carry is not known, by which {signal.name} is judged", ready)
+    missing = sorted(ready - signal.values.keys())
+    strange = sorted(pod for pod in ready - set(missing) if not _possible(signal, pod))
+    if not missing and not strange:
+        return None
+    words = [f"{signal.name} is not known of {_few(missing)}"] if missing else []
+    words += [
+        f"{signal.name} of {pod} is {signal.values[pod]:.6g}, which is no amount it can have" for pod in strange[:1]
+    ]
+    return Doubt("; ".join(words), frozenset((*missing, *strange)))
+
+
+def _possible(signal: Signal, pod: str) -> bool:
+    value = signal.values[pod]
+    return 0 <= value <= LARGEST and not (signal.saturates and value > IMPOSSIBLE * _carries(signal, pod))
+
+
+def needed(
+    signals: Sequence[Signal], workload: Workload, policy: Policy, need: Callable[[Sequence[Signal]], Need]
+) -> Need:
+    """What signals ask for, by ``need``, also where one is not known of all pods.
+
+    Pods that do not tell are like the others where more are asked for; where most do not, or some have just started,
+    they carry nothing. Fewer are asked for only if those that do not tell may carry all that they can, and half of the
+    pods tell. No number is asked for where that leaves it open.
     """
     if not workload.ready:
-        return "no pod is ready"
+        return Need(None, "no pod is ready")
     if not signals:
-        return "there is no input"
+        return Need(None, "there is no input")
+    doubts = [doubt(signal, workload, policy) for signal in signals]
+    if not any(doubts):
+        return need(signals)
+    why = "; ".join(dict.fromkeys(each.why for each in doubts if each is not None))
+    pairs = list(zip(signals, doubts, strict=True))
+    few = all(found is None or 2 * len(found.pods) <= len(workload.ready) for found in doubts)
+    told = at_least(signals, workload, policy)
+    least = need(told) if told else None
+    if least is not None and least.wanted is not None and least.wanted > workload.replicas:
+        words = "as the mean of the others" if few and not workload.unsure else "as nothing"
+        return replace(least, message=f"{least.message}; {why}: for more it counts {words}")
+    if few:
+        most = need([_full(*each) for each in pairs])
+        if most.wanted is not None and most.wanted < workload.replicas:
+            return replace(most, message=f"{most.message}; {why}: for fewer it counts as all that a pod can carry")
+    return Need(None, why)
+
+
+def at_least(signals: Sequence[Signal], workload: Workload, policy: Policy) -> list[Signal]:
+    """Signals that some pods tell, with an assumption on the least that the others carry."""
+    found = []
     for signal in signals:
-        missing = sorted(workload.ready - signal.values.keys())
-        if missing:
-            return f"{signal.name} is not known of {_few(missing)}"
-        if not 0 <= signal.age <= STALE_INTERVALS * policy.interval:
-            return f"{signal.name} is {signal.age:.0f} s old, more than {STALE_INTERVALS * policy.interval:.0f} s"
-        for pod in workload.ready:
-            if not 0 <= signal.values[pod] <= LARGEST:
-                return f"{signal.name} of {pod} is {signal.values[pod]}, which is no amount"
-            if not SMALLEST <= _carries(signal, pod) <= LARGEST:
-                return f"what {pod} can carry is not known, by which {signal.name} is judged"
-    return None
+        unknown = doubt(signal, workload, policy)
+        if unknown is None:
+            found.append(signal)
+        elif unknown.pods < workload.ready:
+            like = 2 * len(unknown.pods) <= len(workload.ready) and not workload.unsure
+            found.append(_assumed(signal, unknown, like=like))
+    return found
+
+
+def _known(signal: Signal, found: Doubt) -> tuple[dict[str, float], list[float]]:
+    """Figures of pods that tell, and their shares of what they can carry."""
+    known = {pod: value for pod, value in signal.values.items() if pod not in found.pods}
+    return known, [value / _carries(signal, pod) for pod, value in known.items() if _carries(signal, pod) > 0]
+
+
+def _assumed(signal: Signal, found: Doubt, *, like: bool) -> Signal:
+    """For more pods: those that do not tell are ``like`` the others, or carry nothing."""
+    known, shares = _known(signal, found)
+    each = fsum(shares) / len(shares) if like and shares else 0.0
+    return replace(signal, values={**known, **{pod: each * _carries(signal, pod) for pod in found.pods}})
+
+
+def _full(signal: Signal, found: Doubt | None) -> Signal:
+    """For fewer pods: those that do not tell carry all that they can, or as much as the busiest."""
+    if found is None:
+        return signal
+    known, shares = _known(signal, found)
+    each = max(1.0, *shares) if shares else 1.0
+    return replace(signal, values={**known, **{pod: each * _carries(signal, pod) for pod in found.pods}})
 
 
 def _few(names: Sequence[str]) -> str:
@@ -140,16 +226,19 @@ def wanted(up: float, down: float, workload: Workload, tolerance: float, least: 
     return (fewer if fewer < serving else max(serving, 1)) + workload.lost
 
 
-def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy) -> Need:
-    """What signals ask for: the most that one of them asks for. There must be one at least."""
+def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy, *, persists: bool = False) -> Need:
+    """What signals ask for: the most that one of them asks for. There must be one at least. ``persists``: the pods use
+    all that they can for long enough to say that more is asked for."""
     top = max(pressures, key=lambda each: each.pods * each.ahead.soon)
     keeps = max(pressures, key=lambda each: each.pods * each.ahead.later)
     least = max(1, *(staying(each, workload, policy.tolerance) for each in pressures))
     count = wanted(top.pods * top.ahead.soon, keeps.pods * keeps.ahead.later, workload, policy.tolerance, least)
     saturated = next((each for each in pressures if each.saturated), None)
-    if saturated is not None and not workload.starting:
-        # How much more is asked for cannot be seen; a half more at a time would take one start after another.
-        top, count = saturated, max(count, 2 * workload.serving + workload.lost)
+    if saturated is not None:
+        top = saturated
+        if persists:
+            # How much more is asked for cannot be seen; a half more at a time would take one start after another.
+            count = max(count, 2 * len(workload.ready) + workload.lost)
     now = max(each.pods for each in pressures)
     known = ceil(now - ROUNDING) + workload.lost
     foreseen = count > wanted(now, now, workload, policy.tolerance) and not top.saturated
@@ -163,7 +252,9 @@ def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy) -
     if count != workload.replicas:
         text += f": {count} are needed"
     unseen = count > max(known, workload.replicas)
-    return Need(count, text, inputs_of(pressures, workload), known=known if unseen else None)
+    plain = max(known, least + workload.lost) + workload.stuck
+    inputs = inputs_of(pressures, workload)
+    return Need(count, text, inputs, known=known if unseen else None, plain=plain, ahead=foreseen)
 
 
 def in_words(top: Pressure, workload: Workload) -> str:

@@ -6,11 +6,12 @@ clients come back at the others.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pulsar_operator.balance.autoscaling.decide import decide as decided
 from pulsar_operator.balance.autoscaling.history import State
-from pulsar_operator.balance.autoscaling.pressure import need_of, pressure, unbelievable
+from pulsar_operator.balance.autoscaling.pressure import need_of, needed, pressure
 from pulsar_operator.balance.autoscaling.values import Need, Policy, Signal, Verdict, Workload
 
 
@@ -25,9 +26,8 @@ class ProxyFacts:
 def decide(facts: ProxyFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
     """Proxies from now on, and what to remember. ``now`` is in seconds."""
     workload = facts.workload
-    why = unbelievable(facts.signals, workload, policy)
-    if why is not None:
-        need = Need(None, why)
-    else:
-        need = need_of([pressure(signal, workload) for signal in facts.signals], workload, policy)
-    return decided(need, workload, policy, state, now)
+
+    def need(signals: Sequence[Signal]) -> Need:
+        return need_of([pressure(signal, workload) for signal in signals], workload, policy)
+
+    return decided(needed(facts.signals, workload, policy, need), workload, policy, state, now)

@@ -6,6 +6,7 @@ The halves are whole days once two of them are sampled, so that a day's ups and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import fsum
 from typing import Any
 
@@ -19,6 +20,10 @@ LARGEST = 2.0**62
 """Bytes; more are an error of who says it, and status has no room for them (`StoredStatus`)."""
 LEAST = 4
 """Samples from which growth is told."""
+RECENT = 6
+"""The last ones, which tell whether it still grows, and whether faster."""
+REACH = 1.5
+"""Growth is reckoned to go on for so many times what was sampled of it: hours of an import are not three days."""
 
 
 def sampled(samples: Samples, now: float, used: float) -> Samples:
@@ -27,6 +32,37 @@ def sampled(samples: Samples, now: float, used: float) -> Samples:
     if (kept and now - kept[-1][0] < HOUR) or not 0 <= used <= LARGEST:
         return kept
     return (*kept, (now, used))[-KEPT:]
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Growth as it was sampled."""
+
+    slope: float
+    """Bytes a second, over all samples."""
+    seconds: float
+    """Between the first and the last sample."""
+    recent: float
+    """Bytes a second, over the last hours."""
+    recent_seconds: float
+    """Between the samples of these."""
+
+    def ahead(self, seconds: float) -> float:
+        """Bytes that are stored on top within so many seconds, as far as what was sampled reaches; 0 where it does not
+        grow any more. What grows faster lately does so for some hours."""
+        if self.recent <= 0:
+            return 0.0
+        long = max(self.slope, 0.0) * min(seconds, REACH * self.seconds)
+        return max(long, self.recent * min(seconds, REACH * self.recent_seconds))
+
+
+def trend(samples: Samples) -> Trend | None:
+    """Growth of all samples, and of the last ones; None = too little was sampled to say."""
+    found, last = slope(samples), samples[-RECENT:]
+    recent = slope(last)
+    if found is None or recent is None:
+        return None
+    return Trend(found, samples[-1][0] - samples[0][0], recent, last[-1][0] - last[0][0])
 
 
 def slope(samples: Samples) -> float | None:

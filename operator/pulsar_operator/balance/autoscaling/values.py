@@ -57,10 +57,18 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Why no decision is made now, whatever was measured."""
+    """Why the number may not fall now, or not change at all, whatever was measured."""
 
     reason: Reason
     message: str
+    growth: bool = True
+    """Whether no pod is added either; False = only none leaves."""
+    understates: bool = False
+    """Whether figures may say less than pods carry while it lasts, so that no window counts a need for fewer."""
+    window: float = 0.0
+    """Seconds for which a need for more has to last, where pods may be added."""
+    counts_twice: bool = False
+    """Whether that is only because what moves is counted where it was and where it is: CPU is not."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +154,12 @@ class Need:
     known: int | None = None
     """Replicas that the measured load asks for, where more are wanted for load that nobody has seen: CPU that is all in
     use, or a rise that is only recorded. None = what is wanted was measured."""
+    plain: int | None = None
+    """Replicas at which the measured load is at its target, with nothing kept free below it; None = not known."""
+    used: bool = False
+    """Whether what asks for more is CPU alone, which two pods never use for the same."""
+    ahead: bool = False
+    """Whether more are wanted, or kept, for a recorded rise."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pulsar_operator.api.v1alpha1.cluster import BookKeeper, PulsarClusterSpec
 from pulsar_operator.balance.autoscaling.policy import Measured
 from pulsar_operator.controllers.dataplane.comparison import metrics_url
 from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.pod_loads import Readings, added, measured, names_of, reading
+from pulsar_operator.domain.dataplane.pod_loads import KEPT_SECONDS, Readings, added, measured, names_of, reading
 from pulsar_operator.domain.dataplane.pods import PodFacts
 from pulsar_operator.domain.dataplane.wanted import SCALED, Part, part_of
 from pulsar_operator.ports import CountersPort, Deps, PortError
@@ -40,6 +40,10 @@ Loads = Mapping[Component, Mapping[str, Measured]]
 """By component, then by the name of the target."""
 
 
+def _lately(readings: Readings, now: datetime) -> bool:
+    return (now - readings[-1].at).total_seconds() <= KEPT_SECONDS
+
+
 def _read_at(readings: Readings) -> float:
     return readings[-1].at.timestamp() if readings else 0.0
 
@@ -52,6 +56,8 @@ class Meters:
         self._read: dict[tuple[str, Component], datetime] = {}
         self._pods: dict[tuple[str, Component], dict[str, Readings]] = {}
         """By the UID of a pod."""
+        self._gone: dict[tuple[str, Component], dict[str, Readings]] = {}
+        """Of those that were ready in the minutes before."""
 
     async def loads(self, cluster: str, spec: PulsarClusterSpec, live: Live) -> Loads:
         """Figures of the components with autoscaling; ``cluster`` is its UID. Never raises PortError: of a pod that
@@ -63,11 +69,13 @@ class Meters:
             if part is None or not _reads(part) or facts is None or self._deps.counters is None:
                 self._read.pop(key, None)
                 self._pods.pop(key, None)
+                self._gone.pop(key, None)
                 continue
             pods = [pod for pod in facts.pods if pod.ready and not pod.terminating]
             await self._look(self._deps.counters, key, pods)
             known = self._pods.get(key, {})
-            figures = measured({pod.name: known.get(pod.uid, ()) for pod in pods}, self._deps.clock.now())
+            gone = self._gone.get(key, {}).values()
+            figures = measured({pod.name: known.get(pod.uid, ()) for pod in pods}, self._deps.clock.now(), gone)
             found[component] = {name: Measured(values, age) for name, (values, age) in figures.items()}
         return found
 
@@ -77,6 +85,7 @@ class Meters:
         for key in [key for key, last in self._read.items() if (now - last).total_seconds() > FORGOTTEN_SECONDS]:
             del self._read[key]
             self._pods.pop(key, None)
+            self._gone.pop(key, None)
 
     async def _look(self, counters: CountersPort, key: tuple[str, Component], pods: Sequence[PodFacts]) -> None:
         """Read the pods where they were not read for a while, or one is new: all of them, for what one carries by now
@@ -105,4 +114,9 @@ class Meters:
         pods = sorted(pods, key=lambda pod: _read_at(known.get(pod.uid, ())))
         answers = await asyncio.gather(*map(one, pods))
         # Also of those that do not answer: they take until the deadline, and are not asked again in every pass.
-        self._pods[key] = {pod.uid: each for pod, each in zip(pods, answers, strict=True)}
+        found = {pod.uid: each for pod, each in zip(pods, answers, strict=True)}
+        before = self._gone.get(key, {}) | known
+        self._gone[key] = {
+            uid: each for uid, each in before.items() if uid not in found and each and _lately(each, now)
+        }
+        self._pods[key] = found

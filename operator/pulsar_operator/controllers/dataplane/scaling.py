@@ -107,7 +107,9 @@ def _conditions(pod: PodFacts) -> dict[str, Mapping[str, Any]]:
 def state_of(row: ComponentScalingStatus | None, now: datetime) -> State:
     """What the last decisions remember."""
     stored = row.history if row is not None else None
-    return from_status(stored.model_dump(exclude_none=True) if stored is not None else None, seconds(now))
+    return from_status(
+        stored.model_dump(by_alias=True, exclude_none=True) if stored is not None else None, seconds(now)
+    )
 
 
 def samples_of(row: ComponentScalingStatus | None, now: float) -> trend.Samples:

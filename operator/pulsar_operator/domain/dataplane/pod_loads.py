@@ -50,6 +50,8 @@ COUNTERS: Final[Mapping[Component, Mapping[str, str]]] = {
     Component.PROXY: {"bandwidthPercent": "pulsar_proxy_binary_bytes_total"},
 }
 """By the name of the target, what grows by it: seconds of one core, bytes."""
+MESSAGE_BYTES: Final = 1024
+"""What a message counts besides its bytes, as in the weight of a bundle."""
 SLOWEST: Final[Mapping[Component, Mapping[str, Summary]]] = {
     Component.BOOKIE: {
         "writeLatencyMilliseconds": Summary("bookkeeper_server_ADD_ENTRY", {"success": "true", "quantile": "0.99"})
@@ -57,11 +59,18 @@ SLOWEST: Final[Mapping[Component, Mapping[str, Summary]]] = {
 }
 """By the name of the target, the summary of which the slowest thread counts, in milliseconds. An entry that went
 through the journal is in ADD_ENTRY, and not in ADD_ENTRY_REQUEST (domain/dataplane/counters.py)."""
+CPU: Final = "cpuPercent"
+TRAFFIC: Final = "traffic"
+"""What a broker carries now, and in the minutes before on average (`balance.autoscaling.policy.traffic_growth`)."""
+TRAFFIC_BEFORE: Final = "trafficBefore"
 STARTED: Final = "process_start_time_seconds"
 """Of another process all counters began anew, also where they are above what they were by now."""
 LEAST_SECONDS: Final = 45.0
 """Between two readings that make a rate: a collection of garbage in a few seconds is no load."""
 KEPT_SECONDS: Final = 300.0
+OLD_SECONDS: Final = 120.0
+"""A pod that said nothing for so long is not known, and keeps the others from being known as little as one that never
+said anything (as `balance.autoscaling.pressure.STALE_INTERVALS`)."""
 
 
 def names_of(component: Component) -> frozenset[str]:
@@ -132,15 +141,47 @@ def figures(readings: Readings) -> dict[str, float]:
             if seconds >= LEAST_SECONDS and name in earlier.counters:
                 found[name] = (value - earlier.counters[name]) / seconds
                 break
-    return found
+    # A process that answers uses CPU: a counter that stands still is a page of long ago.
+    if found.get(CPU) == 0:
+        del found[CPU]
+    return found | _traffic(readings)
 
 
-def measured(pods: Mapping[str, Readings], now: datetime) -> dict[str, tuple[dict[str, float], float]]:
-    """By the name of the target: figures by pod, and the seconds since the oldest was read. ``pods`` are by name."""
+def _traffic(readings: Readings) -> dict[str, float]:
+    """What a broker carries now, and what it carried in the minutes before on average, in byte-equivalents a second."""
+    now = _weight(readings[-1])
+    earlier = [
+        weight
+        for each in readings[:-1]
+        if (readings[-1].at - each.at).total_seconds() >= LEAST_SECONDS and (weight := _weight(each)) is not None
+    ]
+    if now is None or not earlier:
+        return {}
+    return {TRAFFIC: now, TRAFFIC_BEFORE: sum(earlier) / len(earlier)}
+
+
+def _weight(reading: Reading) -> float | None:
+    """Bytes, and something for each message; None = the pod is no broker, or did not say."""
+    bytes_, messages = reading.gauges.get("bandwidthPercent"), reading.gauges.get("messagesPerSecond")
+    return None if bytes_ is None or messages is None else bytes_ + MESSAGE_BYTES * messages
+
+
+def measured(
+    pods: Mapping[str, Readings], now: datetime, gone: Iterable[Readings] = ()
+) -> dict[str, tuple[dict[str, float], float]]:
+    """By the name of the target: figures by pod, and the seconds since the oldest was read. ``pods`` are by name; those
+    that are silent for long are left out where others are not. ``gone`` were ready in the minutes before, and what they
+    carried others carry by now."""
     values: dict[str, dict[str, float]] = {}
     ages: dict[str, float] = {}
-    for pod, readings in pods.items():
+    lately = {pod: of for pod, of in pods.items() if of and (now - of[-1].at).total_seconds() <= OLD_SECONDS}
+    for pod, readings in (lately or pods).items():
         for name, value in figures(readings).items():
             values.setdefault(name, {})[pod] = value
             ages[name] = max(ages.get(name, 0.0), (now - readings[-1].at).total_seconds())
+    if TRAFFIC_BEFORE in values:
+        for number, readings in enumerate(gone):
+            weights = [weight for each in readings if (weight := _weight(each)) is not None]
+            if weights and (now - readings[-1].at).total_seconds() <= KEPT_SECONDS:
+                values[TRAFFIC_BEFORE][f"gone {number}"] = sum(weights) / len(weights)
     return {name: (found, ages[name]) for name, found in values.items()}

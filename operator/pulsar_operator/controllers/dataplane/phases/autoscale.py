@@ -17,7 +17,13 @@ from pulsar_operator.balance.autoscaling import brokers, proxies
 from pulsar_operator.balance.autoscaling.blocks import blocks
 from pulsar_operator.balance.autoscaling.history import State
 from pulsar_operator.balance.autoscaling.outlook import foreseen
-from pulsar_operator.balance.autoscaling.policy import Measured, broker_signals, policy_of, proxy_signals
+from pulsar_operator.balance.autoscaling.policy import (
+    Measured,
+    broker_signals,
+    policy_of,
+    proxy_signals,
+    traffic_growth,
+)
 from pulsar_operator.balance.autoscaling.values import Verdict, Workload
 from pulsar_operator.balance.model.capacity import cpus_of
 from pulsar_operator.controllers.dataplane.phases.autoscale_bookies import STAYS, decide_bookies, leaving
@@ -75,7 +81,7 @@ async def _decided(step: Step, component: Component, before: ComponentScalingSta
     if component is Component.BOOKIE:
         # One that leaves takes nothing new, and what it has is not its share.
         pods = tuple(pod for pod in pods if pod.ordinal < number)
-    held, alike = blocks(_reasons(step, component, number)), component is not Component.BOOKIE
+    held, alike = blocks(component, _reasons(step, component, number)), component is not Component.BOOKIE
     workload = workload_of(number, pods, held, now, alike=alike)
     if isinstance(part, BookKeeper):
         decision = decide_bookies(step, part, workload, before)
@@ -120,7 +126,8 @@ def _broker_facts(step: Step, part: Broker, workload: Workload) -> brokers.Broke
     if limits.forecast is not None and step.facts.recorded is not None:
         now = step.hand.deps.clock.now().timestamp()
         recorded = foreseen(step.facts.recorded, now, limits.forecast.sizing.max_age_seconds)
-    return brokers.BrokerFacts(workload, broker_signals(limits.targets, measured, cpus, limited=limited), recorded)
+    signals = broker_signals(limits.targets, measured, cpus, limited=limited)
+    return brokers.BrokerFacts(workload, signals, recorded, traffic_growth(measured))
 
 
 def _has_limit(pod: Mapping[str, object]) -> bool:

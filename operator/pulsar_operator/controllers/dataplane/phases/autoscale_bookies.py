@@ -111,7 +111,7 @@ def _facts(step: Step, part: BookKeeper, workload: Workload, before: ComponentSc
         workload,
         disks,
         max(age, slow.age if timed else 0.0),
-        trend.slope(samples_of(before, now)),
+        trend.trend(samples_of(before, now)),
         bookie_targets(targets, _largest_ensemble(step)),
         last if last is not None and last.holds(step.facts.meta.generation, now) else None,
     )

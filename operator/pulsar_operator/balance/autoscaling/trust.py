@@ -1,0 +1,58 @@
+"""How far a forecast is believed: each hour for which it promised a rise is compared with what came. Pure.
+
+A record of another week may be of a job that is gone. What it promised and did not come counts for half, and again for
+half; what came counts for more again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+from typing import Final
+
+from pulsar_operator.balance.autoscaling.history import FULL, Expected, State
+
+LARGEST: Final = 2**52
+"""Thousandths of a pod; status has no room for more."""
+PROMISE: Final = 1.1
+"""Times by which the load is to grow within the hour: less is within what fluctuates."""
+BEGIN: Final = 600.0
+"""Seconds in which what it grows from is measured."""
+HOUR: Final = 3600.0
+LOST: Final = 1.5 * HOUR
+"""Seconds after which a promise is forgotten that nobody watched."""
+HALF: Final = 0.5
+"""Share of a promised rise that keeps the promise."""
+LEAST: Final = 25
+"""Percent that a kept promise restores at least."""
+
+
+def judged(state: State, pods: float, promised: float, now: float, *, saturated: bool = False) -> State:
+    """The state after one look at the measured load, in pods at their target. ``promised``: by how many times it is to
+    grow within the hour, 1 = not at all; ``saturated``: it may be any higher than what is measured."""
+    load, expected = min(ceil(1000 * pods), LARGEST), state.expected
+    if expected is not None and not 0 <= now - expected.since <= LOST:
+        expected = None
+    if expected is not None:
+        expected = _seen(expected, load, now)
+        if saturated:
+            expected = replace(expected, most=max(expected.most, min(2 * load, LARGEST)))
+        if now - expected.since < HOUR:
+            return state if expected == state.expected else replace(state, expected=expected)
+        kept = expected.most - expected.base >= HALF * expected.base * expected.promised / 100
+        trust = min(max(2 * state.trust, LEAST), FULL) if kept else state.trust // 2
+        state = replace(state, trust=trust, expected=None)
+    if promised < PROMISE or load <= 0:
+        return replace(state, expected=None) if state.expected is not None else state
+    return replace(state, expected=Expected(now, load, int(100 * (promised - 1)), load))
+
+
+def _seen(expected: Expected, load: int, now: float) -> Expected:
+    if now - expected.since <= BEGIN:
+        expected = replace(expected, base=max(expected.base, load))
+    return replace(expected, most=max(expected.most, load))
+
+
+def believed(times: float, trust: int) -> float:
+    """By how many times a load grows, of what a forecast says and as far as it is believed."""
+    return 1 + (times - 1) * trust / FULL
