@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.autoscaling import bookies, brokers
 from benchmarks.autoscaling.figures import Run
 from benchmarks.autoscaling.tables import bars, print_tables
-from benchmarks.autoscaling.traces import MINUTES, NAMES, trace
+from benchmarks.autoscaling.traces import BOOKIES, BOTH, MINUTES, NAMES, trace
 
 SEEDS, FEW = 20, 3
 
@@ -28,9 +28,11 @@ SEEDS, FEW = 20, 3
 def week(case: tuple[str, int, int], *, forecast: bool = True) -> list[Run]:
     """All scalers on one trace of one seed."""
     found = trace(*case)
+    of_brokers = [] if found.name in BOOKIES else brokers.scalers(found, forecast=forecast)
+    of_bookies = bookies.scalers() if found.name in (*BOOKIES, *BOTH) else []
     return [
-        *(brokers.run(found, scaler) for scaler in brokers.scalers(found, forecast=forecast)),
-        *(bookies.run(found, scaler) for scaler in bookies.scalers()),
+        *(brokers.run(found, scaler) for scaler in of_brokers),
+        *(bookies.run(found, scaler) for scaler in of_bookies),
     ]
 
 

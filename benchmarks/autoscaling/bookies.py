@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.autoscaling.figures import Flaps, Run
 from benchmarks.autoscaling.traces import Floats, Telemetry, Trace
-from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.autoscaling import BookieAutoscaling
 from pulsar_operator.balance.autoscaling import bookies, policy, trend
 from pulsar_operator.balance.autoscaling.blocks import blocks
@@ -22,8 +22,8 @@ STEP = 10
 """Minutes."""
 RETENTION = 2 * 144
 """Steps."""
-STORED = 5.0
-"""Disks' worth of data that the week before keeps, with all copies."""
+FIRST = 0.7
+"""How full disks are in the beginning, of those of the week before; there are eight at least."""
 READ_ONLY = 0.95
 """BookKeeper's diskUsageThreshold: such a bookie takes no more writes."""
 ENSEMBLE, MOST = 3, 30
@@ -82,10 +82,10 @@ class Ours:
         disks = {f"bookie-{ordinal}": disk for ordinal, disk in seen.disks.items()}
         if seen.ready <= seen.disks.keys() and not seen.lost and len(seen.ready) == seen.replicas:
             self._samples = trend.sampled(self._samples, now, sum(disk.used for disk in disks.values()))
-        reasons = [Reason.ROLLING] * seen.unsettled + [Reason.UNDER_REPLICATED] * seen.under_replicated
+        reasons = [Reason.BOOKIE_LEAVING] * seen.unsettled + [Reason.UNDER_REPLICATED] * seen.under_replicated
         ready = frozenset(f"bookie-{ordinal}" for ordinal in seen.ready)
-        workload = Workload(seen.replicas, ready, seen.lost, blocks(reasons))
-        facts = BookieFacts(workload, disks, seen.age, trend.slope(self._samples), self._targets)
+        workload = Workload(seen.replicas, ready, seen.lost, blocks(Component.BOOKIE, reasons))
+        facts = BookieFacts(workload, disks, seen.age, trend.trend(self._samples), self._targets)
         verdict, self._state = bookies.decide(facts, self._policy, self._state, now)
         return verdict.desired
 
@@ -120,13 +120,15 @@ class World:
     def __init__(self, trace: Trace) -> None:
         recorded = np.repeat(trace.recorded, 3)[::2]
         mean = float(recorded.mean())
-        self.writes = trace.load.reshape(-1, STEP).mean(axis=1) / mean * (STORED / RETENTION)
+        self.writes = trace.load.reshape(-1, STEP).mean(axis=1) / mean * (trace.stored / RETENTION)
         self.away = [bool(each.any()) for each in trace.away.reshape(-1, STEP)]
         self.telemetry = trace.telemetry.reshape(-1, STEP).max(axis=1)
-        self.replicas = max(ceil(STORED / 0.7), ENSEMBLE)
-        before = recorded[-RETENTION:] / mean * (STORED / RETENTION)
-        self.rows = np.zeros((RETENTION, MOST + 1))
-        self.rows[:, : self.replicas] = before[:, None] / self.replicas
+        self.trims = frozenset(each // STEP for each in trace.trims)
+        self.replicas = max(ceil(trace.stored / FIRST), 8 if trace.stored < 5 else ENSEMBLE)
+        before = recorded[-RETENTION:] / mean * (trace.stored / RETENTION)
+        self.retention = trace.days_kept * 144
+        self.rows = np.zeros((self.retention, MOST + 1))
+        self.rows[-RETENTION:, : self.replicas] = before[:, None] / self.replicas
         self.copied = 0.0
         self.starts: frozenset[int] = frozenset()
         self.drains: tuple[int, int] | None = None
@@ -162,9 +164,11 @@ class World:
         if self.gone is not None and step == self.gone + LOST_AFTER:
             self._spread(0)
         able = self.able()
-        self.rows[step % RETENTION] = 0.0
+        if step in self.trims:
+            self.rows *= 0.5
+        self.rows[step % self.retention] = 0.0
         if able:
-            self.rows[step % RETENTION, able] = self.writes[step] / len(able)
+            self.rows[step % self.retention, able] = self.writes[step] / len(able)
 
     def _spread(self, ordinal: int) -> None:
         """What a bookie has is copied to those that take writes; its own is deleted."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, isnan
 
 import numpy as np
 
 from benchmarks.autoscaling.figures import Flaps, Run
 from benchmarks.autoscaling.placement import Placement
 from benchmarks.autoscaling.scalers import LEAST, MOST, Hpa, Ours, Published, Scaler, Seen
-from benchmarks.autoscaling.traces import QUARTER, Floats, Telemetry, Trace
+from benchmarks.autoscaling.traces import PODS, QUARTER, Floats, Telemetry, Trace
+from pulsar_operator.api.v1alpha1.cluster import Drain
 from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.outlook import HOUR
 
@@ -18,57 +19,95 @@ COST = 1e8
 LIMIT = 0.85
 """Share of its CPU from which a broker violates: that of the table of balancers."""
 START = 3
-"""Minutes from the decision to a broker that has its share."""
+"""Minutes from the decision to a broker that has its share, of one who knows the week."""
+READY = 2
+"""Minutes from the decision to a broker that is ready; then bundles are moved to it."""
+MOVES = Drain().moves_per_minute
+"""Bundles a minute, for every scaler: the pace that ships."""
+YOUNG = 2
+"""Minutes for which a broker that became ready may carry more than it tells."""
 LOST_AFTER = 5
 """Minutes after which a pod that is not ready counts as lost."""
 FLAP_MINUTES = 60
 
 
 class World:
-    """Brokers of one StatefulSet: ordinals 0 to replicas - 1. The one that may be away is ordinal 0."""
+    """Brokers of one StatefulSet: ordinals 0 to there - 1. The one that may be away is ordinal 0."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.replicas = min(max(ceil(float(trace.load[0]) / 0.7), LEAST), MOST)
-        self.placement = Placement(self.replicas, np.random.default_rng([trace.seed, 99]))
+        self.replicas = self.there = min(max(ceil(float(trace.load[0]) / 0.7), LEAST), MOST)
+        """Decided, and pods that exist: those that are too many leave once they have no bundle."""
+        self.placement = Placement(self.there, np.random.default_rng([trace.seed, 99]), trace.bundles)
         self.ready_at: dict[int, int] = {}
         """Of pods that start."""
-        self.youngest = -(10**6)
+        self.joined: dict[int, int] = {}
+        """When pods became ready, of those that did lately."""
+        self.moving = False
+        """Whether bundles are moved in this minute."""
         self.away_since: int | None = None
         self.frozen: dict[int, float] = {}
         self.frozen_at = 0
 
     def advance(self, minute: int) -> None:
-        """Pods that became ready take their share, one goes away or comes back, an hour passes."""
-        if minute % 60 == 59:
-            self.placement.drift()
+        """Pods that became ready join, one goes away or comes back, bundles are moved, an hour passes."""
+        uneven = self.placement.drift() if minute % 60 == 59 else False
         for ordinal in [each for each, ready in self.ready_at.items() if ready <= minute]:
             del self.ready_at[ordinal]
-            self.placement.join(ordinal)
-            self.youngest = minute
+            self._join(ordinal, minute)
         away = bool(self.trace.away[minute])
         if away and self.away_since is None:
             self.away_since = minute
             self.placement.leave(0)
         elif not away and self.away_since is not None:
             self.away_since = None
-            self.placement.join(0)
-            self.youngest = minute
-
-        if self.overloaded(minute):
+            self._join(0, minute)
+        moved = self.placement.work(MOVES)
+        leaving = range(self.replicas, self.there)
+        if leaving and all(self.placement.empty(ordinal) for ordinal in leaving):
+            self._remove()
+        if uneven or self.overloaded(minute):
             # So does the balancer that ships, and does it for every scaler: what is left no move helps.
-            self.placement.even()
+            moved += self.placement.even(MOVES - moved)
+        self.moving = bool(moved) or self.placement.changing
+
+    def _join(self, ordinal: int, minute: int) -> None:
+        self.placement.join(ordinal)
+        self.joined[ordinal] = minute
+
+    def _remove(self) -> None:
+        for ordinal in range(self.replicas, self.there):
+            if self.ready_at.pop(ordinal, None) is None:
+                self.placement.leave(ordinal)
+        self.there = self.replicas
 
     def overloaded(self, minute: int) -> bool:
         """Whether a broker has more than it can carry well."""
         return bool(self.trace.load[minute] * self.placement.shares.max() > LIMIT)
 
     def usage(self, minute: int) -> dict[int, float]:
-        """What ready brokers say: more than all of its CPU none can."""
-        shares = np.minimum(self.trace.load[minute] * self.placement.shares, 1.0)
+        """What ready brokers say: more than all of its CPU none can, and one that is broken says anything."""
         brokers = self.placement.brokers
-        told = np.minimum(shares * self.trace.measured[minute, [each % 64 for each in brokers]], 1.0)
-        return dict(zip(brokers, told.tolist(), strict=True))
+        places = [each % PODS for each in brokers]
+        shares = np.minimum(self.trace.load[minute] * self.placement.shares, 1.0)
+        told = np.minimum(shares * self.trace.measured[minute, places], 1.0)
+        if self.trace.added is not None:
+            told = np.minimum(told + self.trace.added[minute, places], 1.0)
+        if self.trace.scaled is not None:
+            told = told * self.trace.scaled[minute, places]
+        return {broker: share for broker, share in zip(brokers, told.tolist(), strict=True) if not isnan(share)}
+
+    def traffic(self, minute: int) -> dict[int, float]:
+        """What ready brokers carry, as they count it: their own pages tell it, whatever is wrong with CPU."""
+        if Telemetry(int(self.trace.telemetry[minute])) in (Telemetry.NONE, Telemetry.HALF, Telemetry.FROZEN):
+            return {}
+        brokers = self.placement.brokers
+        shares = np.minimum(self.trace.load[minute] * self.placement.shares, 1.0)
+        told = shares * self.trace.measured[minute, [(each + 1) % PODS for each in brokers]]
+        silent = self.trace.scaled[minute] if self.trace.scaled is not None else np.ones(PODS)
+        return {
+            each: value for each, value in zip(brokers, told.tolist(), strict=True) if not np.isnan(silent[each % PODS])
+        }
 
     def seen(self, minute: int) -> Seen:
         """What the scaler sees."""
@@ -80,21 +119,24 @@ class World:
             usage = {ordinal: share for ordinal, share in usage.items() if ordinal % 2}
         elif kind is Telemetry.FROZEN:
             usage, age = self.frozen, 30.0 + 60.0 * (minute - self.frozen_at)
-        if kind is not Telemetry.FROZEN:
+        elif kind is Telemetry.STUCK:
+            usage = {ordinal: self.frozen.get(ordinal, share) for ordinal, share in usage.items()}
+        if kind not in (Telemetry.FROZEN, Telemetry.STUCK):
             self.frozen, self.frozen_at = usage, minute
         since = self.away_since
         lost = int(since is not None and minute - since >= LOST_AFTER)
         ready = frozenset(self.placement.brokers)
-        return Seen(minute, self.replicas, ready, usage, age, lost, minute - self.youngest)
+        youngest = minute - max(self.joined.values(), default=-(10**6))
+        unsure = sum(minute - at < YOUNG for at in self.joined.values())
+        return Seen(minute, self.replicas, ready, usage, age, lost, youngest, unsure, self.traffic(minute), self.moving)
 
-    def scale(self, minute: int, replicas: int) -> None:
-        """The StatefulSet adds ordinals at the end and takes them from there."""
-        for ordinal in range(self.replicas, replicas):
-            self.ready_at[ordinal] = minute + START
-        for ordinal in range(self.replicas - 1, replicas - 1, -1):
-            if self.ready_at.pop(ordinal, None) is None:
-                self.placement.leave(ordinal)
+    def scale(self, replicas: int, minute: int) -> None:
+        """The StatefulSet adds ordinals at the end and takes them from there, once they have no bundle."""
         self.replicas = replicas
+        for ordinal in range(self.there, replicas):
+            self.ready_at[ordinal] = minute + READY
+        self.there = max(self.there, replicas)
+        self.placement.drain(range(replicas, self.there))
 
 
 def profile_of(trace: Trace) -> Profile:
@@ -119,12 +161,12 @@ def run(trace: Trace, scaler: Scaler) -> Run:
     for minute in range(len(trace.load)):
         world.advance(minute)
         violated += world.overloaded(minute)
-        hours += world.replicas
+        hours += world.there
         wanted = scaler.replicas(world.seen(minute))
         if wanted != world.replicas:
             direction = 1 if wanted > world.replicas else -1
             flaps.change(minute, direction, float(trace.load[minute]), int(trace.away[minute]))
-            world.scale(minute, wanted)
+            world.scale(wanted, minute)
     return Run(
         world="brokers",
         trace=trace.name,

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Protocol
 
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.autoscaling import BrokerAutoscaling
 from pulsar_operator.balance.autoscaling import brokers, policy
+from pulsar_operator.balance.autoscaling.blocks import blocks
 from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.history import State
 from pulsar_operator.balance.autoscaling.outlook import Foreseen
 from pulsar_operator.balance.autoscaling.policy import Measured
 from pulsar_operator.balance.autoscaling.values import Workload
+from pulsar_operator.domain.dataplane.pod_loads import KEPT_SECONDS, Reading, Readings, added, measured
 
 LEAST, MOST = 2, 40
 INTERVAL = 60.0
+EPOCH = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,12 @@ class Seen:
     """Pods that are not ready for longer than a start takes."""
     youngest: int
     """Minutes since the last pod became ready."""
+    unsure: int = 0
+    """Pods that may carry more than they tell."""
+    traffic: Mapping[int, float] = field(default_factory=dict)
+    """What ready brokers carry, by ordinal, in brokers that are fully used."""
+    moving: bool = False
+    """Whether bundles are being moved."""
 
 
 class Scaler(Protocol):
@@ -54,6 +65,8 @@ class Ours:
     profile: Profile | None
     name: str = "operator"
     _state: State = field(default_factory=State)
+    _readings: dict[int, Readings] = field(default_factory=dict)
+    _gone: dict[int, Readings] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._spec = BrokerAutoscaling(min_replicas=LEAST, max_replicas=MOST)
@@ -63,12 +76,30 @@ class Ours:
         """The verdict's number."""
         pods = {ordinal: f"broker-{ordinal}" for ordinal in seen.ready}
         usage = {f"broker-{ordinal}": share for ordinal, share in seen.usage.items()}
-        measured = {"cpuPercent": Measured(usage, seen.age)}
-        signals = policy.broker_signals(self._spec.targets, measured, dict.fromkeys(usage, 1.0), limited=True)
-        workload = Workload(seen.replicas, frozenset(pods.values()), seen.lost)
-        facts = brokers.BrokerFacts(workload, signals, Foreseen(self.profile))
+        cpu = {"cpuPercent": Measured(usage, seen.age)}
+        signals = policy.broker_signals(self._spec.targets, cpu, dict.fromkeys(pods.values(), 1.0), limited=True)
+        held = blocks(Component.BROKER, [Reason.REBALANCING] * seen.moving)
+        workload = Workload(seen.replicas, frozenset(pods.values()), seen.lost, held, seen.unsure)
+        facts = brokers.BrokerFacts(workload, signals, Foreseen(self.profile), self._traffic(seen))
         verdict, self._state = brokers.decide(facts, self._policy, self._state, seen.minute * 60.0)
         return verdict.desired
+
+    def _traffic(self, seen: Seen) -> float | None:
+        """As the operator reads it off the pages of the brokers."""
+        at = EPOCH + timedelta(minutes=seen.minute)
+        new = {
+            each: Reading(at, {"bandwidthPercent": of, "messagesPerSecond": 0.0}, {})
+            for each, of in seen.traffic.items()
+        }
+        before = self._gone | self._readings
+        self._readings = {each: added(self._readings.get(each, ()), reading) for each, reading in new.items()}
+        self._gone = {
+            each: of
+            for each, of in before.items()
+            if each not in new and (at - of[-1].at).total_seconds() <= KEPT_SECONDS
+        }
+        figures = measured({str(each): of for each, of in self._readings.items()}, at, self._gone.values())
+        return policy.traffic_growth({name: Measured(values, age) for name, (values, age) in figures.items()})
 
 
 @dataclass
@@ -102,7 +133,7 @@ class Hpa:
         if not told:
             return seen.replicas
         missing = len(seen.ready) - len(told)
-        unready = seen.replicas - len(seen.ready)
+        unready = max(seen.replicas - len(seen.ready), 0)
         ratio = sum(told) / len(told) / self.target
         if not missing and not (unready and ratio > 1):
             return seen.replicas if self._within(ratio) else ceil(ratio * len(told) - 1e-9)

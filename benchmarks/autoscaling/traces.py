@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
@@ -30,6 +30,8 @@ class Telemetry(IntEnum):
     """Every other pod tells nothing."""
     FROZEN = 3
     """The figures of the begin, which grow old."""
+    STUCK = 4
+    """The figures of the begin, which say that they are new."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,17 @@ class Trace:
     """Minutes in which one pod is not ready."""
     measured: Floats
     """Factor of each pod's figure, by minute."""
+    bundles: int = 256
+    stored: float = 5.0
+    """Disks' worth of data that the week before keeps, with all copies."""
+    days_kept: int = 2
+    """After which what is stored is deleted; two days of it are stored in the beginning."""
+    trims: tuple[int, ...] = ()
+    """Minutes at which half of what is stored is deleted."""
+    added: Floats | None = None
+    """Share of its CPU that a pod's figure has on top, by minute; None = none."""
+    scaled: Floats | None = None
+    """Factor by which a pod's figure is wrong, by minute; not a number = it tells nothing; None = all are right."""
 
 
 def _noise(chance: np.random.Generator, minutes: int) -> Floats:
@@ -82,6 +95,9 @@ class _Week:
     load: Floats
     telemetry: NDArray[np.int8]
     away: NDArray[np.bool_]
+    added: Floats | None = None
+    scaled: Floats | None = None
+    trims: list[int] = field(default_factory=list)
 
 
 def _daily(_: _Week) -> None:
@@ -120,6 +136,83 @@ def _deaths(week: _Week) -> None:
         week.away[begin : begin + int(week.chance.integers(20, 241))] = True
 
 
+def _batches(week: _Week) -> None:
+    """A job every 80 minutes."""
+    height, minutes = week.chance.uniform(2.0, 3.0), int(week.chance.integers(10, 21))
+    for begin in range(int(week.chance.integers(0, 80)), len(week.load), 80):
+        week.load[begin : begin + minutes] *= height
+
+
+def _glitches(week: _Week) -> None:
+    """Every other hour all CPU is in use for a minute: collections of garbage, a page of metrics that was late."""
+    week.added = np.zeros((len(week.load), PODS))
+    for begin in range(int(week.chance.integers(0, 120)), len(week.load), 120):
+        week.added[begin] = 1.0
+
+
+def _spiky(week: _Week) -> None:
+    """One broker-minute of twenty has 35 points on top."""
+    week.added = np.where(week.chance.random((len(week.load), PODS)) < 0.05, 0.35, 0.0)
+
+
+def _noisy(week: _Week) -> None:
+    week.scaled = np.maximum(1.0 + week.chance.normal(0.0, 0.2, (len(week.load), PODS)), 0.0)
+
+
+def _windows(week: _Week, count: int, hours: int) -> list[slice]:
+    return [slice(begin, begin + 60 * hours) for begin in _times(week.chance, count, len(week.load))]
+
+
+def _frozen(week: _Week) -> None:
+    """Six hours each, and nothing says so."""
+    for window in _windows(week, 5, 6):
+        week.telemetry[window] = Telemetry.STUCK
+
+
+def _scaled(week: _Week) -> None:
+    """A hundred times what is used: of all brokers, then of one."""
+    week.scaled = np.ones((len(week.load), PODS))
+    for number, window in enumerate(_windows(week, 6, 2)):
+        week.scaled[window, 1 if number % 2 else slice(None)] = 100.0
+
+
+def _silent(week: _Week) -> None:
+    """One broker does not tell for eight hours."""
+    week.scaled = np.ones((len(week.load), PODS))
+    for window in _windows(week, 5, 8):
+        week.scaled[window, 1] = np.nan
+
+
+def _drifting(week: _Week) -> None:
+    """Figures grow by a fifth within the week, without the load."""
+    week.scaled = np.repeat(np.linspace(1.0, 1.2, len(week.load))[:, None], PODS, axis=1)
+
+
+def _import(week: _Week) -> None:
+    """Twice in the week eight hours in which four times as much is written."""
+    for window in _windows(week, 2, 8):
+        week.load[window] *= 4.0
+
+
+def _surge(week: _Week) -> None:
+    """Growth that accelerates: to four times within the week, most of it in the last days."""
+    week.load *= 1 + 3 * np.linspace(0.0, 1.0, len(week.load)) ** 3
+
+
+def _trimmed(week: _Week) -> None:
+    """Every other day half of what is stored is deleted at once."""
+    for begin in range(DAY, len(week.load), 2 * DAY):
+        week.trims.append(begin)
+
+
+def _promised(chance: np.random.Generator, minutes: int) -> Floats:
+    """Two jobs a day of two hours each, of the week before; they are gone."""
+    found = np.ones(minutes)
+    for begin in _times(chance, 2 * minutes // DAY, minutes):
+        found[begin : begin + 120] = chance.uniform(1.5, 2.5)
+    return found
+
+
 EVENTS: dict[str, tuple[Callable[[_Week], None], float]] = {
     "daily": (_daily, 0.3),
     "step": (_steps, 1.0),
@@ -128,9 +221,34 @@ EVENTS: dict[str, tuple[Callable[[_Week], None], float]] = {
     "flash": (_crowds, 0.7),
     "broken": (_broken, 0.3),
     "death": (_deaths, 0.3),
+    "batch": (_batches, 0.8),
+    "batch-4k": (_batches, 0.8),
+    "flash-4k": (_crowds, 0.7),
+    "promised": (_daily, 1.0),
+    "glitch": (_glitches, 0.3),
+    "spiky": (_spiky, 0.3),
+    "noisy": (_noisy, 0.3),
+    "frozen": (_frozen, 0.3),
+    "scaled": (_scaled, 0.3),
+    "silent": (_silent, 0.3),
+    "drift": (_drifting, 0.3),
+    "import": (_import, 0.7),
+    "surge": (_surge, 0.8),
+    "trimmed": (_trimmed, 0.7),
+    "kept": (_daily, 0.7),
 }
 """What happens, and the load of the night for that of noon."""
 NAMES = tuple(EVENTS)
+BOOKIES = ("import", "surge", "trimmed", "kept")
+"""Traces of bookies alone."""
+BOTH = ("daily", "step", "spike", "growth", "flash", "broken", "death")
+"""Those of brokers and bookies; the rest are of brokers."""
+KEPT: dict[str, int] = {"kept": 5}
+"""Days for which what is written stays; two where none is said."""
+STORED: dict[str, float] = {"import": 1.3, "surge": 3.0, "kept": 3.0}
+"""Disks' worth of data that the week before keeps; 5 where none is said."""
+MANY = 4000
+"""Bundles of the traces whose names end so."""
 
 
 def trace(name: str, seed: int, minutes: int = MINUTES) -> Trace:
@@ -139,11 +257,26 @@ def trace(name: str, seed: int, minutes: int = MINUTES) -> Trace:
     chance = np.random.default_rng([seed, NAMES.index(name)])
     size, phase = chance.uniform(4.0, 9.0), chance.uniform(0, DAY)
     shape = _days(minutes, low, phase) if low < 1 else np.ones(minutes)
-    before = size * shape * _noise(chance, minutes) * chance.uniform(0.9, 1.1)
+    known = shape * _promised(chance, minutes) if name == "promised" else shape
+    before = size * known * _noise(chance, minutes) * chance.uniform(0.9, 1.1)
     week = _Week(
         chance, size * shape * _noise(chance, minutes), np.zeros(minutes, np.int8), np.zeros(minutes, np.bool_)
     )
     events(week)
     quarters = before[: minutes // QUARTER * QUARTER].reshape(-1, QUARTER).mean(axis=1)
     measured = 1.0 + chance.normal(0.0, MEASUREMENT, (minutes, PODS))
-    return Trace(name, seed, week.load, quarters, week.telemetry, week.away, measured)
+    return Trace(
+        name,
+        seed,
+        week.load,
+        quarters,
+        week.telemetry,
+        week.away,
+        measured,
+        MANY if name.endswith("-4k") else 256,
+        STORED.get(name, 5.0),
+        KEPT.get(name, 2),
+        tuple(week.trims),
+        week.added,
+        week.scaled,
+    )

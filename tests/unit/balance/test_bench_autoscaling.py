@@ -14,7 +14,7 @@ from benchmarks.autoscaling.figures import Flaps, Run
 from benchmarks.autoscaling.placement import Placement
 from benchmarks.autoscaling.scalers import Hpa, Ours, Published, Seen
 from benchmarks.autoscaling.tables import better_on_both, level_and_better
-from benchmarks.autoscaling.traces import NAMES, trace
+from benchmarks.autoscaling.traces import BOOKIES, BOTH, NAMES, trace
 from pulsar_operator.balance.autoscaling import brokers as shipped
 from pulsar_operator.balance.autoscaling.bookies import Disk
 
@@ -108,6 +108,9 @@ def test_placement_loses_nothing() -> None:
     placement = Placement(4, np.random.default_rng(1))
     for broker in (4, 5, 6):
         placement.join(broker)
+        assert placement.shares[-1] == 0
+        while placement.changing:
+            assert placement.work(5) <= 5
         assert placement.shares.sum() == pytest.approx(1.0)
         assert placement.shares[-1] == pytest.approx(1 / len(placement.brokers), rel=0.1)
     before = placement.moved
@@ -116,6 +119,52 @@ def test_placement_loses_nothing() -> None:
     assert placement.brokers == [1, 2, 3, 4, 5, 6]
     assert placement.shares.sum() == pytest.approx(1.0)
     assert placement.moved > before
+    placement.drain([5, 6])
+    while not (placement.empty(5) and placement.empty(6)):
+        assert 0 < placement.work(20) <= 20
+    assert placement.changing and placement.shares[-2:] == pytest.approx([0.0, 0.0])
+    placement.leave(6)
+    placement.leave(5)
+    assert not placement.changing and placement.shares.sum() == pytest.approx(1.0)
+
+
+def test_brokers_come_and_go_at_the_pace_that_ships() -> None:
+    """Of 4,000 bundles 120 a minute; meanwhile the operator is told that bundles move."""
+    week = trace("batch-4k", 1, 1440)
+    world = brokers.World(week)
+    first = world.there
+    world.scale(2 * first, 0)
+    minutes = 0
+    for minute in range(1, 120):
+        before = world.placement.moved
+        world.advance(minute)
+        assert world.placement.moved - before <= brokers.MOVES == 120
+        minutes += world.seen(minute).moving
+        if minute > brokers.READY and not world.moving:
+            break
+    assert 5 <= minutes <= 25
+    world.scale(first, minute)
+    assert world.there == 2 * first
+    while world.there != first:
+        minute += 1
+        world.advance(minute)
+        assert world.moving or world.there == first
+
+
+def test_a_fault_of_metrics_is_the_same_for_every_scaler() -> None:
+    for name in ("noisy", "spiky", "scaled", "silent", "frozen", "glitch", "drift"):
+        week = trace(name, 1, 2880)
+        one, other = brokers.World(week), brokers.World(week)
+        told, changed = [], 0
+        for minute in range(2880):
+            one.advance(minute)
+            other.advance(minute)
+            told = [one.seen(minute), other.seen(minute)]
+            assert told[0] == told[1]
+            right = np.minimum(week.load[minute] * one.placement.shares, 1.0)
+            pairs = zip(one.placement.brokers, right, strict=True)
+            changed += any(abs(told[0].usage.get(each, 9.0) - share) > 0.15 for each, share in pairs)
+        assert changed, name
 
 
 @pytest.mark.parametrize(
@@ -182,4 +231,4 @@ def test_a_day_of_each_ends_in_a_table(tmp_path: Path, capsys: pytest.CaptureFix
     shown = capsys.readouterr().out
     assert "bound" in shown
     assert "better on both" in shown
-    assert len(NAMES) == 7
+    assert len(NAMES) == 22 and set(BOOKIES) | set(BOTH) < set(NAMES)
