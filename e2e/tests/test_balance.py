@@ -188,6 +188,9 @@ def test_broken_promises_that_need_several_brokers_are_seen(
     assert [verdict.line() for verdict in verdicts if not verdict.caught] == []
 
 
+BY_SHEDDER = {"overloaded": pytest.mark.balance(9), "extensible": pytest.mark.balance(10)}
+
+
 @pytest.fixture
 def rolled(deployed: Deployed, brokers: Brokers, declared: Mapping[str, Any]) -> Iterator[None]:
     """Brokers with what is declared, and as they were at the end."""
@@ -200,10 +203,12 @@ def rolled(deployed: Deployed, brokers: Brokers, declared: Mapping[str, Any]) ->
         answers(deployed.admin_url)
 
 
-@pytest.mark.balance(9)
 @pytest.mark.parametrize(
     ("names", "declared", "settings"),
-    [pytest.param((name,), declared, settings, id=key) for key, (name, declared, settings) in SHEDDERS.items()],
+    [
+        pytest.param((name,), declared, settings, id=key, marks=BY_SHEDDER[key])
+        for key, (name, declared, settings) in SHEDDERS.items()
+    ],
 )
 def test_shedding_by_what_is_not_the_default(
     rolled: None, several: tuple[Instance, list[Check]], capsys: pytest.CaptureFixture[str]
