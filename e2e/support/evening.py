@@ -50,10 +50,10 @@ def refreshed(kubectl: Kubectl, namespace: str, name: str, *, within: float) -> 
     """The object with a proposal that was computed after this call."""
     annotate(kubectl, namespace, name, "refresh")
 
-    def carried_out() -> None:
+    def carried_out() -> bool:
         # The operator takes the annotation off once the status has what came of it.
         found = kubectl.get("pulsarrebalance", namespace, name)
-        assert found is not None and ANNOTATION not in (found["metadata"].get("annotations") or {})
+        return found is not None and ANNOTATION not in (found["metadata"].get("annotations") or {})
 
     eventually(carried_out, within=within, what=f"a refresh of PulsarRebalance {name}")
     return wait_for(kubectl, namespace, name, "ProposalReady", within=within)
