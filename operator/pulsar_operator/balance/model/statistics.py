@@ -20,6 +20,8 @@ from pulsar_operator.balance.model.pieces import DEFAULT, Event, FormatError, Li
 RATES: Final = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
 """Every topic has them; their absence means that the broker failed while it wrote this topic."""
 COST_FIELDS: Final = frozenset({*RATES, "producerCount"})
+BUNDLE_FIELDS: Final = frozenset({*COST_FIELDS, "topics", "consumerCount"})
+"""Of a bundle in a load report; a document without an end may have any number of others."""
 PLACES: Final = ("at the top", "for a namespace", "for a bundle", "for a domain", "for a topic")
 
 
@@ -262,7 +264,8 @@ class BundleTraffic:
             if self._depth == 2 and self._section == "lastStats":
                 self._add()
         elif self._depth == 3:
-            self._fields[self._field] = figure(value)
+            if self._field in BUNDLE_FIELDS:
+                self._fields[self._field] = figure(value)
         elif self._depth == 0:
             raise FormatError(f"no load report: {kind_of(event)} at the top where a map belongs")
 
@@ -285,15 +288,18 @@ class BundleTraffic:
 
 class UsageFigures:
     """Feed it a broker's ``GET /broker-stats/metrics`` piece by piece: a list of dimensions with metrics, of which many
-    brokers have one for each namespace. It keeps the figures of the resources that a broker can run out of."""
+    brokers have one for each namespace. It keeps the largest figure of each resource that a broker can run out of."""
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
         self._pieces = Pieces(limits)
         self._depth = 0
         self._section = self._name = ""
-        self._metrics: dict[str, Any] = {}
-        self.told: list[dict[str, dict[str, Any]]] = []
-        """The items that have such a figure, with these alone (observation.usage_of)."""
+        self._most: dict[str, float] = {}
+
+    @property
+    def told(self) -> list[dict[str, dict[str, float]]]:
+        """An item with these figures, as observation.usage_of takes it; none where there are none."""
+        return [{"metrics": dict(self._most)}] if self._most else []
 
     def feed(self, data: bytes) -> None:
         """Take the next piece. Raises FormatError."""
@@ -317,10 +323,7 @@ class UsageFigures:
             self._depth = self._pieces.deeper(self._depth)
         elif event in {"end_map", "end_array"}:
             self._depth -= 1
-            if self._depth == 1 and self._metrics:
-                self.told.append({"metrics": self._metrics})
-                self._metrics = {}
         elif self._depth == 3 and self._section == "metrics" and self._name in RESOURCES:
-            self._metrics[self._name] = value
+            self._most[self._name] = max(self._most.get(self._name, 0.0), figure(value))
         elif self._depth == 0:
             raise FormatError(f"no broker-stats/metrics document: {kind_of(event)} at the top where a list belongs")

@@ -26,6 +26,8 @@ from pulsar_operator.ports import CONFIG_MAPS, ConflictError, Json
 
 MAX_VALUE = 256
 """Characters of a value, as in the status."""
+MAX_COUNT = 1_000_000
+"""Times that Pulsar's balancer was given back: twice an hour, which is the most, for 57 years."""
 HELD, GIVEN_BACK, COUNT = "held", "givenBackTime", "handovers"
 """Keys beside the settings, once Pulsar's balancer was given back: whether the settings are the operator's now, when it
 was given back (empty: the operator balances again), and how often."""
@@ -61,9 +63,12 @@ class BalancerRecord:
         data = (self.listed or {}).get("data") or {}
         try:
             back = parse_time(data.get(GIVEN_BACK) or None)
-            return Handover(given_back=back.timestamp() if back is not None else None, count=int(data.get(COUNT) or 0))
+            count = int(data.get(COUNT) or 0)
         except (TypeError, ValueError):
             return Handover()
+        if not 0 <= count <= MAX_COUNT:
+            return Handover()
+        return Handover(given_back=max(back.timestamp(), 0.0) if back is not None else None, count=count)
 
     async def write(self, saved: Sequence[FlagStatus], handover: Handover | None = None, *, held: bool = True) -> None:
         """Make it say this. Another one's ConfigMap of that name stays, and the pass says so. Raises PortError."""

@@ -7,7 +7,7 @@ and the record of the settings, and written down before the settings are changed
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from pulsar_operator.api.constants import Reason
@@ -15,12 +15,12 @@ from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, Handover
 from pulsar_operator.balance.execution.custom_resource import is_standing, standing_name
 from pulsar_operator.balance.execution.handover import Handover, ability_of, given_back_words, judge, told
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
+from pulsar_operator.controllers.dataplane.balancer_record import MAX_COUNT, BalancerRecord
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, executing, hold, holder
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact
 from pulsar_operator.domain.stored import readable
-from pulsar_operator.ports import AdminEndpoint, Json, PortError
+from pulsar_operator.ports import AdminEndpoint, Json, PortError, UnavailableError
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,18 @@ async def whose_turn(hand: Actor, endpoint: AdminEndpoint, record: BalancerRecor
     except PortError as error:
         # Its pods are as they should be; the next look tries again.
         await hand.warn(Reason.ADMIN_UNREACHABLE, f"The settings of Pulsar's balancer: {error}")
-        return BalanceFact(again=True, seen=False, moving=wanted, handover=turn.status, told=turn.told)
+        words = _not_obeyed(error) if turn.told is not None else None
+        return BalanceFact(again=True, seen=False, moving=wanted, handover=turn.status, told=words or turn.told)
     return BalanceFact(found.status, found.again, moving=wanted, handover=turn.status, told=turn.told)
+
+
+def _not_obeyed(error: PortError) -> tuple[bool, Reason, str] | None:
+    """Condition BalancingActive where Pulsar answers and does not change its settings; None where it does not answer,
+    which the standing PulsarRebalance sees as well."""
+    if isinstance(error, UnavailableError) and not error.status:
+        return None
+    text = f"The settings of Pulsar's own balancer are not as they are to be: {str(error)[:2000]}. See whether the operator's role "
+    return False, Reason.ADMIN_UNREACHABLE, f"{text}is one of superUserRoles, and look at these settings"
 
 
 async def _judged(hand: Actor, record: BalancerRecord, asked: Question, now: datetime) -> Turn:
@@ -91,6 +101,9 @@ async def _judged(hand: Actor, record: BalancerRecord, asked: Question, now: dat
     name = standing_name(cluster)
     standing = next((each for each in asked.rebalances if is_standing(each, cluster)), None)
     ability = ability_of(standing, name, changing=asked.rolls or asked.drains)
+    if ability.reason is Reason.WAITING_FOR_BALANCER and (asked.balancer or {}).get("heldFor") is None:
+        # For nobody else: the settings are not changed, which takes a moment, or Pulsar does not let the operator.
+        ability = replace(ability, decides=False)
     before = _known(cluster, record)
     after = judge(before, now.timestamp(), ability.decides)
     begins = after.count > before.count
@@ -120,7 +133,7 @@ def _from_status(status: HandoverStatus) -> Handover:
         _seconds(status.decided_since),
         _seconds(status.looked_time),
         _seconds(status.given_back_time),
-        status.count,
+        min(max(status.count, 0), MAX_COUNT),
     )
 
 
@@ -137,8 +150,12 @@ def _to_status(known: Handover) -> HandoverStatus | None:
 
 
 def _seconds(text: str | None) -> float | None:
-    found = parse_time(text)
-    return found.timestamp() if found is not None else None
+    """None as well where somebody edited it into what is no time."""
+    try:
+        found = parse_time(text)
+    except ValueError:
+        return None
+    return max(found.timestamp(), 0.0) if found is not None else None
 
 
 def _time(seconds: float | None) -> str | None:

@@ -15,14 +15,14 @@ from typing import Any, Final
 from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, FlagStatus
-from pulsar_operator.balance.execution.custom_resource import standing_manifest, standing_name
+from pulsar_operator.balance.execution.custom_resource import is_standing, standing_manifest, standing_name
 from pulsar_operator.balance.execution.drain import DRAIN, purpose_of
 from pulsar_operator.balance.execution.handover import Handover, lapsed
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import is_true
-from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
-from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PulsarAdminPort
+from pulsar_operator.controllers.dataplane.balancer_record import MAX_VALUE, BalancerRecord
+from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PulsarAdminPort, UnavailableError
 
 FLAGS: Final[Mapping[str, str]] = {
     "loadBalancerSheddingEnabled": "false",
@@ -130,6 +130,11 @@ async def give_back(
         # The record is of an earlier time: what is not as we set it is somebody else's by now.
         values = await _values(deps, endpoint) if record.held else {}
         before = BalancerStatus(saved=[f for f in record.saved(FLAGS) if values.get(f.name) == FLAGS[f.name]])
+    elif record.held:
+        # A status that somebody edited may have lost some.
+        named = {flag.name for flag in before.saved}
+        lost = [flag for flag in record.saved(FLAGS) if flag.name not in named]
+        before = before.model_copy(update={"saved": [*before.saved, *lost]})
     await restore(deps.admin, endpoint, before)
     if kept is not None:
         await record.write(before.saved or record.saved(FLAGS), kept, held=False)
@@ -140,7 +145,16 @@ async def give_back(
 
 
 async def _values(deps: Deps, endpoint: AdminEndpoint) -> Mapping[str, str]:
-    return await deps.admin.call(endpoint, "GET", (*CONFIGURATION, "values")) or {}
+    """The dynamic settings. Raises PortError, also where one of ours is nothing that can be kept and given back."""
+    values = await deps.admin.call(endpoint, "GET", (*CONFIGURATION, "values")) or {}
+    if not isinstance(values, Mapping):
+        raise UnavailableError("the answer about dynamic settings is no map", status=200)
+    for name in FLAGS:
+        value = values.get(name)
+        if value is not None and not (isinstance(value, str) and len(value) <= MAX_VALUE):
+            text = f"dynamic setting {name} is no text of at most {MAX_VALUE} characters: delete it"
+            raise UnavailableError(text, status=200)
+    return values
 
 
 def _saved(values: Mapping[str, str], record: BalancerRecord) -> list[FlagStatus]:
@@ -185,6 +199,15 @@ async def standing_rebalance(deps: Deps, actor: Actor, cluster: Json, spec: Puls
         )
         return
     await actor.apply(standing_manifest(cluster, name, spec), live)
+
+
+async def without_standing(actor: Actor, cluster: Json, rebalances: Sequence[Json]) -> list[Json]:
+    """The rebalances of a cluster that the operator does not drive. The standing one, left from a time in which it did,
+    is deleted: it would go on with moving bundles. Raises PortError."""
+    for each in rebalances:
+        if is_standing(each, cluster) and "deletionTimestamp" not in each["metadata"]:
+            await actor.delete(CUSTOM[Kind.REBALANCE], each, "spec.loadBalancing.driver is Pulsar")
+    return [each for each in rebalances if not is_standing(each, cluster)]
 
 
 def _owned(obj: Json, uid: str) -> bool:

@@ -9,7 +9,7 @@ from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.handover import Question, whose_turn
-from pulsar_operator.controllers.dataplane.load_balancer import standing_rebalance
+from pulsar_operator.controllers.dataplane.load_balancer import standing_rebalance, without_standing
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, RollFact, ScaleFact
@@ -36,9 +36,12 @@ async def balance(step: Step) -> BalanceFact:
     if brokers is None or not brokers.ready or endpoint is None:
         return BalanceFact(seen=False)
     held = view.turns.holds(Component.BROKER) if view.turns is not None else None
+    rebalances = await reader_of(hand.deps).every(Kind.REBALANCE, allowed_by=facts.obj)
+    if not drives:
+        rebalances = await without_standing(hand, facts.obj, rebalances)
     question = Question(
         facts.obj,
-        await reader_of(hand.deps).every(Kind.REBALANCE, allowed_by=facts.obj),
+        rebalances,
         old,
         drives=drives,
         rolls=roll.of_brokers and held is None,
