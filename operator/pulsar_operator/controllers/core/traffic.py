@@ -36,7 +36,7 @@ from pulsar_operator.balance.model.observation import (
 )
 from pulsar_operator.balance.sizing.presence import MOST_LISTED, Listed, Present, parting, present, remade, to_list
 from pulsar_operator.balance.sizing.result import NamespaceSizing, SizingResult
-from pulsar_operator.controllers.core.broker_reads import BrokerReads, ask_each
+from pulsar_operator.controllers.core.broker_reads import BrokerReads, NotReadableError, ask_each
 from pulsar_operator.controllers.core.clusters import broker_endpoint
 from pulsar_operator.ports import (
     AdminEndpoint,
@@ -128,6 +128,8 @@ class Traffic:
             return boundaries_of(await self.get("namespaces", *namespace.split("/", 1), "bundles") or {})
         except NotFoundError:
             return None
+        except (AttributeError, TypeError, ValueError):
+            raise NotReadableError(f"the answer about bundles of namespace {namespace} has no boundaries") from None
 
     async def stats_period(self) -> int:
         """Seconds between two updates of the brokers' rates (statsUpdateFrequencyInSecs)."""
@@ -147,6 +149,8 @@ class Traffic:
         """Bundles a broker owns, its own namespaces left out."""
         path = ("brokers", self.endpoint.cluster, broker, "ownedNamespaces")
         answer = await self.deps.admin.call(broker_endpoint(self.endpoint, broker), "GET", path) or {}
+        if not isinstance(answer, Mapping) or not all(isinstance(name, str) for name in answer):
+            raise NotReadableError(f"the answer of broker {broker} about its bundles is no map of bundles")
         found = (full_bundle(name) for name in answer)
         return {each for each in found if each is not None and not is_own(each.namespace, (broker,))}
 
