@@ -88,8 +88,9 @@ def _not_obeyed(error: PortError) -> tuple[bool, Reason, str] | None:
     which the standing PulsarRebalance sees as well."""
     if isinstance(error, UnavailableError) and not error.status:
         return None
-    text = f"The settings of Pulsar's own balancer are not as they are to be: {str(error)[:2000]}. See whether the operator's role "
-    return False, Reason.ADMIN_UNREACHABLE, f"{text}is one of superUserRoles, and look at these settings"
+    why = str(error)[:2000]
+    text = f"The settings of Pulsar's own balancer are not as they are to be: {why}. See whether Pulsar lets the "
+    return False, Reason.ADMIN_UNREACHABLE, f"{text}operator's role change dynamic settings, and look at these settings"
 
 
 async def _judged(hand: Actor, record: BalancerRecord, asked: Question, now: datetime) -> Turn:

@@ -1,0 +1,134 @@
+"""Balancing all the time under attack: one broken answer, one refused right, and an operator that does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pulsar_operator.controllers.core.traffic import Traffic
+from pulsar_operator.ports import AdminEndpoint, RefusedError, UnavailableError
+from tests.support.balancing.world import LAST, URL, BalancingWorld
+from tests.unit.rebalance.test_handover_driven import BEFORE, driven, gives_back, minutes, pulsars
+
+GARBAGE = [[1, 2], ["x"], "text", 7, [None], {"a": None}]
+
+
+def answering(world: BalancingWorld, wanted: Callable[[str, list[str]], bool], answer: Any) -> None:
+    """Some questions are answered otherwise; ``answer`` may be an error."""
+    usual = world.pulsar.call
+
+    async def call(endpoint: AdminEndpoint, method: str, path: Any, **more: Any) -> Any:
+        if wanted(endpoint.url.removeprefix("http://"), [method, *path]):
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+        return await usual(endpoint, method, path, **more)
+
+    world.pulsar.call = call  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("answer", GARBAGE)
+async def test_a_broker_that_lists_no_bundles_is_unknown_and_no_more(answer: Any) -> None:
+    world = BalancingWorld()
+    world.skewed()
+    odd = world.pulsar.brokers[2]
+    answering(world, lambda asked, path: asked == odd and path[-1] == "ownedNamespaces", answer)
+    observed = await Traffic(world.deps, AdminEndpoint("east", URL)).observe()
+    assert set(observed.silent) == {odd} or answer == {"a": None}
+
+
+@pytest.mark.parametrize("answer", [{"boundaries": ["x"]}, {"boundaries": 7}, [1], "text", {"boundaries": [None]}])
+async def test_boundaries_that_are_none_are_an_answer_that_cannot_be_read(answer: Any) -> None:
+    world = BalancingWorld()
+    world.skewed()
+    answering(world, lambda asked, path: path[-1] == "bundles", answer)
+    with pytest.raises(UnavailableError, match="shop/orders"):
+        await Traffic(world.deps, AdminEndpoint("east", URL)).observe()
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="one namespace whose boundaries Pulsar does not tell makes the whole look fail: Traffic._all raises, so the "
+    "operator balances nothing and gives Pulsar's balancer back",
+)
+async def test_a_namespace_that_is_not_told_keeps_no_other_from_being_balanced() -> None:
+    world = driven()
+    world.pulsar.namespace("bank/odd", [0, LAST], world.pulsar.brokers[3])
+    answering(world, lambda asked, path: path[-3:] == ["bank", "odd", "bundles"], RefusedError("HTTP 403", status=403))
+    await minutes(world, 60)
+    assert gives_back(world) == 0 and world.spread() < 1.5
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="a standing PulsarRebalance whose every execution ends at its first step says PlanInvalidated, which counts "
+    "as able to decide: nothing moves, and Pulsar's balancer stays off for ever",
+)
+@pytest.mark.parametrize("status", [403, 409, 500])
+async def test_moves_that_pulsar_refuses_let_pulsar_balance(status: int) -> None:
+    world = driven()
+    error = UnavailableError("HTTP 500", status=500) if status == 500 else RefusedError("HTTP", status=status)
+    answering(world, lambda asked, path: path[-1] in ("unload", "split") and path[0] == "PUT", error)
+    await minutes(world, 120)
+    assert gives_back(world) >= 1
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="a standing PulsarRebalance whose every execution ends at its first step says PlanInvalidated, which counts "
+    "as able to decide: nothing moves, and Pulsar's balancer stays off for ever",
+)
+async def test_moves_that_pulsar_does_not_do_let_pulsar_balance() -> None:
+    world = driven()
+    world.pulsar.lose_hints = True
+    await minutes(world, 120)
+    assert gives_back(world) >= 1
+
+
+async def test_a_setting_that_pulsar_refuses_lets_pulsar_balance() -> None:
+    world = driven()
+    answering(
+        world, lambda asked, path: path[-2:] == ["loadBalancerAutoBundleSplitEnabled", "false"], RefusedError("no")
+    )
+    await minutes(world, 120)
+    assert gives_back(world) >= 1 and pulsars(world)
+
+
+async def test_settings_that_pulsar_does_not_tell_leave_them_as_they_are() -> None:
+    world = driven()
+    answering(world, lambda asked, path: path[-1] == "values", RefusedError("HTTP 401", status=401))
+    await minutes(world, 60)
+    assert world.pulsar.dynamic == BEFORE
+
+
+async def test_brokers_whose_ids_change_every_hour_are_balanced_and_nothing_of_the_old_ones_is_kept() -> None:
+    world = driven()
+    for turn in range(6):
+        await minutes(world, 60)
+        names = {old: f"n{turn}-{at}.x:8080" for at, old in enumerate(world.pulsar.brokers)}
+        world.pulsar.brokers = [names[old] for old in world.pulsar.brokers]
+        world.pulsar.owners = {bundle: names[owner] for bundle, owner in world.pulsar.owners.items()}
+    await minutes(world, 30)
+    tools = world.controller._tools
+    (memory,), (silence,) = tools.memories.values(), tools.silences.values()
+    known = {broker for broker, _ in memory.records.figures} | set(memory.learned.bases) | set(silence.loads)
+    assert known <= set(world.pulsar.brokers)
+    assert gives_back(world) == 0
+
+
+@pytest.mark.parametrize("hours", [-48, 48])
+async def test_a_clock_that_jumps_never_has_both_on_and_ends_in_the_same_state(hours: int) -> None:
+    world = driven()
+    await minutes(world, 30)
+    world.pulsar.mute = set(world.pulsar.brokers)
+    await minutes(world, 10)
+    world.clock.moment += timedelta(hours=hours)
+    await minutes(world, 30)
+    assert gives_back(world) == 1 and pulsars(world)
+    world.clock.moment -= timedelta(hours=2 * hours)
+    world.pulsar.mute = set()
+    await minutes(world, 60)
+    assert gives_back(world) == 1 and not pulsars(world)
