@@ -306,8 +306,9 @@ def read_steps(live: Mapping[str, Any] | None, proposal: ProposalStatus) -> list
         raise ValueError("the ConfigMap holds the steps of another proposal")
     try:
         found = from_json(json.loads((live.get("data") or {})[STEPS_FILE]))
+        ident = identify(found, proposal.computed_time)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{CHANGED} ({error})") from error
-    if identify(found, proposal.computed_time) != proposal.id:
+    if ident != proposal.id:
         raise ValueError(f"{CHANGED}: somebody changed them")
     return found

@@ -81,6 +81,7 @@ class RebalanceController:
                 reason, text = obstacle
                 state.conditions.set(ConditionType.ACCEPTED, False, reason, text)
                 state.carry(*LIFE)
+                _obstructed(state, reason, text)
                 return Outcome(requeue_after=RETRY_SECONDS)
             state.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
             return await self._decide(state)
@@ -244,6 +245,15 @@ class RebalanceController:
             return  # another command came meanwhile
         pointer = ANNOTATION_REBALANCE.replace("~", "~0").replace("/", "~1")
         await self._deps.kube.remove_entries(fresh, [f"/metadata/annotations/{pointer}"])
+
+
+def _obstructed(state: RebalancePass, reason: Reason, text: str) -> None:
+    """The cluster cannot be balanced now. What was done once stays done; what is under way holds nothing for ever."""
+    if state.was(ConditionType.EXECUTING):
+        execution.blocked(state)
+    over = state.was(ConditionType.COMPLETED) or state.was(ConditionType.STOPPED)
+    if not over or proposal.standing(state.spec):
+        state.conditions.set(ConditionType.READY, False, reason, text)
 
 
 def _summarize(conditions: ConditionSet) -> None:

@@ -30,7 +30,7 @@ from pulsar_operator.controllers.rebalance.proposal import observed_of, standing
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.controllers.rebalance.young import uncounted
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
-from pulsar_operator.ports import CONFIG_MAPS, ConflictError, RefusedError, UnavailableError
+from pulsar_operator.ports import CONFIG_MAPS, ConflictError, PortError, RefusedError, UnavailableError
 
 ASK_FOR_SECONDS = 2.0
 """Until the cluster's status is looked at again for the balancer being off."""
@@ -38,8 +38,8 @@ ASK_AGAIN_SECONDS = 20.0
 GIVE_UP_SECONDS = 120.0
 """Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
 SILENT_SECONDS = 300.0
-"""A broker of the step under way that does not answer for so long ends the execution. A standing balancer then plans
-without it, before Pulsar's balancer would be given back."""
+"""A broker of the step under way that gives no answer, or refuses to, for so long ends the execution. A standing balancer
+then plans without it, before Pulsar's balancer would be given back."""
 UNMEASURED_SECONDS = 600.0
 """A promise that cannot be held against all brokers for this long is not measured: one may be silent for good."""
 UNASSIGNED_SECONDS = 15.0
@@ -103,16 +103,17 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
         return Outcome(requeue_after=ASK_FOR_SECONDS)
     try:
         outcome = await _advance(tools, state, steps)
-    except UnavailableError as error:
-        blocked = _blocked(state)
-        if seconds_since(blocked, state.now) < SILENT_SECONDS:
+    except PortError as error:
+        since = blocked(state)
+        if seconds_since(since, state.now) < SILENT_SECONDS:
             raise
-        return await _invalidated(tools, state, f"brokers have not answered since {timestamp(blocked)}: {error}")
+        what = "brokers have not answered" if isinstance(error, UnavailableError) else "brokers refuse the operator"
+        return await _invalidated(tools, state, f"{what} since {timestamp(since)}: {error}")
     state.progress(blocked_since=None)
     return outcome
 
 
-def _blocked(state: RebalancePass) -> datetime:
+def blocked(state: RebalancePass) -> datetime:
     """Since when no step is done; the time begins now where it has not."""
     since = parse_time(state.status.progress.blocked_since if state.status.progress else None)
     if since is None or isinf(seconds_since(since, state.now)):
@@ -126,7 +127,7 @@ def _paused(state: RebalancePass) -> Outcome:
 
     What was asked for is looked at anew afterwards, with all the time that a step has.
     """
-    left = HOLD_SECONDS - seconds_since(_blocked(state), state.now)
+    left = HOLD_SECONDS - seconds_since(blocked(state), state.now)
     state.progress(current=None, current_since=None)
     text = f"Paused after {_done(state)}"
     if left <= 0:
@@ -175,7 +176,7 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
             case _ if asked is not None and waited >= GIVE_UP_SECONDS:
                 told = short_words(step, brokers)
                 return await _invalidated(tools, state, f"Pulsar did not {told} within {GIVE_UP_SECONDS:g} s")
-            case State.TO_DO | State.ELSEWHERE if asked is None or _again(waited):
+            case State.TO_DO | State.ELSEWHERE if asked is None or _again(tools, state, waited):
                 return await _ask(tools, state, step, brokers, first=asked is None)
             case _:
                 told = short_words(step, brokers)
@@ -190,9 +191,10 @@ def _asked(progress: ProgressStatus, step: Step, brokers: set[str]) -> datetime 
     return parse_time(progress.current_since) if under_way else None
 
 
-def _again(waited: float) -> bool:
-    """Whether a step that was asked for so long ago is asked for once more."""
-    return waited >= ASK_AGAIN_SECONDS and waited % ASK_AGAIN_SECONDS < LATER
+def _again(tools: Tools, state: RebalancePass, waited: float) -> bool:
+    """Whether a step that was asked for first so long ago is asked for once more, however seldom it is looked at."""
+    last = tools.asked.get(state.name)
+    return waited >= ASK_AGAIN_SECONDS and (last is None or seconds_since(last, state.now) >= ASK_AGAIN_SECONDS)
 
 
 async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
@@ -228,6 +230,7 @@ async def _ask(tools: Tools, state: RebalancePass, step: Step, brokers: set[str]
     assert traffic is not None
     if first:
         state.progress(current=told, current_since=pacing.precisely(state))
+    tools.asked[state.name] = state.now
     try:
         if isinstance(step, Split):
             await traffic.split(step.bundle, step.boundary)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC
+from math import inf, isfinite
+from typing import Final
 
 from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceSpec, RebalanceMode
 from pulsar_operator.balance.execution.pace import RECONNECTING, Pace, averaged, in_words
 from pulsar_operator.controllers.rebalance.rebalance_pass import RebalancePass, Tools
 from pulsar_operator.domain.conditions import parse_time, seconds_since
+
+LONGEST: Final = 3600.0
+"""Seconds; no move takes longer, for its step is given up long before."""
 
 
 def pace_of(spec: PulsarRebalanceSpec) -> Pace:
@@ -17,12 +22,14 @@ def pace_of(spec: PulsarRebalanceSpec) -> Pace:
 
 
 def unload_seconds(tools: Tools, state: RebalancePass) -> float | None:
-    """What the last moves in the cluster took, of this rebalance or of another one; None = not known."""
+    """What the last moves in the cluster took, of this rebalance or of another one; None = not known. A number in the
+    status that no move can have taken counts as not known."""
     text = state.status.progress.unload_seconds if state.status.progress else None
     try:
-        return float(text) if text else tools.unloads.get(state.cluster_name)
+        found = float(text) if text else tools.unloads.get(state.cluster_name)
     except ValueError:
         return None
+    return found if found is not None and 0 <= found <= LONGEST else None
 
 
 def pause(tools: Tools, state: RebalancePass) -> float:
@@ -42,9 +49,10 @@ def measure(tools: Tools, state: RebalancePass, seconds: float) -> None:
 
 
 def took(state: RebalancePass) -> str | None:
-    """Time since the approval, in words; None where it is not known."""
+    """Time since the approval, in words; None where it is not known, as after the clock was set back."""
     started = parse_time(state.status.progress.started_time if state.status.progress else None)
-    return in_words(seconds_since(started, state.now)) if started is not None else None
+    seconds = seconds_since(started, state.now) if started is not None else inf
+    return in_words(seconds) if isfinite(seconds) else None
 
 
 def precisely(state: RebalancePass) -> str:

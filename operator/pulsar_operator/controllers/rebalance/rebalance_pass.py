@@ -69,6 +69,10 @@ class Tools:
     unloads: dict[str, float] = field(default_factory=dict)
     """By cluster: seconds that the last moves took, on average. Lost with the process: a status has it too."""
 
+    asked: dict[str, datetime] = field(default_factory=dict)
+    """By namespace/name: when Pulsar was last asked for the step under way. Lost with the process: it is then asked once
+    more than it needs to be."""
+
     def remember(self, name: str, uid: str, memory: Memory) -> None:
         """Keep what a standing rebalance knows; that of another one of its name, which is gone, goes."""
         if self.uids.get(name, uid) != uid:
@@ -78,6 +82,7 @@ class Tools:
 
     def forget(self, name: str) -> None:
         """A rebalance is gone."""
+        self.asked.pop(name, None)
         if (uid := self.uids.pop(name, None)) is not None:
             self.memories.pop(uid, None)
             self.silences.pop(uid, None)
