@@ -38,8 +38,8 @@ ASK_AGAIN_SECONDS = 20.0
 GIVE_UP_SECONDS = 120.0
 """Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
 SILENT_SECONDS = 300.0
-"""A broker of the step under way that gives no answer, or refuses to, for so long ends the execution. A standing balancer
-then plans without it, before Pulsar's balancer would be given back."""
+"""A broker of the step under way that gives no answer, or refuses to, for so long ends the execution. A standing
+balancer then plans without it, before Pulsar's balancer would be given back."""
 UNMEASURED_SECONDS = 600.0
 """A promise that cannot be held against all brokers for this long is not measured: one may be silent for good."""
 UNASSIGNED_SECONDS = 15.0

@@ -70,8 +70,8 @@ class Tools:
     """By cluster: seconds that the last moves took, on average. Lost with the process: a status has it too."""
 
     asked: dict[str, datetime] = field(default_factory=dict)
-    """By namespace/name: when Pulsar was last asked for the step under way. Lost with the process: it is then asked once
-    more than it needs to be."""
+    """By namespace/name: when Pulsar was last asked for the step under way. Lost with the process: it is then asked
+    once more than it needs to be."""
 
     def remember(self, name: str, uid: str, memory: Memory) -> None:
         """Keep what a standing rebalance knows; that of another one of its name, which is gone, goes."""
