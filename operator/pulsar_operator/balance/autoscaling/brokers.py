@@ -13,7 +13,7 @@ from typing import Final
 from pulsar_operator.balance.autoscaling.decide import HOLD
 from pulsar_operator.balance.autoscaling.decide import decide as decided
 from pulsar_operator.balance.autoscaling.forecast import Profile, gain, growth
-from pulsar_operator.balance.autoscaling.history import State
+from pulsar_operator.balance.autoscaling.history import State, begun
 from pulsar_operator.balance.autoscaling.outlook import Foreseen
 from pulsar_operator.balance.autoscaling.pressure import (
     PERSISTS_INTERVALS,
@@ -115,9 +115,12 @@ class _Belief:
 
 
 def _belief(facts: BrokerFacts, policy: Policy, state: State, now: float) -> _Belief:
-    lasts = state.pressed is not None and now - state.pressed >= policy.interval
+    # What was seen before a time without decisions, in which nobody looked or nothing was known, is a look by itself.
+    begin = begun(state, now, policy)
+    lasts = state.pressed is not None and now - max(state.pressed, begin) >= policy.interval
     rose = facts.traffic is not None and facts.traffic >= ROSE
-    persists = state.saturated is not None and now - state.saturated >= PERSISTS_INTERVALS * policy.interval
+    saturated = max(state.saturated, begin) if state.saturated is not None else None
+    persists = saturated is not None and now - saturated >= PERSISTS_INTERVALS * policy.interval
     return _Belief(lasts or rose, persists, state.trust)
 
 

@@ -98,6 +98,13 @@ def remembered(state: State, now: float, wanted: int, policy: Policy, high: int 
     )
 
 
+def begun(state: State, now: float, policy: Policy) -> float:
+    """Since when recommendations are known without a gap; ``now`` after a gap."""
+    if state.seen is None or not 0 <= now - state.seen <= GAP_INTERVALS * policy.interval:
+        return now
+    return now if state.since is None else state.since
+
+
 def _added(runs: Runs, now: float, wanted: int, sign: int) -> Runs:
     """Without those that the new one outdoes: no window that ends now has one of them as its extreme. It takes the time
     of the oldest of them, so that nothing changes while it stays the same."""
