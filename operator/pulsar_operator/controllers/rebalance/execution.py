@@ -104,11 +104,11 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
     try:
         outcome = await _advance(tools, state, steps)
     except PortError as error:
-        since = blocked(state)
-        if seconds_since(since, state.now) < SILENT_SECONDS:
+        begin = blocked(state)
+        if seconds_since(begin, state.now) < SILENT_SECONDS:
             raise
         what = "brokers have not answered" if isinstance(error, UnavailableError) else "brokers refuse the operator"
-        return await _invalidated(tools, state, f"{what} since {timestamp(since)}: {error}")
+        return await _invalidated(tools, state, f"{what} since {timestamp(begin)}: {error}")
     state.progress(blocked_since=None)
     return outcome
 
