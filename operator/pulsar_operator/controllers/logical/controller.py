@@ -254,6 +254,8 @@ class LogicalController(
             p.contended = p.contended or action.verb is not Verb.CREATE
             if action.verb is Verb.CREATE and self.made_with_record(p):
                 p.created = False
+                if not self.manages(p, await self.observe(p, scope, memory)):
+                    return str(error)  # it is of the other kind, or gone again: nothing there is this object's
                 await self.own(p, scope)  # before anything else of what somebody else has made is changed
             return None if action.verb is Verb.CREATE else str(error)
         except NotFoundError as error:
