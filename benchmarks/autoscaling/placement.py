@@ -1,7 +1,7 @@
 """Bundles on brokers: a share to each that joins, all of one that leaves to others, and moves where it is uneven.
 
 Every scaler gets these moves, also those whose users would wait for Pulsar's shedder to fill a new broker. The
-operator's pace limits them: so many bundles a minute (`spec.broker.drain.movesPerMinute`).
+operator's pace limits them: at most `spec.broker.drain.movesPerMinute` bundles a minute.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Placement:
         return not bool((self._owner == broker).any())
 
     def work(self, most: int) -> int:
-        """Move at most so many bundles, off brokers that leave first; returns how many were moved."""
+        """Move up to ``most`` bundles, first off brokers that leave; return the number of bundles moved."""
         before = self.moved
         for broker in self._draining:
             self._drained(broker, most - (self.moved - before))
@@ -140,7 +140,7 @@ class Placement:
         return bool(self._load.max() * len(self._brokers) > UNEVEN)
 
     def even(self, most: int) -> int:
-        """Moves at most so many bundles from the busiest to the idlest while that helps; returns how many."""
+        """Move up to ``most`` bundles from the busiest to the idlest broker while that helps; return their number."""
         before = self.moved
         while self.moved - before < most:
             staying = self._staying()

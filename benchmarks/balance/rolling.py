@@ -81,7 +81,7 @@ class Crowd:
 
     @classmethod
     def of(cls, topics: int, seed: int) -> Crowd:
-        """Clients of so many topics."""
+        """Draws the clients of ``topics`` topics."""
         chance = Random(f"clients {seed}")
         counts = (round(CLIENTS * exp(chance.gauss(0.0, SPREAD))) for _ in range(topics))
         return cls(list(accumulate(counts, initial=0)))
@@ -92,7 +92,7 @@ class Crowd:
         return end - start, self.sums[end] - self.sums[start]
 
     def felt(self, topics: int, clients: int) -> tuple[float, float]:
-        """So many reconnects as times per topic, and per client."""
+        """Converts reconnects of topics and of clients into the mean per topic and per client."""
         return topics / (len(self.sums) - 1), clients / self.sums[-1]
 
 

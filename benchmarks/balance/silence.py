@@ -46,7 +46,7 @@ class Row:
     balancer: str
     handovers: int
     with_pulsar: int
-    by_nobody: int
+    minutes_without_balancer: int
     unloads: int
     reconnects: int
     mean: float
@@ -93,7 +93,7 @@ def run(trace: str, case: str, seed: int) -> list[Row]:
                 balancer,
                 policy.handover.count,
                 policy.with_pulsar,
-                policy.by_nobody,
+                policy.minutes_without_balancer,
                 account.unloads,
                 reconnects,
                 mean,
@@ -113,7 +113,7 @@ def spread(values: Iterable[float], digits: int = 0) -> str:
 def table(rows: Sequence[Row]) -> str:
     """The rows by trace and case, as in docs/balancing.md."""
     lines = [
-        "| trace | brokers |  | hand-overs | minutes with Pulsar | with nobody | moves | max/mean "
+        "| trace | brokers |  | hand-overs | minutes with Pulsar | with no balancer | moves | max/mean "
         "| minutes above 85 %, of the bound |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
@@ -124,7 +124,7 @@ def table(rows: Sequence[Row]) -> str:
             cells = [
                 spread(row.handovers for row in found),
                 spread(row.with_pulsar for row in found),
-                spread(row.by_nobody for row in found),
+                spread(row.minutes_without_balancer for row in found),
                 spread(row.unloads for row in found),
                 spread((row.mean for row in found), 2),
                 f"{spread(row.overloaded for row in found)}, {bound:.0f}",

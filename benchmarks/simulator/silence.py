@@ -37,7 +37,7 @@ class HandingOver(OperatorPolicy):
     """Whether the settings of Pulsar's balancer are on."""
     with_pulsar: int = 0
     """Minutes in which Pulsar's balancer was on."""
-    by_nobody: int = 0
+    minutes_without_balancer: int = 0
     """Minutes in which neither could balance."""
 
     def act(self, state: State, traffic: Traffic) -> list[Action]:
@@ -54,7 +54,7 @@ class HandingOver(OperatorPolicy):
             actions += self.pulsar.act(state, traffic)
         if self.held and able:
             actions += super().act(state, traffic)
-        self.by_nobody += not self.settings_on and not (self.held and able)
+        self.minutes_without_balancer += not self.settings_on and not (self.held and able)
         return actions
 
     def _settle(self, *, operators: bool) -> None:

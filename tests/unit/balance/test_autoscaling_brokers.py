@@ -101,7 +101,8 @@ def test_what_is_asked_for_beyond_what_is_measured(
     workload = Workload(4 + lost, frozenset(pods(4)), lost)
     facts = BrokerFacts(workload, (cpu([share] * 4, saturates=saturates),), Foreseen(PEAK) if hour else None)
     now = (hour or 0.0) * 3600
-    lasts = State(pressed=now - 60, saturated=now - 60 if saturates and share >= 0.95 else None)
+    full = now - 60 if saturates and share >= 0.95 else None
+    lasts = State(seen=now - 60, since=now - 60, pressed=now - 60, saturated=full)
     need = brokers.need(facts, POLICY, now, lasts)
     assert (need.wanted, need.known) == (wanted, known)
 

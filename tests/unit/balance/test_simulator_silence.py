@@ -37,20 +37,20 @@ def simulated(silent: Silent, minutes: int, *, hands_over: bool = True) -> tuple
 
 def test_without_one_broker_the_others_are_balanced() -> None:
     world, policy = simulated(lambda _: frozenset(NAMES[4:]), 60)
-    assert (policy.handover.count, policy.by_nobody) == (0, 0)
+    assert (policy.handover.count, policy.minutes_without_balancer) == (0, 0)
     assert sum(owner == NAMES[4] for owner in world.state.owners.values()) == 1, "nothing is moved to it, or off it"
     assert world.account.minutes[-1].busiest < 0.6 * world.account.minutes[0].busiest
 
 
 def test_as_it_was_one_silent_broker_stopped_everything() -> None:
     world, policy = simulated(lambda _: frozenset(NAMES[4:]), 60, hands_over=False)
-    assert (world.account.unloads, policy.by_nobody, policy.with_pulsar) == (0, 60, 0)
+    assert (world.account.unloads, policy.minutes_without_balancer, policy.with_pulsar) == (0, 60, 0)
 
 
 def test_where_too_many_are_silent_pulsar_balances_and_then_the_operator_again() -> None:
     world, policy = simulated(lambda minute: frozenset(NAMES[2:]) if minute < 90 else frozenset(), 150)
     assert policy.handover.count == 1 and policy.handover.given_back is None
-    assert policy.by_nobody <= 20 and 80 <= policy.with_pulsar <= 90
+    assert policy.minutes_without_balancer <= 20 and 80 <= policy.with_pulsar <= 90
     assert world.account.minutes[-1].ratio < 1.3
 
 

@@ -62,12 +62,14 @@ async def test_a_namespace_that_is_not_told_keeps_no_other_from_being_balanced()
     assert gives_back(world) == 0 and world.spread() < 1.5
 
 
-@pytest.mark.xfail(
+REFUSED = pytest.mark.xfail(
     strict=True,
     reason="a standing PulsarRebalance whose every execution ends at its first step says PlanInvalidated, which counts "
     "as able to decide: nothing moves, and Pulsar's balancer stays off for ever",
 )
-@pytest.mark.parametrize("status", [403, 409, 500])
+
+
+@pytest.mark.parametrize("status", [pytest.param(403, marks=REFUSED), pytest.param(409, marks=REFUSED), 500])
 async def test_moves_that_pulsar_refuses_let_pulsar_balance(status: int) -> None:
     world = driven()
     error = UnavailableError("HTTP 500", status=500) if status == 500 else RefusedError("HTTP", status=status)
@@ -76,11 +78,7 @@ async def test_moves_that_pulsar_refuses_let_pulsar_balance(status: int) -> None
     assert gives_back(world) >= 1
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a standing PulsarRebalance whose every execution ends at its first step says PlanInvalidated, which counts "
-    "as able to decide: nothing moves, and Pulsar's balancer stays off for ever",
-)
+@REFUSED
 async def test_moves_that_pulsar_does_not_do_let_pulsar_balance() -> None:
     world = driven()
     world.pulsar.lose_hints = True
