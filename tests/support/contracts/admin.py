@@ -210,7 +210,7 @@ class AdminContract:
             await site.call("PUT", "persistent", site.tenant, "n", name)
         path = ("persistent", site.tenant, "n")
         pieces: list[bytes] = []
-        await site.port.stream(site.endpoint, path, pieces.append, query={"includeSystemTopic": "true"})
+        await site.port.stream(site.endpoint, path, pieces.append, query={"includeSystemTopic": "false"})
         assert sorted(json.loads(b"".join(pieces))) == sorted(f"persistent://{site.tenant}/n/{name}" for name in names)
         pieces.clear()
         with pytest.raises(NotFoundError):
