@@ -146,33 +146,45 @@ def test_version_2() -> None:
     ("old", "new"),
     [
         ("state: OPEN", "state: open"),
-        ("state: OPEN", "state: 1"),
         ("state: OPEN\n", ""),
-        ("quorumSize: 2", "quorumSize: 02"),
+        ("state: OPEN", "state: 4"),
+        ("quorumSize: 2", "quorumSize: 09"),
         ("quorumSize: 2", "quorumSize: 2.0"),
         ("quorumSize: 2", "quorumSize 2"),
         ("quorumSize: 2", "quorumSize: 3000000000"),
         ("quorumSize: 2", "quorumSize: 2\nquorumSize: 2"),
         ("ackQuorumSize: 1\n", ""),
         ("ctime", "newField"),
-        ("segment {", "segment: {"),
         ("  firstEntryId: 0\n}\n", "  firstEntryId: 0\n"),
         ("  firstEntryId: 0\n", ""),
         ("}\ndigest", "}}\ndigest"),
-        (f'"{A}"', f"'{A}'"),
         (f'"{A}"', f'"{A}'),
         (f'"{A}"', '"\\377"'),
         (f'"{A}"', '"\\q"'),
         (f'"{A}"', '"a/b"'),
         (f'"{A}"', "5"),
         ("\\x41", "\\u0041"),
-        ("ctime: 5\n", "ctime: 5 # five\n"),
     ],
 )
 def test_texts_that_are_none(old: str, new: str) -> None:
     assert old in TEXT
     with pytest.raises(UndecodableError):
         decode_ledger(TEXT.replace(old, new, 1).encode())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("state: OPEN", "state: 1"),
+        ("quorumSize: 2", "quorumSize: 02"),
+        ("segment {", "segment: {"),
+        (f'"{A}"', f"'{A}'"),
+        ("ctime: 5\n", "ctime: 5 # five\n"),
+    ],
+)
+def test_texts_that_bookkeeper_reads_as_well(old: str, new: str) -> None:
+    assert old in TEXT
+    assert decode_ledger(TEXT.replace(old, new, 1).encode()) == decode_ledger(TEXT.encode())
 
 
 def test_a_text_without_its_last_newline_is_cut() -> None:
@@ -223,20 +235,24 @@ def test_data_that_is_no_ledger(data: bytes) -> None:
         (ledger_body(segments=[(0, (A, B))], quorums=(2, 2, 0)), "quorums"),
         (ledger_body(segments=[(0, (A, B))], state="CLOSED", last=-2), "last entry -2"),
         (ledger_body(segments=[(0, (A, B))], state="CLOSED", length=-1), "length -1"),
-        (PLAIN + number_field(5, 3), "state twice"),
-        (PLAIN + b"\x50" + b"\xff" * 9 + b"\x02", "64 bits"),
-        (PLAIN + b"\x50" + b"\x80" * 10 + b"\x00", "64 bits"),
-        (PLAIN + number_field(13, 1)[:1], "ends within"),
-        (PLAIN + bytes_field(13, b"abc")[:-1], "field 13"),
-        (PLAIN + b"\x0b", "wire type 3"),
-        (PLAIN + b"\x00\x00", "number 0"),
-        (PLAIN + b"\x6e", "wire type 6"),
-        (PLAIN + bytes_field(10, b"\x01"), "wire type 2"),
-        (PLAIN + number_field(6, 1), "wire type 0"),
-        (PLAIN.replace(number_field(5, 1), number_field(5, 4)), "unknown value 4"),
-        (PLAIN.replace(number_field(5, 1), b""), "no state"),
-        (PLAIN.replace(number_field(3, 0), b""), "no length"),
-        (PLAIN.replace(number_field(1, 2), number_field(1, 1 << 31)), "32 bits"),
+        (PLAIN + number_field(5, 3), "field twice"),
+        (PLAIN + b"\x50" + b"\xff" * 9 + b"\x02", "out of range"),
+        (PLAIN + b"\x50" + b"\x80" * 10 + b"\x00", "corrupt"),
+        (PLAIN + number_field(13, 1)[:1], "corrupt"),
+        (PLAIN + bytes_field(13, b"abc")[:-1], "corrupt"),
+        (PLAIN + b"\x0b", "corrupt"),
+        (PLAIN + b"\x00\x00", "corrupt"),
+        (PLAIN + b"\x6e", "corrupt"),
+        (PLAIN + bytes_field(10, b"\x01"), "no ctime"),
+        (PLAIN + number_field(6, 1), "no segment"),
+        (PLAIN.replace(number_field(5, 1), number_field(5, 4)), "lacks state"),
+        (PLAIN.replace(number_field(7, 3), number_field(7, 5)), "no digestType"),
+        (PLAIN + number_field(1, 2), "field twice"),
+        (PLAIN.replace(number_field(1, 2), number_field(1, -(1 << 33) + 2)), "out of range"),
+        (PLAIN.replace(bytes_field(1, A.encode()), bytes_field(1, b"a:\xff181")), "not text"),
+        (PLAIN.replace(number_field(5, 1), b""), "lacks state"),
+        (PLAIN.replace(number_field(3, 0), b""), "lacks length"),
+        (PLAIN.replace(number_field(1, 2), number_field(1, 1 << 31)), "out of range"),
         (ledger_body(segments=[(0, (A, B))], state="CLOSED").replace(number_field(4, -1), b""), "last entry None"),
         (PLAIN + bytes_field(11, bytes_field(1, b"k")) + bytes_field(11, bytes_field(1, b"k")), "twice"),
         (PLAIN + bytes_field(11, bytes_field(1, b"\xff")), "not text"),
@@ -252,6 +268,14 @@ def test_messages_that_are_no_ledger(body: bytes, why: str) -> None:
 )
 def test_fields_of_a_newer_version_are_passed_over(more: bytes) -> None:
     assert decode_ledger(framed(PLAIN + more)) == decode_ledger(framed(PLAIN))
+
+
+def test_a_field_of_a_newer_version_in_a_segment_is_passed_over() -> None:
+    members = b"".join(bytes_field(1, each.encode()) for each in (A, B))
+    segment = members + number_field(2, 0)
+    newer = PLAIN.replace(bytes_field(6, segment), bytes_field(6, segment + number_field(3, 7)))
+    assert newer != PLAIN
+    assert decode_ledger(framed(newer)) == decode_ledger(framed(PLAIN))
 
 
 def test_the_ack_quorum_was_the_write_quorum_once() -> None:

@@ -13,51 +13,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from pulsar_operator.domain.bookkeeper.protobuf import (
-    Field,
-    Message,
-    Type,
-    UndecodableError,
-    Values,
-    as_text,
-    read_delimited,
-    read_text,
-)
+from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError, as_text, read_delimited, read_text
 
 NOTHING_WRITTEN: Final = -1
 """lastEntryId of a closed ledger without entries (class LedgerHandle, INVALID_ENTRY_ID)."""
 
 _HEADER: Final = re.compile(rb"BookieMetadataFormatVersion\t([0-9]{1,9})\n")
+_LEDGER: Final = "LedgerMetadataFormat"
 _BOOKIE_ID: Final = re.compile(r"[a-zA-Z0-9:-_.\-]+", re.ASCII)
 """Of class BookieId, whose ``:-_`` is a range, like here."""
-_SEGMENT: Final = Message(
-    "Segment",
-    (
-        Field(1, "ensembleMember", Type.STRING, repeated=True),
-        Field(2, "firstEntryId", Type.INT64, required=True),
-    ),
-)
-_CUSTOM: Final = Message("cMetadataMapEntry", (Field(1, "key", Type.STRING), Field(2, "value", Type.BYTES)))
-_LEDGER: Final = Message(
-    "LedgerMetadataFormat",
-    (
-        Field(1, "quorumSize", Type.INT32, required=True),
-        Field(2, "ensembleSize", Type.INT32, required=True),
-        Field(3, "length", Type.INT64, required=True),
-        Field(4, "lastEntryId", Type.INT64),
-        Field(5, "state", Type.ENUM, required=True, values=("OPEN", "IN_RECOVERY", "CLOSED")),
-        Field(6, "segment", Type.MESSAGE, repeated=True, message=_SEGMENT),
-        Field(7, "digestType", Type.ENUM, values=("CRC32", "HMAC", "CRC32C", "DUMMY")),
-        Field(8, "password", Type.BYTES),
-        Field(9, "ackQuorumSize", Type.INT32),
-        Field(10, "ctime", Type.INT64),
-        Field(11, "customMetadata", Type.MESSAGE, repeated=True, message=_CUSTOM),
-        Field(12, "cToken", Type.INT64),
-    ),
-)
 
 
 class LedgerState(StrEnum):
@@ -262,11 +229,11 @@ def decode_ledger(data: bytes) -> Ledger:
     if version == 3:
         return _ledger(read_delimited(_LEDGER, body))
     if version == 2:
-        values = read_text(_LEDGER, body)
-        if "ackQuorumSize" not in values:
+        message = read_text(_LEDGER, body)
+        if not message.HasField("ackQuorumSize"):
             # A text has no length. This field comes after the segments, so that none of them is missing.
             raise UndecodableError("LedgerMetadataFormat has no ackQuorumSize: it may be cut")
-        return _ledger(values)
+        return _ledger(message)
     raise UndecodableError(f"version {version} of ledger metadata is not known here")
 
 
@@ -277,17 +244,16 @@ def checked_bookie_id(text: str) -> str:
     return text
 
 
-def _ledger(values: Values) -> Ledger:
+def _ledger(message: Any) -> Ledger:
     """Checked as BookKeeper does (classes LedgerMetadataBuilder and LedgerMetadataImpl), and a bit more."""
-    state = LedgerState(values["state"])
-    write_quorum: int = values["quorumSize"]
-    ensemble_size: int = values["ensembleSize"]
-    ack_quorum: int = values.get("ackQuorumSize", write_quorum)
+    state = tuple(LedgerState)[message.state - 1]
+    write_quorum, ensemble_size = message.quorumSize, message.ensembleSize
+    ack_quorum = message.ackQuorumSize if message.HasField("ackQuorumSize") else write_quorum
     if not ensemble_size >= write_quorum >= ack_quorum >= 1:
         raise UndecodableError(f"ensemble {ensemble_size}, quorums {write_quorum} and {ack_quorum}")
     segments = tuple(
-        Segment(each["firstEntryId"], tuple(checked_bookie_id(bookie) for bookie in each["ensembleMember"]))
-        for each in values["segment"]
+        Segment(each.firstEntryId, tuple(checked_bookie_id(bookie) for bookie in each.ensembleMember))
+        for each in message.segment
     )
     if not segments or any(len(each.bookies) != ensemble_size for each in segments):
         raise UndecodableError(f"no segments, or not of {ensemble_size} bookies each")
@@ -295,26 +261,20 @@ def _ledger(values: Values) -> Ledger:
     if firsts[0] < 0 or any(later <= earlier for earlier, later in pairwise(firsts)):
         raise UndecodableError("segments are out of order")
     closed = state is LedgerState.CLOSED
-    last_entry_id: int | None = values.get("lastEntryId")
-    length: int = values["length"]
-    if closed and (last_entry_id is None or last_entry_id < NOTHING_WRITTEN or length < 0):
-        raise UndecodableError(f"closed with last entry {last_entry_id} and length {length}")
+    last_entry_id = message.lastEntryId if message.HasField("lastEntryId") else None
+    if closed and (last_entry_id is None or last_entry_id < NOTHING_WRITTEN or message.length < 0):
+        raise UndecodableError(f"closed with last entry {last_entry_id} and length {message.length}")
+    custom = {each.key: each.value for each in message.customMetadata}
+    if len(custom) != len(message.customMetadata):
+        raise UndecodableError("customMetadata has a key twice")
     return Ledger(
         state=state,
         ensemble_size=ensemble_size,
         write_quorum=write_quorum,
         ack_quorum=ack_quorum,
         last_entry_id=last_entry_id if closed else None,
-        length=length if closed else None,
+        length=message.length if closed else None,
         segments=segments,
-        ctime=values.get("ctime"),
-        custom=_custom(values),
+        ctime=message.ctime if message.HasField("ctime") else None,
+        custom=MappingProxyType(custom),
     )
-
-
-def _custom(values: Values) -> Mapping[str, bytes]:
-    entries = [(each.get("key", ""), each.get("value", b"")) for each in values["customMetadata"]]
-    found = dict(entries)
-    if len(found) != len(entries):
-        raise UndecodableError("customMetadata has a key twice")
-    return MappingProxyType(found)

@@ -1,139 +1,107 @@
-"""A reader of protobuf messages, in binary and in text, for the few that BookKeeper keeps in ZooKeeper. Pure.
+"""The protobuf messages that BookKeeper keeps in ZooKeeper, read strictly. Pure.
 
-Strict, because what is misread here may cost data: a message that is cut short, has a wrong wire type, lacks a required
-field or has a singular one twice is no message. One schema serves both forms. Sources: protobuf's encoding guide, class
-TextFormat of protobuf-java 3.25 (what it prints, not all that it reads), DataFormats.proto of BookKeeper 4.17.2.
+What is misread here may cost data. In binary form protobuf takes the last of several values of a singular field, treats
+a value of a wrong type or enum as an unknown field, and truncates a number of too many bits. So a message must
+serialize to the bytes that it was read from, and no unknown field may have the number of a known one. In text form
+protobuf refuses all of that. Source of the messages: DataFormats.proto of BookKeeper 4.17.2.
 """
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from functools import cached_property
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import Any, Final
 
-Values = dict[str, Any]
-"""A message by name of field: int, str or bytes, Values of a message inside it, a list of those of a repeated field.
-An enum is its name. Optional fields that are absent have no key; repeated ones then have an empty list."""
+from google.protobuf import message_factory, proto, text_format
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
-MAX_DEPTH: Final = 8
-_MAX_VARINT: Final = 10
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
-_FIXED_BYTES: Final = MappingProxyType({_FIXED64: 8, _FIXED32: 4})
+_FORMATS: Final = """
+name: "DataFormats.proto" syntax: "proto2"
+message_type { name: "CookieFormat"
+  field { number: 1 name: "bookieHost" type: TYPE_STRING label: LABEL_REQUIRED }
+  field { number: 2 name: "journalDir" type: TYPE_STRING label: LABEL_REQUIRED }
+  field { number: 3 name: "ledgerDirs" type: TYPE_STRING label: LABEL_REQUIRED }
+  field { number: 4 name: "instanceId" type: TYPE_STRING label: LABEL_OPTIONAL }
+  field { number: 5 name: "indexDirs" type: TYPE_STRING label: LABEL_OPTIONAL }
+}
+message_type { name: "UnderreplicatedLedgerFormat"
+  field { number: 1 name: "replica" type: TYPE_STRING label: LABEL_REPEATED }
+  field { number: 2 name: "ctime" type: TYPE_INT64 label: LABEL_OPTIONAL }
+}
+message_type { name: "LedgerMetadataFormat"
+  enum_type { name: "State"
+    value { name: "OPEN" number: 1 } value { name: "IN_RECOVERY" number: 2 } value { name: "CLOSED" number: 3 } }
+  enum_type { name: "DigestType" value { name: "CRC32" number: 1 } value { name: "HMAC" number: 2 }
+    value { name: "CRC32C" number: 3 } value { name: "DUMMY" number: 4 } }
+  nested_type { name: "Segment"
+    field { number: 1 name: "ensembleMember" type: TYPE_STRING label: LABEL_REPEATED }
+    field { number: 2 name: "firstEntryId" type: TYPE_INT64 label: LABEL_REQUIRED } }
+  nested_type { name: "cMetadataMapEntry"
+    field { number: 1 name: "key" type: TYPE_STRING label: LABEL_OPTIONAL }
+    field { number: 2 name: "value" type: TYPE_BYTES label: LABEL_OPTIONAL } }
+  field { number: 1 name: "quorumSize" type: TYPE_INT32 label: LABEL_REQUIRED }
+  field { number: 2 name: "ensembleSize" type: TYPE_INT32 label: LABEL_REQUIRED }
+  field { number: 3 name: "length" type: TYPE_INT64 label: LABEL_REQUIRED }
+  field { number: 4 name: "lastEntryId" type: TYPE_INT64 label: LABEL_OPTIONAL }
+  field { number: 5 name: "state" type: TYPE_ENUM type_name: ".LedgerMetadataFormat.State" label: LABEL_REQUIRED }
+  field { number: 6 name: "segment" type: TYPE_MESSAGE type_name: ".LedgerMetadataFormat.Segment"
+    label: LABEL_REPEATED }
+  field { number: 7 name: "digestType" type: TYPE_ENUM type_name: ".LedgerMetadataFormat.DigestType"
+    label: LABEL_OPTIONAL }
+  field { number: 8 name: "password" type: TYPE_BYTES label: LABEL_OPTIONAL }
+  field { number: 9 name: "ackQuorumSize" type: TYPE_INT32 label: LABEL_OPTIONAL }
+  field { number: 10 name: "ctime" type: TYPE_INT64 label: LABEL_OPTIONAL }
+  field { number: 11 name: "customMetadata" type: TYPE_MESSAGE type_name: ".LedgerMetadataFormat.cMetadataMapEntry"
+    label: LABEL_REPEATED }
+  field { number: 12 name: "cToken" type: TYPE_INT64 label: LABEL_OPTIONAL }
+}
+"""
+_NO_ESCAPE: Final = re.compile(r"""(?<!\\)(?:\\\\)*\\(?![abfnrtvx0-7?'"\\])""")
+"""A backslash before what it escapes nothing of: text_format would keep it."""
+_FILE: Final = text_format.Parse(_FORMATS, FileDescriptorProto())
+_KINDS: Final[Mapping[str, Any]] = message_factory.GetMessages([_FILE], pool=DescriptorPool())
 
 
 class UndecodableError(ValueError):
     """What is stored is not what it should be, or is of a form that is not known here: it says nothing, not "none"."""
 
 
-class Type(StrEnum):
-    """Types of fields, of those that BookKeeper uses."""
-
-    INT32 = "int32"
-    INT64 = "int64"
-    STRING = "string"
-    BYTES = "bytes"
-    ENUM = "enum"
-    MESSAGE = "message"
-
-
-_NUMERIC: Final = frozenset({Type.INT32, Type.INT64, Type.ENUM})
-
-
-@dataclass(frozen=True)
-class Field:
-    """One field of a message."""
-
-    number: int
-    name: str
-    type: Type
-    required: bool = False
-    repeated: bool = False
-    message: Message | None = None
-    """Of type MESSAGE: which."""
-    values: tuple[str, ...] = ()
-    """Of type ENUM: its names; the first is number 1, as in all enums of DataFormats.proto."""
+def read_delimited(name: str, data: bytes) -> Any:
+    """A binary message of that name with its length before it, which is all of the data. Raises UndecodableError."""
+    try:
+        found = proto.parse_length_prefixed(_KINDS[name], io.BytesIO(data))
+    except (DecodeError, ValueError) as error:
+        raise UndecodableError(f"no {name}: {error}") from None
+    if found is None:
+        raise UndecodableError(f"no {name}: no data")
+    again = io.BytesIO()
+    _check(found)
+    proto.serialize_length_prefixed(found, again)
+    if again.getvalue() != data:
+        raise UndecodableError(f"{name} has a field twice, out of order or out of range")
+    return found
 
 
-@dataclass(frozen=True)
-class Message:
-    """A message and its fields."""
-
-    name: str
-    fields: tuple[Field, ...]
-
-    @cached_property
-    def by_number(self) -> Mapping[int, Field]:
-        """Its fields by their numbers."""
-        return MappingProxyType({each.number: each for each in self.fields})
-
-    @cached_property
-    def by_name(self) -> Mapping[str, Field]:
-        """Its fields by their names."""
-        return MappingProxyType({each.name: each for each in self.fields})
-
-    @cached_property
-    def required(self) -> tuple[str, ...]:
-        """Names of the fields that must be there."""
-        return tuple(each.name for each in self.fields if each.required)
-
-    @cached_property
-    def repeated(self) -> tuple[str, ...]:
-        """Names of the fields that may be there more than once."""
-        return tuple(each.name for each in self.fields if each.repeated)
-
-
-def read_delimited(message: Message, data: bytes) -> Values:
-    """A message with its length before it, which is all of the data. Raises UndecodableError."""
-    length, begin = _varint(data, 0)
-    if length != len(data) - begin:
-        raise UndecodableError(f"{message.name} should have {length} bytes and has {len(data) - begin}")
-    return read_binary(message, data[begin:])
-
-
-def read_binary(message: Message, data: bytes, depth: int = 0) -> Values:
-    """A message in binary form. Fields of numbers that the schema lacks are passed over: newer versions may add some.
+def read_text(name: str, data: bytes) -> Any:
+    """A message of that name in text, as TextFormat reads it; each line ends with a newline, so that a cut is noticed.
 
     Raises UndecodableError.
     """
-    found, position, end, fields = _Found(message), 0, len(data), message.by_number
-    while position < end:
-        tag, position = _varint(data, position)
-        number, wire = tag >> 3, tag & 7
-        if not 0 < number < 1 << 29:
-            raise UndecodableError(f"{message.name} has a field of number {number}")
-        raw: int | bytes
-        if wire == _VARINT:
-            raw, position = _varint(data, position)
-        elif wire in (_LENGTH, _FIXED64, _FIXED32):
-            length, position = _varint(data, position) if wire == _LENGTH else (_FIXED_BYTES[wire], position)
-            if length > end - position:
-                raise UndecodableError(f"{message.name} ends within field {number}")
-            raw, position = data[position : position + length], position + length
-        else:
-            raise UndecodableError(f"{message.name} has field {number} of wire type {wire}")
-        field = fields.get(number)
-        if field is not None:
-            found.add(field, _binary_value(field, wire, raw, depth))
-    return found.values()
-
-
-def read_text(message: Message, data: bytes) -> Values:
-    """A message in text form, as TextFormat prints it: each line ends with a newline, so that a cut is noticed.
-
-    Raises UndecodableError, also for a field that the schema lacks, as TextFormat does.
-    """
     text = as_text(data)
     if text and not text.endswith("\n"):
-        raise UndecodableError(f"{message.name} does not end with a line")
-    tokens = _Tokens(text, message.name)
-    values = _text_message(message, tokens, 0)
-    if tokens.next is not None:
-        raise UndecodableError(f"{message.name} has {tokens.next[:20]!r} where a field should begin")
-    return values
+        raise UndecodableError(f"{name} does not end with a line")
+    if _NO_ESCAPE.search(text):
+        raise UndecodableError(f"{name} has an unknown escape")
+    try:
+        found = text_format.Parse(text, _KINDS[name]())
+    except (text_format.ParseError, ValueError, RecursionError) as error:
+        raise UndecodableError(f"no {name}: {error}") from None
+    _check(found)
+    return found
 
 
 def as_text(data: bytes) -> str:
@@ -144,192 +112,17 @@ def as_text(data: bytes) -> str:
         raise UndecodableError(f"not text: {error.reason} at byte {error.start}") from None
 
 
-class _Found:
-    """The fields met so far."""
-
-    def __init__(self, message: Message) -> None:
-        self._message = message
-        self._values: Values = {name: [] for name in message.repeated}
-
-    def add(self, field: Field, value: Any) -> None:
-        if field.repeated:
-            self._values[field.name].append(value)
-        elif field.name in self._values:
-            raise UndecodableError(f"{self._message.name} has {field.name} twice")
-        else:
-            self._values[field.name] = value
-
-    def values(self) -> Values:
-        for name in self._message.required:
-            if name not in self._values:
-                raise UndecodableError(f"{self._message.name} has no {name}")
-        return self._values
-
-
-# -------------------------------------------------------------------------------------------------------- binary
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """An unsigned number of 64 bits at most, and where it ends."""
-    if position < len(data) and data[position] < 0x80:
-        return data[position], position + 1  # most are that small
-    value = 0
-    for index in range(_MAX_VARINT):
-        if position + index >= len(data):
-            raise UndecodableError("the data ends within a number")
-        byte = data[position + index]
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            if value >= 1 << 64:
-                break
-            return value, position + index + 1
-    raise UndecodableError("a number has more than 64 bits")
-
-
-def _binary_value(field: Field, wire: int, raw: int | bytes, depth: int) -> Any:
-    kind = field.type
-    if wire != (_VARINT if kind in _NUMERIC else _LENGTH):
-        raise UndecodableError(f"{field.name} has wire type {wire}")
-    if isinstance(raw, int):
-        signed = raw - (1 << 64) if raw >= 1 << 63 else raw
-        return _enum(field, signed) if kind is Type.ENUM else _sized(field, signed)
-    if kind is Type.STRING:
-        return as_text(raw)
-    if field.message is None:
-        return raw
-    if depth >= MAX_DEPTH:
-        raise UndecodableError(f"{field.name} lies too deep")
-    return read_binary(field.message, raw, depth + 1)
-
-
-def _sized(field: Field, value: int) -> int:
-    bits = 31 if field.type is Type.INT32 else 63
-    if not -(1 << bits) <= value < 1 << bits:
-        raise UndecodableError(f"{field.name} has more than {bits + 1} bits")
-    return value
-
-
-def _enum(field: Field, number: int) -> str:
-    if not 1 <= number <= len(field.values):
-        raise UndecodableError(f"{field.name} has the unknown value {number}")
-    return field.values[number - 1]
-
-
-# ---------------------------------------------------------------------------------------------------------- text
-
-_TOKEN: Final = re.compile(
-    r"""\s*(?:(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>-?[0-9]+)|(?P<mark>[:{}]))\s*""",
-    re.ASCII,
-)
-_NUMBER: Final = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
-_ESCAPE: Final = re.compile(rb"\\(?:([0-3][0-7]{2}|[0-7]{1,2})|x([0-9A-Fa-f]{1,2})|(.))", re.DOTALL)
-_NAMED: Final = MappingProxyType(
-    {
-        b"a": b"\a",
-        b"b": b"\b",
-        b"f": b"\f",
-        b"n": b"\n",
-        b"r": b"\r",
-        b"t": b"\t",
-        b"v": b"\v",
-        b"\\": b"\\",
-        b"'": b"'",
-        b'"': b'"',
-        b"?": b"?",
-    }
-)
-
-
-class _Tokens:
-    """A text, token by token."""
-
-    def __init__(self, text: str, name: str) -> None:
-        self._tokens: Iterator[str] = _split(text, name)
-        self._name = name
-        self.next: str | None = next(self._tokens, None)
-
-    def take(self) -> str:
-        token = self.next
-        if token is None:
-            raise UndecodableError(f"{self._name} ends too early")
-        self.next = next(self._tokens, None)
-        return token
-
-
-def _split(text: str, name: str) -> Iterator[str]:
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise UndecodableError(f"{name} has {text[position : position + 20]!r}, which is no text of protobuf")
-        yield match["string"] or match["word"] or match["number"] or match["mark"]
-        position = match.end()
-
-
-def _text_message(message: Message, tokens: _Tokens, depth: int) -> Values:
-    found = _Found(message)
-    while tokens.next is not None and tokens.next != "}":
-        name = tokens.take()
-        field = message.by_name.get(name)
-        if field is None:
-            raise UndecodableError(f"{message.name} has an unknown field {name[:40]!r}")
-        found.add(field, _text_value(field, tokens, depth))
-    return found.values()
-
-
-def _text_value(field: Field, tokens: _Tokens, depth: int) -> Any:
-    if field.message is not None:
-        if depth >= MAX_DEPTH:
-            raise UndecodableError(f"{field.name} lies too deep")
-        _expect(tokens, "{", field)
-        value = _text_message(field.message, tokens, depth + 1)
-        _expect(tokens, "}", field)
-        return value
-    _expect(tokens, ":", field)
-    return _SCALARS[field.type](field, tokens.take())
-
-
-def _expect(tokens: _Tokens, mark: str, field: Field) -> None:
-    token = tokens.take()
-    if token != mark:
-        raise UndecodableError(f"{field.name} has {token[:20]!r} in place of {mark}")
-
-
-def _text_number(field: Field, token: str) -> int:
-    if not _NUMBER.fullmatch(token):
-        raise UndecodableError(f"{field.name} has {token[:20]!r} in place of a number")
-    return _sized(field, int(token))
-
-
-def _text_enum(field: Field, token: str) -> str:
-    if token not in field.values:
-        raise UndecodableError(f"{field.name} has the unknown value {token[:20]!r}")
-    return token
-
-
-def _text_bytes(field: Field, token: str) -> bytes:
-    if not token.startswith('"'):
-        raise UndecodableError(f"{field.name} has {token[:20]!r} in place of a string")
-    return _ESCAPE.sub(lambda match: _unescaped(field, match), token[1:-1].encode())
-
-
-def _unescaped(field: Field, match: re.Match[bytes]) -> bytes:
-    octal, hexadecimal, named = match.groups()
-    if octal is not None:
-        return bytes([int(octal, 8)])
-    if hexadecimal is not None:
-        return bytes([int(hexadecimal, 16)])
-    if named not in _NAMED:
-        raise UndecodableError(f"{field.name} has an unknown escape")
-    return _NAMED[named]
-
-
-_SCALARS: Final[Mapping[Type, Callable[[Field, str], Any]]] = MappingProxyType(
-    {
-        Type.INT32: _text_number,
-        Type.INT64: _text_number,
-        Type.ENUM: _text_enum,
-        Type.BYTES: _text_bytes,
-        Type.STRING: lambda field, token: as_text(_text_bytes(field, token)),
-    }
-)
+def _check(message: Any) -> None:
+    """Raises UndecodableError if the message, or one inside it, lacks a field or has a value of another type."""
+    kind = message.DESCRIPTOR
+    if not message.IsInitialized():
+        raise UndecodableError(f"{kind.name} lacks {', '.join(message.FindInitializationErrors())}")
+    for each in UnknownFieldSet(message):
+        if each.field_number in kind.fields_by_number:
+            raise UndecodableError(f"{kind.name} has no {kind.fields_by_number[each.field_number].name}")
+    for field, value in message.ListFields():
+        for each in value if field.is_repeated else (value,):
+            if field.message_type is not None:
+                _check(each)
+            elif field.type == field.TYPE_STRING and not isinstance(each, str):
+                raise UndecodableError(f"{kind.name} has a {field.name} that is not text")

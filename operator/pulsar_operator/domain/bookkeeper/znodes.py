@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_operator.domain.bookkeeper.ledgers import checked_bookie_id
-from pulsar_operator.domain.bookkeeper.protobuf import Field, Message, Type, UndecodableError, as_text, read_text
+from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError, as_text, read_text
 
 LEDGERS: Final = "/ledgers"
 AVAILABLE: Final = f"{LEDGERS}/available"
@@ -50,20 +50,6 @@ _LEVEL: Final = re.compile("[0-9]{4}", re.ASCII)
 _MARK: Final = re.compile(r"urL([0-9]{10,19})", re.ASCII)
 _DELAY: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 _COOKIE_LAYOUTS: Final = frozenset({4, 5})
-_COOKIE: Final = Message(
-    "CookieFormat",
-    (
-        Field(1, "bookieHost", Type.STRING, required=True),
-        Field(2, "journalDir", Type.STRING, required=True),
-        Field(3, "ledgerDirs", Type.STRING, required=True),
-        Field(4, "instanceId", Type.STRING),
-        Field(5, "indexDirs", Type.STRING),
-    ),
-)
-_UNDER_REPLICATED: Final = Message(
-    "UnderreplicatedLedgerFormat",
-    (Field(1, "replica", Type.STRING, repeated=True), Field(2, "ctime", Type.INT64)),
-)
 
 
 @dataclass(frozen=True)
@@ -156,12 +142,12 @@ def parse_cookie(data: bytes) -> Cookie:
     first, newline, rest = data.partition(b"\n")
     if not newline or not first.isdigit() or int(first) not in _COOKIE_LAYOUTS:
         raise UndecodableError(f"{first[:20]!r} is no layout of cookies that is known here")
-    values = read_text(_COOKIE, rest)
+    found = read_text("CookieFormat", rest)
     return Cookie(
-        bookie=checked_bookie_id(values["bookieHost"]),
-        journals=tuple(values["journalDir"].split(",")),
-        ledgers=_folders(values["ledgerDirs"]),
-        instance_id=values.get("instanceId") or None,
+        bookie=checked_bookie_id(found.bookieHost),
+        journals=tuple(found.journalDir.split(",")),
+        ledgers=_folders(found.ledgerDirs),
+        instance_id=found.instanceId or None,
     )
 
 
@@ -175,10 +161,9 @@ def _folders(text: str) -> tuple[str, ...]:
 
 def parse_mark(data: bytes) -> Mark:
     """What the auditor says of a ledger. Raises UndecodableError."""
-    values = read_text(_UNDER_REPLICATED, data)
-    ctime = values.get("ctime", -1)
+    found = read_text("UnderreplicatedLedgerFormat", data)
     # -1 stands for "not told" in class UnderreplicatedLedger.
-    return Mark(tuple(values["replica"]), ctime if ctime >= 0 else None)
+    return Mark(tuple(found.replica), found.ctime if found.HasField("ctime") and found.ctime >= 0 else None)
 
 
 def parse_auditor(data: bytes) -> str:
