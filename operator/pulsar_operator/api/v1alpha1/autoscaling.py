@@ -29,57 +29,51 @@ _STILL = (
 )
 
 
+_AGREED = "All recommendations of so many seconds must agree that a change is needed; the least of them is made."
+_PODS = "One change is at most so many pods, or maxPercent of them, whichever is more."
+_PERCENT = "One change is at most this share of the pods, or maxPods, whichever is more."
+_COOLDOWN = "Time between two changes. Upwards only the last change upwards counts, downwards any."
+Window = Annotated[Seconds, Field(description=_AGREED)]
+DiskWindow = Annotated[Seconds, Field(description=f"{_AGREED} A full disk waits for no window.")]
+MaxPods = Annotated[int, Field(ge=1, le=1024, description=_PODS)]
+MaxPercent = Annotated[int, Field(ge=1, le=1000, description=_PERCENT)]
+Cooldown = Annotated[Seconds, Field(description=_COOLDOWN)]
+
+
 class ScalingRules(ApiModel):
     """How fast the number of replicas changes in one direction."""
 
-    stabilization_window_seconds: Seconds = 0
-    """All recommendations of so many seconds must agree that a change is needed; the least of them is made."""
-    max_pods: Annotated[int, Field(ge=1, le=1024)] = 4
-    """One change is at most so many pods, or maxPercent of them, whichever is more."""
-    max_percent: Annotated[int, Field(ge=1, le=1000)] = 100
-    """One change is at most this share of the pods, or maxPods, whichever is more."""
-    cooldown_seconds: Seconds = 60
-    """Time between two changes. Upwards only the last change upwards counts, downwards any."""
+    stabilization_window_seconds: Window = 0
+    max_pods: MaxPods = 4
+    max_percent: MaxPercent = 100
+    cooldown_seconds: Cooldown = 60
 
 
 class DownRules(ScalingRules):
     """How fast replicas become fewer: each hands over what it carries."""
 
-    stabilization_window_seconds: Seconds = 900
-    """All recommendations of so many seconds must agree that a change is needed; the least of them is made."""
-    max_pods: Annotated[int, Field(ge=1, le=1024)] = 1
-    """One change is at most so many pods, or maxPercent of them, whichever is more."""
-    max_percent: Annotated[int, Field(ge=1, le=1000)] = 10
-    """One change is at most this share of the pods, or maxPods, whichever is more."""
-    cooldown_seconds: Seconds = 300
-    """Time between two changes. Upwards only the last change upwards counts, downwards any."""
+    stabilization_window_seconds: Window = 900
+    max_pods: MaxPods = 1
+    max_percent: MaxPercent = 10
+    cooldown_seconds: Cooldown = 300
 
 
 class BookieUpRules(ScalingRules):
     """How fast bookies become more."""
 
-    stabilization_window_seconds: Seconds = 600
-    """All recommendations of so many seconds must agree that a change is needed; the least of them is made. A full disk
-    waits for no window."""
-    max_pods: Annotated[int, Field(ge=1, le=1024)] = 2
-    """One change is at most so many pods, or maxPercent of them, whichever is more."""
-    max_percent: Annotated[int, Field(ge=1, le=1000)] = 50
-    """One change is at most this share of the pods, or maxPods, whichever is more."""
-    cooldown_seconds: Seconds = 3600
-    """Time between two changes. Upwards only the last change upwards counts, downwards any."""
+    stabilization_window_seconds: DiskWindow = 600
+    max_pods: MaxPods = 2
+    max_percent: MaxPercent = 50
+    cooldown_seconds: Cooldown = 3600
 
 
 class BookieDownRules(ScalingRules):
     """How fast bookies become fewer: all data of each is copied to the others."""
 
-    stabilization_window_seconds: Seconds = 86400
-    """All recommendations of so many seconds must agree that a change is needed; the least of them is made."""
-    max_pods: Annotated[int, Field(ge=1, le=1024)] = 1
-    """One change is at most so many pods, or maxPercent of them, whichever is more."""
-    max_percent: Annotated[int, Field(ge=1, le=1000)] = 1
-    """One change is at most this share of the pods, or maxPods, whichever is more."""
-    cooldown_seconds: Seconds = 21600
-    """Time between two changes. Upwards only the last change upwards counts, downwards any."""
+    stabilization_window_seconds: Window = 86400
+    max_pods: MaxPods = 1
+    max_percent: MaxPercent = 1
+    cooldown_seconds: Cooldown = 21600
 
 
 class Behavior(ApiModel):
