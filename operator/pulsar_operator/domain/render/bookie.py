@@ -9,19 +9,13 @@ from pulsar_operator.domain.render.common import (
     Claim,
     Manifest,
     Probes,
-    Workload,
-    conf_value,
-    config_map,
     http_get,
-    own_account,
-    stateful_set,
 )
-from pulsar_operator.domain.render.config import for_bookies, layered
+from pulsar_operator.domain.render.config import for_bookies
 from pulsar_operator.domain.render.inputs import ClusterInputs
-from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
 from pulsar_operator.domain.render.racks import spread_over, told_by_pod, wait_for_rack
-from pulsar_operator.domain.render.services import disruption_budget, headless_service
 from pulsar_operator.domain.render.volumes import volume_limits
+from pulsar_operator.domain.render.workloads import component_workload, manifests
 from pulsar_operator.domain.render.writecache import FRAME_PADDING, write_cache
 
 PORTS = {"bookie": 3181, "http": 8000}
@@ -65,14 +59,10 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
     BookKeeper makes the first id of a bookie from advertisedAddress and port; the start program gives another id to a
     bookie that comes back empty (domain/bookkeeper/identity.py). Ledgers name ids: none depends on the pod's address.
     """
-    spec, preset = inputs.spec, inputs.spec.preset
+    spec = inputs.spec
     claims = bookie_claims(bookkeeper)
     message = spec.broker.max_message_size if spec.broker else None
-    sized = {
-        **preset_values(preset).config.get(Component.BOOKIE, {}),
-        **volume_limits(bookkeeper, preset),
-        **write_cache(bookkeeper, preset, message),
-    }
+    sized = {**volume_limits(bookkeeper, spec.preset), **write_cache(bookkeeper, spec.preset, message)}
     owned = {
         **bookkeeper_config(store, message),
         "bookiePort": str(PORTS["bookie"]),
@@ -80,18 +70,15 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
         "ledgerDirectories": ",".join(claim.path for claim in claims if claim.name.startswith("ledgers-")),
         "autoRecoveryDaemonEnabled": "false",
     }
-    base = Workload(
-        owner=inputs.owner,
-        component=Component.BOOKIE,
-        cluster_domain=spec.cluster_domain,
-        platform=spec.platform,
+    workload = component_workload(
+        inputs,
+        Component.BOOKIE,
+        bookkeeper,
+        sized,
+        for_bookies(bookkeeper.config),
+        owned,
+        env=wait_for_rack(bookkeeper),
         replicas=bookkeeper.replicas,
-        image=inputs.image(Component.BOOKIE),
-        pull_policy=spec.image.pull_policy.value,
-        pull_secrets=spec.image.pull_secrets,
-        config=layered(sized, for_bookies(bookkeeper.config), owned),
-        jvm=jvm_arguments(Component.BOOKIE, preset, bookkeeper.jvm),
-        resources=container_resources(Component.BOOKIE, preset, bookkeeper.jvm, bookkeeper.resources),
         ports=PORTS,
         probes=Probes(
             readiness=http_get("/api/v1/bookie/is_ready", "http"),
@@ -104,18 +91,9 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
             # HTTP comes up after the journal has been replayed, which takes as long as the journal is big.
             startup_seconds=1800,
         ),
-        pod=bookkeeper.pod,
         claims=claims,
         downward=told_by_pod(bookkeeper),
         spread_over=spread_over(bookkeeper),
     )
-    workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template), *wait_for_rack(bookkeeper))
-    settings = config_map(workload)
-    return [
-        *own_account(workload),
-        settings,
-        headless_service(workload),
-        # An unready bookie may hold the only reachable copy of an entry: do not evict it beyond the budget.
-        *disruption_budget(workload, evict_unhealthy=False),
-        stateful_set(workload, settings["data"]),
-    ]
+    # An unready bookie may hold the only reachable copy of an entry: do not evict it beyond the budget.
+    return manifests(workload, evict_unhealthy=False)

@@ -9,21 +9,14 @@ from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.common import (
     Manifest,
     Probes,
-    Workload,
-    conf_value,
-    config_map,
     http_get,
-    own_account,
-    stateful_set,
     tcp,
 )
-from pulsar_operator.domain.render.config import layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.lifetime import shutdown_seconds
-from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
 from pulsar_operator.domain.render.quorum import Quorum
 from pulsar_operator.domain.render.racks import broker_racks
-from pulsar_operator.domain.render.services import client_service, disruption_budget, headless_service
+from pulsar_operator.domain.render.workloads import component_workload, manifests
 
 PORTS = {"pulsar": 6650, "http": 8080}
 GRACE_SECONDS = 90
@@ -61,7 +54,7 @@ def render_broker(
     store must not restart every broker, since topics already loaded go on serving without it. A broker that loses its
     session for good ends by itself.
     """
-    spec, preset = inputs.spec, inputs.spec.preset
+    spec = inputs.spec
     owned = {
         "clusterName": inputs.cluster_name,
         "metadataStoreUrl": store.url,
@@ -76,23 +69,14 @@ def render_broker(
     if broker.max_message_size is not None:
         # Frames on the wire, to bookies too, follow from it inside the broker.
         owned["maxMessageSize"] = str(broker.max_message_size)
-    base = Workload(
-        owner=inputs.owner,
-        component=Component.BROKER,
-        cluster_domain=spec.cluster_domain,
-        platform=spec.platform,
+    workload = component_workload(
+        inputs,
+        Component.BROKER,
+        broker,
+        recommended_config(spec.load_balancing.manager),
+        broker.config,
+        owned,
         replicas=broker.replicas,
-        image=inputs.image(Component.BROKER),
-        pull_policy=spec.image.pull_policy.value,
-        pull_secrets=spec.image.pull_secrets,
-        config=layered(
-            preset_values(preset).config.get(Component.BROKER),
-            recommended_config(spec.load_balancing.manager),
-            broker.config,
-            owned,
-        ),
-        jvm=jvm_arguments(Component.BROKER, preset, broker.jvm),
-        resources=container_resources(Component.BROKER, preset, broker.jvm, broker.resources),
         ports=PORTS,
         probes=Probes(
             readiness=http_get("/admin/v2/brokers/ready", "http"),
@@ -100,17 +84,6 @@ def render_broker(
             startup=http_get("/admin/v2/brokers/ready", "http"),
             startup_seconds=600,
         ),
-        pod=broker.pod,
         grace_seconds=GRACE_SECONDS,
     )
-    # The broker's id, also in redirects and look-ups, so it must be complete and stable.
-    workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template))
-    settings = config_map(workload)
-    return [
-        *own_account(workload),
-        settings,
-        headless_service(workload),
-        client_service(workload, ("pulsar", "http"), broker.service),
-        *disruption_budget(workload, evict_unhealthy=True),
-        stateful_set(workload, settings["data"]),
-    ]
+    return manifests(workload, client_ports=("pulsar", "http"), exposed=broker.service)

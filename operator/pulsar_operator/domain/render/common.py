@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -111,10 +111,6 @@ class Workload:
     def pod_host_template(self) -> str:
         """Full name of the pod itself, composed by Kubernetes from POD_NAME."""
         return f"$(POD_NAME).{self.headless_host}"
-
-    def with_env(self, *env: Manifest) -> Workload:
-        """The same workload with these environment variables."""
-        return replace(self, env=env)
 
 
 def metadata(owner: Owner, name: str, component: Component | None, annotations: Manifest | None = None) -> Manifest:

@@ -10,19 +10,12 @@ from pulsar_operator.domain.render.common import (
     RENDERED_FOLDER,
     Manifest,
     Probes,
-    Workload,
-    conf_value,
-    config_map,
     http_get,
-    own_account,
-    stateful_set,
 )
-from pulsar_operator.domain.render.config import layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.lifetime import LEAST_SECONDS
 from pulsar_operator.domain.render.names import headless_name, service_host, workload_name
-from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
-from pulsar_operator.domain.render.services import client_service, disruption_budget, headless_service
+from pulsar_operator.domain.render.workloads import component_workload, manifests
 
 PORTS = {"pulsar": 6650, "http": 8080}
 
@@ -57,7 +50,6 @@ def render_proxy(
     Probes ask /status.html, which answers 200 when a configured file exists (and no thread is deadlocked) and depends
     neither on brokers nor on authentication. The file is the rendered configuration: it is there in every running pod.
     """
-    spec, preset = inputs.spec, inputs.spec.preset
     owned = {
         # Not in the stock file, but the proxy's metrics refuse to start without it (OpenTelemetryService of 4.0).
         "clusterName": inputs.cluster_name,
@@ -68,24 +60,16 @@ def render_proxy(
         "statusFilePath": f"{RENDERED_FOLDER}/proxy.conf",
     }
     brokers = headless_name(workload_name(inputs.owner.name, Component.BROKER))
-    base = Workload(
-        owner=inputs.owner,
-        component=Component.PROXY,
-        cluster_domain=spec.cluster_domain,
-        platform=spec.platform,
+    allowed = "*." + service_host(brokers, inputs.owner.namespace, inputs.spec.cluster_domain)
+    workload = component_workload(
+        inputs,
+        Component.PROXY,
+        proxy,
+        # Without it a client may name any host on a broker port, and the proxy connects it there.
+        {"brokerProxyAllowedHostNames": allowed},
+        proxy.config,
+        owned,
         replicas=proxy.replicas,
-        image=inputs.image(Component.PROXY),
-        pull_policy=spec.image.pull_policy.value,
-        pull_secrets=spec.image.pull_secrets,
-        config=layered(
-            preset_values(preset).config.get(Component.PROXY),
-            # Without it a client may name any host on a broker port, and the proxy connects it there.
-            {"brokerProxyAllowedHostNames": "*." + service_host(brokers, inputs.owner.namespace, spec.cluster_domain)},
-            proxy.config,
-            owned,
-        ),
-        jvm=jvm_arguments(Component.PROXY, preset, proxy.jvm),
-        resources=container_resources(Component.PROXY, preset, proxy.jvm, proxy.resources),
         ports=PORTS,
         probes=Probes(
             readiness=http_get("/status.html", "http"),
@@ -94,13 +78,4 @@ def render_proxy(
         ),
         pod=proxy_pod(proxy),
     )
-    workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template))
-    settings = config_map(workload)
-    return [
-        *own_account(workload),
-        settings,
-        headless_service(workload),
-        client_service(workload, ("pulsar", "http"), proxy.service),
-        *disruption_budget(workload, evict_unhealthy=True),
-        stateful_set(workload, settings["data"]),
-    ]
+    return manifests(workload, client_ports=("pulsar", "http"), exposed=proxy.service)

@@ -9,19 +9,12 @@ from pulsar_operator.domain.render.common import (
     Claim,
     Manifest,
     Probes,
-    Workload,
-    conf_value,
-    config_map,
     http_get,
-    own_account,
-    stateful_set,
     tcp,
 )
-from pulsar_operator.domain.render.config import layered
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.lifetime import shutdown_seconds
-from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
-from pulsar_operator.domain.render.services import client_service, disruption_budget, headless_service
+from pulsar_operator.domain.render.workloads import component_workload, manifests
 
 
 def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Manifest]:
@@ -33,7 +26,6 @@ def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Man
     spec.standalone.config, and reaches the pod by port-forward or node port. The bookie keeps the address in its
     cookie, so changing it later is harmless (seen on 4.0.8: same name, other IP, data still readable).
     """
-    spec, preset = inputs.spec, inputs.spec.preset
     owned = {
         "clusterName": inputs.cluster_name,
         "brokerServicePort": str(PORTS["pulsar"]),
@@ -41,24 +33,17 @@ def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Man
         "brokerShutdownTimeoutMs": str(shutdown_seconds(standalone.pod, GRACE_SECONDS) * 1000),
         "functionsWorkerEnabled": "false",
     }
-    base = Workload(
-        owner=inputs.owner,
-        component=Component.STANDALONE,
-        cluster_domain=spec.cluster_domain,
-        platform=spec.platform,
+    storage = standalone.storage
+    workload = component_workload(
+        inputs,
+        Component.STANDALONE,
+        standalone,
+        # The stock status file is a path of another machine.
+        {"brokerDeleteInactiveTopicsEnabled": "false", "statusFilePath": ""},
+        standalone.config,
+        owned,
+        advertise="advertisedAddress" not in (standalone.config or {}),
         replicas=1,
-        image=inputs.image(Component.STANDALONE),
-        pull_policy=spec.image.pull_policy.value,
-        pull_secrets=spec.image.pull_secrets,
-        config=layered(
-            preset_values(preset).config.get(Component.STANDALONE),
-            # The stock status file is a path of another machine.
-            {"brokerDeleteInactiveTopicsEnabled": "false", "statusFilePath": ""},
-            standalone.config,
-            owned,
-        ),
-        jvm=jvm_arguments(Component.STANDALONE, preset, standalone.jvm),
-        resources=container_resources(Component.STANDALONE, preset, standalone.jvm, standalone.resources),
         ports=PORTS,
         probes=Probes(
             readiness=http_get("/admin/v2/brokers/ready", "http"),
@@ -66,27 +51,7 @@ def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Man
             startup=http_get("/admin/v2/brokers/ready", "http"),
             startup_seconds=600,
         ),
-        pod=standalone.pod,
-        claims=(
-            Claim(
-                "data",
-                "/pulsar/data/standalone",
-                str(standalone.storage.size),
-                standalone.storage.storage_class_name,
-            ),
-        ),
+        claims=(Claim("data", "/pulsar/data/standalone", str(storage.size), storage.storage_class_name),),
         grace_seconds=GRACE_SECONDS,
     )
-    if "advertisedAddress" in (standalone.config or {}):
-        workload = base
-    else:
-        workload = base.with_env(conf_value("advertisedAddress", base.pod_host_template))
-    settings = config_map(workload)
-    return [
-        *own_account(workload),
-        settings,
-        headless_service(workload),
-        client_service(workload, ("pulsar", "http"), standalone.service),
-        *disruption_budget(workload, evict_unhealthy=True, usual=False),
-        stateful_set(workload, settings["data"]),
-    ]
+    return manifests(workload, client_ports=("pulsar", "http"), exposed=standalone.service, usual_budget=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Preset
 from pulsar_operator.api.v1alpha1.images import Pulling
@@ -14,17 +16,14 @@ from pulsar_operator.domain.render.common import (
     Manifest,
     Probes,
     Workload,
-    config_map,
     env_value,
-    own_account,
-    stateful_set,
     tcp,
 )
 from pulsar_operator.domain.render.config import layered
 from pulsar_operator.domain.render.names import Owner, service_host, workload_name
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
-from pulsar_operator.domain.render.services import client_service, disruption_budget, headless_service
 from pulsar_operator.domain.render.volumes import store_limits
+from pulsar_operator.domain.render.workloads import manifests
 
 SUPER_DIGEST_KEY = "digest"
 """Key in the superuser Secret with the form ZooKeeper wants: ``super:<base64 of SHA-1>``."""
@@ -57,7 +56,7 @@ def render_zookeeper(
     Readiness asks the server itself whether it serves (a quorum exists); liveness only whether the process listens: a
     server without a quorum must stay up, or no quorum would ever form.
     """
-    base = Workload(
+    workload = Workload(
         owner=owner,
         component=component,
         run_as="zookeeper",
@@ -80,10 +79,10 @@ def render_zookeeper(
         claims=(Claim("data", "/pulsar/data/zookeeper", str(store.storage.size), store.storage.storage_class_name),),
         grace_seconds=30,
     )
-    workload = base.with_env(
+    env = [
         env_value("ZOO_REPLICAS", str(store.replicas)),
-        env_value("ZOO_DOMAIN", base.headless_host),
-        env_value("ZOO_STS_NAME", base.name),
+        env_value("ZOO_DOMAIN", workload.headless_host),
+        env_value("ZOO_STS_NAME", workload.name),
         *_super_digest(super_digest_secret),
         # Read at each start of a container: what it says may change without another revision of the pods.
         {
@@ -92,17 +91,9 @@ def render_zookeeper(
                 "configMapKeyRef": {"name": founded_name(owner.name, component), "key": FOUNDED_KEY, "optional": True}
             },
         },
-    )
-    settings = config_map(workload)
-    return [
-        *own_account(workload),
-        settings,
-        headless_service(workload),
-        client_service(workload, ("client",)),
-        # Not ready is not dead: evicting an unready server could take the quorum's last log.
-        *disruption_budget(workload, evict_unhealthy=False),
-        stateful_set(workload, settings["data"]),
     ]
+    # Not ready is not dead: evicting an unready server could take the quorum's last log.
+    return manifests(replace(workload, env=env), client_ports=("client",), evict_unhealthy=False)
 
 
 def founded_name(owner: str, component: Component) -> str:

@@ -1,0 +1,95 @@
+"""The workload of a component from what its users set, and the manifests of a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from pulsar_operator.api.constants import Component
+from pulsar_operator.api.v1alpha1.base import Jvm, Resources
+from pulsar_operator.api.v1alpha1.pods import PodTemplate
+from pulsar_operator.domain.render.common import (
+    Manifest,
+    Workload,
+    conf_value,
+    config_map,
+    own_account,
+    stateful_set,
+)
+from pulsar_operator.domain.render.config import layered
+from pulsar_operator.domain.render.inputs import ClusterInputs
+from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
+from pulsar_operator.domain.render.services import Exposed, client_service, disruption_budget, headless_service
+
+
+class Settings(Protocol):
+    """What users set of the pods of every component."""
+
+    @property
+    def jvm(self) -> Jvm | None:
+        """Memory and options of the JVM."""
+
+    @property
+    def resources(self) -> Resources | None:
+        """Requests and limits of the container."""
+
+    @property
+    def pod(self) -> PodTemplate | None:
+        """The pods themselves."""
+
+
+def component_workload(
+    inputs: ClusterInputs,
+    component: Component,
+    settings: Settings,
+    *layers: Mapping[str, str] | None,
+    advertise: bool = True,
+    env: Sequence[Manifest] = (),
+    **more: Any,
+) -> Workload:
+    """The workload of a component of a cluster.
+
+    ``layers`` of configuration lie over the preset's, the last on top. Unless ``advertise`` is false, each pod is known
+    by its full name. ``more`` are other fields of Workload.
+    """
+    spec = inputs.spec
+    workload = Workload(
+        owner=inputs.owner,
+        component=component,
+        cluster_domain=spec.cluster_domain,
+        platform=spec.platform,
+        image=inputs.image(component),
+        pull_policy=spec.image.pull_policy.value,
+        pull_secrets=spec.image.pull_secrets,
+        config=layered(preset_values(spec.preset).config.get(component), *layers),
+        jvm=jvm_arguments(component, spec.preset, settings.jvm),
+        resources=container_resources(component, spec.preset, settings.jvm, settings.resources),
+        **{"pod": settings.pod, **more},
+    )
+    # The broker's id, also in redirects and look-ups, the first id of a bookie and the name of an auditor.
+    address = [conf_value("advertisedAddress", workload.pod_host_template)] if advertise else []
+    return replace(workload, env=[*address, *env])
+
+
+def manifests(
+    workload: Workload,
+    *,
+    client_ports: Sequence[str] = (),
+    exposed: Exposed | None = None,
+    evict_unhealthy: bool = True,
+    usual_budget: bool = True,
+) -> list[Manifest]:
+    """Everything of a workload in the order of application: its own account, ConfigMap, Services, PDB, StatefulSet.
+
+    ``client_ports`` are behind one Service for all pods; of the PDB see disruption_budget.
+    """
+    settings = config_map(workload)
+    return [
+        *own_account(workload),
+        settings,
+        headless_service(workload),
+        *([client_service(workload, client_ports, exposed)] if client_ports else []),
+        *disruption_budget(workload, evict_unhealthy=evict_unhealthy, usual=usual_budget),
+        stateful_set(workload, settings["data"]),
+    ]
