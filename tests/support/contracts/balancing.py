@@ -12,6 +12,7 @@ from zlib import crc32
 import pytest
 
 from e2e.support.eventually import eventually_async
+from pulsar_operator.balance.execution.steps import Ownership
 from pulsar_operator.balance.model.cells import CellBuffer
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.hashing import topic_hash
@@ -94,7 +95,7 @@ async def check_owners_and_moves(site: Site) -> None:
     (name,) = names(site, HALF, LAST, 1)
     await site.make(name)
     assert upper in await traffic.owned(broker)
-    assert await traffic.owner(upper, (broker,), (broker,)) == broker
+    assert await traffic.owner(upper, (broker,), (broker,)) == Ownership(broker)
     with pytest.raises(ConflictError):
         await traffic.move(upper, "nobody.example:8080")
     await traffic.move(upper, broker)

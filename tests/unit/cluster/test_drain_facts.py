@@ -14,7 +14,8 @@ from pulsar_operator.balance.execution.drain import BLIND_SECONDS, DRAIN, FILL, 
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.drain import FEW, BrokerDrains
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json
+from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json, PortError, RefusedError, UnavailableError
+from tests.support.balancing.answers import answering
 from tests.support.balancing.world import LAST, NS, URL, BalancingWorld
 from tests.support.cluster.world import quickstart
 
@@ -145,7 +146,19 @@ async def test_the_emptiest_broker_is_the_one_with_the_fewest_bundles_of_users()
     brokers.bundles("shop/more", "east-broker-2")
     assert await brokers.drains().emptiest(PODS) == "east-broker-0"
     assert await brokers.drains().emptiest([*PODS, "east-broker-10"]) == "east-broker-10", "it is not registered"
-    brokers.pulsar.mute = {broker("east-broker-1")}
+
+
+@pytest.mark.parametrize("error", [UnavailableError("no answer"), RefusedError("HTTP 403", status=403)])
+async def test_a_broker_that_does_not_list_its_bundles_hides_no_other(error: PortError) -> None:
+    """Nor is it the emptiest, however few it may have."""
+    brokers = Brokers()
+    brokers.bundles("shop/orders", "east-broker-0", "east-broker-0", "east-broker-1", "east-broker-1")
+    odd = broker("east-broker-2")
+    answering(brokers.world, lambda asked, path: asked == odd and path[-1] == "ownedNamespaces", error)
+    brokers.bundles("shop/more", "east-broker-0")
+    assert await brokers.drains().emptiest(PODS) == "east-broker-1"
+    assert await brokers.drains().emptiest(["east-broker-2"]) is None
+    brokers.pulsar.unreachable = True
     assert await brokers.drains().emptiest(PODS) is None
 
 
@@ -265,14 +278,16 @@ async def test_the_time_begins_anew_where_the_clock_was_set_back(brokers: Broker
     assert found.status.since == timestamp(brokers.clock.moment)
 
 
-@pytest.mark.parametrize(("mute", "asked"), [([], True), ([0], True), ([0, 1], False)])
-async def test_new_brokers_get_a_share_although_another_is_silent(mute: list[int], asked: bool) -> None:
+@pytest.mark.parametrize("error", [UnavailableError("no answer"), RefusedError("HTTP 403", status=403)])
+@pytest.mark.parametrize("silent", [[], [0], [0, 1], [2]])
+async def test_new_brokers_get_a_share_although_another_is_silent(silent: list[int], error: PortError) -> None:
+    """Also where only those that do not answer may have something to share out."""
     brokers = Brokers()
     brokers.bundles("shop/orders", PODS[0], PODS[1])
-    brokers.pulsar.mute = {broker(PODS[each]) for each in mute}
+    odd = {broker(PODS[each]) for each in silent}
+    answering(brokers.world, lambda asked, path: asked in odd and path[-1] == "ownedNamespaces", error)
     await brokers.drains(4).fill("grown", ["east-broker-3"], there=False)
-    found = await brokers.kube.get(CUSTOM[Kind.REBALANCE], NS, "east-fill-grown")
-    assert (found is not None) is asked, "where nobody who answers has bundles there is nothing to share out"
+    assert await brokers.kube.get(CUSTOM[Kind.REBALANCE], NS, "east-fill-grown") is not None
 
 
 async def test_a_drain_does_not_wait_for_a_third_broker() -> None:

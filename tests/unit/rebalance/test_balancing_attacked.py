@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -10,24 +9,11 @@ import pytest
 
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.ports import AdminEndpoint, RefusedError, UnavailableError
+from tests.support.balancing.answers import answering
 from tests.support.balancing.world import LAST, URL, BalancingWorld
 from tests.unit.rebalance.test_handover_driven import BEFORE, driven, gives_back, minutes, pulsars
 
 GARBAGE = [[1, 2], ["x"], "text", 7, [None], {"a": None}]
-
-
-def answering(world: BalancingWorld, wanted: Callable[[str, list[str]], bool], answer: Any) -> None:
-    """Some questions are answered otherwise; ``answer`` may be an error."""
-    usual = world.pulsar.call
-
-    async def call(endpoint: AdminEndpoint, method: str, path: Any, **more: Any) -> Any:
-        if wanted(endpoint.url.removeprefix("http://"), [method, *path]):
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-        return await usual(endpoint, method, path, **more)
-
-    world.pulsar.call = call  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("answer", GARBAGE)

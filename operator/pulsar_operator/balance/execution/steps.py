@@ -19,6 +19,8 @@ from pulsar_operator.balance.model.ranges import range_points
 from pulsar_operator.balance.planner.proposal import Move, Split
 
 Step = Split | Move
+NAMED = 3
+"""Brokers that a message names."""
 
 SPLIT_ALGORITHM = "specified_positions_divide"
 """The only algorithm that cuts where it is told (Pulsar's class SpecifiedPositionsBundleSplitAlgorithm)."""
@@ -98,7 +100,19 @@ class State(StrEnum):
     """A move that was asked for and came to a third broker: the hint where to was lost on the way. The modular load
     manager keeps it in the leader's memory, and a broker that sees no leader decides by itself (class NamespaceService,
     searchForCandidateBroker)."""
+    UNKNOWN = "Unknown"
+    """A move whose bundle may be with a broker that does not list its bundles; no other one has it."""
     INVALIDATED = "Invalidated"
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Which broker has a bundle, as far as the brokers list what they have."""
+
+    broker: str | None = None
+    """None = none of those that listed their bundles has it."""
+    unanswered: tuple[str, ...] = ()
+    """The brokers that did not list theirs, where no other one has it: one of them may."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +124,13 @@ class Seen:
 
 
 def look(
-    step: Step, boundaries: Sequence[int], owner: str | None, brokers: Sequence[str], *, asked: bool = False
+    step: Step, boundaries: Sequence[int], ownership: Ownership, brokers: Sequence[str], *, asked: bool = False
 ) -> Seen:
     """Where a step stands, given the live boundaries of its namespace, its bundle's owner and the live brokers.
 
-    ``owner`` counts for moves alone: the broker that has the bundle, None when none of those asked has it. ``asked``:
-    whether Pulsar was asked for the step already.
+    ``ownership`` counts for moves alone. ``asked``: whether Pulsar was asked for the step already.
     """
-    bundle = step.bundle
+    bundle, owner = step.bundle, ownership.broker
     known = set(boundaries)
     if not {bundle.lower, bundle.upper} <= known:
         return Seen(State.INVALIDATED, f"{bundle} has a boundary that the namespace does not have: somebody changed it")
@@ -134,6 +147,10 @@ def look(
         return Seen(State.DONE)
     if step.destination not in brokers:
         return Seen(State.INVALIDATED, f"broker {step.destination}, which {bundle} should move to, is gone")
+    if owner is None and ownership.unanswered:
+        named, more = ", ".join(ownership.unanswered[:NAMED]), len(ownership.unanswered) - NAMED
+        which = named + (f" and {more} more" if more > 0 else "")
+        return Seen(State.UNKNOWN, f"no broker has {bundle} that lists its bundles; unanswered: {which}")
     if owner is None:
         return Seen(State.UNASSIGNED)
     if owner != step.source and asked:

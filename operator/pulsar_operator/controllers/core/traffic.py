@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pulsar_operator.api.v1alpha1.rebalance import SizingSource
-from pulsar_operator.balance.execution.steps import SPLIT_ALGORITHM
+from pulsar_operator.balance.execution.steps import SPLIT_ALGORITHM, Ownership
 from pulsar_operator.balance.model.cells import sorted_positions
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.isolation import isolation_of, unevaluated_in
@@ -154,22 +154,20 @@ class Traffic:
         found = (full_bundle(name) for name in answer)
         return {each for each in found if each is not None and not is_own(each.namespace, (broker,))}
 
-    async def owner(self, bundle: BundleId, first: Sequence[str], brokers: Sequence[str]) -> str | None:
-        """The broker that has a bundle; ``first`` are asked before the others. A dead broker has nothing.
+    async def owner(self, bundle: BundleId, first: Sequence[str], brokers: Sequence[str]) -> Ownership:
+        """Which of some live brokers has a bundle; ``first`` are asked before the others. A dead broker has nothing.
 
-        None where none of those that answer has it; the ``first`` must.
+        Raises PortError where one of the ``first`` does not list its bundles.
         """
         live = set(brokers)
-        for broker in [b for b in first if b in live] + [b for b in brokers if b not in first]:
-            try:
-                owned = await self.owned(broker)
-            except UnavailableError:
-                if broker in first:
-                    raise
-                continue
-            if bundle in owned:
-                return broker
-        return None
+        for broker in [b for b in first if b in live]:
+            if bundle in await self.owned(broker):
+                return Ownership(broker)
+        others = await ask_each([b for b in brokers if b not in first], self.owned)
+        for broker, found in others.items():
+            if not isinstance(found, PortError) and bundle in found:
+                return Ownership(broker)
+        return Ownership(None, tuple(broker for broker, found in others.items() if isinstance(found, PortError)))
 
     async def observe(self) -> Observed:
         """Everything now, with the traffic the brokers count. Raises PortError when not even the brokers are known."""

@@ -37,7 +37,7 @@ from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.render.names import workload_name
-from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PortError, UnavailableError
+from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PortError
 
 FEW: Final = 20
 """Namespaces whose boundaries are read to tell bundles that are there from bundles that were."""
@@ -113,7 +113,7 @@ class BrokerDrains:
         return owned & live
 
     async def emptiest(self, pods: Sequence[str]) -> str | None:
-        """Of some brokers the one with the fewest bundles; None when they do not answer.
+        """Of some brokers the one with the fewest bundles, among those that list them; None when none does.
 
         The leader goes last: who gets a bundle that nobody owns is its decision, where a bundle is to go is only in its
         memory (class ModularLoadManagerImpl of Pulsar 4.0.8, setNamespaceBundleAffinity), and so it is elected once.
@@ -121,13 +121,14 @@ class BrokerDrains:
         try:
             registered = await self._traffic.brokers()
             leader = await self._traffic.leader()
-            pods = [pod for pod in pods if not leader or broker_id(pod, registered) != leader] or pods
-            counts = []
-            for pod in pods:
-                broker = broker_id(pod, registered)
-                counts.append((await self._bundles(broker) if broker else 0, pod))
         except PortError:
             return None
+        pods = [pod for pod in pods if not leader or broker_id(pod, registered) != leader] or pods
+        counts = []
+        for pod in pods:
+            broker = broker_id(pod, registered)
+            with suppress(PortError):  # how many it has is unknown
+                counts.append((await self._bundles(broker) if broker else 0, pod))
         # Equal ones go in the usual order: the highest ordinal first.
         least = min((count for count, _ in counts), default=0)
         return max((pod for count, pod in counts if count == least), key=lambda pod: (len(pod), pod), default=None)
@@ -191,7 +192,8 @@ class BrokerDrains:
     async def fill(self, tag: str, pods: Sequence[str], *, there: bool) -> None:
         """Ask for a share of the bundles for brokers that are new (or, ``there``, about to be restarted).
 
-        Nothing is asked where nobody has bundles. Raises PortError for Kubernetes alone.
+        Nothing is asked where nobody has bundles; of a broker that does not answer nobody knows, so it may have some.
+        Raises PortError for Kubernetes alone.
         """
         if not self.enabled or not pods:
             return
@@ -205,19 +207,20 @@ class BrokerDrains:
                 ids = [found for pod in pods if (found := broker_id(pod, registered))]
             else:
                 ids = future_ids(pods, registered)
-            served = await self._serve(registered)
         except PortError:
             return  # whoever balances later finds the new broker idle
-        if ids and served:
+        if ids and await self._may_serve(registered):
             self._used.add(name)
             await self._actor.apply(fill_manifest(self._cluster, name, ids, self._drain), None)
 
-    async def _serve(self, registered: Sequence[str]) -> bool:
-        """Whether any broker has bundles; of one that does not answer nobody knows."""
+    async def _may_serve(self, registered: Sequence[str]) -> bool:
+        """Whether any broker has bundles, or does not list what it has."""
         for broker in registered:
-            with suppress(UnavailableError):
+            try:
                 if await self._bundles(broker):
                     return True
+            except PortError:
+                return True
         return False
 
     async def clean(self, asked: Collection[str], *, changing: bool) -> None:

@@ -18,7 +18,7 @@ from pulsar_operator.balance.execution.driver import Memory, acted, moved
 from pulsar_operator.balance.execution.handover import HOLD_SECONDS
 from pulsar_operator.balance.execution.pace import LATER, next_look
 from pulsar_operator.balance.execution.steady import SteadyOptions
-from pulsar_operator.balance.execution.steps import Seen, State, Step, brokers_of, look, short_words, words
+from pulsar_operator.balance.execution.steps import Ownership, Seen, State, Step, brokers_of, look, short_words, words
 from pulsar_operator.balance.execution.table import load_table
 from pulsar_operator.balance.model.names import shortened
 from pulsar_operator.balance.planner.proposal import Move, Split
@@ -173,14 +173,18 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
                 return await _invalidated(tools, state, seen.message)
             case State.DONE:
                 return await _verified(tools, state, steps, seen)
+            case State.UNKNOWN if asked is None:
+                raise UnavailableError(seen.message)
             case _ if asked is not None and waited >= GIVE_UP_SECONDS:
                 told = short_words(step, brokers)
-                return await _invalidated(tools, state, f"Pulsar did not {told} within {GIVE_UP_SECONDS:g} s")
+                why = f": {seen.message}" if seen.state is State.UNKNOWN else ""
+                return await _invalidated(tools, state, f"Pulsar did not {told} within {GIVE_UP_SECONDS:g} s{why}")
             case State.TO_DO | State.ELSEWHERE if asked is None or _again(tools, state, waited):
                 return await _ask(tools, state, step, brokers, first=asked is None)
             case _:
                 told = short_words(step, brokers)
-                _executing(state, Reason.EXECUTING, f"{_done(state)}; waiting for Pulsar to {told}")
+                note = f" ({seen.message})" if seen.state is State.UNKNOWN else ""
+                _executing(state, Reason.EXECUTING, f"{_done(state)}; waiting for Pulsar to {told}{note}")
                 return Outcome(requeue_after=next_look(waited))
     return _finished(state)
 
@@ -204,18 +208,19 @@ async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
     if boundaries is None:
         return Seen(State.INVALIDATED, f"namespace {step.bundle.namespace} does not exist any more")
     if isinstance(step, Split):
-        seen = look(step, boundaries, None, ())
+        seen = look(step, boundaries, Ownership(), ())
         why = await traffic.prevents(step.bundle.namespace, ()) if seen.state is State.TO_DO else None
         return Seen(State.INVALIDATED, why) if why is not None else seen
     brokers = await traffic.brokers()
     first = [each for each in (step.destination, step.source) if each]
-    owner = await traffic.owner(step.bundle, first, brokers)
-    seen = look(step, boundaries, owner, brokers, asked=asked)
+    ownership = await traffic.owner(step.bundle, first, brokers)
+    seen = look(step, boundaries, ownership, brokers, asked=asked)
     leaving = state.spec.brokers if state.spec.mode is RebalanceMode.REMOVE_BROKERS else None
+    may_have_it = {ownership.broker, *ownership.unanswered}
     if (
-        seen.state is State.ELSEWHERE
+        seen.state in (State.ELSEWHERE, State.UNKNOWN)
         and leaving
-        and owner not in {*named_brokers(leaving, brokers), *named_brokers(state.spec.excluded_brokers, brokers)}
+        and not may_have_it & {*named_brokers(leaving, brokers), *named_brokers(state.spec.excluded_brokers, brokers)}
     ):
         # It is off the brokers that go: to move it again would only disturb its clients.
         return Seen(State.DONE, seen.message)

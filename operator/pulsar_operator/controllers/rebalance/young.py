@@ -27,7 +27,8 @@ async def uncounted(tools: Tools, state: RebalancePass, observed: Observed) -> d
     One that has no bundle carries nothing, which is what it says.
     """
     assert state.traffic is not None
-    carrying = {broker: broker.partition(".")[0] for broker in observed.brokers if broker in observed.owners.values()}
+    owners = set(observed.owners.values())
+    carrying = {broker: broker.partition(".")[0] for broker in observed.brokers if broker in owners}
     if not carrying:
         return {}
     selector = selector_text(owner_of(state.cluster, part_of=""), Component.BROKER)
