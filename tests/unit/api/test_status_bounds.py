@@ -56,7 +56,7 @@ PLACES = {
     "proposal.advice": "custom_resource: the first 50",
     "proposal.brokers": "table.load_table: ENDS at either end",
     "proposal.brokers[]": "table.load_table: WIDEST",
-    "proposal.expected_duration": "pace.in_words: a number and units",
+    "proposal.expected_duration": "pace.about: a word, a number and units",
     "progress.duration": "pace.in_words: a number and units",
     "progress.unload_seconds": "pacing.measure: a number below GIVE_UP_SECONDS",
     "replaced_proposal": "steps.identify: 12 characters",

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.execution.pace import (
     FIRST_UNLOAD,
+    HELD_SECONDS,
     HOLD_SECONDS,
+    IDLE_UNLOAD,
     LONGEST_PAUSE,
     Pace,
+    about,
     averaged,
     expected_seconds,
     in_words,
     next_look,
 )
+from pulsar_operator.balance.execution.steps import Step, disconnects
+from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.planner.proposal import Move, Split
 
 unloads = st.none() | st.floats(0.0, 120.0)
+BUNDLE = BundleId("shop/orders", 0, 100)
+SPLIT = Split(BUNDLE, 50, "")
+MOVE = Move(BUNDLE, "b0", "b1", 100.0, "", topics=2, clients=4)
+IDLE = Move(BUNDLE, "b0", "b1", 0.0, "", topics=2, clients=0)
 shares = st.floats(0.1, 1.0)
 
 
@@ -59,16 +71,43 @@ def test_the_average_stays_within_what_was_measured_and_forgets(found: list[floa
     assert value == pytest.approx(after, abs=0.01)
 
 
-@given(st.integers(0, 20), st.integers(0, 3000), st.integers(1, 600), shares, unloads)
+@pytest.mark.parametrize(
+    ("step", "reconnecting"),
+    [
+        (SPLIT, False),
+        (MOVE, True),
+        (IDLE, False),
+        (replace(MOVE, clients=0), False),
+        (replace(IDLE, clients=3), True),
+        (replace(MOVE, clients=None), True),
+        (replace(IDLE, clients=None), False),
+    ],
+)
+def test_only_a_step_that_disconnects_clients_is_followed_by_a_pause(step: Step, reconnecting: bool) -> None:
+    assert disconnects(step) is reconnecting
+    assert Pace(600).after(step, 8.0) == pytest.approx(16.0 if reconnecting else 0.1)
+
+
+@given(st.integers(0, 20), st.integers(0, 300), st.integers(0, 20), st.integers(1, 600), shares, unloads)
 def test_what_is_expected_is_the_sum_of_the_steps(
-    splits: int, moves: int, most: int, share: float, unload: float | None
+    splits: int, moves: int, idle: int, most: int, share: float, unload: float | None
 ) -> None:
     pace = Pace(most, share)
-    expected = expected_seconds(splits, moves, pace, unload)
+    steps = [*[SPLIT] * splits, *[IDLE] * idle, *[MOVE] * moves]
+    expected = expected_seconds(steps, pace, unload)
     took = FIRST_UNLOAD if unload is None else unload
-    assert expected >= HOLD_SECONDS + max(moves - 1, 0) * max(took, 60 / most)
-    assert expected_seconds(splits, moves + 1, pace, unload) >= expected
-    assert expected_seconds(splits + 1, moves, pace, unload) > expected
+    if not steps:
+        assert expected == 0
+    else:
+        assert expected >= HOLD_SECONDS + max(moves - 1, 0) * max(took, 60 / most)
+        assert expected - expected_seconds(steps, pace, unload, held=True) == pytest.approx(HOLD_SECONDS - HELD_SECONDS)
+    for more in ([*steps, MOVE], [SPLIT, *steps]):
+        assert expected_seconds(more, pace, unload) >= expected
+
+
+def test_a_move_without_clients_takes_no_longer_than_one_with_clients() -> None:
+    assert expected_seconds([IDLE], Pace(600), 8.0) == HOLD_SECONDS + IDLE_UNLOAD
+    assert expected_seconds([IDLE], Pace(600), 0.2) == HOLD_SECONDS + 0.2
 
 
 @given(st.floats(0.02, 60.0))
@@ -88,3 +127,14 @@ def test_a_move_is_seen_to_be_done_soon_after_it_is(took: float) -> None:
 )
 def test_a_duration_in_words(seconds: float, text: str) -> None:
     assert in_words(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        *((0.0, "1s"), (4.7, "5s"), (29.4, "29s"), (33.0, "35s"), (118.0, "2m"), (133.0, "2m10s"), (601.0, "10m")),
+        *((3599.0, "1h"), (3700.0, "1h"), (7500.0, "2h5m")),
+    ],
+)
+def test_an_estimate_is_told_no_more_exactly_than_it_is(seconds: float, text: str) -> None:
+    assert about(seconds) == f"about {text}"

@@ -140,8 +140,8 @@ def _completed(status: dict[str, Any]) -> str:
 
 
 def _seconds(text: str) -> float:
-    """Of 45s, or 3m20s."""
-    minutes, _, rest = text.rpartition("m")
+    """Of 45s, 3m20s, or about 3m20s."""
+    minutes, _, rest = text.removeprefix("about ").rpartition("m")
     return 60 * float(minutes or 0) + float(rest.removesuffix("s") or 0)
 
 

@@ -159,8 +159,8 @@ class ProposalStatus(ApiModel):
     clients: Annotated[int, Field(ge=0)] | None = None
     """Producers and consumers that reconnect. If unset, nobody counted them: recorded traffic does not tell."""
     expected_duration: Annotated[str, Field(max_length=32)] | None = None
-    """Expected time from the approval until the last step is verified, such as 3m20s. It follows from the steps, the
-    pace and the time that the last moves in this cluster took."""
+    """Expected time from the approval until the last step is verified, such as about 3m20s. It follows from the steps,
+    the pace and the time that the last moves of bundles with clients took in this cluster."""
     before: BalanceStatus | None = None
     """As it was found."""
     after: BalanceStatus | None = None
@@ -188,8 +188,8 @@ class ProgressStatus(ApiModel):
     current_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     """When it was asked of Pulsar first; between two steps, when the last one was."""
     unload_seconds: Annotated[str, Field(max_length=32)] | None = None
-    """Seconds from the request of a move until its new broker had the bundle, averaged over the last moves, as a
-    decimal number. It decides the pace."""
+    """Seconds from the request of a move until its new broker had the bundle, averaged over the last moves of bundles
+    with clients, as a decimal number. It decides the pace."""
     blocked_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     """Since when the operator does no step, because the object is paused or brokers do not answer. After 15 minutes the
     PulsarRebalance holds neither Pulsar's own balancer nor autoscaling. If unset, steps go on."""

@@ -17,7 +17,7 @@ from pulsar_operator.api.constants import (
 )
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.rebalance import BalanceStatus, ProposalStatus, PulsarRebalanceSpec
-from pulsar_operator.balance.execution.pace import Pace, expected_seconds, in_words
+from pulsar_operator.balance.execution.pace import about
 from pulsar_operator.balance.execution.steps import Step, brokers_of, from_json, identify, short_words, to_json
 from pulsar_operator.balance.execution.table import load_table
 from pulsar_operator.balance.model.cluster import BundleId
@@ -100,10 +100,9 @@ def proposal_status(
     moment: str,
     total_weight: float,
     name: str | None,
-    pace: Pace | None = None,
-    unload: float | None = None,
+    expected: float | None = None,
 ) -> ProposalStatus:
-    """Summary of a proposal, as `presented`. ``unload`` is how many seconds the last moves of the cluster took."""
+    """Summary of a proposal, as `presented`. ``expected`` is how many seconds its steps will take."""
     share = 100 * proposal.moved_weight / total_weight if total_weight > 0 else 0.0
     splits, moves = len(proposal.splits), len(proposal.moves)
     return ProposalStatus(
@@ -115,9 +114,7 @@ def proposal_status(
         traffic_moved_percent=f"{share:.1f}",
         topics=proposal.topics,
         clients=proposal.clients,
-        expected_duration=None
-        if pace is None or proposal.empty
-        else in_words(expected_seconds(splits, moves, pace, unload)),
+        expected_duration=None if expected is None or proposal.empty else about(expected),
         before=balance_status(proposal.before),
         after=balance_status(proposal.after),
         brokers=load_table(proposal.brokers, clients=proposal.clients is not None),
@@ -138,8 +135,8 @@ def presented(proposal: Proposal, *, counted: bool) -> Proposal:
 def costs_in_words(status: ProposalStatus) -> str:
     """What a proposal costs people, a sentence."""
     clients = "" if status.clients is None else f" and {status.clients} producers and consumers reconnect"
-    topics = "" if status.topics is None else f"{status.topics} topics move{clients}, in about "
-    return f"{topics or 'It takes about '}{status.expected_duration}"
+    topics = "" if status.topics is None else f"{status.topics} topics move{clients}, in "
+    return f"{topics or 'It takes '}{status.expected_duration}"
 
 
 def summary(before: BalanceStatus | None, after: BalanceStatus | None, measured: BalanceStatus | None) -> str | None:

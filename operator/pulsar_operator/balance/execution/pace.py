@@ -2,24 +2,40 @@
 
 A constant pace is too slow for thousands of idle bundles and too fast for one with ten thousand clients. So the pace
 follows from what is measured: the time from the request of a move until the bundle's new broker has it. For as long the
-clients of the bundle reconnect; then for as long nobody does, unless brokers join or leave, which is urgent.
+clients of the bundle reconnect; then for as long nobody does, unless brokers join or leave, which is urgent. A step
+that disconnects nobody is neither waited for nor measured: it tells nothing about the next one that does.
+
+The executor (controllers/rebalance/execution.py) takes its times from here, and so does what is expected of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from pulsar_operator.balance.execution.steps import Step, disconnects
+from pulsar_operator.balance.planner.proposal import Split
 
 RECONNECTING: Final = 0.5
 """Share of the time in which clients of some bundle may be reconnecting."""
 LONGEST_PAUSE: Final = 30.0
 """Seconds between the end of one move and the next, at most: a slow move of the past is no reason to stop."""
-FIRST_UNLOAD: Final = 1.0
-"""Seconds that a move is expected to take before one was measured."""
+FIRST_UNLOAD: Final = 1.4
+"""Seconds that a move of a bundle with clients is expected to take before one was measured."""
+IDLE_UNLOAD: Final = 0.5
+"""Seconds from the request of a move of a bundle without clients until it is unloaded."""
 SPLIT_SECONDS: Final = 0.7
 """Seconds from the request of a split until its boundary is read back."""
+COUNTING: Final = 0.15
+"""Seconds in which a verified step is recorded and the next one is looked at, before it is asked for."""
+ASK_FOR: Final = 2.0
+"""Seconds until the cluster's status is looked at again for Pulsar's own balancer being off, at most."""
 HOLD_SECONDS: Final = 3.0
-"""Seconds from the approval until Pulsar's own balancer is known to be off."""
+"""Seconds from the approval until Pulsar's own balancer is known to be off: the cluster's controller begins a second
+later, and keeps what was set before it changes anything."""
+HELD_SECONDS: Final = 1.5
+"""As HOLD_SECONDS, where Pulsar's balancer is off already, for another rebalance or all the time."""
 SOON: Final = 0.2
 """Seconds until a step that was asked for is looked at for the first time."""
 LATER: Final = 1.0
@@ -44,6 +60,10 @@ class Pace:
             return least
         return max(least, min(unload / self.share, unload + LONGEST_PAUSE))
 
+    def after(self, step: Step, unload: float | None) -> float:
+        """As `apart`, between this step and the next one."""
+        return self.apart(unload if disconnects(step) else None)
+
 
 def next_look(waited: float) -> float:
     """Seconds until a step that was asked for so long ago is looked at again: a slow one may take a little more."""
@@ -55,14 +75,25 @@ def averaged(before: float | None, seconds: float) -> float:
     return seconds if before is None else before + LATEST * (seconds - before)
 
 
-def expected_seconds(splits: int, moves: int, pace: Pace, unload: float | None = None) -> float:
-    """Seconds from the approval until the last step is verified.
+def expected_seconds(steps: Sequence[Step], pace: Pace, unload: float | None = None, *, held: bool = False) -> float:
+    """Seconds from the approval until the last step is verified; 0 where there is none.
 
-    ``unload`` is what the last moves of the cluster took; None where none was measured.
+    ``unload`` is what the last moves of the cluster took; None where none was measured. ``held``: whether Pulsar's own
+    balancer is off already.
     """
-    took = FIRST_UNLOAD if unload is None else unload
-    cuts = splits * max(SPLIT_SECONDS, pace.apart(None))
-    return HOLD_SECONDS + cuts + max(moves - 1, 0) * pace.apart(took) + (took if moves else 0.0)
+    if not steps:
+        return 0.0
+    known = FIRST_UNLOAD if unload is None else unload
+    *before, last = steps
+    waited = sum(max(_seconds(step, known), pace.after(step, known)) + COUNTING for step in before)
+    return (HELD_SECONDS if held else HOLD_SECONDS) + waited + _seconds(last, known)
+
+
+def _seconds(step: Step, unload: float) -> float:
+    """From the request of a step until it is verified."""
+    if isinstance(step, Split):
+        return SPLIT_SECONDS
+    return unload if disconnects(step) else min(IDLE_UNLOAD, unload)
 
 
 def in_words(seconds: float) -> str:
@@ -75,3 +106,10 @@ def in_words(seconds: float) -> str:
         return f"{minutes}m{rest}s" if rest else f"{minutes}m"
     hours, minutes = divmod(round(whole / 60), 60)
     return f"{hours}h{minutes}m" if minutes else f"{hours}h"
+
+
+def about(seconds: float) -> str:
+    """An estimate of a duration in words, no more exact than it is: about 45s, about 3m20s, about 2h5m."""
+    steps = ((30.0, 1), (120.0, 5), (600.0, 10), (3600.0, 60))
+    step = next((step for limit, step in steps if seconds < limit), 300)
+    return f"about {in_words(max(round(seconds / step), 1) * step)}"

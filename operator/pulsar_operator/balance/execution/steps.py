@@ -82,6 +82,14 @@ def short_words(step: Step, brokers: Iterable[str]) -> str:
     return shortened(words(step), brokers)
 
 
+def disconnects(step: Step) -> bool:
+    """Whether a step makes clients reconnect: a move of a bundle that has some. The pieces of a split stay where they
+    are, and so do their clients."""
+    if isinstance(step, Split):
+        return False
+    return step.clients > 0 if step.clients is not None else step.weight > 0
+
+
 def words(step: Step) -> str:
     """A step in words, with the ids of brokers."""
     if isinstance(step, Split):

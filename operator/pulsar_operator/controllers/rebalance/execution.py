@@ -16,7 +16,7 @@ from pulsar_operator.balance.execution.custom_resource import balance_status, re
 from pulsar_operator.balance.execution.drain import named_brokers
 from pulsar_operator.balance.execution.driver import Memory, acted, moved
 from pulsar_operator.balance.execution.handover import HOLD_SECONDS
-from pulsar_operator.balance.execution.pace import LATER, next_look
+from pulsar_operator.balance.execution.pace import ASK_FOR, LATER, next_look
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steps import Ownership, Seen, State, Step, brokers_of, look, short_words, words
 from pulsar_operator.balance.execution.table import load_table
@@ -32,8 +32,6 @@ from pulsar_operator.controllers.rebalance.young import uncounted
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
 from pulsar_operator.ports import CONFIG_MAPS, ConflictError, PortError, RefusedError, UnavailableError
 
-ASK_FOR_SECONDS = 2.0
-"""Until the cluster's status is looked at again for the balancer being off."""
 ASK_AGAIN_SECONDS = 20.0
 GIVE_UP_SECONDS = 120.0
 """Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
@@ -59,7 +57,7 @@ async def begin(tools: Tools, state: RebalancePass) -> Outcome:
     await state.actor.record_event(
         reason, f"Proposal {proposal.id} is approved: {proposal.splits} splits, {proposal.moves} moves"
     )
-    return Outcome(requeue_after=ASK_FOR_SECONDS)
+    return Outcome(requeue_after=ASK_FOR)
 
 
 async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
@@ -100,7 +98,7 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
         _executing(
             state, Reason.WAITING_FOR_BALANCER, f"Waiting until Pulsar's own balancer is off for this object{whom}"
         )
-        return Outcome(requeue_after=ASK_FOR_SECONDS)
+        return Outcome(requeue_after=ASK_FOR)
     try:
         outcome = await _advance(tools, state, steps)
     except PortError as error:
@@ -153,7 +151,7 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
     progress = state.status.progress or ProgressStatus(total=len(steps))
     done = progress.done
     if done < len(steps):
-        if (left := pacing.pause(tools, state)) > 0:
+        if (left := pacing.pause(tools, state, steps[done - 1] if done else None)) > 0:
             # An event, or a new process, made this pass: the pace is a promise to clients all the same.
             _executing(state, Reason.EXECUTING, _done(state))
             return Outcome(requeue_after=left)
@@ -259,7 +257,7 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen:
     if isinstance(step, Move):
         # One that nobody looked up for a while took no time of any client.
         if asked is not None and (taken := seconds_since(asked, state.now)) < UNASSIGNED_SECONDS:
-            pacing.measure(tools, state, taken)
+            pacing.measure(tools, state, step, taken)
         tools.moved(state.cluster_name, step.bundle, step.weight, state.now)
         _moved(tools, state, [each for each in steps[:done] if isinstance(each, Move)])
     since = progress.current_since if asked else None
@@ -268,7 +266,7 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen:
         _acted(tools, state)
         return _finished(state)
     _executing(state, Reason.EXECUTING, _done(state))
-    return Outcome(requeue_after=max(pacing.pause(tools, state), 0.01))
+    return Outcome(requeue_after=max(pacing.pause(tools, state, step), 0.01))
 
 
 def _moved(tools: Tools, state: RebalancePass, moves: list[Move]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC
 from math import inf, isfinite
 from typing import Final
 
 from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceSpec, RebalanceMode
-from pulsar_operator.balance.execution.pace import RECONNECTING, Pace, averaged, in_words
+from pulsar_operator.balance.execution.pace import RECONNECTING, Pace, averaged, expected_seconds, in_words
+from pulsar_operator.balance.execution.steps import Step, disconnects
 from pulsar_operator.controllers.rebalance.rebalance_pass import RebalancePass, Tools
 from pulsar_operator.domain.conditions import parse_time, seconds_since
 
@@ -32,17 +34,27 @@ def unload_seconds(tools: Tools, state: RebalancePass) -> float | None:
     return found if found is not None and 0 <= found <= LONGEST else None
 
 
-def pause(tools: Tools, state: RebalancePass) -> float:
-    """Seconds until the next step may be asked for; 0 or less = now, or one is under way."""
+def expected(tools: Tools, state: RebalancePass, steps: Sequence[Step]) -> float:
+    """Seconds from the approval until the last of the steps is verified."""
+    held = bool((state.cluster.get("status") or {}).get("balancer"))
+    return expected_seconds(steps, pace_of(state.spec), unload_seconds(tools, state), held=held)
+
+
+def pause(tools: Tools, state: RebalancePass, step: Step | None) -> float:
+    """Seconds until the step after this one, which was verified last, may be asked for; 0 or less = now, or one is
+    under way."""
     progress = state.status.progress
     last = parse_time(progress.current_since) if progress and progress.current is None else None
-    if last is None:
+    if last is None or step is None:
         return 0.0
-    return pace_of(state.spec).apart(unload_seconds(tools, state)) - seconds_since(last, state.now)
+    return pace_of(state.spec).after(step, unload_seconds(tools, state)) - seconds_since(last, state.now)
 
 
-def measure(tools: Tools, state: RebalancePass, seconds: float) -> None:
-    """Remember what a move took, from its request until its new broker had the bundle."""
+def measure(tools: Tools, state: RebalancePass, step: Step, seconds: float) -> None:
+    """Remember what a move took, from its request until its new broker had the bundle. A step that disconnects nobody
+    is no measure: a bundle without clients is unloaded at once."""
+    if not disconnects(step):
+        return
     average = averaged(unload_seconds(tools, state), seconds)
     tools.unloads[state.cluster_name] = average
     state.progress(unload_seconds=f"{average:.2f}")

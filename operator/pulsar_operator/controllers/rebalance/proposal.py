@@ -235,13 +235,13 @@ async def _publish(
     steps = steps_of(proposal)
     ident = identify(steps, moment)
     name = f"{state.meta.name}-proposal" if steps else None
-    pace, unload = pacing.pace_of(state.spec), pacing.unload_seconds(tools, state)
+    expected = pacing.expected(tools, state, steps)
     if name is not None:
         manifest = config_map(state.obj, name, ident, steps, proposal.brokers)
         if manifest is None:
             return _unknown(state, f"its {len(steps)} steps do not fit in a ConfigMap: lower spec.budget.maxSplits")
         if not state.actor.act:
-            return _withheld(state, proposal, proposal_status(proposal, ident, moment, weight, None, pace, unload))
+            return _withheld(state, proposal, proposal_status(proposal, ident, moment, weight, None, expected))
         live = await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, name)
         if live is not None and not is_proposal(live, state.meta.uid):
             return _unknown(
@@ -252,7 +252,7 @@ async def _publish(
         await state.actor.apply(manifest, live)
         if state.actor.refused:
             return _unknown(state, f"Kubernetes refused the ConfigMap with the steps: {state.actor.refused[0]}")
-    shown = proposal_status(proposal, ident, moment, weight, name, pace, unload)
+    shown = proposal_status(proposal, ident, moment, weight, name, expected)
     state.set(proposal=shown)
     before, after = proposal.before, proposal.after
     if not steps:
