@@ -98,12 +98,13 @@ class World:
         return {broker: share for broker, share in zip(brokers, told.tolist(), strict=True) if not isnan(share)}
 
     def traffic(self, minute: int) -> dict[int, float]:
-        """What ready brokers carry, as they count it: their own pages tell it, whatever is wrong with CPU."""
+        """Bytes a second that ready brokers carry, as they count it: their own pages tell it, whatever is wrong with
+        CPU."""
         if Telemetry(int(self.trace.telemetry[minute])) in (Telemetry.NONE, Telemetry.HALF, Telemetry.FROZEN):
             return {}
         brokers = self.placement.brokers
         shares = np.minimum(self.trace.load[minute] * self.placement.shares, 1.0)
-        told = shares * self.trace.measured[minute, [(each + 1) % PODS for each in brokers]]
+        told = COST * shares * self.trace.measured[minute, [(each + 1) % PODS for each in brokers]]
         silent = self.trace.scaled[minute] if self.trace.scaled is not None else np.ones(PODS)
         return {
             each: value for each, value in zip(brokers, told.tolist(), strict=True) if not np.isnan(silent[each % PODS])

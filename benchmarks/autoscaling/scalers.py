@@ -16,7 +16,7 @@ from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.history import State
 from pulsar_operator.balance.autoscaling.outlook import Foreseen
 from pulsar_operator.balance.autoscaling.policy import Measured
-from pulsar_operator.balance.autoscaling.values import Workload
+from pulsar_operator.balance.autoscaling.values import TrafficGrowth, Workload
 from pulsar_operator.domain.dataplane.pod_loads import KEPT_SECONDS, Reading, Readings, added, measured
 
 LEAST, MOST = 2, 40
@@ -43,7 +43,7 @@ class Seen:
     unsure: int = 0
     """Pods that may carry more than they tell."""
     traffic: Mapping[int, float] = field(default_factory=dict)
-    """What ready brokers carry, by ordinal, in brokers that are fully used."""
+    """Bytes a second that ready brokers carry, by ordinal."""
     moving: bool = False
     """Whether bundles are being moved."""
 
@@ -84,7 +84,7 @@ class Ours:
         verdict, self._state = brokers.decide(facts, self._policy, self._state, seen.minute * 60.0)
         return verdict.desired
 
-    def _traffic(self, seen: Seen) -> float | None:
+    def _traffic(self, seen: Seen) -> TrafficGrowth | None:
         """As the operator reads it off the pages of the brokers."""
         at = EPOCH + timedelta(minutes=seen.minute)
         new = {

@@ -10,12 +10,23 @@ from pulsar_operator.balance.autoscaling.decide import decide
 from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.history import State, from_status, to_status
 from pulsar_operator.balance.autoscaling.outlook import Foreseen
-from pulsar_operator.balance.autoscaling.values import Block, Need, Policy, Ramp, Signal, Verdict, Workload
+from pulsar_operator.balance.autoscaling.values import (
+    Block,
+    Need,
+    Policy,
+    Ramp,
+    Signal,
+    TrafficGrowth,
+    Verdict,
+    Workload,
+)
 
 MINUTE = 60.0
 POLICY = Policy(2, 20, 0.1, Ramp(0.0, 4, 100, 60.0), Ramp(900.0, 1, 10, 300.0))
 """The defaults of the fields of brokers."""
 TARGET = 0.7
+DOUBLED = TrafficGrowth(1e9, 2e9)
+"""As much traffic as many brokers carry, and as much again."""
 
 
 def pods(count: int) -> list[str]:
@@ -54,19 +65,24 @@ class Brokers:
     """Whether a broker uses no more than its limit, whatever is asked of it."""
     traffic: float | None = 2.0
     """By how many times traffic grew, which bears out CPU that grew."""
+    carried: float = 1e9
+    """Byte-equivalents a second before it grew."""
 
     def look(self, load: float, *, age: float = 30.0) -> Verdict:
         """One look at a load in brokers that are fully used, spread evenly; a minute passes."""
         share = min(load / self.replicas, 1.0) if self.limited else load / self.replicas
         signal = cpu([share] * self.replicas, age=age, saturates=self.limited)
         workload = Workload(self.replicas, frozenset(pods(self.replicas)), blocks=self.blocks)
-        facts = brokers.BrokerFacts(workload, (signal,), Foreseen(self.profile), self.traffic)
+        facts = brokers.BrokerFacts(workload, (signal,), Foreseen(self.profile), self._growth())
         if self.restarts:
             self.state = from_status(to_status(self.state), self.now)
         verdict, self.state = brokers.decide(facts, self.policy, self.state, self.now)
         self.replicas = verdict.desired
         self.now += MINUTE
         return verdict
+
+    def _growth(self) -> TrafficGrowth | None:
+        return None if self.traffic is None else TrafficGrowth(self.carried, self.traffic * self.carried)
 
     def week(self, loads: Sequence[float]) -> list[int]:
         """Replicas after each look."""

@@ -13,7 +13,7 @@ from pulsar_operator.balance.autoscaling.brokers import BrokerFacts
 from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.history import State, from_status, to_status
 from pulsar_operator.balance.autoscaling.values import Policy, Ramp, Workload
-from tests.support.balancing.autoscaling import MINUTE, POLICY, Brokers, cpu, pods
+from tests.support.balancing.autoscaling import DOUBLED, MINUTE, POLICY, Brokers, cpu, pods
 
 BOOKIES = Policy(3, 30, 0.1, Ramp(600.0, 2, 50, 3600.0), Ramp(86400.0, 1, 1, 21600.0))
 GB = 1e9
@@ -50,20 +50,30 @@ def test_load_that_stays_is_served_although_every_other_look_has_no_figures() ->
     assert world.replicas > 4
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Brokers are added after one look at CPU where traffic is hardly any: a ratio of traffic above ROSE bears "
-    "out any CPU, whatever the bytes are, because BrokerFacts has the ratio alone and not the bytes that rose.",
-)
-def test_a_single_look_with_a_little_more_traffic_than_hardly_any() -> None:
-    """An idle cluster: a message more a minute bears out no CPU."""
-    world = Brokers(traffic=1.0)
+@pytest.mark.parametrize("times", [1.2, 100.0, 1e6])
+def test_a_single_look_with_a_little_more_traffic_than_hardly_any(times: float) -> None:
+    """An idle cluster: a message more a minute bears out no CPU, by however many times that is more."""
+    world = Brokers(traffic=1.0, carried=20.0 / times)
     world.week([0.4] * 60)
     before = world.replicas
-    world.traffic = 1.2
+    world.traffic = times
     world.look(4.5)
     world.traffic = 1.0
     assert world.replicas == before
+    world.look(4.5)
+    assert world.replicas == 6, "the second look adds them: little traffic is no reason against load that stays"
+
+
+@pytest.mark.parametrize(("times", "most"), [(1.09, 4), (1.1, 5), (1.5, 7), (1.9, 9), (10.0, 12)])
+def test_a_single_look_adds_no_more_than_the_traffic_that_rose(times: float, most: int) -> None:
+    """A collection of garbage in the minute in which traffic rises a little adds a little."""
+    world = Brokers(traffic=1.0)
+    world.week([2.6] * 60)
+    world.traffic = times
+    assert world.replicas == 4
+    world.policy = replace(POLICY, up=Ramp(0.0, 20, 100, 60.0))
+    world.look(8.0)
+    assert world.replicas == most
 
 
 @pytest.mark.parametrize("back", [60.0, 3600.0, 86400.0])
@@ -170,5 +180,5 @@ def test_edited_samples_add_one_at_a_time_at_most(samples: trend.Samples) -> Non
 def test_figures_of_pods_that_are_not_there_are_not_judged() -> None:
     signal = cpu([0.4] * 4)
     strange = replace(signal, values={**signal.values, "broker-99": 1e18, "x": float("nan")})
-    facts = BrokerFacts(Workload(4, frozenset(pods(4))), (strange,), traffic=2.0)
+    facts = BrokerFacts(Workload(4, frozenset(pods(4))), (strange,), traffic=DOUBLED)
     assert brokers.decide(facts, POLICY, State(), 0.0)[0].desired == 4

@@ -26,7 +26,16 @@ from pulsar_operator.balance.autoscaling.pressure import (
     pressure,
 )
 from pulsar_operator.balance.autoscaling.trust import believed, judged
-from pulsar_operator.balance.autoscaling.values import HotTopic, Input, Need, Policy, Signal, Verdict, Workload
+from pulsar_operator.balance.autoscaling.values import (
+    HotTopic,
+    Input,
+    Need,
+    Policy,
+    Signal,
+    TrafficGrowth,
+    Verdict,
+    Workload,
+)
 from pulsar_operator.balance.planner.advice import MORE_PARTITIONS
 from pulsar_operator.balance.planner.proposal import Advice
 from pulsar_operator.balance.sizing.provisioning import hotter_than_a_broker
@@ -39,7 +48,7 @@ TRAFFIC = frozenset({CPU, "bandwidthPercent", "messagesPerSecond"})
 """Targets that traffic drives, of which the record is."""
 UNEVEN = 1.25
 """Busiest over mean load from which bundles are to be moved; that of `execution.steady`."""
-WAITS: Final = "more are added if the next look says the same, for traffic did not grow"
+WAITS: Final = "more are added if the next look says the same, for traffic did not grow as much"
 LEAD = 900.0
 """Seconds that a broker is asked for before a recorded rise: it starts, and gets its share."""
 BACK = 7200.0
@@ -63,8 +72,8 @@ class BrokerFacts:
     signals: tuple[Signal, ...]
     recorded: Foreseen | None = None
     """Of recorded traffic; None = it is not asked for, and nothing is foreseen."""
-    traffic: float | None = None
-    """By how many times the brokers carry more than in the minutes before; None = not known."""
+    traffic: TrafficGrowth | None = None
+    """Of the brokers, against the minutes before; None = not known."""
 
 
 def decide(facts: BrokerFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
@@ -107,7 +116,7 @@ class _Belief:
     """How far figures are believed."""
 
     lasts: bool
-    """CPU asks for more for longer than one look, or traffic bears it out."""
+    """CPU asks for more for longer than one look."""
     persists: bool
     """All CPU is in use for long enough."""
     trust: int
@@ -118,10 +127,9 @@ def _belief(facts: BrokerFacts, policy: Policy, state: State, now: float) -> _Be
     # What was seen before a time without decisions, in which nobody looked or nothing was known, is a look by itself.
     begin = begun(state, now, policy)
     lasts = state.pressed is not None and now - max(state.pressed, begin) >= policy.interval
-    rose = facts.traffic is not None and facts.traffic >= ROSE
     saturated = max(state.saturated, begin) if state.saturated is not None else None
     persists = saturated is not None and now - saturated >= PERSISTS_INTERVALS * policy.interval
-    return _Belief(lasts or rose, persists, state.trust)
+    return _Belief(lasts, persists, state.trust)
 
 
 def need(facts: BrokerFacts, policy: Policy, now: float, state: State | None = None) -> Need:
@@ -143,7 +151,7 @@ def _need(facts: BrokerFacts, policy: Policy, now: float, belief: _Belief) -> Ne
     pressures = [
         _foreseen(_without_excess(each, recorded.hottest), recorded.profile, now, belief.trust) for each in measured
     ]
-    believed_of = [each if belief.lasts else _once(each, workload, policy) for each in pressures]
+    believed_of = [each if belief.lasts else _once(each, workload, policy, facts.traffic) for each in pressures]
     found = need_of(believed_of, workload, policy, persists=belief.persists)
     grows = found.wanted is not None and found.wanted > workload.replicas
     advice = _partitions(measured, recorded.hottest) or (() if grows else _rebalance(pressures, policy))
@@ -155,11 +163,17 @@ def _need(facts: BrokerFacts, policy: Policy, now: float, belief: _Belief) -> Ne
     return replace(found, message=words, advice=advice, inputs=inputs, used=used)
 
 
-def _once(found: Pressure, workload: Workload, policy: Policy) -> Pressure:
-    """CPU of one look alone adds nothing: it may be a collection of garbage."""
+def _once(found: Pressure, workload: Workload, policy: Policy, traffic: TrafficGrowth | None) -> Pressure:
+    """CPU of one look alone adds nothing, for it may be a collection of garbage. It adds what more traffic bears out:
+    no more in proportion than traffic rose, and no more CPU than what came on top can use."""
     if not _presses(found, workload, policy):
         return found
-    return replace(found, pods=workload.serving * (1 + policy.tolerance) / max(found.ahead.soon, 1.0))
+    most = workload.serving * (1 + policy.tolerance)
+    if traffic is not None:
+        used = traffic.gained / CORE / (found.each * found.signal.target)
+        times = min(traffic.times, 1 + used / max(most, 1.0))
+        most *= times if times >= ROSE - ROUNDING else 1.0
+    return replace(found, pods=min(found.pods, most / max(found.ahead.soon, 1.0)))
 
 
 def _foreseen(found: Pressure, profile: Profile | None, now: float, trust: int) -> Pressure:

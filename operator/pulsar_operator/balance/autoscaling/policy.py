@@ -8,7 +8,7 @@ from math import fsum
 
 from pulsar_operator.api.v1alpha1 import autoscaling as api
 from pulsar_operator.balance.autoscaling.bookies import BookieTargets
-from pulsar_operator.balance.autoscaling.values import Policy, Ramp, Signal
+from pulsar_operator.balance.autoscaling.values import Policy, Ramp, Signal, TrafficGrowth
 
 DEFAULT_CPU_PERCENT = 70
 DEFAULT_CONNECTIONS = 2000
@@ -76,14 +76,14 @@ def broker_signals(
     return tuple(found)
 
 
-def traffic_growth(measured: Mapping[str, Measured]) -> float | None:
-    """By how many times the traffic of the brokers is above that of the minutes before; None = it is not known. Those
-    that have just started are left out: what they carry others carried."""
+def traffic_growth(measured: Mapping[str, Measured]) -> TrafficGrowth | None:
+    """The traffic of the brokers against that of the minutes before; None = it is not known. Those that have just
+    started are left out: what they carry others carried."""
     now, before = (measured.get(name, Measured({}, 0.0)).values for name in (TRAFFIC, TRAFFIC_BEFORE))
     was = fsum(before.values())
     if not was > 0:
         return None
-    return fsum(value for pod, value in now.items() if pod in before) / was
+    return TrafficGrowth(was, fsum(value for pod, value in now.items() if pod in before))
 
 
 def proxy_signals(targets: api.ProxyTargets | None, measured: Mapping[str, Measured]) -> tuple[Signal, ...]:

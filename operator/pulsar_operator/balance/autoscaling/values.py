@@ -42,6 +42,25 @@ class HotTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class TrafficGrowth:
+    """What the same brokers carry and carried, in byte-equivalents a second."""
+
+    before: float
+    """In the minutes before, above 0."""
+    now: float
+
+    @property
+    def times(self) -> float:
+        """By how many times it grew. Of hardly any traffic it says nothing: see `gained` too."""
+        return self.now / self.before
+
+    @property
+    def gained(self) -> float:
+        """What there is more; below 0 where there is less."""
+        return self.now - self.before
+
+
+@dataclass(frozen=True, slots=True)
 class Input:
     """What a decision was made from, as status shows it."""
 
