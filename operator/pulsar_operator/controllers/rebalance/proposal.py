@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import inf
@@ -30,7 +29,7 @@ from pulsar_operator.balance.execution.custom_resource import (
     steps_that_fit,
 )
 from pulsar_operator.balance.execution.drain import named_brokers
-from pulsar_operator.balance.execution.driver import OVERLOADED, Decision, Memory, cpu_of, intending, within_budget
+from pulsar_operator.balance.execution.driver import Decision, Memory, cpu_of, intending, within_budget
 from pulsar_operator.balance.execution.learned import Learned, explained
 from pulsar_operator.balance.execution.partial import Silence, heard, kept, too_much
 from pulsar_operator.balance.execution.steady import SteadyOptions
@@ -45,6 +44,12 @@ from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.traffic import Traffic, results_url
 from pulsar_operator.controllers.rebalance import pacing
 from pulsar_operator.controllers.rebalance.modelling import modelled
+from pulsar_operator.controllers.rebalance.proposal_messages import (
+    distrust_message,
+    left_out_message,
+    overload_message,
+    undecided_message,
+)
 from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.controllers.rebalance.young import uncounted
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
@@ -53,6 +58,10 @@ from pulsar_operator.ports import CONFIG_MAPS, PortError
 
 ACT_ABOVE = 2.5
 """A standing rebalance acts at this many times its tolerance above the bound, so that one plan lasts."""
+DOUBTS = 10
+"""Of status.distrustedFigures."""
+SIZING_AGE_SECONDS = 172800
+"""Of spec.sizing.maxAgeSeconds where spec.sizing is absent."""
 PENDING_SHOWN = 100
 """Of status.pendingActions."""
 COOLING_SECONDS = int(SteadyOptions().rest)
@@ -88,7 +97,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
     if observed.silent and (why_not := _cannot_do_without(tools, state, observed, brokers)):
         return _unknown(state, why_not)
     assert state.traffic is not None
-    state.undecided = _undecided(observed) + _left_out(observed)
+    state.undecided = undecided_message(observed) + left_out_message(observed)
     carried = {}
     if state.spec.traffic_source is TrafficSource.LIVE:
         carried = tools.carried(state.cluster_name, state.now, await state.traffic.stats_period())
@@ -114,7 +123,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
     if decision.planned is None or (decision.planned.moves and not decision.act):
         bases = tools.memories[state.meta.uid].learned.bases
         own = {broker: base.share for broker, base in bases.items()}
-        words = decision.reason + _busy(decision.used or {}, own) + _doubted(decision.distrusted)
+        words = decision.reason + overload_message(decision.used or {}, own) + distrust_message(decision.distrusted)
         return _left_alone(state, decision.balance, words)
     proposal = decision.planned
     return await _publish(tools, state, proposal, sum(b.weight for b in model.bundles), why)
@@ -161,44 +170,6 @@ def _cannot_do_without(tools: Tools, state: RebalancePass, observed: Observed, n
         return "; ".join(observed.silent[each] for each in silent)
     why = too_much(tools.silences.get(state.meta.uid, Silence()), observed.brokers, observed.silent)
     return f"{observed.unknown}; {why}" if why is not None else None
-
-
-def _left_out(observed: Observed) -> str:
-    """The brokers that a proposal leaves out, in words."""
-    if not observed.silent:
-        return ""
-    named, more = list(observed.silent.values())[:SHOWN], len(observed.silent) - SHOWN
-    rest = f" and {more} more" if more > 0 else ""
-    return (
-        f"; {len(observed.silent)} of {len(observed.brokers)} brokers are unknown and left out, with their bundles: "
-        f"{'; '.join(named)}{rest}"
-    )
-
-
-def _undecided(observed: Observed) -> str:
-    """The namespaces that stay as they are because expressions of isolation policies cannot be evaluated."""
-    if not observed.undecided:
-        return ""
-    named = ", ".join(
-        f"{json.dumps(each[:100])} of policy {json.dumps(name)}"
-        for name, listed in list(observed.unevaluated.items())[:SHOWN]
-        for each in listed[:SHOWN]
-    )
-    some = ", ".join(sorted(observed.undecided)[:SHOWN])
-    why = f"the expressions {named}" if named else "the isolation policies, which have too many expressions"
-    return (
-        f"; {len(observed.undecided)} namespaces (such as {some}) are neither moved nor split, because the operator "
-        f"cannot evaluate {why}: write them without lookaround, back references and other syntax that RE2 does not "
-        "share with Java"
-    )
-
-
-DOUBTS = 10
-"""Of status.distrustedFigures."""
-SHOWN = 3
-"""Namespaces, policies, and expressions of each that a message names."""
-SIZING_AGE_SECONDS = 172800
-"""Of spec.sizing.maxAgeSeconds where spec.sizing is absent."""
 
 
 async def _cooling(tools: Tools, state: RebalancePass) -> Collection[BundleId]:
@@ -303,31 +274,6 @@ def steady_options(spec: PulsarRebalanceSpec) -> SteadyOptions:
     the brokers measure of themselves can tell."""
     tolerance = spec.tolerance_percent / 100
     return SteadyOptions(act_above=ACT_ABOVE * tolerance, plan_tolerance=tolerance, overload=inf)
-
-
-def _busy(usages: Mapping[str, Usage], bases: Mapping[str, float]) -> str:
-    """What moves cannot help: brokers that are at their limit although the load is even. ``bases`` are the shares of
-    their CPU that they use whatever they carry."""
-    over = {broker: used for broker, used in usages.items() if used.share > OVERLOADED}
-    if not over:
-        return ""
-    broker, used = max(over.items(), key=lambda each: each[1].share)
-    if used.cpu == used.share and (own := bases.get(broker, 0.0)) > used.share / 2:
-        return f"; {broker} uses {used.share:.0%} of its CPU, {own:.0%} whatever it carries: look at what runs there"
-    more = f" and {len(over) - 1} more" if len(over) > 1 else ""
-    return f"; {broker}{more} uses {used.share:.0%} of its {used.resource}: more brokers help, moves do not"
-
-
-def _doubted(distrusted: Mapping[str, str]) -> str:
-    """The brokers whose CPU figures decide nothing, with the reason of the first."""
-    if not distrusted:
-        return ""
-    first, *more = sorted(distrusted)
-    others = f", nor that of {len(more)} more" if more else ""
-    return (
-        f"; the operator does not trust the CPU figure of {first}, which {distrusted[first]}{others}, and balances by "
-        "traffic there: compare it with the pod's own CPU metrics"
-    )
 
 
 async def standing_decision(

@@ -1,0 +1,67 @@
+"""What a proposal does not say by its numbers: brokers left out, namespaces undecided, brokers at their limit. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pulsar_operator.balance.execution.driver import OVERLOADED
+from pulsar_operator.balance.model.observation import Observed, Usage
+
+SHOWN = 3
+"""Namespaces, policies, and expressions of each that a message names."""
+
+
+def left_out_message(observed: Observed) -> str:
+    """The brokers that a proposal leaves out, in words."""
+    if not observed.silent:
+        return ""
+    named, more = list(observed.silent.values())[:SHOWN], len(observed.silent) - SHOWN
+    rest = f" and {more} more" if more > 0 else ""
+    return (
+        f"; {len(observed.silent)} of {len(observed.brokers)} brokers are unknown and left out, with their bundles: "
+        f"{'; '.join(named)}{rest}"
+    )
+
+
+def undecided_message(observed: Observed) -> str:
+    """The namespaces that stay as they are because expressions of isolation policies cannot be evaluated."""
+    if not observed.undecided:
+        return ""
+    named = ", ".join(
+        f"{json.dumps(each[:100])} of policy {json.dumps(name)}"
+        for name, listed in list(observed.unevaluated.items())[:SHOWN]
+        for each in listed[:SHOWN]
+    )
+    some = ", ".join(sorted(observed.undecided)[:SHOWN])
+    why = f"the expressions {named}" if named else "the isolation policies, which have too many expressions"
+    return (
+        f"; {len(observed.undecided)} namespaces (such as {some}) are neither moved nor split, because the operator "
+        f"cannot evaluate {why}: write them without lookaround, back references and other syntax that RE2 does not "
+        "share with Java"
+    )
+
+
+def overload_message(usages: Mapping[str, Usage], bases: Mapping[str, float]) -> str:
+    """What moves cannot help: brokers that are at their limit although the load is even. ``bases`` are the shares of
+    their CPU that they use whatever they carry."""
+    over = {broker: used for broker, used in usages.items() if used.share > OVERLOADED}
+    if not over:
+        return ""
+    broker, used = max(over.items(), key=lambda each: each[1].share)
+    if used.cpu == used.share and (own := bases.get(broker, 0.0)) > used.share / 2:
+        return f"; {broker} uses {used.share:.0%} of its CPU, {own:.0%} whatever it carries: look at what runs there"
+    more = f" and {len(over) - 1} more" if len(over) > 1 else ""
+    return f"; {broker}{more} uses {used.share:.0%} of its {used.resource}: more brokers help, moves do not"
+
+
+def distrust_message(distrusted: Mapping[str, str]) -> str:
+    """The brokers whose CPU figures decide nothing, with the reason of the first."""
+    if not distrusted:
+        return ""
+    first, *more = sorted(distrusted)
+    others = f", nor that of {len(more)} more" if more else ""
+    return (
+        f"; the operator does not trust the CPU figure of {first}, which {distrusted[first]}{others}, and balances by "
+        "traffic there: compare it with the pod's own CPU metrics"
+    )
