@@ -12,6 +12,7 @@ from pulsar_operator.api.constants import PLURALS, SHORT_NAMES, Kind
 from pulsar_operator.api.v1alpha1.base import QUANTITY
 from pulsar_operator.api.v1alpha1.presentation import AGE, MESSAGE, PRESENTATION, READY
 from pulsar_operator.crdgen import crd
+from pulsar_operator.crdschema import default_sentence
 
 OWN_SECTION = 20
 """A field with at least so many fields below it has a heading of its own."""
@@ -59,7 +60,9 @@ class Field:
         """Path, type, default, allowed values, meaning with a note behind it."""
         allowed = [*_allowed(self.schema), *(prose(each) for each in self.change)]
         default = "**required**" if self.required else _default(self.schema)
-        meaning = f"{prose(self.schema['description'])} {note}".strip()
+        # The column beside it tells the default.
+        about = self.schema["description"].removesuffix(default_sentence(self.schema.get("default"), self.schema))
+        meaning = f"{prose(about.strip())} {note}".strip()
         return [f"`{self.path}`", _type(self.schema), default, "; ".join(allowed), meaning]
 
 

@@ -10,6 +10,7 @@ structural schemas, defaulting and validation rules.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -72,11 +73,12 @@ class UnsupportedSchemaError(ValueError):
 def structural(model: type[BaseModel], *, defaults: bool = True) -> Json:
     """The structural schema of a model, with every reference inlined.
 
+    The description of a field that has a default ends with a sentence that says so (``default_sentence``).
     ``defaults=False`` leaves defaults of fields out, for status: what a controller did not write must stay absent.
     Raises UnsupportedSchemaError, with the path of the field, for any construct outside the allow-list.
     """
     schema = model.model_json_schema(by_alias=True, mode="validation")
-    converter = _Converter(definitions=schema.get("$defs", {}), defaults=defaults)
+    converter = _Converter(definitions=schema.get("$defs", {}), defaults=defaults, stated=defaults)
     return converter.convert(schema, path=model.__name__, inlining=())
 
 
@@ -84,6 +86,9 @@ def structural(model: type[BaseModel], *, defaults: bool = True) -> Json:
 class _Converter:
     definitions: Json
     defaults: bool
+    """Whether the schema has the defaults."""
+    stated: bool
+    """Whether descriptions say them; true within lists, where the schema has none and the models have them."""
 
     def convert(self, node: Json, *, path: str, inlining: tuple[str, ...]) -> Json:
         """One node and everything below it. ``inlining`` is the chain of definitions being expanded."""
@@ -95,6 +100,7 @@ class _Converter:
         if "description" in node:
             out["description"] = " ".join(node["description"].split())
         out.update(self._shape(node, path, inlining))
+        out.update(self._description(node, out, path))
         out.update({key: node[key] for key in _KEPT if key in node})
         if "const" in node:
             out["enum"] = [node["const"]]
@@ -103,6 +109,15 @@ class _Converter:
         if self.defaults:
             out.update(_default(node, out, path))
         return guarded(out)
+
+    def _description(self, node: Json, converted: Json, path: str) -> Json:
+        """The description with its default. Raises where the model's own text repeats a default of the model."""
+        text, sentence = converted.get("description"), default_sentence(node.get("default"), converted)
+        if not (self.stated and text and sentence):
+            return {}
+        if "Defaults to" in text or "If unset" in text:
+            raise UnsupportedSchemaError(f"{path}: its description states the default, which the generator appends")
+        return {"description": f"{text} {sentence}"}
 
     def _resolve(self, node: Json, path: str, inlining: tuple[str, ...]) -> tuple[Json, tuple[str, ...]]:
         """The node without ``$ref`` and without the null branch of an optional field; siblings win over the target."""
@@ -195,6 +210,15 @@ def _format(node: Json, converted: Json, path: str) -> Json:
     if node["format"] not in _ALLOWED_FORMATS:
         raise UnsupportedSchemaError(f"{path}: format {node['format']} is not checked by the API server")
     return {"format": node["format"]}
+
+
+def default_sentence(value: Any, converted: Json) -> str:
+    """The sentence by which a description tells a field's default; empty where there is none to tell."""
+    if value is None or value in ([], ""):
+        return ""
+    if "properties" in converted:
+        return "If unset, the defaults of its fields apply."
+    return f"Defaults to {value if isinstance(value, str) else json.dumps(value)}."
 
 
 def _default(node: Json, converted: Json, path: str) -> Json:

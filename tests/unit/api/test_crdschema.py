@@ -86,7 +86,7 @@ def field_schema(annotation: Any, default: Any = ...) -> dict[str, Any]:
         pytest.param(
             Colour,
             Colour.RED,
-            {"type": "string", "enum": ["Red", "Blue"], "default": "Red", "description": "Colours."},
+            {"type": "string", "enum": ["Red", "Blue"], "default": "Red", "description": "Colours. Defaults to Red."},
             id="enum",
         ),
         pytest.param(
@@ -165,6 +165,43 @@ def test_references_are_inlined_and_the_fields_own_description_wins() -> None:
     assert found["required"] == ["other"]
 
 
+@pytest.mark.parametrize(
+    ("annotation", "default", "description"),
+    [
+        pytest.param(int, 3, "About it. Defaults to 3.", id="number"),
+        pytest.param(bool, False, "About it. Defaults to false.", id="bool"),
+        pytest.param(Quantity, "10Gi", "About it. Defaults to 10Gi.", id="quantity"),
+        pytest.param(Colour, Colour.RED, "About it. Defaults to Red.", id="enum"),
+        pytest.param(Inner, Inner(), "About it. If unset, the defaults of its fields apply.", id="struct"),
+        pytest.param(list[str], [], "About it.", id="empty-list"),
+        pytest.param(int | None, None, "About it.", id="optional"),
+        pytest.param(int, ..., "About it.", id="required"),
+    ],
+)
+def test_a_description_ends_with_the_default(annotation: Any, default: Any, description: str) -> None:
+    described = Annotated[annotation, Field(description="About it.")]
+    assert field_schema(described, default)["description"] == description
+
+
+def test_a_default_is_stated_in_lists_and_not_in_status() -> None:
+    class Item(BaseModel):
+        """An item."""
+
+        model_config = ConfigDict(use_attribute_docstrings=True)
+
+        size: int = 3
+        """Size."""
+
+    (size,) = field_schema(list[Item])["items"]["properties"].values()
+    assert size == {"type": "integer", "format": "int64", "description": "Size. Defaults to 3."}
+    assert structural(Item, defaults=False)["properties"]["size"]["description"] == "Size."
+
+
+def test_a_description_that_repeats_the_default_is_refused() -> None:
+    with pytest.raises(UnsupportedSchemaError, match="which the generator appends"):
+        field_schema(Annotated[int, Field(description="Size. Defaults to 3.")], 3)
+
+
 def test_default_of_a_struct_is_what_its_fields_default_to() -> None:
     assert field_schema(Inner, Inner())["default"] == {"size": 3}
     assert field_schema(Middle, Middle())["default"] == {"inner": {"size": 3}}
@@ -178,12 +215,12 @@ def test_default_of_a_struct_that_differs_from_its_fields_is_refused() -> None:
 
 def test_a_list_has_no_defaults() -> None:
     schema = field_schema(list[Middle], [])
-    assert "default" not in str(schema["items"])
+    assert "'default'" not in str(schema["items"])
     assert schema["default"] == []
 
 
 def test_status_has_no_defaults() -> None:
-    assert "default" not in str(structural(Middle, defaults=False))
+    assert "'default'" not in str(structural(Middle, defaults=False))
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ class MaintenanceWindow(ApiModel):
     minutes: Annotated[int, Field(ge=1, le=10080)]
     """How long it stays open, in minutes."""
     time_zone: Annotated[str, Field(min_length=1, max_length=64, pattern=TIME_ZONE)] = "UTC"
-    """Time zone of the schedule: a name of the IANA database, such as Europe/Berlin. Defaults to UTC."""
+    """Time zone of the schedule, a name of the IANA database such as Europe/Berlin."""
 
 
 class Canary(ApiModel):

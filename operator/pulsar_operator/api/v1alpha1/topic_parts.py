@@ -35,8 +35,8 @@ class Subscription(ApiModel):
     name: SubscriptionName
     """Name of the subscription."""
     initial_position: InitialPosition = InitialPosition.LATEST
-    """Where it begins when it is made: Earliest = at the oldest message there is, Latest = at the next one. Defaults
-    to Latest. It does not count for a subscription that exists."""
+    """Where it begins when it is made: Earliest = at the oldest message there is, Latest = at the next one. It
+    does not count for a subscription that exists."""
     replicated: bool | None = None
     """Whether its position is replicated to the other clusters of the namespace; absent = not managed."""
     properties: _Few | None = None

@@ -106,9 +106,9 @@ class DispatchRate(ApiModel):
     bytes_per_period: Annotated[int, Field(ge=1, json_schema_extra={"format": "int64"})] | None = None
     """Bytes in each period; absent = no limit."""
     period_seconds: Annotated[int, Field(ge=1, le=INT32_MAX)] = 1
-    """Length of a period, seconds. Defaults to 1."""
+    """Length of a period in seconds."""
     relative_to_publish_rate: bool = False
-    """Whether the limits are added to the rate at which messages are published. Defaults to false."""
+    """Whether the limits are added to the rate at which messages are published."""
 
 
 class PublishRate(ApiModel):
@@ -126,7 +126,7 @@ class SubscribeRate(ApiModel):
     subscribes_per_consumer: Annotated[int, Field(ge=1, le=INT32_MAX)] | None = None
     """Times in each period; absent = no limit."""
     period_seconds: Annotated[int, Field(ge=1, le=INT32_MAX)] = 30
-    """Length of a period, seconds."""
+    """Length of a period in seconds."""
 
 
 class LedgerPersistence(ApiModel):
