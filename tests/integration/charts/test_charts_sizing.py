@@ -11,7 +11,7 @@ import yaml
 
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.domain.render import render_cluster
-from pulsar_operator.domain.render.capacities import CAPACITIES_KEY, capacities_name
+from pulsar_operator.domain.render.cluster import CAPACITIES_KEY, capacities_name
 from pulsar_sizing import settings
 from pulsar_sizing.job.cli import parser, request_of, settings_of
 from tests.support.cluster.rendering import inputs

@@ -9,8 +9,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
-from pulsar_operator.domain.logical.owners import OWNERS_PATH, Owner, owner_node
-from pulsar_operator.domain.logical.siblings import Claim, winner
+from pulsar_operator.domain.logical.owners import OWNERS_PATH, Claim, Owner, owner_node, winner
 from pulsar_operator.ports import CUSTOM, Json, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.zookeeper import FakeEnsemble, FakeZooKeeper

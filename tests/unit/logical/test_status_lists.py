@@ -11,8 +11,8 @@ from pulsar_operator.api.v1alpha1.base import MAX_CLUSTERS, MAX_PENDING
 from pulsar_operator.api.v1alpha1.instance import InstanceClusterStatus
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.controllers.core.actor import Pending
-from pulsar_operator.controllers.dataplane.cluster_rows import unique
 from pulsar_operator.controllers.dataplane.geo_replication import MAX_NAME, _waiting
+from pulsar_operator.controllers.dataplane.instance import unique
 from pulsar_operator.controllers.logical.census import _counted
 from pulsar_operator.controllers.logical.logical_pass import MAX_FIELDS
 from pulsar_operator.domain.dataplane.counters import Sample

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from pulsar_operator.api.constants import ANNOTATION_DRY_RUN, ANNOTATION_PAUSE, Kind
 from pulsar_operator.domain.render import Owner
-from pulsar_operator.ports import Json
+from pulsar_operator.ports import NAMESPACES, Deps, Json, RefusedError
 
 
 @dataclass(frozen=True)
@@ -92,3 +92,18 @@ def invalid_fields(error: ValidationError) -> str:
         shown = f" = {value!r}" if isinstance(value, (int, float)) else ""
         parts.append(f"spec.{path}{shown}: {item['msg']}")
     return "; ".join(parts)
+
+
+async def is_going(deps: Deps, namespace: str, *, refused: RefusedError) -> bool:
+    """Whether the namespace is being deleted, or gone, when a request in it was ``refused`` (HTTP 403).
+
+    Its deletion takes the operator's rights in it away; but roles are changed for other reasons too, and an admission
+    webhook may refuse as well. So the namespace itself is looked at.
+    Raises RefusedError, with what was refused, where that is not allowed either; UnavailableError.
+    """
+    try:
+        found = await deps.kube.get(NAMESPACES, "", namespace)
+    except RefusedError as error:
+        text = f"{refused}; whether Kubernetes namespace {namespace} is being deleted cannot be seen: {error}"
+        raise RefusedError(text, status=refused.status) from refused
+    return found is None or "deletionTimestamp" in found["metadata"]

@@ -25,12 +25,11 @@ from pulsar_operator.api.constants import (
 from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.capacities import capacities_text
 from pulsar_operator.controllers.core.failures import reason_of
-from pulsar_operator.controllers.core.kube_namespaces import is_going
-from pulsar_operator.controllers.core.objects import invalid_fields, meta_of, owner_of
+from pulsar_operator.controllers.core.objects import invalid_fields, is_going, meta_of, owner_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import write_status
-from pulsar_operator.controllers.dataplane.capacities import capacities_text
 from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.controllers.dataplane.dependents import (
     confirmed_deletion,

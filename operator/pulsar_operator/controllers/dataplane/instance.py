@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 from pydantic import ValidationError
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.base import MAX_CLUSTERS
 from pulsar_operator.api.v1alpha1.instance import (
+    InstanceClusterStatus,
     PulsarInstanceSpec,
     PulsarInstanceStatus,
 )
@@ -17,8 +19,7 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import members, pulsar_name
 from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.finalizers import release_finalizer
-from pulsar_operator.controllers.core.kube_namespaces import is_going
-from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of, owner_of, resume
+from pulsar_operator.controllers.core.objects import Meta, invalid_fields, is_going, meta_of, owner_of, resume
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import is_true, write_status
 from pulsar_operator.controllers.core.watch_cache import DirectReader
@@ -26,7 +27,6 @@ from pulsar_operator.controllers.dataplane.children import (
     delete_workloads,
     observe_children,
 )
-from pulsar_operator.controllers.dataplane.cluster_rows import rows, unique
 from pulsar_operator.controllers.dataplane.configuration_store import ask_store, see_to_store, stop_store
 from pulsar_operator.controllers.dataplane.dependents import (
     confirmed_deletion,
@@ -42,6 +42,7 @@ from pulsar_operator.controllers.dataplane.sights import again, look
 from pulsar_operator.controllers.dataplane.store_read import ended_outages
 from pulsar_operator.controllers.dataplane.tear_down_record import can_be_kept, record_tear_down
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
+from pulsar_operator.domain.dataplane.reach import Sight
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError, RefusedError
@@ -237,3 +238,26 @@ class InstanceController:
             replication=replication_rows(self._deps, state.obj),
             **counts,
         )
+
+
+def rows(clusters: Iterable[Json], sights: Mapping[str, Sight]) -> list[InstanceClusterStatus]:
+    """A row for each PulsarCluster; ``sights`` say whether it answers, by name inside Pulsar."""
+    return [_row(each, sights.get(pulsar_name(each), Sight())) for each in clusters]
+
+
+def unique(found: list[InstanceClusterStatus]) -> list[InstanceClusterStatus]:
+    """The list is a map by name: two objects that claim one Pulsar name (one of them is refused) show once."""
+    return list({c.name: c for c in reversed(found)}.values())[::-1][:MAX_CLUSTERS]
+
+
+def _row(cluster: Json, sight: Sight) -> InstanceClusterStatus:
+    return InstanceClusterStatus(
+        name=pulsar_name(cluster),
+        object_name=cluster["metadata"]["name"],
+        object_namespace=cluster["metadata"]["namespace"],
+        ready=is_true(cluster, ConditionType.READY),
+        version=(cluster.get("status") or {}).get("version"),
+        reachable=sight.reachable,
+        since=sight.since,
+        last_seen=sight.last_seen,
+    )

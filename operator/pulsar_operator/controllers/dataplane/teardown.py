@@ -21,8 +21,7 @@ from pulsar_operator.controllers.core.clusters import (
     referring,
 )
 from pulsar_operator.controllers.core.finalizers import release_finalizer
-from pulsar_operator.controllers.core.kube_namespaces import is_going
-from pulsar_operator.controllers.core.objects import meta_of, resume
+from pulsar_operator.controllers.core.objects import is_going, meta_of, resume
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.children import delete_workloads, observe_children
 from pulsar_operator.controllers.dataplane.claims import registered_with

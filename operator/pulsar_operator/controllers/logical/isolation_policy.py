@@ -43,9 +43,8 @@ from pulsar_operator.domain.logical.isolation_policy import (
     target_clusters,
 )
 from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path
-from pulsar_operator.domain.logical.owners import owner_node
+from pulsar_operator.domain.logical.owners import Claim, claim_of, owner_node, winner
 from pulsar_operator.domain.logical.plan import Memory, Plan
-from pulsar_operator.domain.logical.siblings import Claim, claim_of, winner
 from pulsar_operator.domain.logical.tenant import entry, items_of
 from pulsar_operator.domain.logical.topic_set import some
 from pulsar_operator.domain.policies import Call

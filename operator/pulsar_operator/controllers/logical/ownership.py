@@ -21,8 +21,7 @@ from pulsar_operator.controllers.logical.frame import PassFrame
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass, SpecT, StatusT
 from pulsar_operator.controllers.logical.owner_records import NodeRecord
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
-from pulsar_operator.domain.logical.owners import Owner, owner_node, owner_of
-from pulsar_operator.domain.logical.siblings import claim_of, winner
+from pulsar_operator.domain.logical.owners import Owner, claim_of, owner_node, owner_of, winner
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
 DUPLICATE_SECONDS = 60.0

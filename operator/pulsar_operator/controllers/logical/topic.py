@@ -26,7 +26,6 @@ from pulsar_operator.controllers.logical.consent import inherited_by_topic, stor
 from pulsar_operator.controllers.logical.controller import LogicalController
 from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Unfinished
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
-from pulsar_operator.controllers.logical.own_lists import own_lists, record_own_lists, unrestored
 from pulsar_operator.controllers.logical.owner_records import TopicRecord
 from pulsar_operator.controllers.logical.ownership import Record
 from pulsar_operator.controllers.logical.policies import read_own
@@ -37,7 +36,15 @@ from pulsar_operator.controllers.logical.scope import (
     resolve_scope,
 )
 from pulsar_operator.controllers.logical.stored_lists import look_before_topic_write
-from pulsar_operator.controllers.logical.topic_apart import Present, TopicDeletion, delete_non_persistent, give_back
+from pulsar_operator.controllers.logical.topic_apart import (
+    Present,
+    TopicDeletion,
+    delete_non_persistent,
+    give_back,
+    own_lists,
+    record_own_lists,
+    unrestored,
+)
 from pulsar_operator.controllers.logical.topic_deletion import (
     FENCED_AGAIN_SECONDS,
     FENCED_SECONDS,

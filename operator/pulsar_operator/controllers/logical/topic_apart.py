@@ -15,8 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.logical.deletion_results import Blocker, Progress
+from pulsar_operator.api.constants import Kind, Reason
+from pulsar_operator.api.v1alpha1.topic import OwnClusterList, PulsarTopicSpec, PulsarTopicStatus
+from pulsar_operator.controllers.logical.deletion_results import Blocker, Progress, keep
+from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope, partitions_of
 from pulsar_operator.controllers.logical.topic_deletion import Unused, delete_in, users, whole_of
 from pulsar_operator.domain.policies import Call
@@ -230,3 +232,30 @@ async def delete_non_persistent(
             targets = [*whole, *((*path[:-1], part) for part in parts)]
             blocker = await delete_in(scope, cluster, path, targets, force=True, free=free)
     return blocker
+
+
+TopicPass = LogicalPass[PulsarTopicSpec, PulsarTopicStatus]
+
+
+def own_lists(p: TopicPass) -> dict[str, Sequence[str]]:
+    """The recorded lists by cluster; an empty list stands for a topic that had none of its own."""
+    return {each.name: each.replication_clusters for each in p.before.replication_before_deletion or ()}
+
+
+async def record_own_lists(p: TopicPass, lists: Mapping[str, Sequence[str]]) -> None:
+    """Write the lists into the status if they differ from the recorded ones. Raises PortError."""
+    if dict(lists) == own_lists(p):
+        return
+    rows = [OwnClusterList(name=name, replication_clusters=list(found)) for name, found in sorted(lists.items())]
+    await p.store({"replication_before_deletion": rows or None})
+
+
+def unrestored(p: TopicPass) -> str | None:
+    """What to say of a topic that waits without the replication it had before its deletion."""
+    lists = own_lists(p)
+    if not lists:
+        return None
+    return (
+        f"Until then the topic is not replicated from {', '.join(sorted(lists))}: its deletion has ended that. To keep "
+        f"the topic and have the operator restore its replication: {keep(Kind.TOPIC, p.obj)}"
+    )

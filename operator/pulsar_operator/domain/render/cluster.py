@@ -12,8 +12,7 @@ from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.autorecovery import render_autorecovery
 from pulsar_operator.domain.render.bookie import render_bookie
 from pulsar_operator.domain.render.broker import PORTS, render_broker
-from pulsar_operator.domain.render.capacities import render_capacities
-from pulsar_operator.domain.render.common import Manifest, service_account
+from pulsar_operator.domain.render.common import Manifest, metadata, service_account
 from pulsar_operator.domain.render.inputs import ClusterEndpoints, ClusterInputs, RenderedCluster, RenderedStore
 from pulsar_operator.domain.render.names import Owner, bookie_id, service_host, workload_name
 from pulsar_operator.domain.render.proxy import render_proxy
@@ -130,3 +129,22 @@ def _endpoints(inputs: ClusterInputs, front: Component, broker: Component) -> Cl
         broker_service_url=f"pulsar://{host(broker)}:{PORTS['pulsar']}",
         broker_web_service_url=f"http://{host(broker)}:{PORTS['http']}",
     )
+
+
+CAPACITIES_KEY = "capacities"
+"""Its value is what option --capacities of the sizing job takes: NAME=CPU,..., by the name of a pod."""
+
+
+def capacities_name(cluster: str) -> str:
+    """Name of the ConfigMap; ``cluster`` is the PulsarCluster's metadata.name."""
+    return f"{cluster}-capacities"
+
+
+def render_capacities(owner: Owner, text: str) -> Manifest:
+    """The ConfigMap."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(owner, capacities_name(owner.name), Component.BROKER),
+        "data": {CAPACITIES_KEY: text},
+    }

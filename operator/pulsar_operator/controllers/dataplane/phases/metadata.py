@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.core.clusters import pulsar_name
 from pulsar_operator.controllers.dataplane.bootstrap import BootstrapRequest, Store, ensure_cluster_metadata
 from pulsar_operator.controllers.dataplane.ensemble import has_quorum
 from pulsar_operator.controllers.dataplane.instance_id_record import record_name
 from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.remote_clusters import remote_clusters
 from pulsar_operator.domain.dataplane.bring_up import MetadataFact
-from pulsar_operator.domain.dataplane.registration import ClusterUrls
+from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH, ClusterUrls, cluster_path
+from pulsar_operator.domain.dataplane.remote_clusters import RemoteUrls, looked_at, remote_urls
 from pulsar_operator.domain.render.names import labels
 from pulsar_operator.domain.render.quorum import FIELD
-from pulsar_operator.ports import ConflictError
+from pulsar_operator.ports import ConflictError, Deps, PortError
 
 
 async def metadata(step: Step) -> MetadataFact | None:
@@ -76,3 +78,16 @@ async def metadata(step: Step) -> MetadataFact | None:
         instance_id=result.instance_id,
         remote=remote,
     )
+
+
+async def remote_clusters(
+    deps: Deps, servers: str, chroot: str | None, own: str
+) -> dict[str, RemoteUrls | None] | None:
+    """URLs by cluster but for ``own``: None for one that cannot be read, None for all where the store is silent."""
+    try:
+        session = await deps.zookeeper.session(servers, chroot)
+        names = looked_at(await session.children(CLUSTERS_PATH) or (), own)
+        nodes = await asyncio.gather(*(session.get(cluster_path(name)) for name in names))
+    except PortError:
+        return None
+    return {name: remote_urls(node.data) for name, node in zip(names, nodes, strict=True) if node is not None}

@@ -6,12 +6,13 @@ the status says so.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from typing import Final
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, RecoveryDelayStatus
 from pulsar_operator.controllers.dataplane.bootstrap import Store
-from pulsar_operator.controllers.dataplane.disks import disk_space
 from pulsar_operator.controllers.dataplane.given_up import still_given_up
 from pulsar_operator.controllers.dataplane.incarnations import CountCopy, own_bookies_in, settle
 from pulsar_operator.controllers.dataplane.phases.phase import Step
@@ -23,10 +24,11 @@ from pulsar_operator.controllers.dataplane.recovery_delay import (
     seconds_for,
 )
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts
+from pulsar_operator.domain.bookkeeper.facts import Space, StorageFacts
+from pulsar_operator.domain.bookkeeper.identity import host_of
 from pulsar_operator.domain.dataplane.cluster_view import StorageFact
 from pulsar_operator.domain.stored import readable
-from pulsar_operator.ports import PortError, ZooKeeperSession
+from pulsar_operator.ports import Deps, PortError, ZooKeeperSession
 
 
 def local_store(step: Step) -> Store:
@@ -120,3 +122,21 @@ async def _give_back(step: Step, session: ZooKeeperSession) -> None:
     found = await restore_delay(session)
     if found is not None:
         await step.hand.record_event(Reason.APPLIED, f"{_giving_back(found)}: the bookies are back")
+
+
+IN_FLIGHT: Final = 16
+
+
+async def disk_space(deps: Deps, bookies: list[str]) -> dict[str, Space]:
+    """What is used and how much there is, by the bookie's id; of one that does not say there is none."""
+    slots = asyncio.Semaphore(IN_FLIGHT)
+
+    async def asked(bookie: str) -> tuple[str, Space] | None:
+        async with slots:
+            try:
+                said = await deps.bookies.disk(host_of(bookie))
+            except PortError:
+                return None
+        return (bookie, Space(said.total - said.free, said.total)) if 0 < said.total >= said.free else None
+
+    return dict(filter(None, await asyncio.gather(*map(asked, bookies))))

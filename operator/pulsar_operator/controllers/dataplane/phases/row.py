@@ -17,7 +17,6 @@ from pulsar_operator.controllers.dataplane.phases.autoscale import autoscale
 from pulsar_operator.controllers.dataplane.phases.balance import balance
 from pulsar_operator.controllers.dataplane.phases.free import free
 from pulsar_operator.controllers.dataplane.phases.leave import leave
-from pulsar_operator.controllers.dataplane.phases.leftovers import leftovers
 from pulsar_operator.controllers.dataplane.phases.metadata import metadata
 from pulsar_operator.controllers.dataplane.phases.phase import Phase, Step
 from pulsar_operator.controllers.dataplane.phases.placement import placement
@@ -26,7 +25,7 @@ from pulsar_operator.controllers.dataplane.phases.remember import remember
 from pulsar_operator.controllers.dataplane.phases.replication import replication, replication_alone
 from pulsar_operator.controllers.dataplane.phases.roll import roll
 from pulsar_operator.controllers.dataplane.phases.scale import scale
-from pulsar_operator.controllers.dataplane.phases.storage import shared, standalone, zookeeper
+from pulsar_operator.controllers.dataplane.phases.storage import leftovers, shared, standalone, zookeeper
 from pulsar_operator.controllers.dataplane.phases.templates import templates
 from pulsar_operator.controllers.dataplane.phases.tiers import bookies, brokers, proxies
 from pulsar_operator.controllers.dataplane.phases.unwritable import unwritable

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pulsar_operator.api.constants import Component
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
-from pulsar_operator.controllers.dataplane.children import apply_children
+from pulsar_operator.controllers.dataplane.children import apply_children, prune, prune_configurations
 from pulsar_operator.controllers.dataplane.ensemble import apply_ensemble, record_founding
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.templates import dressed
@@ -32,3 +34,13 @@ async def zookeeper(step: Step) -> None:
 async def standalone(step: Step) -> None:
     """Everything in one pod."""
     await apply_children(step.hand, step.facts.live, step.rendered.of(Component.STANDALONE))
+
+
+NEVER_PRUNED: Final = frozenset({Component.ZOOKEEPER, Component.BOOKIE, Component.STANDALONE})
+"""Components that hold data: only a deleted PulsarCluster takes their pods away."""
+
+
+async def leftovers(step: Step) -> None:
+    """Delete the children that the specification does not ask for any more."""
+    await prune(step.hand, step.live, step.rendered.all(), keep=NEVER_PRUNED)
+    await prune_configurations(step.hand, step.live, step.rendered.all())
