@@ -161,6 +161,8 @@ class _Converter:
             # The API server would write defaults into the lists of users, and what they applied would differ from what
             # is stored: Argo CD compares a list as a whole. The models have the defaults.
             items = replace(self, defaults=False).convert(node["items"], path=f"{path}[]", inlining=inlining)
+            # The field describes its entries, and every byte of a pod template is in the definition six times.
+            items.pop("description", None)
             return {"type": kind, **unique, "items": items}
         if kind == "object":
             return self._object(node, path, inlining)
@@ -237,7 +239,7 @@ def _default(node: Json, converted: Json, path: str) -> Json:
     if _stated(value) != effective:
         raise UnsupportedSchemaError(
             f"{path}: its default {_stated(value)} is not what its fields default to ({effective}); "
-            "give it a type of its own with these defaults"
+            "give it a separate type with these defaults"
         )
     return {"default": effective}
 

@@ -197,6 +197,13 @@ def test_a_default_is_stated_in_lists_and_not_in_status() -> None:
     assert structural(Item, defaults=False)["properties"]["size"]["description"] == "Size."
 
 
+def test_entries_of_a_list_have_no_description_beside_that_of_the_field() -> None:
+    described = Annotated[list[Inner], Field(description="Sizes.")]
+    found = field_schema(described)
+    assert found["description"] == "Sizes."
+    assert "description" not in found["items"]
+
+
 def test_a_description_that_repeats_the_default_is_refused() -> None:
     with pytest.raises(UnsupportedSchemaError, match="which the generator appends"):
         field_schema(Annotated[int, Field(description="Size. Defaults to 3.")], 3)
@@ -209,7 +216,7 @@ def test_default_of_a_struct_is_what_its_fields_default_to() -> None:
 
 
 def test_default_of_a_struct_that_differs_from_its_fields_is_refused() -> None:
-    with pytest.raises(UnsupportedSchemaError, match=r"Probe\.probe: its default .* type of its own"):
+    with pytest.raises(UnsupportedSchemaError, match=r"Probe\.probe: its default .* separate type"):
         field_schema(Inner, Inner(size=4))
 
 

@@ -106,10 +106,10 @@ class ObjectReference(ApiModel):
     model_config = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
 
     name: ObjectName
-    """metadata.name of the referenced object."""
+    """Name of the object that is referenced."""
     namespace: Annotated[str, Field(min_length=1, max_length=63, pattern=DNS_LABEL)] | None = None
-    """Kubernetes namespace of the referenced object; absent = the same one. Another one works only where that
-    object's spec.allowedKubernetesNamespaces names this one."""
+    """Kubernetes namespace of the referenced object. An object in another namespace must list the namespace of this
+    object in spec.allowedKubernetesNamespaces. If unset, the namespace of this object is used."""
 
 
 AllowedKubernetesNamespaces = Annotated[
@@ -141,7 +141,7 @@ class ReclaimPolicy(StrEnum):
 
 
 class Preset(StrEnum):
-    """Resources and JVM settings; never replicas."""
+    """Default compute resources, JVM settings and cache sizes of the components. A preset has no replica counts."""
 
     SMALL = "Small"
     PRODUCTION = "Production"
@@ -151,7 +151,7 @@ PulsarVersion = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^4\.
 
 
 class ConditionStatus(StrEnum):
-    """Status of a condition; Unknown when facts are missing."""
+    """Status of a condition. Unknown means that the operator could not determine it."""
 
     TRUE = "True"
     FALSE = "False"
@@ -162,17 +162,17 @@ class Condition(ApiModel):
     """One condition, with the fields of metav1.Condition."""
 
     type: Annotated[str, Field(max_length=316)]
-    """Type of the condition, a CamelCase adjective or past participle."""
+    """Type of the condition, such as Ready."""
     status: ConditionStatus
-    """True, False or Unknown."""
+    """True, False, or Unknown if the operator could not determine it."""
     observed_generation: int | None = None
-    """metadata.generation this condition was computed from."""
+    """Value of metadata.generation from which the operator computed the condition."""
     last_transition_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    """When the status last changed."""
+    """Time at which the status last changed."""
     reason: Annotated[str, Field(max_length=1024)]
-    """CamelCase word; the closed list is in the documentation."""
+    """CamelCase reason of the status. The documentation lists all reasons."""
     message: Annotated[str, Field(max_length=32768)]
-    """Sentence a person can act on."""
+    """Explanation of the reason."""
 
 
 Conditions = Annotated[
@@ -197,11 +197,12 @@ class CommonStatus(ApiModel):
     """Status fields every kind has."""
 
     observed_generation: Annotated[int | None, BeforeValidator(_observed)] = None
-    """metadata.generation the conditions are about; -1 = the operator has not looked yet."""
+    """Value of metadata.generation that the conditions describe. The value -1 means that the operator has not observed
+    the object yet."""
     conditions: Conditions = Field(default_factory=list)
-    """Conditions by type; Ready is the summary."""
+    """Conditions of the object, one for each type. Ready summarizes the others."""
     pending_actions: Annotated[list[str], Field(max_length=MAX_PENDING)] | None = None
-    """With the dry-run annotation: what would be done, in words."""
+    """Actions that the operator would perform without the dry-run annotation. Unset without that annotation."""
 
 
 class Storage(ApiModel):
@@ -210,9 +211,9 @@ class Storage(ApiModel):
     model_config = ConfigDict(json_schema_extra=validations(VOLUME_SIZE_RULE))
 
     size: Quantity = "10Gi"
-    """Requested size of each volume."""
+    """Size that each volume requests."""
     storage_class_name: Annotated[str, Field(max_length=253)] | None = None
-    """StorageClass; absent = the cluster's default."""
+    """StorageClass of the volumes. If unset, the default StorageClass of the Kubernetes cluster is used."""
 
 
 STORAGE_IMMUTABLE = (
@@ -234,9 +235,9 @@ class Resources(ApiModel):
     """Compute resources of a container."""
 
     requests: Annotated[dict[str, Quantity], Field(max_length=16)] | None = None
-    """Requested amounts by resource name."""
+    """Amounts that are requested, by resource name. If unset, Kubernetes requests the limits."""
     limits: Annotated[dict[str, Quantity], Field(max_length=16)] | None = None
-    """Upper limits by resource name."""
+    """Amounts that must not be exceeded, by resource name. If unset, the operator sets no limits."""
 
 
 FILE_PATH = r"^(/[A-Za-z0-9_.-]*[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$"
@@ -244,18 +245,21 @@ FILE_PATH = r"^(/[A-Za-z0-9_.-]*[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$"
 
 
 class Jvm(ApiModel):
-    """Java memory of a process; absent values come from spec.preset."""
+    """Java memory and JVM arguments of a process."""
 
     heap: Annotated[str, Field(pattern=r"^[0-9]+[kKmMgG]$", max_length=16)] | None = None
-    """Maximum and initial heap, Java notation such as 512m."""
+    """Maximum and initial heap size in Java notation, such as 512m. If unset, spec.preset determines both."""
     direct_memory: Annotated[str, Field(pattern=r"^[0-9]+[kKmMgG]$", max_length=16)] | None = None
-    """Maximum direct memory, Java notation."""
+    """Maximum direct memory in Java notation. If unset, spec.preset determines it."""
     heap_dump_path: Annotated[str, Field(max_length=256, pattern=FILE_PATH)] | None = None
-    """Folder for a heap dump when Java runs out of memory: in /tmp, /pulsar/logs or a volumeMount."""
+    """Directory for a heap dump if Java runs out of memory. It must be in /tmp, /pulsar/logs or a writable entry of
+    volumeMounts. If unset, no dump is written."""
     gc_log_path: Annotated[str, Field(max_length=256, pattern=FILE_PATH)] | None = None
-    """File of the garbage collector's log, kept as 5 of 20 MiB: in /tmp, /pulsar/logs or a volumeMount."""
+    """File in which Java logs garbage collection, rotated over 5 files of 20 MiB. It must be in /tmp, /pulsar/logs or a
+    writable entry of volumeMounts. If unset, no log is written."""
     options: Annotated[list[Annotated[str, Field(min_length=2, max_length=512)]], Field(max_length=64)] | None = None
-    """Further JVM arguments, appended last."""
+    """Additional JVM arguments, which come last. A garbage collector that they select replaces that of spec.preset. If
+    unset, none are added."""
 
 
 ConfigMapValues = Annotated[

@@ -14,90 +14,91 @@ from pulsar_operator.api.v1alpha1.base import DNS_LABEL, ApiModel, Resources
 from pulsar_operator.api.v1alpha1.images import ImageName, ImagePullPolicy
 from pulsar_operator.api.v1alpha1.pods import EnvFromList, EnvList, MountList, PartName
 
-Words = Annotated[list[Annotated[str, Field(max_length=8192)]], Field(max_length=64)]
+Arguments = Annotated[list[Annotated[str, Field(max_length=8192)]], Field(max_length=64)]
 Seconds = Annotated[int, Field(ge=0, le=86400)]
 
 
 class ContainerPort(ApiModel):
-    """A port a container listens on."""
+    """A port on which a container listens."""
 
     name: Annotated[str, Field(max_length=15, pattern=DNS_LABEL)] | None = None
-    """Name of the port."""
+    """Name of the port. If unset, the port has no name."""
     container_port: Annotated[int, Field(ge=1, le=65535)]
-    """Number of the port; the containers of a pod share all of them."""
+    """Number of the port. It must not be a port of another container of the pod."""
 
 
 class HttpGet(ApiModel):
-    """A GET of the pod itself that answers 200 to 399."""
+    """A GET request to the pod. It succeeds with a status from 200 to 399."""
 
     path: Annotated[str, Field(max_length=1024)] = "/"
-    """Path with query."""
+    """Path that is requested, with its query."""
     port: str | int
-    """Number or name of the port."""
+    """Number or name of the port that is called."""
 
 
 class TcpSocket(ApiModel):
-    """A connection to the pod itself."""
+    """A connection to the pod. It succeeds if the port accepts it."""
 
     port: str | int
-    """Number or name of the port."""
+    """Number or name of the port that is called."""
 
 
 class ExecAction(ApiModel):
-    """A command that ends with 0."""
+    """A command in the container. It succeeds with exit code 0."""
 
-    command: Annotated[Words, Field(min_length=1)]
-    """Program and arguments; no shell."""
+    command: Annotated[Arguments, Field(min_length=1)]
+    """Program and arguments that are executed without a shell."""
 
 
 class ContainerProbe(ApiModel):
-    """How Kubernetes asks a container; exactly one of exec, httpGet and tcpSocket."""
+    """A probe of a container. Exactly one of exec, httpGet and tcpSocket must be set."""
 
     exec: ExecAction | None = None
-    """A command."""
+    """Command that the probe executes."""
     http_get: HttpGet | None = None
-    """An HTTP request."""
+    """HTTP request that the probe sends."""
     tcp_socket: TcpSocket | None = None
-    """A connection."""
+    """Connection that the probe opens."""
     initial_delay_seconds: Seconds | None = None
-    """Seconds before the first probe."""
+    """Seconds before the first probe. If unset, there is no delay."""
     period_seconds: Annotated[int, Field(ge=1, le=86400)] | None = None
-    """Seconds from one probe to the next; Kubernetes' default is 10."""
+    """Seconds between two probes. If unset, Kubernetes uses 10."""
     timeout_seconds: Annotated[int, Field(ge=1, le=86400)] | None = None
-    """Seconds an answer may take; Kubernetes' default is 1."""
+    """Seconds after which an unanswered probe counts as a failure. If unset, Kubernetes uses 1."""
     failure_threshold: Annotated[int, Field(ge=1, le=10000)] | None = None
-    """So many failures in a row count; Kubernetes' default is 3."""
+    """Consecutive failures after which the probe counts as failed. If unset, Kubernetes uses 3."""
 
 
 class InitContainer(ApiModel):
-    """A container that runs to its end before the main one starts."""
+    """A container that completes before the main container starts."""
 
     name: PartName
-    """Name, unlike that of any other container of the pod."""
+    """Name of the container, which is unique in the pod."""
     image: ImageName
-    """Image."""
+    """Image that the container runs."""
     image_pull_policy: ImagePullPolicy | None = None
-    """Pull policy; absent = Kubernetes' default."""
-    command: Words | None = None
-    """Program; absent = the image's entry point."""
-    args: Words | None = None
-    """Arguments."""
+    """Image pull policy of the container. If unset, Kubernetes chooses it by the tag of the image."""
+    command: Arguments | None = None
+    """Program that is executed without a shell. If unset, the entry point of the image is executed."""
+    args: Arguments | None = None
+    """Arguments of the program. If unset, those of the image are used."""
     env: EnvList | None = None
-    """Environment variables."""
+    """Environment variables of the container. If unset, the operator sets none."""
     env_from: EnvFromList | None = None
-    """Secrets and ConfigMaps all of whose keys become environment variables."""
+    """Secrets and ConfigMaps whose keys become environment variables. If unset, none do."""
     resources: Resources | None = None
-    """Compute resources."""
+    """Compute resources of the container. If unset, it requests none and has no limits."""
     volume_mounts: MountList | None = None
-    """Where it sees volumes of the pod template, or the operator's volume logs."""
+    """Mounts of the volumes of the pod template and of the volume logs, which is the operator's own. If unset, nothing
+    is mounted."""
 
 
 class SidecarContainer(InitContainer):
-    """A container that runs beside the main one."""
+    """A container that runs next to the main container."""
 
     ports: Annotated[list[ContainerPort], Field(max_length=16)] | None = None
-    """Ports; none of the main container's."""
+    """Ports on which the container listens. Those of the main container are refused. If unset, none are declared."""
     readiness_probe: ContainerProbe | None = None
-    """While it fails, the pod is not ready."""
+    """Probe without which the pod is not ready. If unset, the container counts as ready while it runs."""
     liveness_probe: ContainerProbe | None = None
-    """While it fails, the container is restarted."""
+    """Probe whose failure restarts the container. If unset, the container is restarted only when it ends."""

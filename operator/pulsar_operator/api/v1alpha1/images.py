@@ -13,7 +13,7 @@ ImageName = Annotated[str, Field(min_length=1, max_length=512)]
 
 
 class ImagePullPolicy(StrEnum):
-    """As in a container."""
+    """Image pull policy of a container, as in a PodSpec."""
 
     ALWAYS = "Always"
     IF_NOT_PRESENT = "IfNotPresent"
@@ -21,31 +21,30 @@ class ImagePullPolicy(StrEnum):
 
 
 class Pulling(ApiModel):
-    """How images are pulled."""
+    """Image pull policy and image pull Secrets."""
 
     pull_policy: ImagePullPolicy = ImagePullPolicy.IF_NOT_PRESENT
-    """Pull policy of all pods."""
+    """Image pull policy of the main container of each pod."""
     pull_secrets: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=253)]],
         Field(max_length=16, json_schema_extra={"x-kubernetes-list-type": "set"}),
     ] = Field(default_factory=list)
-    """Names of image pull Secrets in the object's Kubernetes namespace."""
+    """Names of the image pull Secrets in the Kubernetes namespace of this object. If empty, the pods name none."""
 
 
 class Images(Pulling):
-    """Image overrides; absent values come from the operator's own configuration and spec.version."""
+    """Images of the components."""
 
     broker: ImageName | None = None
-    """Image of brokers and standalone pods."""
+    """Image of brokers and standalone pods. If unset, the operator's default for spec.version is used."""
     bookie: ImageName | None = None
-    """Image of bookies, auto-recovery and ZooKeeper."""
+    """Image of bookies, auto-recovery and ZooKeeper. If unset, the operator's default for spec.version is used."""
     proxy: ImageName | None = None
-    """Image of proxies."""
+    """Image of proxies. If unset, the operator's default for spec.version is used."""
 
 
 class StoreImages(Pulling):
-    """Image of a managed configuration store; absent values come from the operator's own configuration and
-    spec.version."""
+    """Image of a managed configuration store."""
 
     zookeeper: ImageName | None = None
-    """Image of its servers; the default is that of bookies."""
+    """Image of the ZooKeeper servers. If unset, the operator's default image of bookies for spec.version is used."""

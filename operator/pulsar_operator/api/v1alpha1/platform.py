@@ -11,21 +11,21 @@ from pulsar_operator.api.v1alpha1.base import ApiModel, validations
 
 
 class PodSecurity(StrEnum):
-    """Who chooses user and groups of pods."""
+    """Who assigns the user and the groups of pods."""
 
     FIXED = "Fixed"
     PLATFORM = "Platform"
 
 
 class IpFamily(StrEnum):
-    """A version of IP."""
+    """An IP family."""
 
     IPV4 = "IPv4"
     IPV6 = "IPv6"
 
 
 class IpFamilyPolicy(StrEnum):
-    """How many versions of IP Services have; as in a Service."""
+    """Number of IP families of Services, as in a Service."""
 
     SINGLE_STACK = "SingleStack"
     PREFER_DUAL_STACK = "PreferDualStack"
@@ -33,7 +33,7 @@ class IpFamilyPolicy(StrEnum):
 
 
 class Platform(ApiModel):
-    """What the Kubernetes is like that pods run in."""
+    """Settings that depend on the Kubernetes distribution."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -54,10 +54,12 @@ class Platform(ApiModel):
     )
 
     pod_security: PodSecurity = PodSecurity.FIXED
-    """Fixed: pods run as user 10000, group 0 and file system group 10000. Platform: these are left out, for OpenShift,
-    which gives each Kubernetes namespace its own. Pods are restricted either way."""
+    """User and groups of the pods. With Fixed, the pods run as user 10000, group 0 and file system group 10000. With
+    Platform, the operator sets none of these, and the platform assigns them, as OpenShift does for each Kubernetes
+    namespace. The pods meet Pod Security Standard restricted in both cases."""
     ip_family_policy: IpFamilyPolicy | None = None
-    """How many IP versions all Services have; absent = SingleStack. With two, or with IPv6, Java uses both."""
+    """IP family policy of all Services. With two IP families, or with IPv6, Java uses both families. If unset,
+    Kubernetes uses SingleStack."""
     ip_families: (
         Annotated[
             list[IpFamily],
@@ -65,7 +67,8 @@ class Platform(ApiModel):
         ]
         | None
     ) = None
-    """IP versions of all Services, the first of them first; absent = Kubernetes' default."""
+    """IP families of all Services. The first one is the primary family, which is immutable once it is set. If unset,
+    Kubernetes chooses them."""
 
     @property
     def has_ipv6(self) -> bool:

@@ -25,7 +25,7 @@ PartName = Annotated[str, Field(min_length=1, max_length=63, pattern=DNS_LABEL)]
 
 
 def keyed_list(key: str, max_length: int) -> Any:
-    """A list whose entries server-side apply tells apart by one field."""
+    """A list whose entries server-side apply identifies by one field."""
     extra: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
     return Field(max_length=max_length, json_schema_extra=extra)
 
@@ -40,33 +40,33 @@ class KeyReference(ApiModel):
     """One key of a Secret or ConfigMap in the object's Kubernetes namespace."""
 
     name: ObjectName
-    """metadata.name of the Secret or ConfigMap."""
+    """Name of the Secret or ConfigMap that has the key."""
     key: Key
-    """The key in it."""
+    """Key whose value is used."""
     optional: bool | None = None
-    """Whether a pod starts without it; absent = it waits."""
+    """Whether the key may be missing. Defaults to false."""
 
 
 class FieldReference(ApiModel):
     """A field of the pod itself."""
 
     field_path: Annotated[str, Field(min_length=1, max_length=256)]
-    """Path of the field, such as status.hostIP or metadata.labels['zone']."""
+    """Path of the field, such as status.hostIP, that has the value."""
 
 
 class EnvVarSource(ApiModel):
-    """Where the value of an environment variable comes from."""
+    """Source of the value of an environment variable."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(exactly_one("valueFrom", "secretKeyRef", "configMapKeyRef", "fieldRef"))
     )
 
     secret_key_ref: KeyReference | None = None
-    """A key of a Secret."""
+    """Key of a Secret that has the value."""
     config_map_key_ref: KeyReference | None = None
-    """A key of a ConfigMap."""
+    """Key of a ConfigMap that has the value."""
     field_ref: FieldReference | None = None
-    """A field of the pod."""
+    """Field of the pod that has the value."""
 
 
 class EnvVar(ApiModel):
@@ -83,42 +83,42 @@ class EnvVar(ApiModel):
     )
 
     name: Annotated[str, Field(min_length=1, max_length=128, pattern=ENV_NAME)]
-    """Name; in the main container PULSAR_CONF_, ZOO_ and POD_ begin the operator's own."""
+    """Name of the variable. It must not start with PULSAR_CONF_, ZOO_, POD_ or PULSAR_OPERATOR_."""
     value: Annotated[str, Field(max_length=4096)] | None = None
-    """Value; absent = empty."""
+    """Value of the variable. If unset, valueFrom or an empty value applies."""
     value_from: EnvVarSource | None = None
-    """Where the value comes from instead."""
+    """Source of the value. If unset, value is used."""
 
 
 class ObjectRef(ApiModel):
     """A Secret or ConfigMap in the object's Kubernetes namespace."""
 
     name: ObjectName
-    """metadata.name of the Secret or ConfigMap."""
+    """Name of the Secret or ConfigMap that is used."""
     optional: bool | None = None
-    """Whether a pod starts without it; absent = it waits."""
+    """Whether the object may be missing. Defaults to false."""
 
 
 class EnvFrom(ApiModel):
-    """All keys of a Secret or ConfigMap as environment variables; those named in env win."""
+    """Secret or ConfigMap whose keys become environment variables. Variables in env take precedence."""
 
     model_config = ConfigDict(json_schema_extra=validations(exactly_one("envFrom", "secretRef", "configMapRef")))
 
     prefix: Annotated[str, Field(max_length=128, pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] | None = None
-    """Text that is put before each key."""
+    """Text that is put before each key. If unset, nothing is."""
     secret_ref: ObjectRef | None = None
-    """The Secret."""
+    """Secret whose keys become variables."""
     config_map_ref: ObjectRef | None = None
-    """The ConfigMap."""
+    """ConfigMap whose keys become variables."""
 
 
 class KeyToPath(ApiModel):
-    """One key as a file."""
+    """Key that becomes a file."""
 
     key: Key
-    """The key in it."""
+    """Key whose value the file contains."""
     path: Annotated[str, Field(min_length=1, max_length=512, pattern=SUB_PATH)]
-    """Relative path of the file."""
+    """Relative path of the file that is written."""
 
 
 Items = Annotated[list[KeyToPath], Field(max_length=64)]
@@ -128,100 +128,99 @@ class SecretVolume(ApiModel):
     """Files of a Secret."""
 
     secret_name: ObjectName
-    """metadata.name of the Secret."""
+    """Name of the Secret whose keys become files."""
     items: Items | None = None
-    """Keys and their files; absent = all."""
+    """Keys that become files. If unset, all do."""
     optional: bool | None = None
-    """Whether a pod starts without it; absent = it waits."""
+    """Whether the Secret and its keys may be missing. Defaults to false."""
 
 
 class ConfigMapVolume(ApiModel):
     """Files of a ConfigMap."""
 
     name: ObjectName
-    """metadata.name of the ConfigMap."""
+    """Name of the ConfigMap whose keys become files."""
     items: Items | None = None
-    """Keys and their files; absent = all."""
+    """Keys that become files. If unset, all do."""
     optional: bool | None = None
-    """Whether a pod starts without it; absent = it waits."""
+    """Whether the ConfigMap and its keys may be missing. Defaults to false."""
 
 
 class EmptyDirVolume(ApiModel):
-    """A folder that lives as long as the pod."""
+    """A directory that is deleted with the pod."""
 
     medium: Annotated[str, Field(max_length=32, pattern=r"^(Memory)?$")] | None = None
-    """Memory = in RAM, which counts as memory of the containers; absent = on the node's disk."""
+    """Memory keeps the files in RAM, as part of the containers' memory. If unset, they are on the node's disk."""
     size_limit: Quantity | None = None
-    """A pod that writes more is evicted."""
+    """Size above which the pod is evicted. If unset, there is no limit."""
 
 
 class ProjectedVolume(ApiModel):
-    """Several sources in one folder."""
+    """Several sources in one directory."""
 
     sources: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=16)]
-    """Sources as in a PodSpec, such as secret, configMap, downwardAPI and serviceAccountToken; checked by Kubernetes
-    when the pod is made."""
+    """Sources as in a PodSpec, which Kubernetes validates when it creates the pod."""
 
 
 class CsiVolume(ApiModel):
     """An inline volume of a CSI driver, such as secrets-store.csi.k8s.io."""
 
     driver: Annotated[str, Field(min_length=1, max_length=253)]
-    """Name of the driver."""
+    """Name of the CSI driver that provides the volume."""
     read_only: bool | None = None
-    """Whether it is mounted read-only."""
+    """Whether the mount is read-only. Defaults to false."""
     fs_type: Annotated[str, Field(max_length=32)] | None = None
-    """File system; absent = the driver's choice."""
+    """File system type. If unset, the driver chooses it."""
     volume_attributes: Annotated[dict[str, Annotated[str, Field(max_length=1024)]], Field(max_length=32)] | None = None
-    """Settings the driver reads; no secrets."""
+    """Settings that the driver reads, without secrets. If unset, it gets none."""
     node_publish_secret_ref: ObjectRef | None = None
-    """Secret the driver needs."""
+    """Secret that the driver needs. If unset, it gets none."""
 
 
 class ClaimVolume(ApiModel):
-    """A PersistentVolumeClaim that exists; all pods of the component mount it."""
+    """A PersistentVolumeClaim that already exists."""
 
     claim_name: ObjectName
-    """metadata.name of the claim."""
+    """Name of the PersistentVolumeClaim that all pods of the component mount."""
     read_only: bool | None = None
-    """Whether it is mounted read-only."""
+    """Whether the mount is read-only. Defaults to false."""
 
 
 VOLUME_SOURCES = ("secret", "configMap", "emptyDir", "projected", "csi", "persistentVolumeClaim")
 
 
 class Volume(ApiModel):
-    """A volume beside the operator's own."""
+    """An additional volume."""
 
     model_config = ConfigDict(json_schema_extra=validations(exactly_one("an entry of volumes", *VOLUME_SOURCES)))
 
     name: PartName
-    """Name, by which it is mounted."""
+    """Name by which volumeMounts refer to the volume."""
     secret: SecretVolume | None = None
-    """Files of a Secret."""
+    """Volume whose files are keys of a Secret."""
     config_map: ConfigMapVolume | None = None
-    """Files of a ConfigMap."""
+    """Volume whose files are keys of a ConfigMap."""
     empty_dir: EmptyDirVolume | None = None
-    """A folder that lives as long as the pod."""
+    """Directory that is deleted with the pod."""
     projected: ProjectedVolume | None = None
-    """Several sources in one folder."""
+    """Volume that combines several sources."""
     csi: CsiVolume | None = None
-    """An inline volume of a CSI driver."""
+    """Inline volume that a CSI driver provides."""
     persistent_volume_claim: ClaimVolume | None = None
-    """A claim that exists."""
+    """PersistentVolumeClaim that already exists."""
 
 
 class VolumeMount(ApiModel):
-    """Where a volume is seen."""
+    """A mount of a volume."""
 
     name: PartName
-    """Name of an entry of volumes."""
+    """Name of the entry of volumes that is mounted."""
     mount_path: Annotated[str, Field(min_length=2, max_length=512, pattern=MOUNT_PATH)]
-    """Absolute path; in the main container none of the operator's own."""
+    """Absolute path of the mount. Paths that the operator or the image needs are refused."""
     sub_path: Annotated[str, Field(max_length=512, pattern=SUB_PATH)] | None = None
-    """Path inside the volume; absent = all of it."""
+    """Path in the volume that is mounted. If unset, all of it is."""
     read_only: bool | None = None
-    """Whether it is mounted read-only."""
+    """Whether the mount is read-only. Defaults to false."""
 
 
 EnvList = Annotated[list[EnvVar], keyed_list("name", 64)]
@@ -230,103 +229,110 @@ MountList = Annotated[list[VolumeMount], keyed_list("mountPath", 32)]
 
 
 class ContainerEntry(ApiModel):
-    """A container beside the main one; containers.py has its fields."""
+    """An additional container. containers.py has its other fields."""
 
     model_config = ConfigDict(extra="allow")
 
     name: PartName
-    """Name, unlike that of any other container of the pod."""
+    """Name of the container, which is unique in the pod."""
     image: ImageName
-    """Image."""
+    """Image that the container runs."""
 
 
 Containers = Annotated[list[ContainerEntry], keyed_list("name", 8)]
 
 
 class Spreading(StrEnum):
-    """Whether what cannot be spread runs together, or waits."""
+    """Whether pods that cannot be spread run together (Preferred) or remain pending (Required)."""
 
     PREFERRED = "Preferred"
     REQUIRED = "Required"
 
 
 class ProbeTimings(ApiModel):
-    """When a probe of the main container asks; what it asks is the operator's. Absent = the operator's value."""
+    """Timings of a probe of the main container. The operator defines what the probe calls."""
 
     initial_delay_seconds: Annotated[int, Field(ge=0, le=86400)] | None = None
-    """Seconds before the first probe."""
+    """Seconds before the first probe. Defaults to 0."""
     period_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
-    """Seconds from one probe to the next."""
+    """Seconds between two probes. If unset, the operator sets it."""
     timeout_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
-    """Seconds an answer may take."""
+    """Seconds after which a probe fails without an answer. If unset, the operator sets it."""
     failure_threshold: Annotated[int, Field(ge=1, le=10000)] | None = None
-    """So many failures in a row count."""
+    """Consecutive failures after which the probe counts as failed. If unset, the operator sets it."""
 
 
 class DisruptionBudget(ApiModel):
     """The PodDisruptionBudget of a component."""
 
     enabled: bool = True
-    """False: there is none, because you have one of your own or none is wanted."""
+    """Whether the operator creates a PodDisruptionBudget for the component."""
     max_unavailable: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """So many pods at a time may be evicted; absent = 1."""
+    """Number of pods that may be evicted at a time. Defaults to 1."""
 
 
 class PodTemplate(ApiModel):
-    """What a user may set on pods: an allow-list, so that a pod always passes Pod Security Standard restricted."""
+    """Settings of pods. The fields are an allow-list, so that every pod meets Pod Security Standard restricted."""
 
     labels: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)] | None = None
-    """Extra labels; the operator's own win."""
+    """Additional labels. Those of the operator take precedence. If unset, none are added."""
     annotations: Annotated[dict[str, Annotated[str, Field(max_length=65536)]], Field(max_length=64)] | None = None
-    """Extra annotations."""
+    """Additional annotations. Those of the operator take precedence. If unset, none are added."""
     node_selector: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)] | None = None
-    """Node labels the pods need."""
+    """Labels that a node must have to run the pods. If unset, any node may."""
     affinity: dict[str, Any] | None = None
-    """Affinity as in a PodSpec, checked by Kubernetes when the pod is made; absent = spread over nodes where
-    possible."""
+    """Affinity as in a PodSpec, which Kubernetes validates when it creates the pod. If unset, only podAntiAffinity
+    applies."""
     pod_anti_affinity: Spreading | None = None
-    """No two pods of the component on one node, beside affinity; absent = Preferred, unless affinity is set."""
+    """Whether two pods of the component must not (Required) or should not (Preferred) share a node, in addition to
+    affinity. If unset, Preferred applies unless affinity is set."""
     zone_spread: Spreading | None = None
-    """Evenly over zones, beside topologySpreadConstraints; absent = Preferred, unless they are set."""
+    """Whether the pods must (Required) or should (Preferred) be spread evenly over zones, in addition to
+    topologySpreadConstraints. If unset, Preferred applies unless those are set."""
     tolerations: Annotated[list[dict[str, Any]], Field(max_length=64)] | None = None
-    """Tolerations as in a PodSpec, checked by Kubernetes when the pod is made."""
+    """Tolerations as in a PodSpec, which Kubernetes validates when it creates the pod. If unset, none are added."""
     topology_spread_constraints: Annotated[list[dict[str, Any]], Field(max_length=16)] | None = None
-    """Topology spread constraints as in a PodSpec, checked by Kubernetes when the pod is made."""
+    """Topology spread constraints as in a PodSpec, which Kubernetes validates when it creates the pod. If unset, only
+    zoneSpread applies."""
     priority_class_name: Annotated[str, Field(max_length=253)] | None = None
-    """PriorityClass of the pods."""
+    """PriorityClass of the pods. If unset, Kubernetes chooses it."""
     termination_grace_period_seconds: Annotated[int, Field(ge=10, le=86400)] | None = None
-    """After this long a pod that stops is killed, preStopSleepSeconds included."""
+    """Seconds after which a stopping pod is killed, including preStopSleepSeconds. If unset, the operator adds its own
+    value to preStopSleepSeconds."""
     pre_stop_sleep_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
-    """A pod that is deleted serves on for so long, while Services and load balancers take it out."""
+    """Seconds for which a deleted pod continues to serve, while endpoints are updated. Defaults to 0, or to
+    autoscaling.drainSeconds of proxies."""
     readiness_probe: ProbeTimings | None = None
-    """Timings of the probe that decides whether a pod gets connections."""
+    """Timings of the probe that decides whether the pod receives connections. If unset, the operator sets them."""
     liveness_probe: ProbeTimings | None = None
-    """Timings of the probe that has the container restarted."""
+    """Timings of the probe that restarts the container. If unset, the operator sets them."""
     startup_probe: ProbeTimings | None = None
-    """Timings of the probe that the others wait for; how long a start may take."""
+    """Timings of the probe that must succeed before the others begin. If unset, the operator sets them."""
     tmp_dir_size_limit: Quantity | None = None
-    """Limit of /tmp; a pod that writes more is evicted."""
+    """Size of /tmp above which the pod is evicted. If unset, there is no limit."""
     logs_dir_size_limit: Quantity | None = None
-    """Limit of /pulsar/logs; a pod that writes more is evicted."""
+    """Size of /pulsar/logs above which the pod is evicted. If unset, there is no limit."""
     pod_disruption_budget: DisruptionBudget | None = None
-    """How many may be evicted at a time; absent = one, of auto-recovery and standalone any."""
+    """PodDisruptionBudget of the component. If unset, one pod may be evicted at a time, and any number of auto-recovery
+    and standalone pods."""
     env: EnvList | None = None
-    """Extra environment variables of the main container."""
+    """Additional environment variables of the main container. If unset, none are added."""
     env_from: EnvFromList | None = None
-    """Secrets and ConfigMaps all of whose keys become environment variables of the main container."""
+    """Objects whose keys become environment variables of the main container. Those in env take precedence. If unset,
+    none are added."""
     volumes: Annotated[list[Volume], keyed_list("name", 32)] | None = None
-    """Volumes beside the operator's own."""
+    """Additional volumes. If unset, none are added."""
     volume_mounts: MountList | None = None
-    """Where the main container sees them."""
+    """Additional mounts of the main container. If unset, none are added."""
     sidecars: Containers | None = None
-    """Containers beside the main one. Further fields as in a container: imagePullPolicy, command, args, env, envFrom,
-    resources, volumeMounts, ports, readinessProbe, livenessProbe; checked by the operator, which sets the security
-    context."""
+    """Additional containers. Besides name and image, these fields of a container are allowed: imagePullPolicy, command,
+    args, env, envFrom, resources, volumeMounts, ports, readinessProbe, livenessProbe. The operator checks them and sets
+    the security context. If unset, none are added."""
     init_containers: Containers | None = None
-    """Containers that run to their end before the main one starts. Further fields as those of sidecars, without ports
-    and probes."""
+    """Containers that complete before the main one starts. They have the fields of sidecars except ports and probes. If
+    unset, none are added."""
     service_account_annotations: (
         Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=32)] | None
     ) = None
-    """Annotations of a ServiceAccount that these pods have for themselves, for the workload identity of a cloud; absent
-    = all pods share one. It has no permissions in Kubernetes."""
+    """Annotations of a ServiceAccount for these pods alone, such as for the workload identity of a cloud. It has no
+    permissions in Kubernetes. If unset, the components share a ServiceAccount."""

@@ -79,7 +79,7 @@ class ByteSize:
 
     @property
     def rule(self) -> str:
-        """What is allowed, in words."""
+        """The message of the CEL rule: what is allowed."""
         least = "-1 (no limit)" if self._ge == -1 else size_text(self._ge)
         most = "" if self._le == 2**63 - 1 else f" and at most {size_text(self._le)}"
         whole = "" if self._whole == 1 else f", in whole {str(size_text(self._whole)).removeprefix('1')}"

@@ -13,7 +13,7 @@ CIDR = r"^[0-9a-fA-F.:]+/[0-9]{1,3}$"
 
 
 class ServiceType(StrEnum):
-    """Kubernetes Service types a proxy can have."""
+    """Type of a Service."""
 
     CLUSTER_IP = "ClusterIP"
     NODE_PORT = "NodePort"
@@ -21,33 +21,33 @@ class ServiceType(StrEnum):
 
 
 class TrafficPolicy(StrEnum):
-    """Where connections from outside are sent; as in a Service."""
+    """Routing of connections from outside the Kubernetes cluster, as in a Service."""
 
     CLUSTER = "Cluster"
     LOCAL = "Local"
 
 
 class ProxyNodePorts(ApiModel):
-    """Fixed node ports; absent = Kubernetes chooses."""
+    """Fixed node ports."""
 
     pulsar: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """Node port of the binary protocol."""
+    """Node port of the binary protocol. If unset, Kubernetes chooses it."""
     http: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """Node port of the web service."""
+    """Node port of the web service. If unset, Kubernetes chooses it."""
 
 
 ServiceAnnotations = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=64)]
 
 
 class BrokerService(ApiModel):
-    """The Service in front of the brokers, inside Kubernetes."""
+    """The Service of the brokers, which is reachable only inside Kubernetes."""
 
     annotations: ServiceAnnotations | None = None
-    """Annotations of the Service."""
+    """Annotations of the Service. If unset, the Service has only those of the operator."""
 
 
 class ProxyService(ApiModel):
-    """The Service in front of the proxies."""
+    """The Service that clients connect to."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -69,16 +69,18 @@ class ProxyService(ApiModel):
     )
 
     type: ServiceType = ServiceType.CLUSTER_IP
-    """Kind of Service."""
+    """Type of the Service."""
     annotations: ServiceAnnotations | None = None
-    """Annotations of the Service."""
+    """Annotations of the Service. If unset, the Service has only those of the operator."""
     node_ports: ProxyNodePorts | None = None
-    """Fixed node ports for types NodePort and LoadBalancer."""
+    """Fixed node ports, which types NodePort and LoadBalancer use. If unset, Kubernetes chooses them."""
     load_balancer_class: Annotated[str, Field(min_length=1, max_length=253)] | None = None
-    """Which implementation makes the load balancer; absent = the cloud's default."""
+    """Implementation of the load balancer that type LoadBalancer uses. If unset, the default of the cloud is used."""
     load_balancer_source_ranges: (
         Annotated[list[Annotated[str, Field(max_length=64, pattern=CIDR)]], Field(max_length=64)] | None
     ) = None
-    """Networks that may connect, such as 10.0.0.0/8, where the load balancer can tell; absent = all."""
+    """Networks that may connect through type LoadBalancer, such as 10.0.0.0/8, if the load balancer supports it. If
+    unset, all networks may connect."""
     external_traffic_policy: TrafficPolicy | None = None
-    """Local: connections stay on the node they come to, and keep the client's address. Absent = Cluster."""
+    """With Local, a connection stays on the node that receives it and keeps the address of the client. With Cluster,
+    any pod may serve it. If unset, Kubernetes uses Cluster."""
