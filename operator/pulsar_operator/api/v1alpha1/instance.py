@@ -49,39 +49,40 @@ class ManagedZooKeeper(ApiModel):
     )
 
     replicas: EnsembleReplicas = 3
-    """Servers of the ensemble: 1, 3 or 5."""
+    """Number of ZooKeeper servers, which cannot be changed."""
     storage: Storage = Storage(size="10Gi")
     """Volume of each server."""
     resources: Resources | None = None
-    """Compute resources; absent = from the preset."""
+    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
     jvm: Jvm | None = None
-    """Java memory; absent = from the preset."""
+    """Java memory and JVM arguments. If unset, spec.preset determines them."""
     config: Annotated[dict[str, Annotated[str, Field(max_length=1024)]], Field(max_length=64)] | None = None
-    """Settings laid over zoo.cfg; membership, ports and data folders are reserved."""
+    """Settings that override those of the operator in zoo.cfg. Keys of membership, ports and data directories are
+    refused. If unset, none are overridden."""
     metrics: bool = False
-    """Whether each server has its metrics for Prometheus at /metrics of port 8000. A change rolls the servers."""
+    """Whether each server serves Prometheus metrics at /metrics on port 8000. A change restarts the servers."""
     pod: PodTemplate | None = None
-    """Pod settings."""
+    """Settings of the pods. If unset, those of the operator apply."""
 
 
 class ExternalZooKeeper(ApiModel):
-    """A ZooKeeper ensemble somebody else runs."""
+    """A ZooKeeper ensemble that already exists."""
 
     servers: Annotated[str, Field(min_length=1, max_length=1024, pattern=ZOOKEEPER_SERVERS)]
-    """Comma-separated host:port list; the port defaults to 2181."""
+    """Comma-separated list of host:port. A host without a port is contacted on port 2181."""
     chroot: Annotated[str, Field(max_length=256, pattern=CHROOT)] | None = None
-    """Path under which all nodes live, such as /pulsar."""
+    """Path below which all data is stored, such as /pulsar. If unset, it is stored below the root."""
 
 
 class ClusterStore(ApiModel):
     """The metadata store of one member cluster, used as the configuration store."""
 
     name: ObjectName
-    """metadata.name of the PulsarCluster, in the same Kubernetes namespace as the instance."""
+    """Name of the PulsarCluster (metadata.name), which is in the same Kubernetes namespace as the instance."""
 
 
 class ConfigurationStore(ApiModel):
-    """Where the clusters of the instance keep what they share: exactly one of managed, cluster, external."""
+    """The configuration store of an instance. Exactly one of managed, cluster and external must be set."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -112,11 +113,11 @@ class ConfigurationStore(ApiModel):
     )
 
     managed: ManagedZooKeeper | None = None
-    """A ZooKeeper ensemble of its own, deployed by the operator."""
+    """ZooKeeper ensemble that the operator deploys for the instance alone."""
     cluster: ClusterStore | None = None
-    """The metadata store of one of the instance's clusters."""
+    """Metadata store of a cluster of the instance that is also used as the configuration store."""
     external: ExternalZooKeeper | None = None
-    """An ensemble that exists already."""
+    """ZooKeeper ensemble that already exists."""
 
 
 INSTANCE_RULES = (
@@ -138,67 +139,72 @@ class PulsarInstanceSpec(ApiModel):
     )
 
     configuration_store: ConfigurationStore
-    """The store shared by all clusters of the instance."""
+    """Configuration store that all clusters of the instance share."""
     allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
-    """Kubernetes namespaces, besides its own, whose objects may refer to this instance; "*" = all."""
+    """Other Kubernetes namespaces whose objects may refer to this instance. "*" allows all. If empty, only those in its
+    own namespace may."""
     preset: Preset = Preset.PRODUCTION
-    """Resources and JVM settings of a managed configuration store."""
+    """Default compute resources and JVM settings of a managed configuration store."""
     image: StoreImages = Field(default=StoreImages())
-    """Image of a managed configuration store."""
+    """Image of a managed configuration store, and how it is pulled."""
     version: PulsarVersion = "4.0.8"
-    """Pulsar version whose ZooKeeper a managed configuration store runs; also the tag of the default image."""
+    """Pulsar version whose ZooKeeper a managed configuration store runs, which is also the tag of the default image."""
     cluster_domain: Annotated[str, Field(min_length=1, max_length=253)] = "cluster.local"
     """DNS domain of the Kubernetes cluster."""
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
-    """What happens to the volumes of a managed configuration store when the instance is deleted."""
+    """What happens to the volumes of a managed configuration store when the instance is deleted. Retain keeps them, and
+    Delete deletes them."""
     platform: Platform = Field(default=Platform())
-    """What the Kubernetes is like that the pods of a managed configuration store run in."""
+    """Settings of a managed configuration store that depend on the Kubernetes distribution."""
 
 
 MAX_OUTAGES: Final = 8
+"""Outages of the configuration store in a status."""
 MAX_PAIRS: Final = 1024
-"""Rows of status.replication."""
-"""Of the configuration store that a status tells at most."""
+"""Entries of status.replication."""
 
 
 class OutageStatus(ApiModel):
-    """A time in which the configuration store gave no answer."""
+    """An outage of the configuration store."""
 
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    """Its last answer before, as far as that is known."""
+    """Time of the last known answer before the outage."""
     until: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    """Its first one after; later than that of the outage before, also where a clock was set back."""
+    """Time of the first answer after the outage. It is later than that of the previous outage, even if a clock was set
+    back."""
 
 
 class InstanceClusterStatus(ApiModel):
-    """A cluster of the instance as last seen."""
+    """A cluster of the instance as last observed."""
 
     name: str
-    """Name of the cluster inside Pulsar."""
+    """Name of the cluster in Pulsar."""
     object_name: str
-    """metadata.name of the PulsarCluster."""
+    """Name of the PulsarCluster (metadata.name)."""
     object_namespace: str
     """Kubernetes namespace of the PulsarCluster."""
     ready: bool
     """Whether the cluster's Ready condition is True."""
     version: str | None = None
-    """Pulsar version the cluster runs."""
+    """Pulsar version that the cluster runs."""
     reachable: bool | None = None
-    """Whether its admin REST answers; false after three calls in a row without an answer: then it is left out of
-    everything, and asked again at least once per minute. Absent = it has no ready brokers, or was not asked yet."""
+    """Whether the admin REST API of the cluster answers. After three consecutive calls without an answer it is false,
+    operations skip the cluster, and the operator checks it at least once per minute. Unset if the cluster has no ready
+    brokers, or was not checked yet."""
     since: str | None = None
-    """Since when reachable is what it is."""
+    """Time at which reachable last changed."""
     last_seen: str | None = None
-    """An answer of it; up to half an hour older than the last one while it is reachable."""
+    """Time of an answer of the cluster. While the cluster is reachable, it may be up to half an hour older than the
+    last answer."""
 
 
 class Waiting(ApiModel):
-    """What waits for another cluster in one place."""
+    """Replication backlog of a namespace or topic."""
 
     name: Annotated[str, Field(max_length=2048)]
-    """Full name of the namespace, or of the topic."""
+    """Full name of the namespace or topic."""
     backlog: int
-    """Messages that wait."""
+    """Number of messages that are not replicated yet."""
 
 
 WaitingRows = Annotated[
@@ -208,8 +214,8 @@ WaitingRows = Annotated[
 
 
 class ReplicationPair(ApiModel):
-    """What one cluster of the instance replicates to another, by all topics that are loaded there. Numbers above 99
-    have two digits that count. Absent numbers: not all brokers of the first cluster answer."""
+    """Replication from one cluster of the instance to another, over all topics that are loaded. Numbers above 99 are
+    rounded to two significant digits. Numbers are unset if not all brokers of the first cluster answer."""
 
     source: Annotated[str, Field(alias="from")]
     """Name of the cluster that replicates."""
@@ -218,31 +224,31 @@ class ReplicationPair(ApiModel):
     connected: bool | None = None
     """Whether all replicators are connected."""
     replicators: int | None = None
-    """Topics that are replicated, partitions each by themselves."""
+    """Number of replicated topics, where each partition counts."""
     backlog: int | None = None
-    """Messages that wait."""
+    """Number of messages that are not replicated yet."""
     delay_seconds: int | None = None
-    """Age of the oldest message that was sent and not confirmed yet."""
+    """Age in seconds of the oldest message that was sent and is not confirmed yet."""
     rate_out: int | None = None
-    """Messages delivered a second."""
+    """Number of messages delivered per second."""
     since: str | None = None
-    """Since when connected is what it is."""
+    """Time at which connected last changed."""
     namespaces: WaitingRows = Field(default_factory=list)
-    """Namespaces in which most waits, at most five."""
+    """Namespaces with the largest backlog, at most five."""
     topics: WaitingRows = Field(default_factory=list)
-    """Topics of which most waits, at most five; absent where brokers tell of namespaces alone."""
+    """Topics with the largest backlog, at most five. Empty if brokers report only namespaces."""
 
 
 class PulsarInstanceStatus(CommonStatus):
     """Observed state of a PulsarInstance."""
 
     configuration_store_servers: str | None = None
-    """Connection string of the configuration store, without chroot."""
+    """Connection string of the configuration store, without the chroot."""
     configuration_store_chroot: str | None = None
-    """Chroot of the configuration store, when there is one."""
+    """Chroot of the configuration store. Unset if there is none."""
     configuration_store_outages: Annotated[list[OutageStatus], Field(max_length=MAX_OUTAGES)] | None = None
-    """The last time in which it gave no answer, and before it each one that was longer than all that followed; brokers
-    whose sessions one outlasted are replaced."""
+    """Last outage of the configuration store, and each earlier one that was longer than all later ones. Brokers whose
+    sessions expired during an outage are restarted."""
     clusters: Annotated[
         list[InstanceClusterStatus],
         Field(
@@ -261,10 +267,11 @@ class PulsarInstanceStatus(CommonStatus):
         ]
         | None
     ) = None
-    """What the clusters replicate to each other; absent while nothing is replicated."""
+    """Replication between the clusters. Numbers above 99 are rounded to two significant digits. Unset while nothing is
+    replicated."""
     cluster_count: int | None = None
     """Number of clusters."""
     ready_clusters: str | None = None
-    """Ready clusters of all, as in 1/2."""
+    """Ready clusters of all clusters, such as 1/2."""
     dependents: int | None = None
-    """Clusters and tenants that refer to this instance."""
+    """Number of clusters and tenants that refer to this instance."""
