@@ -46,14 +46,14 @@ from pulsar_operator.api.v1alpha1.services import BrokerService, ProxyService
 
 
 class ClusterMode(StrEnum):
-    """How the cluster is deployed."""
+    """Deployment of a cluster."""
 
     DISTRIBUTED = "Distributed"
     STANDALONE = "Standalone"
 
 
 class MetadataStore(ApiModel):
-    """The cluster's local metadata store: exactly one of managed and external."""
+    """The cluster's own metadata store. Exactly one of managed and external must be set."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -75,9 +75,9 @@ class MetadataStore(ApiModel):
     )
 
     managed: ManagedZooKeeper | None = None
-    """A ZooKeeper ensemble the operator deploys."""
+    """ZooKeeper ensemble that the operator deploys."""
     external: ExternalZooKeeper | None = None
-    """A ZooKeeper ensemble that exists already."""
+    """ZooKeeper ensemble that already exists."""
 
 
 VolumeSize = Annotated[str, Field(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$")]
@@ -101,170 +101,178 @@ class BookieVolumes(ApiModel):
     )
 
     size: VolumeSize
-    """Size of each volume."""
+    """Size that each volume requests."""
     storage_class_name: Annotated[str, Field(max_length=253)] | None = None
-    """StorageClass; absent = the cluster's default."""
+    """StorageClass of the volumes. If unset, the default StorageClass of the Kubernetes cluster is used."""
     count: Annotated[int, Field(ge=1, le=16)] = 1
-    """Volumes on each bookie; one folder per volume."""
+    """Number of volumes of each bookie. Each volume has one directory of BookKeeper."""
 
 
 class JournalVolumes(BookieVolumes):
     """Journal volumes of every bookie."""
 
     size: VolumeSize = "10Gi"
-    """Size of each volume."""
+    """Size that each volume requests."""
 
 
 class LedgerVolumes(BookieVolumes):
     """Ledger volumes of every bookie."""
 
     size: VolumeSize = "50Gi"
-    """Size of each volume."""
+    """Size that each volume requests."""
 
 
 class Ensemble(ApiModel):
-    """Default quorums of managed ledgers.
-
-    Absent values are made to fit the number of bookies when the cluster is first brought up, and stay then
-    (docs/clusters.md)."""
+    """Default quorums of managed ledgers. The operator calculates unset values from the number of bookies when it
+    creates the cluster."""
 
     ensemble_size: Annotated[int, Field(ge=1, le=32)] | None = None
-    """Bookies over which a ledger's entries are spread (managedLedgerDefaultEnsembleSize)."""
+    """Number of bookies over which the entries of a ledger are spread (managedLedgerDefaultEnsembleSize). If unset, it
+    is calculated once, when the cluster is created."""
     write_quorum: Annotated[int, Field(ge=1, le=32)] | None = None
-    """Copies of each entry (managedLedgerDefaultWriteQuorum)."""
+    """Number of copies of each entry (managedLedgerDefaultWriteQuorum). If unset, it is calculated once, when the
+    cluster is created."""
     ack_quorum: Annotated[int, Field(ge=1, le=32)] | None = None
-    """Acknowledgements awaited per entry (managedLedgerDefaultAckQuorum)."""
+    """Number of copies that must be stored before an entry is acknowledged (managedLedgerDefaultAckQuorum). If unset,
+    it is calculated once, when the cluster is created."""
 
 
 class AutoRecovery(ApiModel):
-    """BookKeeper's auto-recovery processes."""
+    """BookKeeper's auto-recovery."""
 
     replicas: Annotated[int, Field(ge=0, le=64)] = 1
-    """Number of auto-recovery pods; 0 = none."""
+    """Number of auto-recovery pods. With 0, no under-replicated ledger is repaired automatically."""
     resources: Resources | None = None
-    """Compute resources; absent = from the preset."""
+    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
     jvm: Jvm | None = None
-    """Java memory; absent = from the preset."""
+    """Java memory and JVM arguments. If unset, spec.preset determines them."""
     pod: PodTemplate | None = None
-    """Pod settings."""
+    """Settings of the pods. If unset, those of the operator apply."""
 
 
 class Decommission(ApiModel):
-    """How bookies are removed."""
+    """Removal of bookies."""
 
     timeout_seconds: Annotated[int, Field(ge=60, le=604800)] = 3600
-    """A bookie that is not empty after this long becomes writable again and stays; it is tried again after the next
-    change of the specification."""
+    """Seconds after which a decommission is given up if the bookie still has ledgers. The bookie then becomes writable
+    again and stays. The operator retries after the next change of the spec."""
 
 
 class BookKeeper(ApiModel):
-    """The bookies."""
+    """The bookies of a cluster."""
 
     model_config = ConfigDict(json_schema_extra=validations(*RACK_RULES, *BOOKKEEPER_RULES))
 
     replicas: Annotated[int, Field(ge=1, le=512)] = 3
-    """Number of bookies. Fewer: one after another is emptied and removed, the highest ordinal first."""
+    """Number of bookies. If it is lowered, the operator decommissions bookies one after another, the highest ordinal
+    first. With autoscaling, it is only the initial number."""
     autoscaling: BookieAutoscaling | None = None
-    """The operator decides how many bookies there are; absent = replicas says it."""
+    """Autoscaling of the bookies. If unset, the number of bookies is replicas."""
     journal: JournalVolumes = JournalVolumes()
-    """Volumes of the journal, to which bookies write first."""
+    """Volumes of the journal, which every write is synced to."""
     ledgers: LedgerVolumes = LedgerVolumes()
-    """Volumes of the ledgers, where messages stay."""
+    """Volumes of the ledgers, which store the messages."""
     ensemble: Ensemble = Field(default=Ensemble())
-    """Default quorums of new ledgers; absent values are fitted to the bookies at the first bring-up, and stay."""
+    """Default quorums of new ledgers."""
     racks: Racks | None = None
-    """In which rack each bookie is, so that the copies of an entry are in several; absent = nobody is told."""
+    """Racks of the bookies, for rack-aware placement. If unset, rack awareness is disabled."""
     auto_recovery: AutoRecovery = Field(default=AutoRecovery())
-    """Auto-recovery processes."""
+    """BookKeeper's auto-recovery, which copies under-replicated ledgers."""
     decommission: Decommission = Field(default=Decommission())
-    """How bookies are removed."""
+    """Settings that apply when bookies are removed."""
     config: ConfigMapValues | None = None
-    """Settings laid over bookkeeper.conf; reserved keys are refused with the field to use instead."""
+    """Settings that override those of the operator in bookkeeper.conf. Reserved keys are refused. If unset, none are
+    overridden."""
     resources: Resources | None = None
-    """Compute resources; absent = from the preset."""
+    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
     jvm: Jvm | None = None
-    """Java memory; absent = from the preset."""
+    """Java memory and JVM arguments. If unset, spec.preset determines them."""
     pod: PodTemplate | None = None
-    """Pod settings."""
+    """Settings of the pods. If unset, those of the operator apply."""
 
 
 class Drain(ApiModel):
-    """How bundles are handed over when brokers are replaced, removed or added."""
+    """Drain of brokers before they are restarted or removed."""
 
     enabled: bool = True
-    """Before a broker is replaced or removed its bundles move to others, by plan, one after another; brokers that were
-    added, and the last one of a roll, get a share. False: a broker unloads its bundles itself while it stops, and
-    Pulsar's load manager places them."""
+    """Whether the operator moves the bundles of a broker to other brokers before it restarts or removes the broker, and
+    moves bundles to brokers that were added or restarted last. If false, a broker unloads its bundles while it stops,
+    and Pulsar's load manager assigns them."""
     timeout_seconds: Annotated[int, Field(ge=10, le=86400)] = 1800
-    """After this long the broker is replaced or removed all the same; what it still has it unloads while it stops."""
+    """Seconds after which a broker is restarted or removed although it still has bundles. It unloads them while it
+    stops."""
     moves_per_minute: Annotated[int, Field(ge=1, le=600)] = 600
-    """Upper bound of the pace. A bundle leaves a broker that is emptied as soon as the one before has arrived."""
+    """Maximum number of bundles that are moved per minute. The next bundle of a draining broker is moved once the
+    previous one has arrived."""
 
 
 class Broker(ApiModel):
-    """The brokers."""
+    """The brokers of a cluster."""
 
     model_config = ConfigDict(json_schema_extra=validations(*BROKER_RULES))
 
     replicas: Annotated[int, Field(ge=0, le=1024)] = 2
-    """Number of brokers; also the target of the scale subresource."""
+    """Number of brokers, which the scale subresource sets. With autoscaling, it is only the initial number."""
     autoscaling: BrokerAutoscaling | None = None
-    """The operator decides how many brokers there are; absent = replicas says it."""
+    """Autoscaling of the brokers. If unset, the number of brokers is replicas."""
     config: ConfigMapValues | None = None
-    """Settings laid over broker.conf; reserved keys are refused with the field to use instead."""
+    """Settings that override those of the operator in broker.conf. Reserved keys are refused. If unset, none are
+    overridden."""
     max_message_size: Annotated[int, ByteSize(ge=KIBI, le=2**30)] | None = None
-    """Largest message; brokers and bookies are set in step, proxies and clients learn it from brokers. Absent =
-    Pulsar's 5 MiB."""
+    """Maximum size of a message. The operator configures brokers and bookies for it; proxies and clients learn it from
+    brokers. If unset, Pulsar's default of 5 MiB applies."""
     resources: Resources | None = None
-    """Compute resources; absent = from the preset."""
+    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
     jvm: Jvm | None = None
-    """Java memory; absent = from the preset."""
+    """Java memory and JVM arguments. If unset, spec.preset determines them."""
     drain: Drain = Field(default=Drain())
-    """How bundles are handed over when brokers are replaced, removed or added."""
+    """Drain of brokers before they are restarted or removed."""
     service: BrokerService | None = None
-    """The Service in front of the brokers."""
+    """Service of the brokers, which is reachable only inside Kubernetes. If unset, it has no additional annotations."""
     pod: PodTemplate | None = None
-    """Pod settings."""
+    """Settings of the pods. If unset, those of the operator apply."""
 
 
 class Proxy(ApiModel):
-    """The proxies."""
+    """The proxies of a cluster."""
 
     model_config = ConfigDict(json_schema_extra=validations(*PROXY_RULES))
 
     replicas: Annotated[int, Field(ge=0, le=1024)] = 2
-    """Number of proxies; 0 = none."""
+    """Number of proxies. With 0, there are none. With autoscaling, it is only the initial number."""
     autoscaling: ProxyAutoscaling | None = None
-    """The operator decides how many proxies there are; absent = replicas says it."""
+    """Autoscaling of the proxies. If unset, the number of proxies is replicas."""
     service: ProxyService = Field(default=ProxyService())
-    """The Service in front of the proxies."""
+    """Service of the proxies, which clients connect to."""
     config: ConfigMapValues | None = None
-    """Settings laid over proxy.conf; reserved keys are refused with the field to use instead."""
+    """Settings that override those of the operator in proxy.conf. Reserved keys are refused. If unset, none are
+    overridden."""
     resources: Resources | None = None
-    """Compute resources; absent = from the preset."""
+    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
     jvm: Jvm | None = None
-    """Java memory; absent = from the preset."""
+    """Java memory and JVM arguments. If unset, spec.preset determines them."""
     pod: PodTemplate | None = None
-    """Pod settings."""
+    """Settings of the pods. If unset, those of the operator apply."""
 
 
 class Standalone(ApiModel):
-    """Settings of mode Standalone."""
+    """The pod of mode Standalone."""
 
     model_config = ConfigDict(json_schema_extra=validations(*STORAGE_IMMUTABLE))
 
     storage: Storage = Storage(size="10Gi")
     """Volume of the pod."""
     service: ProxyService = Field(default=ProxyService())
-    """The Service in front of the pod."""
+    """Service of the pod, which clients connect to."""
     config: ConfigMapValues | None = None
-    """Settings laid over standalone.conf; reserved keys are refused with the field to use instead."""
+    """Settings that override those of the operator in standalone.conf. Reserved keys are refused. If unset, none are
+    overridden."""
     resources: Resources | None = None
-    """Compute resources; absent = from the preset."""
+    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
     jvm: Jvm | None = None
-    """Java memory; absent = from the preset."""
+    """Java memory and JVM arguments. If unset, spec.preset determines them."""
     pod: PodTemplate | None = None
-    """Pod settings."""
+    """Settings of the pods. If unset, those of the operator apply."""
 
 
 CLUSTER_RULES = (
@@ -278,7 +286,7 @@ CLUSTER_RULES = (
 
 
 class PulsarClusterSpec(ApiModel):
-    """One Pulsar cluster."""
+    """A Pulsar cluster with its metadata store, bookies, brokers and proxies."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -346,44 +354,49 @@ class PulsarClusterSpec(ApiModel):
     )
 
     instance_ref: ObjectReference
-    """The PulsarInstance this cluster belongs to."""
+    """PulsarInstance that the cluster belongs to."""
     cluster_name: Annotated[str, Field(min_length=1, max_length=40, pattern=DNS_1035)] | None = None
-    """Name of the cluster inside Pulsar; absent = metadata.name."""
+    """Name of the cluster in Pulsar. If unset, metadata.name is used."""
     mode: ClusterMode = ClusterMode.DISTRIBUTED
-    """Distributed, or Standalone: one pod, for development."""
+    """Deployment of the cluster. Distributed runs each component in separate pods. Standalone runs all of Pulsar in
+    one pod, for development."""
     preset: Preset = Preset.PRODUCTION
-    """Resources and JVM settings of all components; never replicas."""
+    """Default compute resources, JVM settings and cache sizes of all components. It does not change the number of pods.
+    """
     version: PulsarVersion = "4.0.8"
-    """Pulsar version; also the tag of the default images."""
+    """Pulsar version that the cluster runs, which is also the tag of the default images."""
     image: Images = Field(default=Images())
-    """Images, where not the operator's default for spec.version, and how they are pulled."""
+    """Images of the components, and how they are pulled."""
     cluster_domain: Annotated[str, Field(min_length=1, max_length=253)] = "cluster.local"
     """DNS domain of the Kubernetes cluster."""
     allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
-    """Kubernetes namespaces, besides its own, whose objects may refer to this cluster; "*" = all."""
+    """Other Kubernetes namespaces whose objects may refer to this cluster. "*" allows all. If empty, only objects in
+    its own namespace may."""
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
-    """What happens to the volumes, and to the data in them, when this object is deleted."""
+    """What happens to the volumes and their data when this object is deleted, and to those of a bookie that was
+    decommissioned. Retain keeps them, and Delete deletes them."""
     platform: Platform = Field(default=Platform())
-    """What the Kubernetes is like that pods run in."""
+    """Settings that depend on the Kubernetes distribution."""
     metadata_store: MetadataStore | None = None
-    """The cluster's own metadata store."""
+    """Metadata store of the cluster. Required in mode Distributed, and not allowed in mode Standalone."""
     bookkeeper: BookKeeper | None = None
-    """The bookies."""
+    """Bookies of the cluster. Required in mode Distributed, and not allowed in mode Standalone."""
     broker: Broker | None = None
-    """The brokers; absent = the defaults, in mode Distributed."""
+    """Brokers of the cluster. Required in mode Distributed, and not allowed in mode Standalone."""
     proxy: Proxy | None = None
-    """The proxies; absent = none."""
+    """Proxies of the cluster. If unset, there are none."""
     standalone: Standalone | None = None
-    """Settings of mode Standalone."""
+    """Pod that runs Pulsar. Required in mode Standalone, and not allowed in mode Distributed."""
     load_balancing: LoadBalancing = Field(default=LoadBalancing())
-    """How bundles are balanced over brokers."""
+    """Load balancing of bundles over brokers."""
     maintenance_windows: Annotated[list[MaintenanceWindow], Field(max_length=16)] = Field(default_factory=list)
-    """When pods that run may be replaced by others; outside of all windows no new one is, what was begun ends. Empty =
-    always. Bring-up, scaling and the replacement of pods that never were ready wait for no window."""
+    """Windows in which the operator may begin to replace running pods. Outside them it begins no replacement; one in
+    progress is completed. Bring-up, scaling and the replacement of pods that were never ready do not wait. If empty,
+    running pods may be replaced at any time."""
     progress_deadline_seconds: Annotated[int, Field(ge=60, le=86400)] = 600
-    """After this long a replaced pod that is not ready stops the roll."""
+    """Seconds after which the rollout stops if a replaced pod is not ready."""
     upgrade: Upgrade = Field(default=Upgrade())
-    """How the pods are changed to another version."""
+    """Upgrade of the pods to another version."""
     confirmations: ClusterConfirmations = Field(default_factory=list)
-    """Answers to questions about the data of the cluster. Each names in answers what it is about, and counts for that
-    alone."""
+    """Confirmations of operations that may lose data. Each one applies only to what its field answers names. If empty,
+    such operations are blocked."""

@@ -25,30 +25,30 @@ _Time = Annotated[
 
 
 class ConfirmationAction(StrEnum):
-    """What is confirmed."""
+    """Operation that is confirmed."""
 
     REMOVE_CLUSTER = "RemoveCluster"
     ABANDON_BACKLOG = "AbandonBacklog"
 
 
 class Confirmation(ApiModel):
-    """That data may be lost, once, until a moment."""
+    """A one-time confirmation that data may be lost."""
 
     action: ConfirmationAction
-    """RemoveCluster: all topics, subscriptions and messages of the namespace in the cluster are deleted when it leaves
-    spec.allowedClusters. AbandonBacklog: what was not replicated yet between the cluster and the others is dropped
-    when it leaves spec.replicationClusters."""
+    """Operation that is confirmed. RemoveCluster deletes all topics, subscriptions and messages of the namespace in a
+    cluster that is removed from spec.allowedClusters. AbandonBacklog drops what was not replicated yet between a
+    cluster that is removed from spec.replicationClusters and the others."""
     cluster: ClusterName
-    """The cluster, by its Pulsar name."""
+    """Name in Pulsar of the cluster that the operation concerns."""
     expires_time: _Time
-    """When the confirmation ends, used or not (RFC 3339, such as 2026-12-01T18:00:00Z)."""
+    """Time at which the confirmation expires, whether it was used or not, such as 2026-12-01T18:00:00Z."""
 
 
 class UsedConfirmation(Confirmation):
-    """A confirmation that no longer counts."""
+    """A confirmation that no longer applies."""
 
     used_time: _Time
-    """When it was seen to be used: the cluster was out of the list, or was declared to stay."""
+    """Time at which the operator observed that the cluster had been removed from the list, or is declared to stay."""
 
 
 MAX_CONFIRMATIONS = 64
@@ -74,7 +74,7 @@ UsedConfirmations = Annotated[
 
 
 class ClusterConfirmationAction(StrEnum):
-    """What is confirmed of a cluster."""
+    """Operation on a cluster that is confirmed."""
 
     ROLL_UNDER_REPLICATED = "RollUnderReplicated"
     ADOPT_METADATA = "AdoptMetadata"
@@ -82,7 +82,7 @@ class ClusterConfirmationAction(StrEnum):
 
 
 class ClusterConfirmation(ApiModel):
-    """The answer to one question about the data of a cluster, until a moment."""
+    """A confirmation of one operation that may lose data."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -100,23 +100,23 @@ class ClusterConfirmation(ApiModel):
     )
 
     action: ClusterConfirmationAction
-    """RollUnderReplicated: bookies are replaced although ledgers lack copies, or nobody counts them. LoseLedgers:
-    ledgers that were on the lost volume of a bookie and have no other copy are given up. AdoptMetadata: a metadata
-    store that another tool initialized is used by this cluster from now on."""
+    """Operation that is confirmed. RollUnderReplicated restarts bookies although ledgers lack copies, or their copies
+    are not counted. LoseLedgers gives up ledgers that only the lost volume of a bookie had. AdoptMetadata lets the
+    cluster use a metadata store that another tool initialized."""
     bookie: Annotated[int, Field(ge=0, le=511)] | None = None
-    """Ordinal of the bookie, with action LoseLedgers."""
+    """Ordinal of the bookie whose ledgers are given up. Required with action LoseLedgers, and not allowed otherwise."""
     answers: Annotated[str, Field(min_length=1, max_length=192, pattern=r"^[!-~]+$")] | None = None
-    """What is confirmed: the rollout, the loss or the store, as the condition that asks for the confirmation prints it.
-    A confirmation without it is not used."""
+    """What is confirmed, as printed by the condition that asks for the confirmation. Required with action
+    AdoptMetadata. If unset, the confirmation has no effect."""
     expires_time: _Time
-    """When the confirmation ends, used or not (RFC 3339, such as 2026-12-01T18:00:00Z)."""
+    """Time at which the confirmation expires, whether it was used or not, such as 2026-12-01T18:00:00Z."""
 
 
 class UsedClusterConfirmation(ClusterConfirmation):
     """A confirmation that was used."""
 
     used_time: _Time
-    """When it was first used."""
+    """Time at which the confirmation was first used."""
 
 
 ClusterConfirmations = Annotated[

@@ -12,53 +12,57 @@ from pulsar_operator.api.v1alpha1.rebalance import RebalanceBudget, TrafficSourc
 
 
 class LoadManager(StrEnum):
-    """Pulsar's load manager implementation."""
+    """Load manager of Pulsar."""
 
     MODULAR = "Modular"
     EXTENSIBLE = "Extensible"
 
 
 class BalancingDriver(StrEnum):
-    """Who splits and moves bundles."""
+    """Component that splits and moves bundles."""
 
     PULSAR = "Pulsar"
     OPERATOR = "Operator"
 
 
 class StandingBudget(RebalanceBudget):
-    """How much a standing balancer may disturb; all but the traffic counts for each proposal."""
+    """Limits of a standing rebalance. All but the traffic limit apply to each proposal."""
 
     max_traffic_moved_percent: Annotated[int, Field(ge=1, le=100)] = 60
-    """Share of all traffic that may change its broker within an hour. A bundle with more goes alone, rather than being
-    cut for ever."""
+    """Maximum percentage of the traffic that changes its broker within an hour. A bundle that exceeds it is moved alone
+    instead of being split, because splits cannot be undone."""
 
 
 class StandingRebalance(ApiModel):
-    """How the operator balances while it drives: the settings of the PulsarRebalance it keeps for the cluster."""
+    """Settings of the PulsarRebalance that the operator maintains for a cluster."""
 
     auto_approve: bool = True
-    """Execute proposals without asking."""
+    """Whether proposals are executed without approval."""
     repeat_seconds: Annotated[int, Field(ge=30, le=604800)] = 60
-    """How long after the end of one look the next begins; brokers make their statistics every 60 s."""
+    """Seconds from the end of one evaluation to the start of the next. Brokers update their statistics every 60
+    seconds."""
     tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
-    """How near to the best possible a plan goes. The operator acts when the busiest broker has been 2.5 times this
-    above it for five minutes, or less where it is very uneven or a broker stands idle."""
+    """How close to the best possible balance a proposal comes, in percent. The operator acts when the load of the
+    busiest broker has exceeded the best possible by 2.5 times this for five minutes, or earlier if the imbalance is
+    severe or a broker is idle."""
     traffic_source: TrafficSource = TrafficSource.LIVE
-    """Where the traffic comes from."""
+    """Source of the traffic figures. Live uses current statistics of the brokers, and Recorded uses the result of the
+    Spark job."""
     budget: StandingBudget = Field(default=StandingBudget())
-    """How much one proposal may disturb."""
+    """Limits of the moves and splits."""
 
 
 class LoadBalancing(ApiModel):
-    """How bundles are balanced over brokers."""
+    """Load balancing of bundles over brokers."""
 
     manager: LoadManager = LoadManager.MODULAR
-    """Which of Pulsar's load managers the brokers run."""
+    """Load manager that the brokers run."""
     driver: BalancingDriver = BalancingDriver.PULSAR
-    """Pulsar: its own automatic split and shedding. Operator: those are switched off (dynamic configuration, restored
-    when this changes back) and a PulsarRebalance named <cluster>-balancer splits and moves instead."""
+    """Component that splits and moves bundles. With Pulsar, the brokers do it automatically. With Operator, that is
+    disabled by dynamic configuration, which is restored when this field changes back, and the operator balances with a
+    PulsarRebalance named <cluster>-balancer."""
     capacities: Annotated[dict[str, Quantity], Field(max_length=1024)] | None = None
-    """What brokers can carry where the CPU of their pods does not tell, as amounts of CPU by the name of a pod. Absent:
-    the limit of the pod's CPU counts, else the request; a broker with twice the CPU gets twice the load."""
+    """Capacities of brokers as amounts of CPU, by the name of the pod, if their CPU does not reflect what they can
+    carry. If unset, the CPU limit of a pod counts, or else its request."""
     rebalance: StandingRebalance = Field(default=StandingRebalance())
-    """How the operator balances while it drives."""
+    """Settings of balancing by the operator, which driver Operator uses."""

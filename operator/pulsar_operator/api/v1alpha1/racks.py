@@ -16,7 +16,7 @@ RACK_NAME = r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 """As the value of a label. No slash: all racks are of one depth, or BookKeeper takes none of them (class
 NetworkTopologyImpl, InvalidTopologyException)."""
 DEFAULT_RACK = "default-rack"
-"""Where BookKeeper puts bookies of which nobody says the rack (class NetworkTopology, DEFAULT_RACK)."""
+"""Rack of bookies whose rack BookKeeper does not know (class NetworkTopology, DEFAULT_RACK)."""
 
 RACK_RULES = (
     (
@@ -35,7 +35,7 @@ RACK_RULES = (
 
 
 class Racks(ApiModel):
-    """In which rack each bookie is: by exactly one of topologyKey and byOrdinal."""
+    """Racks of the bookies. Exactly one of topologyKey and byOrdinal must be set."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -52,9 +52,9 @@ class Racks(ApiModel):
     )
 
     topology_key: Annotated[str, Field(min_length=1, max_length=317, pattern=LABEL_KEY)] | None = None
-    """Label whose value is the rack, such as topology.kubernetes.io/zone: of the bookie's pod, where Kubernetes 1.35
-    and newer copies the node's zone and region; else of its node, if the operator may read nodes (rbac.readNodes of its
-    chart)."""
+    """Label whose value is the rack, such as topology.kubernetes.io/zone. The operator reads it from the pod of the
+    bookie, to which Kubernetes 1.35 and newer copies the zone and region of the node, or else from the node if
+    rbac.readNodes of its chart allows that."""
     by_ordinal: (
         Annotated[
             list[Annotated[str, Field(min_length=1, max_length=63, pattern=RACK_NAME)]],
@@ -62,10 +62,11 @@ class Racks(ApiModel):
         ]
         | None
     ) = None
-    """Names of racks: the bookie of ordinal n is in the one at n modulo their number."""
+    """Names of the racks. The bookie with ordinal n is in the rack at index n modulo the number of racks."""
     minimum: Annotated[int, Field(ge=1, le=32)] = 2
-    """Racks that the copies of each entry are spread over where there are so many copies
+    """Minimum number of racks that have copies of each entry, if the entry has that many copies
     (bookkeeperClientMinNumRacksPerWriteQuorum)."""
     enforce_minimum: bool = False
-    """True: with fewer racks no ledger is created, and topics wait; bookies of unknown racks get none
-    (bookkeeperClientEnforceMinNumRacksPerWriteQuorum). False: then copies come together in one rack."""
+    """Whether the minimum is enforced (bookkeeperClientEnforceMinNumRacksPerWriteQuorum). If true, ledgers cannot be
+    created while there are fewer racks, and bookies without a known rack get none. If false, several copies may then be
+    in one rack."""

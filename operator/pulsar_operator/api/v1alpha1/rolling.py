@@ -14,7 +14,7 @@ TIME_ZONE = r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}$"
 
 
 class MaintenanceWindow(ApiModel):
-    """A time in which the operator may begin to replace pods."""
+    """A period in which the operator may begin to replace pods."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -29,24 +29,25 @@ class MaintenanceWindow(ApiModel):
     )
 
     schedule: Annotated[str, Field(max_length=100, pattern=CRON)]
-    """When it opens: minute, hour, day of the month, month and day of the week as in cron, in timeZone: "0 2 * * 6" is
-    every Saturday at two. Numbers only; 0 and 7 are Sunday. Where clocks skip that time it opens right after the gap;
-    a time that comes twice counts the first time."""
+    """Time at which the window opens, in timeZone: minute, hour, day of the month, month and day of the week as in
+    cron, such as "0 2 * * 6" for every Saturday at two. Only numbers are allowed; 0 and 7 are Sunday. A time that
+    clocks skip is moved to the end of the gap, and a time that occurs twice counts once, the first time."""
     minutes: Annotated[int, Field(ge=1, le=10080)]
-    """How long it stays open, in minutes."""
+    """Minutes for which the window stays open."""
     time_zone: Annotated[str, Field(min_length=1, max_length=64, pattern=TIME_ZONE)] = "UTC"
-    """Time zone of the schedule, a name of the IANA database such as Europe/Berlin."""
+    """Time zone of the schedule, as a name of the IANA database such as Europe/Berlin."""
 
 
 class Canary(ApiModel):
-    """A first pod that is watched before the others follow."""
+    """Observation of the first pod before the other pods follow."""
 
     minutes: Annotated[int, Field(ge=0, le=1440)]
-    """How long the first pod is watched once it is ready, in minutes; 0 = the others follow at once."""
+    """Minutes for which the first pod is observed once it is ready. With 0, the other pods follow immediately."""
 
 
 class Upgrade(ApiModel):
-    """How the pods of a cluster are changed to another version."""
+    """Upgrade of the pods of a cluster to another version."""
 
     canary: Canary | None = None
-    """One pod of each component is replaced first and watched for a while; absent = the others follow at once."""
+    """Observation of the first upgraded pod of each component before the other pods follow. If unset, they follow
+    immediately."""
