@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import exp, inf
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.execution import steady
+from pulsar_operator.balance.execution.driver import Memory, decide
 from pulsar_operator.balance.execution.steady import History, SteadyOptions, Verdict
-from pulsar_operator.balance.model.cluster import BundleId
+from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
 from pulsar_operator.balance.planner.advice import budget_reached
-from pulsar_operator.balance.planner.proposal import Advice, Balance, Move, Proposal
+from pulsar_operator.balance.planner.options import Options
+from pulsar_operator.balance.planner.proposal import Advice, Balance, BrokerLoad, Move, Proposal
 
 OPTIONS = SteadyOptions()
 BUNDLE = BundleId("t/n", 0, 1)
@@ -149,6 +155,55 @@ def test_a_proposal_has_to_be_worth_its_moves(moves: int, after: float, verdict:
 def test_an_idle_broker_has_to_be_filled(destinations: list[str], lacks: float, verdict: Verdict, worth: bool) -> None:
     """Though the busiest one stays as it is."""
     assert steady.worthwhile(offered(1.5, *destinations), verdict, {BROKER: lacks}, OPTIONS) is worth
+
+
+@pytest.mark.parametrize(
+    ("weight", "after", "worth"),
+    [
+        (1.0, 1.4, True),
+        (0.04, 1.41, False),
+        (0.02, 1.45, True),  # half of what moves is enough
+        (0.02, 1.46, False),
+        (0.0, 1.5001, False),  # nothing is gained, and clients that send nothing reconnect too
+    ],
+)
+def test_moves_of_small_bundles_need_bring_no_more_than_half_of_what_they_carry(
+    weight: float, after: float, worth: bool
+) -> None:
+    proposal = offered(after, *["b"] * 5)
+    moves = tuple(replace(move, weight=weight) for move in proposal.moves)
+    assert steady.worthwhile(replace(proposal, moves=moves), UNEVEN, {}, OPTIONS) is worth
+
+
+@pytest.mark.parametrize(("hot", "moves", "worth"), [(1, 25, False), (1, 20, True), (3, 60, True), (3, 61, False)])
+def test_each_of_the_busiest_brokers_that_is_lowered_pays_for_moves(hot: int, moves: int, worth: bool) -> None:
+    """Those that had less than the busiest one has afterwards pay for none, and were the others lower than that."""
+    loads = [
+        BrokerLoad(f"b{number}", (1.5, 1.1) if number < hot else (1.0, 0.9), (9, 9), (9, 9)) for number in range(9)
+    ]
+    proposal = replace(offered(1.1, *["b"] * moves), brokers=tuple(loads))
+    assert steady.worthwhile(proposal, UNEVEN, {}, OPTIONS) is worth
+
+
+@pytest.mark.parametrize(("per_broker", "hot"), [(20, 1), (20, 5), (20, 15), (100, 5)])
+def test_fifty_brokers_are_evened_out(per_broker: int, hot: int) -> None:
+    """Some of which have more than half above the others."""
+    chance = Random(1)
+    bundles = []
+    for number in range(50 * per_broker):
+        owner, lower = chance.randrange(50), number % 100 * 1000
+        weight = exp(chance.gauss(0.0, 0.5)) * (1.6 if owner < hot else 1.0)
+        ident = BundleId(f"t/n{number // 100}", lower, lower + 1000)
+        bundles.append(Bundle(ident, weight, f"b{owner}", (Cell(lower, weight, 1, 2),), 1, 2))
+    model = ClusterModel(tuple(Broker(f"b{number}") for number in range(50)), tuple(bundles))
+    memory, decisions = Memory(), []
+    for minute in range(10):
+        decision, memory = decide(memory, 60.0 * minute, model, Options(), replace(OPTIONS, overload=inf))
+        decisions.append(decision)
+        if decision.planned is not None:
+            break
+    planned = decisions[-1].planned
+    assert decisions[-1].act and planned is not None and planned.after.ratio < 1.15
 
 
 def test_a_budget_that_ended_may_fill_an_idle_broker_in_parts() -> None:

@@ -53,7 +53,11 @@ class SteadyOptions:
     window: float = 3600.0
     """Seconds for which a budget of moved traffic is: what moved longer ago counts no more."""
     worth: float = 0.02
-    """Least fall of the busiest broker's utilization, as a share of the mean, that a move must bring on average."""
+    """Load that a move must take off the busiest brokers on average, as a share of the mean: above what the busiest one
+    has afterwards."""
+    effect: float = 0.5
+    """Part of what a move carries that is enough, where that is less: the finer the bundles, the less each brings, and
+    the fewer clients reconnect for it."""
 
 
 @dataclass(frozen=True)
@@ -159,10 +163,22 @@ def worthwhile(proposal: Proposal, verdict: Verdict, lacking: Mapping[str, float
     filled = {b for b, weight in gets.items() if weight > 0 and (ended or weight >= options.filled * lacking[b])}
     if not filled and not verdict.uneven:
         return False
-    others = sum(move.destination not in filled for move in proposal.moves)
     mean = proposal.before.mean
-    gain = (proposal.before.busiest - proposal.after.busiest) / mean if mean > 0 else 0.0
-    return gain >= options.worth * others
+    if not mean > 0:
+        return False
+    others = [move.weight / mean for move in proposal.moves if move.destination not in filled]
+    cost = fsum(min(options.worth, options.effect * weight) for weight in others)
+    return _relief(proposal) >= cost and (_relief(proposal) > 0 or not others)
+
+
+def _relief(proposal: Proposal) -> float:
+    """Load that is taken off brokers which have more than the busiest one has afterwards, in shares of the mean.
+
+    In a large cluster many brokers are above the others: to lower the busiest one takes moves off each of them.
+    """
+    after = proposal.after.busiest / proposal.before.mean
+    busiest = proposal.before.busiest / proposal.before.mean
+    return max(busiest - after, fsum(max(before - after, 0.0) for before, _ in (b.load for b in proposal.brokers)))
 
 
 def acted(history: History, now: float) -> History:
