@@ -25,12 +25,20 @@ ABNORMAL: Final = (ConditionType.STALLED.value, ConditionType.RECONCILING.value)
 
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in seconds, UTC, as Kubernetes writes metav1.Time."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """A time of a status; None when there is none."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+    """A time of a status, in UTC; None when there is none, or one that cannot be read, which counts as never written.
+
+    The API server takes more for a time than this: small letters, a leap second (source: strfmt.IsDateTime of
+    go-openapi).
+    """
+    try:
+        found = datetime.fromisoformat(text) if text else None
+        return found.astimezone(UTC) if found is not None and found.tzinfo is not None else None
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def seconds_since(moment: datetime, now: datetime) -> float:

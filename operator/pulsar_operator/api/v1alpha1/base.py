@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 
@@ -156,6 +157,18 @@ class ConditionStatus(StrEnum):
     TRUE = "True"
     FALSE = "False"
     UNKNOWN = "Unknown"
+
+
+def _moment(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("a time without its zone")
+    return text
+
+
+Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+ReadTime = Annotated[Time, AfterValidator(_moment)]
+"""One that is read back. The API server takes more for a time than can be read, such as small letters: a status with
+one counts as lost, and the next one overwrites it."""
 
 
 class Condition(ApiModel):

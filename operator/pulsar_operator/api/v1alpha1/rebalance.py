@@ -7,7 +7,14 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from pulsar_operator.api.v1alpha1.base import ApiModel, CommonStatus, ObjectReference, immutable, validations
+from pulsar_operator.api.v1alpha1.base import (
+    ApiModel,
+    CommonStatus,
+    ObjectReference,
+    ReadTime,
+    immutable,
+    validations,
+)
 
 
 class RebalanceMode(StrEnum):
@@ -144,7 +151,7 @@ class ProposalStatus(ApiModel):
     id: str
     """Identifies the proposal. The annotation pulsaroperator.io/rebalance: approve-<id> approves this one and no
     other."""
-    computed_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    computed_time: ReadTime
     """When it was computed."""
     config_map_name: str | None = None
     """ConfigMap with every step and its reason; absent when there is none to do."""
@@ -175,7 +182,7 @@ class ProposalStatus(ApiModel):
 class ProgressStatus(ApiModel):
     """How far the execution is. Steps are done in the order of the ConfigMap."""
 
-    started_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    started_time: ReadTime | None = None
     """When the proposal was approved."""
     done: int = 0
     """Steps verified in Pulsar."""
@@ -185,15 +192,15 @@ class ProgressStatus(ApiModel):
     """Steps verified of all, for the eye: 2/7."""
     current: str | None = None
     """The step under way, in words."""
-    current_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    current_since: ReadTime | None = None
     """When it was asked of Pulsar first; between two steps, when the last one was."""
     unload_seconds: Annotated[str, Field(max_length=32)] | None = None
     """Seconds from the request of a move until its new broker had the bundle, averaged over the last moves of bundles
     with clients, as a decimal number. It decides the pace."""
-    blocked_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    blocked_since: ReadTime | None = None
     """Since when the operator does no step, because the object is paused or brokers do not answer. After 15 minutes the
     PulsarRebalance holds neither Pulsar's own balancer nor autoscaling. If unset, steps go on."""
-    finished_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    finished_time: ReadTime | None = None
     """When the last step was verified."""
     duration: Annotated[str, Field(max_length=32)] | None = None
     """Time from the approval until the last step was verified, to hold against proposal.expectedDuration."""

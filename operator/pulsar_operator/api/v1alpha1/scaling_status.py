@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from pulsar_operator.api.v1alpha1.base import ApiModel
-
-
-def _moment(text: str) -> str:
-    if datetime.fromisoformat(text).tzinfo is None:
-        raise ValueError("a time without its zone")
-    return text
+from pulsar_operator.api.v1alpha1.base import ApiModel, ReadTime, Time
 
 
-Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-ReadTime = Annotated[Time, AfterValidator(_moment)]
-"""One that is read back. The API server takes more for a time than can be read, such as small letters: a status with
-one counts as lost, and the next one overwrites it."""
 Epoch = Annotated[int, Field(ge=0, le=2**40)]
 
 

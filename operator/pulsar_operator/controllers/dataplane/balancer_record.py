@@ -61,12 +61,12 @@ class BalancerRecord:
     def handover(self) -> Handover:
         """What it says of giving Pulsar's balancer back; empty where it says nothing that can be read."""
         data = (self.listed or {}).get("data") or {}
+        text, back = data.get(GIVEN_BACK), parse_time(data.get(GIVEN_BACK))
         try:
-            back = parse_time(data.get(GIVEN_BACK) or None)
             count = int(data.get(COUNT) or 0)
         except (TypeError, ValueError):
             return Handover()
-        if not 0 <= count <= MAX_COUNT:
+        if not 0 <= count <= MAX_COUNT or (text and back is None):
             return Handover()
         return Handover(given_back=max(back.timestamp(), 0.0) if back is not None else None, count=count)
 

@@ -14,7 +14,7 @@ from pulsar_operator.controllers.core.clusters import allows, instance_of, membe
 from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader, reader_of
-from pulsar_operator.domain.conditions import seconds_since
+from pulsar_operator.domain.conditions import parse_time, seconds_since
 from pulsar_operator.ports import Deps, Json, Key, ReaderPort
 
 OF_THE_INSTANCE = (Kind.TENANT, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
@@ -148,5 +148,5 @@ def _stuck(obj: Json, now: datetime) -> bool:
     blocked = condition_of(obj, ConditionType.DELETION_BLOCKED.value)
     if blocked is None or blocked.get("status") != "True" or blocked.get("reason") in _HELD:
         return False
-    since = datetime.fromisoformat(str(blocked["lastTransitionTime"]))
-    return seconds_since(since, now) >= BLOCKED_GRACE.total_seconds()
+    since = parse_time(str(blocked["lastTransitionTime"]))
+    return since is not None and seconds_since(since, now) >= BLOCKED_GRACE.total_seconds()

@@ -151,11 +151,7 @@ def _to_status(known: Handover) -> HandoverStatus | None:
 
 
 def _seconds(text: str | None) -> float | None:
-    """None as well where somebody edited it into what is no time."""
-    try:
-        found = parse_time(text)
-    except ValueError:
-        return None
+    found = parse_time(text)
     return max(found.timestamp(), 0.0) if found is not None else None
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_REMOVAL, GROUP, Kind, Reason
@@ -42,7 +41,7 @@ from pulsar_operator.controllers.topicset.removal import Removal
 from pulsar_operator.controllers.topicset.report import Report, record_events, removal_answer
 from pulsar_operator.controllers.topicset.round import Listing, Round
 from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, Met, State, Turns
-from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.logical.owners import owner_of
 from pulsar_operator.domain.logical.topic_set import (
     Left,
@@ -122,8 +121,8 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
             for cluster in p.before.clusters:
                 if cluster.applied_template:
                     known.applied[cluster.name] = cluster.applied_template
-                if cluster.unreachable_since:
-                    known.outages[cluster.name] = Outage(datetime.fromisoformat(cluster.unreachable_since))
+                if (since := parse_time(cluster.unreachable_since)) is not None:
+                    known.outages[cluster.name] = Outage(since)
             self._known[key] = known
         elif known.generation != p.meta.generation:
             known.selection, known.generation, known.listing = Selection(p.spec), p.meta.generation, None

@@ -160,7 +160,7 @@ def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
             since=since,
             ensemble=int(found.get("ensemble", 1)),
             asked=found.get("asked"),
-            asked_at=parse_time(found.get("askedAt")),
+            asked_at=_moment(found.get("askedAt")),
             naming=None if naming is None else int(naming),
             freed=bool(found.get("freed")),
             freeing=bool(found.get("freeing")),
@@ -168,7 +168,7 @@ def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
             why=str(found.get("why", "")),
             renewal=_renewal(found.get("renewal")),
             stalled=bool(found.get("stalled")),
-            tried_at=parse_time(found.get("triedAt")),
+            tried_at=_moment(found.get("triedAt")),
             handles=Handles(
                 after=str(found.get("after", "")),
                 unloaded=int(found.get("unloaded", -1)),
@@ -182,6 +182,14 @@ def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
         )
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Raises ValueError for a time that cannot be read."""
+    found = parse_time(text)
+    if text and found is None:
+        raise ValueError(f"no time: {text}")
+    return found
 
 
 def parse_copies(data: bytes) -> dict[str, int] | None:

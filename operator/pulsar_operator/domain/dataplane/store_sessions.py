@@ -162,8 +162,4 @@ def _length(outage: OutageStatus) -> timedelta:
 
 
 def _time(text: object) -> datetime | None:
-    """What cannot be read says nothing."""
-    try:
-        return parse_time(str(text)) if text else None
-    except ValueError:
-        return None
+    return parse_time(str(text)) if text else None
