@@ -53,6 +53,7 @@ PLACES = {
     "capacities": "brokers of a cluster, whose replicas the specification bounds",
     "capacities[].broker": NAME,
     "distrusted_figures": "proposal.DOUBTS",
+    "failed_executions.message": "execution._failed",
     "proposal.advice": "custom_resource: the first 50",
     "proposal.brokers": "table.load_table: ENDS at either end",
     "proposal.brokers[]": "table.load_table: WIDEST",

@@ -17,10 +17,12 @@ from pulsar_operator.balance.execution.handover import (
     ABLE,
     CLEAR_SECONDS,
     DECIDED_SECONDS,
+    FAILED,
     GAP_SECONDS,
     HOLD_SECONDS,
     NEITHER,
     RETURN_SECONDS,
+    TRIAL_SECONDS,
     UNDECIDED_SECONDS,
     Handover,
     ability_of,
@@ -187,14 +189,14 @@ def standing(reason: str = "Balanced", **annotations: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("reason", sorted(Reason))
 def test_every_reason_says_whether_it_can_decide(reason: Reason) -> None:
-    found = ability_of(standing(reason.value), "east-balancer", changing=True)
+    found = ability_of(standing(reason.value), "east-balancer", NOW, changing=True)
     assert found.decides is (None if reason in NEITHER else reason in ABLE)
     assert reason.value in found.message and not found.message.endswith(".")
 
 
 def test_it_can_decide_by_what_it_says_last() -> None:
     def decides(obj: dict[str, Any] | None, *, changing: bool = False) -> tuple[bool | None, Reason]:
-        found = ability_of(obj, "east-balancer", changing=changing)
+        found = ability_of(obj, "east-balancer", NOW, changing=changing)
         return found.decides, found.reason
 
     assert decides(standing("Balanced")) == (True, Reason.BALANCED)
@@ -213,9 +215,41 @@ def test_it_can_decide_by_what_it_says_last() -> None:
     assert decides(gone) == (False, Reason.PENDING)
 
 
+@pytest.mark.parametrize(
+    ("reason", "count", "hours", "decides"),
+    [
+        ("PlanInvalidated", 1, 0.1, True),
+        ("PlanInvalidated", FAILED, 0.1, False),
+        ("Executing", FAILED, 0.1, False),
+        ("PulsarBalances", 50, 0.1, False),
+        # Nothing is to be moved, or a user decides.
+        ("Balanced", 50, 0.1, True),
+        ("WaitingForApproval", 50, 0.1, True),
+        # It is tried again, also where the clock was set back meanwhile.
+        ("PulsarBalances", 50, TRIAL_SECONDS / 3600, True),
+        ("PulsarBalances", 50, -1.0, True),
+        ("NoData", 50, 10.0, False),
+    ],
+)
+def test_executions_that_move_nothing_are_no_balancing(reason: str, count: int, hours: float, decides: bool) -> None:
+    obj = standing(reason)
+    last = timestamp(NOW - timedelta(hours=hours))
+    obj["status"]["failedExecutions"] = {"count": count, "lastTime": last, "message": "Pulsar refused to move it."}
+    found = ability_of(obj, "east-balancer", NOW, changing=False)
+    assert found.decides is decides
+    assert ("Pulsar refused to move it" in found.message) is (not decides and reason != "NoData")
+
+
+@pytest.mark.parametrize("failed", [{}, {"count": 9}, {"count": "9", "lastTime": timestamp(NOW)}, {"lastTime": "x"}])
+def test_failed_executions_that_say_too_little_are_none(failed: dict[str, Any]) -> None:
+    obj = standing("PlanInvalidated")
+    obj["status"]["failedExecutions"] = failed
+    assert ability_of(obj, "east-balancer", NOW, changing=False).decides
+
+
 def test_the_condition_says_state_cause_and_remedy() -> None:
-    blind = ability_of(standing("NoData"), "east-balancer", changing=False)
-    able = ability_of(standing(), "east-balancer", changing=False)
+    blind = ability_of(standing("NoData"), "east-balancer", NOW, changing=False)
+    able = ability_of(standing(), "east-balancer", NOW, changing=False)
     assert told(Handover(), able, "east-balancer")[:2] == (True, Reason.OPERATOR_BALANCES)
     undecided = told(story((5, False))[-1], blind, "east-balancer")
     assert undecided[:2] == (False, Reason.NO_DATA)
@@ -231,7 +265,7 @@ def test_the_condition_says_state_cause_and_remedy() -> None:
     returning = told(again, able, "east-balancer")
     assert returning[1] is Reason.PULSAR_BALANCES and "takes over at 2001-09-09T02:31:40Z" in returning[2]
     assert (returns_at(again), returns_at(Handover())) == (AGO + 900 + RETURN_SECONDS, None)
-    paused = ability_of(standing(**{ANNOTATION_PAUSE: "true"}), "east-balancer", changing=False)
+    paused = ability_of(standing(**{ANNOTATION_PAUSE: "true"}), "east-balancer", NOW, changing=False)
     assert "Remove the annotation" in told(back, paused, "east-balancer")[2]
 
 

@@ -11,7 +11,7 @@ from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.ports import AdminEndpoint, RefusedError, UnavailableError
 from tests.support.balancing.answers import answering
 from tests.support.balancing.world import LAST, URL, BalancingWorld
-from tests.unit.rebalance.test_handover_driven import BEFORE, driven, gives_back, minutes, pulsars
+from tests.unit.rebalance.test_handover_driven import BEFORE, NAME, driven, gives_back, minutes, pulsars
 
 GARBAGE = [[1, 2], ["x"], "text", 7, [None], {"a": None}]
 
@@ -48,14 +48,7 @@ async def test_a_namespace_that_is_not_told_keeps_no_other_from_being_balanced()
     assert gives_back(world) == 0 and world.spread() < 1.5
 
 
-REFUSED = pytest.mark.xfail(
-    strict=True,
-    reason="a standing PulsarRebalance whose every execution ends at its first step says PlanInvalidated, which counts "
-    "as able to decide: nothing moves, and Pulsar's balancer stays off for ever",
-)
-
-
-@pytest.mark.parametrize("status", [pytest.param(403, marks=REFUSED), pytest.param(409, marks=REFUSED), 500])
+@pytest.mark.parametrize("status", [403, 409, 500])
 async def test_moves_that_pulsar_refuses_let_pulsar_balance(status: int) -> None:
     world = driven()
     error = UnavailableError("HTTP 500", status=500) if status == 500 else RefusedError("HTTP", status=status)
@@ -64,12 +57,49 @@ async def test_moves_that_pulsar_refuses_let_pulsar_balance(status: int) -> None
     assert gives_back(world) >= 1
 
 
-@REFUSED
 async def test_moves_that_pulsar_does_not_do_let_pulsar_balance() -> None:
     world = driven()
     world.pulsar.lose_hints = True
     await minutes(world, 120)
     assert gives_back(world) >= 1
+
+
+async def test_refused_moves_are_tried_a_few_times_a_day_and_at_once_on_request() -> None:
+    world = driven()
+    refuses = True
+    answering(
+        world, lambda asked, path: refuses and path[-1] == "unload" and path[0] == "PUT", RefusedError("no", status=403)
+    )
+    with_pulsar = 0
+
+    def count() -> None:
+        nonlocal with_pulsar
+        with_pulsar += pulsars(world)
+
+    await minutes(world, 24 * 60, act=count)
+    assert 4 <= gives_back(world) <= 6
+    assert with_pulsar > 0.85 * 24 * 60 * 2, "two looks a minute"
+    failed = world.status(NAME)["failedExecutions"]
+    assert failed["count"] > 4 and "no" in failed["message"]
+    refuses = False
+    world.command("refresh", NAME)
+    await minutes(world, 60)
+    assert not pulsars(world) and world.spread() < 1.5
+    assert "failedExecutions" not in world.status(NAME)
+
+
+async def test_a_bundle_that_another_client_changed_hands_nothing_over() -> None:
+    """Once: the next execution moves what is to be moved."""
+    world = driven()
+    while world.condition("Executing", NAME)[0] != "True":
+        await minutes(world, 0.5)
+    world.pulsar.lose_hints = True
+    while world.condition("Stopped", NAME)[0] != "True":
+        await minutes(world, 0.5)
+    assert world.status(NAME)["failedExecutions"]["count"] == 1
+    world.pulsar.lose_hints = False
+    await minutes(world, 120)
+    assert gives_back(world) == 0 and world.spread() < 1.5 and "failedExecutions" not in world.status(NAME)
 
 
 async def test_a_setting_that_pulsar_refuses_lets_pulsar_balance() -> None:

@@ -206,6 +206,17 @@ class ProgressStatus(ApiModel):
     """Time from the approval until the last step was verified, to hold against proposal.expectedDuration."""
 
 
+class FailedExecutions(ApiModel):
+    """Executions in a row that ended before they moved a bundle, or, where only splits were planned, split one."""
+
+    count: int = 0
+    """How many."""
+    last_time: ReadTime | None = None
+    """When the last one ended."""
+    message: Annotated[str, Field(max_length=500)] | None = None
+    """Why the last one ended."""
+
+
 class BrokerCapacity(ApiModel):
     """What a broker can carry."""
 
@@ -246,6 +257,9 @@ class PulsarRebalanceStatus(CommonStatus):
     """The proposal."""
     progress: ProgressStatus | None = None
     """How far its execution is."""
+    failed_executions: FailedExecutions | None = None
+    """Of a standing rebalance. From two on, Pulsar's own balancer is given back. If unset, the last execution did what
+    it was to do, or there was none."""
     replaced_proposal: Annotated[str, Field(max_length=32)] | None = None
     """Id of a proposal that waited for approval until this one took its place. The annotation must then name the id of
     the proposal that it approves."""

@@ -8,7 +8,6 @@ from pydantic import Field
 
 from pulsar_operator.api.v1alpha1.base import ApiModel, ReadTime, Time
 
-
 Epoch = Annotated[int, Field(ge=0, le=2**40)]
 
 

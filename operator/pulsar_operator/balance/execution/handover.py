@@ -1,9 +1,9 @@
 """Who balances all the time with spec.loadBalancing.driver Operator: the operator, or Pulsar while it cannot. Pure.
 
 Pulsar's own balancer is off while the operator balances. Where the operator cannot decide, because brokers do not
-answer or somebody paused it, nobody balances. After UNDECIDED_SECONDS Pulsar's balancer is given back, once, and taken
-again after a while (RETURN_SECONDS and DECIDED_SECONDS). A PulsarRebalance that executes holds Pulsar's balancer no
-longer after HOLD_SECONDS without a step.
+answer or somebody paused it, or Pulsar does nothing of what it decides, nobody balances. After UNDECIDED_SECONDS
+Pulsar's balancer is given back, once, and taken again after a while (RETURN_SECONDS and DECIDED_SECONDS). A
+PulsarRebalance that executes holds Pulsar's balancer no longer after HOLD_SECONDS without a step.
 
 Times are seconds of a clock; one that was set back is not waited for. The cluster controller keeps the value in the
 cluster's status and in the record of the settings (controllers/dataplane/balancer_record.py).
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from pulsar_operator.api.constants import (
@@ -42,6 +42,11 @@ NOTE_SECONDS: Final = 60.0
 """The time of the last look is stored no more often."""
 HOLD_SECONDS: Final = 900.0
 """A PulsarRebalance that does no step for this long holds nothing."""
+FAILED: Final = 2
+"""Executions in a row that moved nothing, from which on the operator cannot balance. Another client that changes a
+bundle ends one."""
+TRIAL_SECONDS: Final = 14400.0
+"""After the last of them, until the operator tries again. Each trial is some 20 minutes in which nobody balances."""
 
 ABLE: Final = frozenset(
     {
@@ -65,6 +70,10 @@ ABLE: Final = frozenset(
 """Reasons of condition Ready of a standing PulsarRebalance that could decide at its last look. With a proposal that
 waits for approval it could: a user who wants to be asked wants nothing moved until then, not by Pulsar either. Any
 other reason, also one of a later version, means that it cannot."""
+IDLE: Final = frozenset(
+    {Reason.ALREADY_DRAINED, Reason.BALANCED, Reason.NO_IMPROVEMENT_POSSIBLE, Reason.WAITING_FOR_APPROVAL}
+)
+"""Those with which nothing is to be moved now, or a user decides: it does not matter whether Pulsar would."""
 NEITHER: Final = frozenset({Reason.BROKERS_CHANGING, Reason.CONFIGURATION_STORE_AWAY})
 """Reasons that say nothing of it: brokers are being replaced or removed, or no bundle can be moved by anybody."""
 
@@ -148,8 +157,8 @@ def returns_at(known: Handover) -> float | None:
     return max(known.given_back + RETURN_SECONDS, decided + DECIDED_SECONDS if decided is not None else 0.0)
 
 
-def ability_of(rebalance: Mapping[str, Any] | None, name: str, *, changing: bool) -> Ability:
-    """Whether the standing PulsarRebalance ``name`` can decide, by its status.
+def ability_of(rebalance: Mapping[str, Any] | None, name: str, now: datetime, *, changing: bool) -> Ability:
+    """Whether the standing PulsarRebalance ``name`` can decide, by its status, and Pulsar does what it decides.
 
     ``changing``: whether brokers are being replaced or removed right now, by a rollout that goes on.
     """
@@ -165,8 +174,21 @@ def ability_of(rebalance: Mapping[str, Any] | None, name: str, *, changing: bool
     except ValueError:
         reason = Reason.UNKNOWN
     message = f"PulsarRebalance {name} says {reason.value}: {str(ready.get('message') or '').rstrip('.')[:500]}"
+    if reason in ABLE - IDLE and (failure := _failing(rebalance, now)):
+        return Ability(False, Reason.PLAN_INVALIDATED, f"PulsarRebalance {name} moves nothing: {failure}")
     neither = reason in NEITHER and (changing or reason is not Reason.BROKERS_CHANGING)
     return Ability(None if neither else reason in ABLE, reason, message)
+
+
+def _failing(rebalance: Mapping[str, Any], now: datetime) -> str | None:
+    """Why it is not to be expected that another execution moves bundles, in words; None = it may."""
+    failed = (rebalance.get("status") or {}).get("failedExecutions") or {}
+    count, last = failed.get("count"), parse_time(failed.get("lastTime"))
+    if not isinstance(count, int) or count < FAILED or last is None or seconds_since(last, now) >= TRIAL_SECONDS:
+        return None
+    again = timestamp(last + timedelta(seconds=TRIAL_SECONDS))
+    why = str(failed.get("message") or "").rstrip(".")[:300]
+    return f"{count} executions in a row did no step, and the operator tries again after {again}. The last one: {why}"
 
 
 def told(known: Handover, ability: Ability, name: str) -> tuple[bool, Reason, str]:
@@ -201,6 +223,10 @@ def _why(ability: Ability) -> str:
 _REMEDIES: Final = {
     Reason.PAUSED: "Remove the annotation",
     Reason.STOPPED_BY_USER: f"Annotate it with {ANNOTATION_REBALANCE}=refresh",
+    Reason.PLAN_INVALIDATED: (
+        "See whether Pulsar lets the operator's role unload and split bundles, and does it. Then annotate the "
+        f"PulsarRebalance with {ANNOTATION_REBALANCE}=refresh"
+    ),
     Reason.PENDING: "The operator creates it, unless another object has that name",
 }
 

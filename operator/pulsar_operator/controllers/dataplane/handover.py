@@ -101,7 +101,7 @@ async def _judged(hand: Actor, record: BalancerRecord, asked: Question, now: dat
     cluster = asked.cluster
     name = standing_name(cluster)
     standing = next((each for each in asked.rebalances if is_standing(each, cluster)), None)
-    ability = ability_of(standing, name, changing=asked.rolls or asked.drains)
+    ability = ability_of(standing, name, now, changing=asked.rolls or asked.drains)
     if ability.reason is Reason.WAITING_FOR_BALANCER and (asked.balancer or {}).get("heldFor") is None:
         # For nobody else: the settings are not changed, which takes a moment, or Pulsar does not let the operator.
         ability = replace(ability, decides=False)

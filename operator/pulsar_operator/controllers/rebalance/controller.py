@@ -132,6 +132,7 @@ class RebalanceController:
         changed = state.status.observed_generation != state.meta.generation
         if state.command == "refresh" or (changed and state.status.proposal is not None):
             state.done_command = True
+            state.set(failed_executions=None)  # whoever asks has seen to it
             return await proposal.propose(self._tools, state, why=Reason.REFRESHED)
         progress = state.status.progress
         ended = state.was(ConditionType.COMPLETED) or state.was(ConditionType.STOPPED)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from math import isinf
 
 from pulsar_operator.api.constants import ConditionType, Reason
-from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, RebalanceMode
+from pulsar_operator.api.v1alpha1.rebalance import FailedExecutions, ProgressStatus, RebalanceMode
 from pulsar_operator.balance.execution.custom_resource import balance_status, read_steps
 from pulsar_operator.balance.execution.drain import named_brokers
 from pulsar_operator.balance.execution.driver import Memory, acted, moved
@@ -40,6 +40,8 @@ SILENT_SECONDS = 300.0
 balancer then plans without it, before Pulsar's balancer would be given back."""
 UNMEASURED_SECONDS = 600.0
 """A promise that cannot be held against all brokers for this long is not measured: one may be silent for good."""
+MOST_FAILED = 1_000_000
+"""Executions in a row that did no step; more are not counted."""
 UNASSIGNED_SECONDS = 15.0
 """A bundle nobody asks for stays without owner: after this long the move counts as done."""
 
@@ -254,6 +256,8 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen:
     brokers = brokers_of(steps)
     await state.actor.record_event(Reason.STEP_DONE, shortened(text, brokers))
     asked = _asked(progress, step, brokers)
+    if isinstance(step, Move) or not (state.status.proposal and state.status.proposal.moves):
+        state.set(failed_executions=None)
     if isinstance(step, Move):
         # One that nobody looked up for a while took no time of any client.
         if asked is not None and (taken := seconds_since(asked, state.now)) < UNASSIGNED_SECONDS:
@@ -348,8 +352,20 @@ async def _completed(state: RebalancePass, text: str) -> Outcome:
 async def _invalidated(tools: Tools, state: RebalancePass, message: str) -> Outcome:
     """Something is not as the proposal found it: stop at once, say what."""
     text = f"Stopped after {_done(state)}: {message}. Annotate refresh for a proposal from what is there now"[:4000]
+    _failed(state, message)
     await state.actor.warn(Reason.PLAN_INVALIDATED, shortened(text))
     return stopped(tools, state, Reason.PLAN_INVALIDATED, text)
+
+
+def _failed(state: RebalancePass, message: str) -> None:
+    """A standing balancer remembers that an execution ended before it did what it was for."""
+    proposal, done = state.status.proposal, state.status.progress.done if state.status.progress else 0
+    if proposal is None or not standing(state.spec) or done > (proposal.splits if proposal.moves else 0):
+        return
+    before = state.status.failed_executions
+    count = min(before.count if before is not None else 0, MOST_FAILED) + 1
+    failed = FailedExecutions(count=count, last_time=timestamp(state.now), message=shortened(message)[:500])
+    state.set(failed_executions=failed)
 
 
 def stopped(tools: Tools, state: RebalancePass, reason: Reason, text: str) -> Outcome:
