@@ -16,6 +16,7 @@ from pulsar_operator.ports import AdminEndpoint
 from tests.support.contracts.policies import Place
 from tests.support.export.furnished import DEFINITION, HOSTILE, PROPERTIES, SUBSCRIPTION, furnished, loadable
 from tests.support.export.memory import dry_run, exported, manifests, notes
+from tests.support.policies.values import values_of
 
 RATE = {"messagesPerPeriod": 7, "periodSeconds": 1, "relativeToPublishRate": False}
 SHADOWING = ("policies.retention", "policies.backlogQuotas", "replicationClusters")
@@ -75,5 +76,5 @@ def _may_lack(row: Any) -> bool:
         newer
         or row.unavailable is not None
         or row.path.startswith(SHADOWING)
-        or any(not row.is_set(example) for example in row.examples)
+        or any(not row.is_set(example) for example in values_of(row))
     )

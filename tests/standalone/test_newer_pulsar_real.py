@@ -22,6 +22,7 @@ from tests.support.policies.classes import (
     unknown_of_namespace,
     unknown_of_topic,
 )
+from tests.support.policies.values import values_of
 from tests.support.standalone.server import open_standalone
 from tests.support.standalone.site import Site, asked
 
@@ -98,8 +99,8 @@ async def site(newer: AdminEndpoint) -> AsyncIterator[Rows]:
 @pytest.mark.parametrize("row", NEWER, ids=lambda row: f"{row.scope}-{row.field}")
 async def test_set_kept_and_taken_away(site: Rows, row: PolicyRow) -> None:
     """Every example is read back, what others change comes back, and without it nothing is set."""
-    one, other = row.examples[:2]
-    for value in (None, *row.examples, one):
+    one, other = values_of(row)[:2]
+    for value in (None, *values_of(row), one):
         await site.settle(row, value)
     for drift in (row.set_call(site.base(row), other), row.remove_call(site.base(row))):
         assert drift is not None

@@ -14,9 +14,10 @@ from e2e.support.eventually import eventually_async
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.domain.policies import Call, Scope
-from pulsar_operator.domain.policies.entry_rows import HOSTILE, NAMESPACE_ENTRIES, TOPIC_ENTRIES, EntryRow
+from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES, TOPIC_ENTRIES, EntryRow
 from pulsar_operator.ports import NotFoundError, RefusedError
 from tests.support.contracts.policies import PAUSE_SECONDS, Place
+from tests.support.policies.values import HOSTILE, entries_of
 
 KEYS = {"permissions": "role", "subscriptionPermissions": "subscription"}
 """Member of an entry that is its key; properties are a map."""
@@ -33,7 +34,7 @@ def rows() -> list[Any]:
         cases += [pytest.param(row, kind, id=f"{row.scope}-{row.field}-{kind}") for kind in ("plain", "partitioned")]
     for case in cases:
         row = case.values[0]
-        if len(row.examples) < 2 or not set(HOSTILE) <= set(row.examples):
+        if len(entries_of(row)) < 2 or not set(HOSTILE) <= set(entries_of(row)):
             raise AssertionError(f"list {row.field} needs two examples, and the hostile keys")
     return cases
 
@@ -82,7 +83,7 @@ class EntryContract:
         """Exactly the keys and values that were declared, then each gone alone; hostile keys are carried exactly."""
         base = await self.base(place, row, kind)
         assert await self.read(place, row, base) == {}
-        values = dict(declared(row, row.examples))
+        values = dict(declared(row, entries_of(row)))
         for _, call in row.set_calls(base, values):
             await place.call(call)
         found = await self.until(place, row, base, values)
@@ -108,9 +109,9 @@ class EntryContract:
     async def test_entries_of_others_stay(self, place: Place, row: EntryRow, kind: str) -> None:
         """One of two is written and removed; the other is as it was."""
         base = await self.base(place, row, kind)
-        first, second, *_ = row.examples
-        theirs = dict(declared(row, {second: row.examples[second]}))
-        mine = dict(declared(row, {first: row.examples[first]}))
+        first, second, *_ = entries_of(row)
+        theirs = dict(declared(row, {second: entries_of(row)[second]}))
+        mine = dict(declared(row, {first: entries_of(row)[first]}))
         for values in (theirs, mine):
             for _, call in row.set_calls(base, values):
                 await place.call(call)
@@ -126,8 +127,8 @@ class EntryContract:
     async def test_taking_back_what_is_gone_does_no_harm(self, place: Place, row: EntryRow, kind: str) -> None:
         """A removal repeated after a crash; a list of several calls is not repeated once the entry is gone."""
         base = await self.base(place, row, kind)
-        key = next(iter(row.examples))
-        values = dict(declared(row, {key: row.examples[key]}))
+        key = next(iter(entries_of(row)))
+        values = dict(declared(row, {key: entries_of(row)[key]}))
         for _, call in row.set_calls(base, values):
             await place.call(call)
         found = await self.until(place, row, base, values)

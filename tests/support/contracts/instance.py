@@ -32,6 +32,7 @@ from pulsar_operator.ports import (
     UnavailableError,
 )
 from tests.support.logical.world import LogicalWorld
+from tests.support.policies.values import values_of
 
 PRG, PIP = Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY
 PAUSE_SECONDS = 0.2
@@ -126,7 +127,7 @@ class InstanceContract:
         for row in RESOURCE_GROUP_LIMITS:
             before = await site.ask("GET", *base)
             assert row.read(before) is None
-            for value in (*row.examples, row.examples[0]):
+            for value in (*values_of(row), values_of(row)[0]):
                 call = row.set_call(base, value)
                 await site.ask(call.method, *call.path, body=call.body)
                 after = await site.ask("GET", *base)

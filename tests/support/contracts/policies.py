@@ -28,6 +28,7 @@ from pulsar_operator.ports import (
     UnavailableError,
 )
 from tests.support.policies.classes import unknown_of_namespace
+from tests.support.policies.values import values_of
 
 OTHER = "policy-test-other"
 """A second cluster that exists in name only, for policies that list clusters."""
@@ -40,7 +41,7 @@ def rows() -> list[Any]:
     """One case for each row."""
     found = []
     for row in POLICIES:
-        if len(row.examples) < 2 or row.examples[0] == row.examples[1]:
+        if len(values_of(row)) < 2 or values_of(row)[0] == values_of(row)[1]:
             raise AssertionError(f"policy row {row.scope}/{row.field} needs two different examples")
         found.append(pytest.param(row, id=f"{row.scope}-{row.field}"))
     return found
@@ -122,7 +123,7 @@ class Place:
 
     async def furnish(self, row: PolicyRow) -> None:
         """Make what the examples of a row name."""
-        words = str(row.examples)
+        words = str(values_of(row))
         for word, path in (
             ("{group}", ("resourcegroups", self.names["group"])),
             ("{other_group}", ("resourcegroups", self.names["other_group"])),
@@ -209,14 +210,14 @@ class PolicyContract:
         base = place.base(row)
         if too_old(row, place.version):
             with pytest.raises((NotFoundError, RefusedError)):
-                await place.call(row.set_call(base, place.real(row.examples[0])))
+                await place.call(row.set_call(base, place.real(values_of(row)[0])))
             return
         before = await place.read(row)
         if row.refused_without is not None:
             with pytest.raises(RefusedError, match=row.refused_without):
-                await place.call(row.set_call(base, place.real(row.examples[0])))
+                await place.call(row.set_call(base, place.real(values_of(row)[0])))
         else:
-            for value in (*row.examples, row.examples[0]):
+            for value in (*values_of(row), values_of(row)[0]):
                 wanted = place.real(value)
                 await place.call(row.set_call(base, wanted))
                 found = await place.until(row, wanted)
@@ -234,7 +235,7 @@ class PolicyContract:
             if row.refused_without is not None or not row.remove or too_old(row, place.version):
                 continue
             await place.furnish(row)
-            wanted = place.real(row.examples[0])
+            wanted = place.real(values_of(row)[0])
             others = [r for r in POLICIES if r is not row and r.scope is row.scope and r.refused_without is None]
             others = [r for r in others if not too_old(r, place.version)]
             before = {other.field: await place.read(other) for other in others if _near(row, other)}
@@ -258,11 +259,11 @@ class PolicyContract:
 
         async def set_in(topic: str, which: int) -> None:
             for row in rows:
-                await place.call(row.set_call(place.base(row, topic), place.real(row.examples[which])))
+                await place.call(row.set_call(place.base(row, topic), place.real(values_of(row)[which])))
 
         async def have(topic: str, which: int) -> None:
             for row in rows:
-                wanted = place.real(row.examples[which])
+                wanted = place.real(values_of(row)[which])
                 assert row.in_sync(wanted, await place.until(row, wanted, topic)), f"{row.field} of {topic}"
 
         for topic in others:
@@ -328,7 +329,7 @@ class PolicyContract:
         kept = [row for row in POLICIES if CLUSTER in row.live]
         assert kept
         for row in kept:
-            await place.call(row.set_call(place.base(row), row.examples[0]))
+            await place.call(row.set_call(place.base(row), values_of(row)[0]))
             live = await place.call(Call("GET", place.base(row)))
             assert list(live[row.live[0]]) == [place.cluster], row.field
             assert row.per_cluster

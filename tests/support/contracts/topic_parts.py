@@ -42,9 +42,9 @@ from pulsar_operator.domain.logical.subscriptions import (
 )
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.domain.policies.codecs import DISPATCH_RATE
-from pulsar_operator.domain.policies.entry_rows import HOSTILE
 from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError, UnavailableError
 from tests.support.contracts.policies import PAUSE_SECONDS, Place
+from tests.support.policies.values import HOSTILE
 
 A = '{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
 A_SPACED = '{"name": "R", "type": "record", "fields": [ {"name": "a", "type": "string"} ]}'

@@ -20,6 +20,7 @@ from pulsar_operator.domain.policies import (
 from pulsar_operator.ports import AdminEndpoint, NotFoundError, PortError, PulsarAdminPort, RefusedError
 from tests.support.contracts.admin import local_cluster
 from tests.support.contracts.policies import Place
+from tests.support.policies.values import values_of
 
 HOSTILE = ("Upper_Case", "a b", "a%2Fb", "süß", "a?b#c", "c+d", "1e3", "x-retry-RETRY")
 PROPERTIES = {"team": "shop", "a/b": "c: d", "\u00fc": ""}
@@ -97,7 +98,7 @@ async def _parts(place: Place) -> None:
 async def _set(place: Place, rows: Iterable[PolicyRow], base: tuple[str, ...], which: int) -> None:
     """Set what Pulsar takes of it, and wait until each is there: policies of topics travel through a topic."""
     for row in rows:
-        value = place.real(row.examples[which])
+        value = place.real(values_of(row)[which])
         try:
             await place.call(row.set_call(base, value))
         except (RefusedError, NotFoundError):

@@ -43,6 +43,7 @@ from tests.support.mutations.chains import (
     Json,
     Mutation,
 )
+from tests.support.policies.values import values_of
 
 
 def mutations(kind: Kind) -> list[Mutation]:
@@ -64,7 +65,7 @@ def mutations(kind: Kind) -> list[Mutation]:
 
 def _of_row(row: PolicyRow, name: str, around: Json) -> Chain:
     # A value that Pulsar also shows where nobody set one comes last: it makes no difference there.
-    values = [_written(example) for example in sorted(row.examples, key=lambda each: not row.is_set(each))]
+    values = [_written(example) for example in sorted(values_of(row), key=lambda each: not row.is_set(each))]
     values = values if row.path in REQUIRED else [ABSENT, *values]
     if too_old(row, VERSION):
         return Chain(row.path, values[:2], around, name, {"refused": f"needs Pulsar {row.since_version}"})

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.domain.policies import PolicyRow
+from tests.support.policies.values import values_of
 
 PLACEHOLDERS = {
     "group": "g1",
@@ -54,7 +55,7 @@ def written(value: Any) -> Any:
 def examples(rows: tuple[PolicyRow, ...]) -> st.SearchStrategy[dict[str, Any]]:
     """Some of the rows, each with one of its examples; those an installation may refuse are left out."""
     usable = [row for row in rows if row.refused_without is None and not row.path.startswith(EXCEPT)]
-    optional = {row.path: st.sampled_from(row.examples) for row in usable}
+    optional = {row.path: st.sampled_from(values_of(row)) for row in usable}
     return st.fixed_dictionaries({}, optional=optional).map(lambda v: nested(v).get("policies", {}))
 
 

@@ -32,6 +32,7 @@ from tests.support.export.memory import (
     set_policy,
     text_of,
 )
+from tests.support.policies.values import values_of
 from tests.support.yamls import documents
 
 GROUPS = {"g1", "g2"}
@@ -118,7 +119,7 @@ def rows_of(rows: tuple[PolicyRow, ...]) -> list[Any]:
 async def test_every_namespace_policy_with_every_example(row: PolicyRow) -> None:
     """Each in a namespace of its own, beside one without; what is exported for one is nothing that another has."""
     admin = await furnished()
-    for number, example in enumerate(row.examples):
+    for number, example in enumerate(values_of(row)):
         name = f"e{number}"
         await plain(admin, "PUT", "namespaces", "t", name)
         await plain(admin, "PUT", "persistent", "t", name, "x")
@@ -131,7 +132,7 @@ async def test_every_namespace_policy_with_every_example(row: PolicyRow) -> None
 async def test_every_topic_policy_with_every_example(row: PolicyRow) -> None:
     """Each on topics of its own, with and without partitions, beside some without."""
     admin = await furnished()
-    for number, example in enumerate(row.examples):
+    for number, example in enumerate(values_of(row)):
         await plain(admin, "PUT", "persistent", "t", "n", f"x{number}")
         await plain(admin, "PUT", "persistent", "t", "n", f"parts{number}", "partitions", body=3)
         await plain(admin, "PUT", "non-persistent", "t", "n", f"split{number}", "partitions", body=2)
@@ -146,7 +147,7 @@ def some(rows: tuple[PolicyRow, ...]) -> st.SearchStrategy[Chosen]:
     usable = [row for row in writable if row is not REPLICATION_CLUSTERS]
     picked = st.lists(st.sampled_from(usable), unique_by=lambda row: row.field, max_size=12)
     return picked.flatmap(
-        lambda found: st.tuples(*(st.sampled_from(row.examples) for row in found)).map(
+        lambda found: st.tuples(*(st.sampled_from(values_of(row)) for row in found)).map(
             lambda values: list(zip(found, values, strict=True))
         )
     )

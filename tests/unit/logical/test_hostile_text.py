@@ -37,6 +37,7 @@ from tests.support.logical.world import LogicalWorld
 from tests.support.mutations.chains import KINDS
 from tests.support.mutations.changes import filled
 from tests.support.policies.examples import PLACEHOLDERS
+from tests.support.policies.values import entries_of
 from tests.support.sampling import first
 
 NAMES = [label for label in VALUES if VALUES[label] not in ("", ".", "..")]
@@ -133,7 +134,7 @@ IN_THE_PATH = {
 def test_an_entry_whose_key_is_path_syntax_is_refused_unsent(row: EntryRow, key: str) -> None:
     """The models refuse them as well; see the admission rules."""
     base = ("namespaces", "t", "n") if row.scope is Scope.NAMESPACE else ("persistent", "t", "n", "x")
-    value = next(iter(declared(row, row.examples).values()))
+    value = next(iter(declared(row, entries_of(row)).values()))
     calls = [call for _, call in row.set_calls(base, {key: value})] + list(row.remove_calls(base, key, value))
     refused: set[str] = set()
     for call in calls:

@@ -38,8 +38,6 @@ class EntryRow:
     """(path of the object, values by key) to calls, each with the keys it writes."""
     remove_calls: Callable[[Base, str, Any], Iterable[Call]]
     """(path, key, live value) to the calls that take the entry back."""
-    examples: Mapping[str, Any]
-    """At least two entries as in a manifest, hostile keys among them; see tests/support/contracts/entries.py."""
     live: tuple[str, ...] = ()
     """Keys in the answer that is read, from the outside in."""
     own_get: tuple[str, ...] | None = None
@@ -130,17 +128,6 @@ def _revoke_all(base: Base, name: str, roles: Any) -> list[Call]:
     return [Call("DELETE", (*base, "permissions", name, role)) for role in roles]
 
 
-HOSTILE = ("a/b", "a%2Fb", "..a", "50%", "a+b", "q?x=1&y", "h#f", "semi;colon", "sp ace", "\u00fc-\u03bb", "a]b[c")
-"""Keys that would change a path if they were not encoded."""
-_PERMISSIONS = {
-    "app": {"actions": ["Produce", "Consume"]},
-    "ops": {"actions": ["Functions", "Sources", "Sinks", "Packages"]},
-    "subscription": {"actions": ["Consume"]},  # also a segment of other endpoints
-    **{key: {"actions": ["Produce"]} for key in HOSTILE},
-}
-_PROPERTIES = {"team": "shop", "empty": "", "x" * 256: "v" * 4096, **{key: f"<{key}>" for key in HOSTILE}}
-
-
 def _encode_actions(actions: Any) -> list[str]:
     return [_action_out(each) for each in actions]
 
@@ -157,7 +144,6 @@ NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
         remove_calls=lambda base, role, _: (Call("DELETE", (*base, "permissions", role)),),
         live=("auth_policies", "namespace_auth"),
         prune="prune.permissions",
-        examples=_PERMISSIONS,
     ),
     EntryRow(
         scope=Scope.NAMESPACE,
@@ -171,11 +157,6 @@ NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
         remove_calls=_revoke_all,
         live=("auth_policies", "subscription_auth_roles"),
         prune="prune.subscriptionPermissions",
-        examples={
-            "s": {"roles": ["app", "a/b"]},
-            "subscription": {"roles": ["subscription"]},
-            **{key: {"roles": [key, "app"]} for key in HOSTILE},
-        },
     ),
     EntryRow(
         scope=Scope.NAMESPACE,
@@ -190,7 +171,6 @@ NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
         reserved=frozenset({OWNER_PROPERTY}),
         prune="prune.properties",
         tell=concealed,
-        examples=_PROPERTIES,
     ),
 )
 """Lists of a namespace; all are in the answer of its GET."""
@@ -208,7 +188,6 @@ TOPIC_ENTRIES: tuple[EntryRow, ...] = (
         # GET .../permissions of the topic adds those of the namespace, so the namespace is asked instead.
         live=("auth_policies", "destination_auth", THIS),
         prune="prune.permissions",
-        examples=_PERMISSIONS,
     ),
     EntryRow(
         scope=Scope.TOPIC,
@@ -222,7 +201,6 @@ TOPIC_ENTRIES: tuple[EntryRow, ...] = (
         reserved=frozenset({OWNER_PROPERTY}),
         prune="prune.properties",
         tell=concealed,
-        examples=_PROPERTIES,
     ),
 )
 """Lists of a topic. Permissions are shared by all clusters; so are properties of a partitioned topic, while each

@@ -32,7 +32,6 @@ def _group(field: str, key: str) -> PolicyRow:
         decode=_limit,
         set_method="PUT",
         remove_body={key: NO_LIMIT},
-        examples=(1000, 2147483647),
     )
 
 
@@ -76,7 +75,7 @@ def _same_entries(wanted: Any, found: Any) -> bool:
     return set(wanted) == set(found)
 
 
-def _isolation(field: str, key: str, encode: Any, decode: Any, examples: tuple[Any, ...], **more: Any) -> PolicyRow:
+def _isolation(field: str, key: str, encode: Any, decode: Any, **more: Any) -> PolicyRow:
     return PolicyRow(
         scope=Scope.ISOLATION_POLICY,
         field=field,
@@ -85,21 +84,19 @@ def _isolation(field: str, key: str, encode: Any, decode: Any, examples: tuple[A
         encode=encode,
         decode=decode,
         per_cluster=True,
-        examples=examples,
         **more,
     )
 
 
 ISOLATION_FIELDS: tuple[PolicyRow, ...] = (
-    _isolation("namespaces", "namespaces", list, list, (["t/a"], ["t/b", "t/c.*"]), equal=_same_entries),
-    _isolation("primary", "primary", list, list, (["x"], ["y", "z.*"]), equal=_same_entries),
-    _isolation("secondary", "secondary", list, list, (["x"], ["y", "z.*"]), equal=_same_entries, unset=[]),
+    _isolation("namespaces", "namespaces", list, list, equal=_same_entries),
+    _isolation("primary", "primary", list, list, equal=_same_entries),
+    _isolation("secondary", "secondary", list, list, equal=_same_entries, unset=[]),
     _isolation(
         "autoFailover",
         "auto_failover_policy",
         _encode_failover,
         _decode_failover,
-        (AutoFailover(min_limit=2), AutoFailover(min_limit=0, usage_threshold_percent=100)),
         unset=AutoFailover(),
     ),
     _isolation(
@@ -107,7 +104,6 @@ ISOLATION_FIELDS: tuple[PolicyRow, ...] = (
         "unload_scope",
         _UNLOAD_SCOPES.__getitem__,
         {text: scope for scope, text in _UNLOAD_SCOPES.items()}.__getitem__,
-        tuple(UnloadScope),
     ),
 )
 """Pulsar keeps a policy as one value that every write replaces whole. ``unset`` is what a policy must have and nobody

@@ -96,9 +96,6 @@ class PolicyRow:
     """Spec value to request body."""
     decode: Callable[[Any], Any]
     """Live JSON to spec value; None when Pulsar has no value of its own. May raise on what it cannot express."""
-    examples: tuple[Any, ...]
-    """At least two different spec values; each must survive encode, REST and decode on a real Pulsar. Words in braces
-    stand for things a test makes first, see tests/standalone/test_policies_real.py."""
     live: tuple[str, ...] = ()
     """Keys in the answer that is read, from the outside in."""
     own_get: bool = False
@@ -138,8 +135,7 @@ class PolicyRow:
     unavailable: str | None = None
     """Why the operator does not write it, although Pulsar takes it."""
     keeps: Keeps | None = None
-    """How much of what is stored a value keeps; None = no change of it lets Pulsar delete stored messages, see
-    kept.HARMLESS."""
+    """How much of what is stored a value keeps; None = no change of it lets Pulsar delete stored messages."""
     refused_without: str | None = None
     """What Pulsar answers (a regular expression) where an installation lacks what the examples need."""
 

@@ -31,7 +31,6 @@ def _clusters(field: str, endpoint: str, live: str, **more: Any) -> PolicyRow:
         decode=names.decode,
         equal=names.equal,
         remove=False,
-        examples=names.examples,
         **more,
     )
 
@@ -49,7 +48,7 @@ def _row(field: str, endpoint: str, codec: Codec, *live: str, **more: Any) -> Po
         decode=codec.decode,
         equal=codec.equal,
         live=live,
-        **{"examples": codec.examples, **more},
+        **more,
     )
 
 
@@ -179,7 +178,7 @@ NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
     _row(
         "subscriptionAuthMode",
         "subscriptionAuthMode",
-        Codec(str, SubscriptionAuthMode, tuple(SubscriptionAuthMode)),
+        Codec(str, SubscriptionAuthMode),
         "subscription_auth_mode",
         remove_body="None",
         unset=SubscriptionAuthMode.NONE,
@@ -199,7 +198,7 @@ NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
     _row(
         "dispatcherPauseOnAckStatePersistent",
         "dispatcherPauseOnAckStatePersistent",
-        Codec(lambda _: None, codecs.FLAG.decode, (True, False)),
+        Codec(lambda _: None, codecs.FLAG.decode),
         "dispatcherPauseOnAckStatePersistentEnabled",
         set_by_delete=False,
         unset=False,

@@ -36,7 +36,7 @@ def _row(field: str, endpoint: str, codec: Codec, **more: Any) -> PolicyRow:
         equal=codec.equal,
         own_get=True,
         per_cluster=True,
-        **{"examples": codec.examples, "query": {IS_GLOBAL: "false"}, **more},
+        **{"query": {IS_GLOBAL: "false"}, **more},
     )
 
 
@@ -88,7 +88,7 @@ LOCAL_POLICIES: tuple[PolicyRow, ...] = (
     _row("maxSubscriptions", "maxSubscriptionsPerTopic", codecs.LIMIT),
     _row("maxUnackedMessagesPerConsumer", "maxUnackedMessagesOnConsumer", codecs.LIMIT),
     _row("maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", codecs.LIMIT),
-    _row("maxMessageSize", "maxMessageSize", codecs.LIMIT, examples=(1024, 0, 1048576)),
+    _row("maxMessageSize", "maxMessageSize", codecs.LIMIT),
     # Pulsar ignores isGlobal for the schema policies and for shadow topics (seen on 4.0.8).
     _row(
         "schema.compatibilityStrategy",
@@ -110,7 +110,7 @@ LOCAL_POLICIES: tuple[PolicyRow, ...] = (
     _row(
         "dispatcherPauseOnAckStatePersistent",
         "dispatcherPauseOnAckStatePersistent",
-        Codec(lambda _: None, codecs.FLAG.decode, (True, False)),
+        Codec(lambda _: None, codecs.FLAG.decode),
         set_by_delete=False,
         unset=False,
     ),
