@@ -9,9 +9,9 @@ import pytest
 
 from e2e.support.eventually import LOCAL, eventually
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.policies.kept import HARMLESS
 from tests.integration.charts.test_charts_replication_warnings import applied as apply_spec
 from tests.support.policies.examples import nested
+from tests.support.policies.harmless import HARMLESS
 from tests.support.processes.apiserver import ApiServer
 from tests.support.processes.helm import OPERATOR_CHART, Helm
 from tests.unit.logical.test_kept_amounts import LONGER_FIRST, UNIQUE

@@ -7,14 +7,11 @@ import pytest
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, LedgerUse, Segment, decode_ledger
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.znodes import (
-    Cookie,
     ledger_id,
     ledger_path,
-    lock_path,
-    parse_cookie,
-    under_replicated_path,
 )
 from tests.support.bookkeeper.classes import records
+from tests.support.bookkeeper.paths import lock_path, under_replicated_path
 
 CTIME = 1700000000123
 PULSAR = {"application": b"pulsar"}
@@ -135,10 +132,6 @@ def test_a_text_that_is_cut_is_none_or_has_all_its_segments(written: dict[str, b
         except UndecodableError:
             continue
         assert (found.segments, found.state, found.last_entry_id) == (whole.segments, whole.state, whole.last_entry_id)
-
-
-def test_a_cookie(written: dict[str, bytes]) -> None:
-    assert parse_cookie(written["cookie"]) == Cookie(bookie(0), ("/j/0", "/j/1"), ("/l/0", "/l/1"), "the-id")
 
 
 def test_paths(written: dict[str, bytes]) -> None:

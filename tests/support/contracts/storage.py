@@ -20,15 +20,13 @@ from pulsar_operator.domain.bookkeeper.znodes import (
     AVAILABLE,
     COOKIES,
     DISABLE,
-    LOST_BOOKIE_RECOVERY_DELAY,
     READONLY,
     UNDER_REPLICATED,
     ledger_path,
-    lock_path,
-    under_replicated_path,
 )
 from pulsar_operator.ports import Node, NotFoundError, UnavailableError, ZooKeeperSession
 from tests.support.bookkeeper.encoding import bytes_field, framed, ledger, ledger_body
+from tests.support.bookkeeper.paths import lock_path, under_replicated_path
 
 B0, B1, B2 = (f"c-bookie-{n}.c-bookie-headless.ns.svc.cluster.local:3181" for n in range(3))
 CLEAN = UnderReplicated(0)
@@ -98,7 +96,7 @@ class StorageContract:
 
     async def test_a_store_where_no_bookie_ever_was(self, store: Store) -> None:
         nobody: frozenset[str] = frozenset()
-        assert await store.facts() == StorageFacts(nobody, nobody, nobody, CLEAN, None, False, None)
+        assert await store.facts() == StorageFacts(nobody, nobody, nobody, CLEAN, None, False)
 
     async def test_a_store_without_a_place_for_bookies_says_nothing(self, store: Store) -> None:
         for path in (READONLY, AVAILABLE):
@@ -125,11 +123,6 @@ class StorageContract:
     async def test_replication_switched_off(self, store: Store) -> None:
         await store.put(DISABLE)
         assert (await store.facts()).disabled
-
-    @pytest.mark.parametrize(("data", "delay"), [(b"0", 0), (b"90", 90), (b"", None), (b"1 h", None), (b"\xff", None)])
-    async def test_the_delay(self, store: Store, data: bytes, delay: int | None) -> None:
-        await store.put(LOST_BOOKIE_RECOVERY_DELAY, data=data)
-        assert (await store.facts()).lost_bookie_recovery_delay == delay
 
     async def test_marks_are_counted_and_branches_that_were_left_are_not(self, store: Store) -> None:
         await store.mark(7, 'replica: "x"\nctime: 1700000002000\n')
@@ -183,7 +176,7 @@ class StorageContract:
         ]
         assert scan.not_closed[0].use is LedgerUse.DATA
         both = await store.scan(B0, B2)
-        assert both.by_bookie == {B0: 3, B2: 2}
+        assert both.naming == 4
         assert {row.ledger: row.bookies for row in both.closed} == {5: {B0}, LONG: {B2}}
         assert both.not_closed[-1].bookies == {B2}
         assert (await store.scan("c-bookie-00.c-bookie-headless.ns.svc.cluster.local:3181")).clear
@@ -317,7 +310,7 @@ class StorageContract:
         await asyncio.gather(*(create(number) for number in numbers[1:-1]))
         watching = Watching(store.session)
         scan = await ledgers_naming(watching, frozenset({B0}), in_flight=8, kept=100)
-        assert (scan.scanned, scan.naming, scan.unfinished, scan.by_bookie) == (MANY, 2000, 1000, {B0: 2000})
+        assert (scan.scanned, scan.naming, scan.unfinished) == (MANY, 2000, 1000)
         assert (len(scan.not_closed), len(scan.closed), scan.undecodable) == (100, 100, 0)
         assert watching.most == 8
         assert (

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.model.cluster import Bundle, BundleId, Cell
-from pulsar_operator.balance.model.cuts import Line, best_cut, cut_positions, split_bundle
+from pulsar_operator.balance.model.cuts import Line, split_bundle
 from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
 
 WHOLE = BundleId("t/ns", 0, LAST_BOUNDARY)
@@ -47,6 +47,17 @@ def allowed(piece: list[Cell], limit: float, last: bool) -> bool:
     heavy = [c for c in piece if c.weight > 0]
     inseparable = last and {c.position for c in heavy} == {LAST_BOUNDARY - 1, LAST_BOUNDARY}
     return sum(c.weight for c in piece) <= limit or len(heavy) == 1 or inseparable
+
+
+def cut_positions(bundle: BundleId, cells: list[Cell], limit: float) -> list[int]:
+    """The fewest cuts of a whole bundle."""
+    line = Line(bundle, cells)
+    return [line.cut(index) for index in line.stops(limit, 0, len(line))[:-1]]
+
+
+def best_cut(bundle: BundleId, cells: list[Cell], wanted: float) -> int | None:
+    """The nearest cut of a whole bundle."""
+    return Line(bundle, cells).nearest(wanted)
 
 
 def fits(bundle: BundleId, cells: list[Cell], cuts: list[int], limit: float) -> bool:

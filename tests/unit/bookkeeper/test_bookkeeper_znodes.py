@@ -10,28 +10,17 @@ from hypothesis import strategies as st
 
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.znodes import (
-    Cookie,
     Mark,
     ledger_id,
     ledger_path,
     levels_below,
-    lock_path,
     marked_ledger,
     parse_auditor,
-    parse_bookie_id,
-    parse_cookie,
-    parse_delay,
     parse_mark,
-    under_replicated_path,
 )
+from tests.support.bookkeeper.paths import lock_path, under_replicated_path
 
 IDS = st.integers(0, 2**63 - 1) | st.integers(0, 2**32)
-COOKIE = b"""5
-bookieHost: "c-bookie-0.h.ns.svc.cluster.local:3181"
-journalDir: "/pulsar/data/journal-0"
-ledgerDirs: "2\\t/pulsar/data/ledgers-0\\t/pulsar/data/ledgers-1"
-instanceId: "the-id"
-"""
 
 
 @given(IDS)
@@ -104,40 +93,6 @@ def test_a_level_is_no_mark(name: str) -> None:
     assert marked_ledger(name) is None
 
 
-def test_a_cookie() -> None:
-    cookie = Cookie(
-        "c-bookie-0.h.ns.svc.cluster.local:3181",
-        ("/pulsar/data/journal-0",),
-        ("/pulsar/data/ledgers-0", "/pulsar/data/ledgers-1"),
-        "the-id",
-    )
-    assert parse_cookie(COOKIE) == cookie
-    assert parse_cookie(COOKIE.replace(b'instanceId: "the-id"\n', b"")).instance_id is None
-    assert parse_cookie(COOKIE.replace(b"5\n", b"4\n", 1)) == cookie
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (b"5\n", b""),
-        (b"5\n", b"3\n"),
-        (b"5\n", b"6\n"),
-        (b"5\n", b"five\n"),
-        (b"5\n", b"5"),
-        (b'journalDir: "/pulsar/data/journal-0"\n', b""),
-        (b'"2\\t', b'"3\\t'),
-        (b'"2\\t', b'"'),
-        (b"c-bookie-0.h", b"c/bookie"),
-        (b'"the-id"\n', b'"the-id"'),
-        (b"instanceId", b"newField"),
-    ],
-)
-def test_data_that_is_no_cookie(old: bytes, new: bytes) -> None:
-    assert old in COOKIE
-    with pytest.raises(UndecodableError):
-        parse_cookie(COOKIE.replace(old, new, 1))
-
-
 @pytest.mark.parametrize(
     ("data", "mark"),
     [
@@ -159,32 +114,10 @@ def test_data_that_is_no_mark(data: bytes) -> None:
         parse_mark(data)
 
 
-@pytest.mark.parametrize("text", ["", "a/b", "a b", "readonly", "ReadOnly", "ä:1", "a:1\n"])
-def test_names_that_are_no_bookie(text: str) -> None:
-    with pytest.raises(UndecodableError):
-        parse_bookie_id(text)
-
-
-@pytest.mark.parametrize("text", ["10.0.0.1:3181", "c-bookie-0.h.ns.svc.cluster.local:3181", "some_id"])
-def test_names_of_bookies(text: str) -> None:
-    assert parse_bookie_id(text) == text
-
-
-@pytest.mark.parametrize("data", [b"", b" 5", b"5\n", b"1.5", b"0x5", b"five", "٥".encode(), b"99999999999"])
-def test_data_that_is_no_delay(data: bytes) -> None:
-    with pytest.raises(UndecodableError):
-        parse_delay(data)
-
-
-def test_delays() -> None:
-    assert [parse_delay(data) for data in (b"0", b"600", b"-1")] == [0, 600, -1]
-
-
 @given(st.binary(max_size=80))
 def test_any_bytes_are_read_or_undecodable(data: bytes) -> None:
-    for parse in (parse_cookie, parse_mark, parse_delay):
-        with contextlib.suppress(UndecodableError):
-            parse(data)
+    with contextlib.suppress(UndecodableError):
+        parse_mark(data)
     assert isinstance(parse_auditor(data), str)
 
 

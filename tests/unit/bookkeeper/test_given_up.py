@@ -18,14 +18,14 @@ from pulsar_operator.domain.bookkeeper.given_up import (
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan, NamingLedger
 
-FACTS = StorageFacts(frozenset({"a"}), frozenset(), frozenset({"a"}), UnderReplicated(0), "auditor", False, 0)
+FACTS = StorageFacts(frozenset({"a"}), frozenset(), frozenset({"a"}), UnderReplicated(0), "auditor", False)
 
 
 def scan(*numbers: int, naming: int | None = None) -> LedgerScan:
     rows = tuple(
         NamingLedger(n, LedgerState.CLOSED, frozenset({"a"}), LedgerUse.DATA, None, None, 2, True) for n in numbers
     )
-    return LedgerScan(9, len(rows) if naming is None else naming, 0, 0, {}, (), rows, ())
+    return LedgerScan(9, len(rows) if naming is None else naming, 0, 0, (), rows, ())
 
 
 def test_what_is_written_is_read() -> None:
@@ -60,7 +60,7 @@ def test_replicated_is_false_while_a_ledger_names_a_bookie_that_lost_it() -> Non
     assert (status.value, reason) == ("False", Reason.LEDGERS_LOST)
     assert text.startswith("21 ledgers name bookie a, which lost what they had there: 0, 1, ")
     assert "19 and 1 more" in text
-    lacking = StorageFacts(frozenset({"a"}), frozenset(), frozenset(), UnderReplicated(2), "auditor", False, 0)
+    lacking = StorageFacts(frozenset({"a"}), frozenset(), frozenset(), UnderReplicated(2), "auditor", False)
     status, reason, text = replicated(lacking, given_up={"a": GivenUp((4,))})
     assert (status.value, reason) == ("False", Reason.UNDER_REPLICATED) and "1 ledger names bookie a" in text
     assert "znode" in given_up_text({"a": GivenUp((), 4)})

@@ -31,7 +31,6 @@ FULL = StorageFacts(
     under_replicated=UnderReplicated(0),
     auditor="a",
     disabled=False,
-    lost_bookie_recovery_delay=0,
 )
 QUIET = replace(FULL, writable=frozenset(B[:3]), readonly=frozenset({ME}))
 GONE = replace(FULL, writable=frozenset(B[:3]))
@@ -57,7 +56,6 @@ def scan(*rows: NamingLedger, undecodable: int = 0) -> LedgerScan:
         naming=len(rows),
         unfinished=len(unfinished),
         undecodable=undecodable,
-        by_bookie={ME: len(rows)},
         not_closed=unfinished,
         closed=tuple(each for each in rows if each not in unfinished),
         unreadable=tuple(f"/ledgers/00/0000/L000{n}" for n in range(undecodable)),
@@ -319,7 +317,6 @@ FACTS = st.builds(
         under_replicated=st.builds(UnderReplicated, st.integers(0, 2), st.booleans()),
         auditor=st.sampled_from([None, "a"]),
         disabled=st.booleans(),
-        lost_bookie_recovery_delay=st.just(0),
     ),
     pod=st.booleans(),
     readonly=st.sampled_from([None, True, False]),

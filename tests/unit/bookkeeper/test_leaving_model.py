@@ -126,7 +126,6 @@ class Model:
             storage=StorageFacts(
                 writable=frozenset({OWN.id(n) for n in self.pods} - readonly), readonly=frozenset(readonly),
                 cookies=frozenset(cookies), under_replicated=UnderReplicated(0), auditor="a", disabled=False,
-                lost_bookie_recovery_delay=0,
             ),
             pod=pod is not None, readonly=pod.readonly if pod is not None else None, claims=self.claims(found),
             memo=self.memo, step=self.step.get(OWN.id(found)), helpers=(Helper(0, f"h{self.helper}"),),
@@ -162,7 +161,7 @@ class Model:
         writers = tuple(sorted(each for each in names if each > handles.after))
         highest = max(self.ledgers, default=-1)
         return LedgerScan(
-            9, len(rows), len(unfinished), 0, {}, unfinished, closed, (), widest, writers=writers, highest=highest
+            9, len(rows), len(unfinished), 0, unfinished, closed, (), widest, writers=writers, highest=highest
         )
 
     def operate(self, *, killed: bool) -> None:

@@ -44,7 +44,6 @@ GONE = StorageFacts(
     under_replicated=UnderReplicated(0),
     auditor="a",
     disabled=False,
-    lost_bookie_recovery_delay=0,
 )
 QUIET = replace(GONE, readonly=frozenset({ME}))
 FULL = replace(GONE, writable=frozenset(B[:3]))
@@ -60,7 +59,7 @@ def scan(naming: int = 0, only: int = 0, writers: tuple[str, ...] = ()) -> Ledge
         NamingLedger(n, LedgerState.CLOSED, frozenset({ME}), LedgerUse.DATA, f"t{n}", None, 2, n < only)
         for n in range(naming)
     )
-    return LedgerScan(9, naming, 0, 0, {}, (), rows, (), rows[0] if rows else None, writers, 9, only, rows[:only])
+    return LedgerScan(9, naming, 0, 0, (), rows, (), rows[0] if rows else None, writers, 9, only, rows[:only])
 
 
 def bookie(renewal: Renewal | None = LOST, **facts: Any) -> Leaving:

@@ -30,7 +30,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WORKLOAD = "c-bookie"
 OWN = OwnBookies.of(bookie_id(WORKLOAD, 0, "ns", "cluster.local"))
 B0, B1, B2 = (bookie_id(WORKLOAD, n, "ns", "cluster.local") for n in range(3))
-CLEAN = StorageFacts(frozenset({B0, B1}), frozenset(), frozenset({B0, B1}), UnderReplicated(0), B0, False, 0)
+CLEAN = StorageFacts(frozenset({B0, B1}), frozenset(), frozenset({B0, B1}), UnderReplicated(0), B0, False)
 LACKING = UnderReplicated(3, oldest=NOW - timedelta(hours=1), ledgers=(1, 2, 3))
 T, F, U = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 

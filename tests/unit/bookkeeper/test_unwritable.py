@@ -33,7 +33,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 THEN = "2026-03-01T11:00:00Z"
 STOCK = DiskLimits(0.95, 0.95, 0.9)
 FULL, UNKNOWN = Reason.DISKS_FULL, Reason.BOOKIE_READ_ONLY
-FACTS = StorageFacts(frozenset("ab"), frozenset("cd"), frozenset("abcd"), UnderReplicated(0), "a", False, 0)
+FACTS = StorageFacts(frozenset("ab"), frozenset("cd"), frozenset("abcd"), UnderReplicated(0), "a", False)
 
 
 @pytest.mark.parametrize(

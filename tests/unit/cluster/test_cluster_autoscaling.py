@@ -7,8 +7,8 @@ import copy
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.bookkeeper.znodes import under_replicated_path
 from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json
+from tests.support.bookkeeper.paths import under_replicated_path
 from tests.support.cluster.scaling import LOOK, TARGET, WINDOWS, minutes, row, said, scaling, wanted
 
 

@@ -8,8 +8,9 @@ import copy
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, under_replicated_path
+from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE
 from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS, Json, Key
+from tests.support.bookkeeper.paths import under_replicated_path
 from tests.support.cluster.ledgers import STORE, WORKLOAD, LedgerWorld, bookie, host
 from tests.support.cluster.scaling_bookies import (
     HOUR,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.bookkeeper.znodes import under_replicated_path
 from pulsar_operator.ports import CUSTOM, Json
+from tests.support.bookkeeper.paths import under_replicated_path
 from tests.support.cluster.leaving_bookies import confirm
 from tests.support.cluster.ledgers import LedgerWorld
 from tests.support.cluster.world import NS

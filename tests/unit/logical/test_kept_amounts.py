@@ -20,7 +20,8 @@ from pulsar_operator.api.v1alpha1.policies import (
 )
 from pulsar_operator.api.v1alpha1.policies.values import OffloadDriver
 from pulsar_operator.domain.policies import POLICIES, PolicyRow, Undecodable
-from pulsar_operator.domain.policies.kept import ALL, HARMLESS, Amount, in_words, least, shortens
+from pulsar_operator.domain.policies.kept import ALL, Amount, in_words, least, shortens
+from tests.support.policies.harmless import HARMLESS
 
 EVICT, HOLD, REFUSE = (
     BacklogPolicy.CONSUMER_BACKLOG_EVICTION,

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.api.v1alpha1.topic_set import OwnedTopics, PulsarTopicSetSpec, TopicTemplate
 from pulsar_operator.domain.logical.topic_set import (
-    LEFT_OUT,
     Duplicate,
     Selection,
     contested,
@@ -38,6 +37,21 @@ def counted(number: int, *, first: int = 0, prefix: str = "x-", policy: str = "D
     return Selection(
         spec(count={"prefix": prefix, "first": first, "number": number}, deletionPolicy=policy),
     )
+
+
+LEFT_OUT = {
+    "namespaceRef": "a field of the set itself",
+    "name": "said by the selection",
+    "deletionPolicy": "a field of the set itself",
+    "driftPolicy": "a field of the set itself",
+    "replicationClusters": "not for many at once: a cluster that is left out may lose its data",
+    "persistent": "a set has persistent topics: others are gone when nobody uses them",
+    "permissions": "Pulsar keeps them in one entry of the namespace, which has room for some thousands",
+    "subscriptions": "one more question for each topic; clients make them",
+    "compaction": "each topic would need a status of its own; policies.compactionThreshold needs none",
+    "prune": "it is about permissions and about properties others add",
+}
+"""Fields of a PulsarTopic that a template does not have, and why."""
 
 
 def named(*names: str, policy: str = "Delete") -> Selection:

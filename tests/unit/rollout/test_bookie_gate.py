@@ -20,7 +20,6 @@ WELL = StorageFacts(
     under_replicated=UnderReplicated(0),
     auditor="a:3181",
     disabled=False,
-    lost_bookie_recovery_delay=0,
 )
 STEP = BookieStep(C, (A, B), WELL, 2)
 

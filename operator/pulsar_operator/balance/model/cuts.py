@@ -78,7 +78,11 @@ class Line:
         return list(pairwise([0, *inner, len(self)]))
 
     def stops(self, limit: float, first: int, last: int) -> list[int]:
-        """Index at which each of the fewest pieces ends, see `cut_positions`; the last one is `last`."""
+        """Index at which each of the fewest pieces ends such that no piece is too heavy; the last one is `last`.
+
+        A piece may weigh `limit` or be a single cell of any weight; cells of weight 0 do not count, so an idle
+        neighbour is not cut from a hot topic. Raises ValueError for a limit below 0.
+        """
         if isnan(limit) or limit < 0:
             raise ValueError(f"limit is {limit}: the weight of a piece must be >= 0")
         sums = self._sums
@@ -95,7 +99,7 @@ class Line:
         return found or [last]
 
     def nearest(self, wanted: float) -> int | None:
-        """The cut whose lower piece weighs nearest to `wanted`, see `best_cut`."""
+        """The cut whose lower piece weighs nearest to `wanted`; None when there are not two cells that it can part."""
         index = self.index_nearest(wanted, 0, len(self))
         return None if index is None else self.cut(index)
 
@@ -112,24 +116,6 @@ class Line:
         lowest = max(bisect_left(sums, weight, first, last), first + 1)
         highest = min(bisect_right(sums, weight, first, last + 1) - 1, last - 1)
         return max(range(lowest, highest + 1), key=lambda i: self._positions[i] - self._positions[i - 1])
-
-
-def cut_positions(bundle: BundleId, cells: Sequence[Cell], limit: float) -> list[int]:
-    """The fewest cuts, ascending and strictly inside the range, so that no piece is too heavy.
-
-    A piece may weigh `limit` or be a single cell of any weight; cells of weight 0 do not count, so an idle neighbour is
-    not cut from a hot topic. Raises ValueError for a limit below 0 and for cells that are not the bundle's.
-    """
-    line = Line(bundle, cells)
-    return [line.cut(index) for index in line.stops(limit, 0, len(line))[:-1]]
-
-
-def best_cut(bundle: BundleId, cells: Sequence[Cell], wanted: float) -> int | None:
-    """The one cut whose lower piece weighs nearest to `wanted`; both pieces hold at least one cell.
-
-    None when there are not two cells that a cut can part. Raises ValueError for cells that are not the bundle's.
-    """
-    return Line(bundle, cells).nearest(wanted)
 
 
 def split_bundle(bundle: Bundle, position: int) -> tuple[Bundle, Bundle]:

@@ -83,18 +83,9 @@ def _pigeonhole(heaviest: Sequence[float], capacities: Sequence[float]) -> float
     return best
 
 
-def least_busiest(weights: Iterable[float], capacities: Sequence[float]) -> float:
-    """Lower bound of the busiest utilization when every weight is whole and any broker may take it.
-
-    0 without weight, infinite with weight and no broker.
-    """
-    heaviest = Heaviest(len(capacities))
-    heaviest.add(weights)
-    return heaviest.bound(capacities)
-
-
 def least_busiest_allowed(groups: Mapping[frozenset[str] | None, Heaviest], brokers: Iterable[Broker]) -> float:
-    """The same when each group of weights may only go to some brokers (by id; None = to all).
+    """Lower bound of the busiest utilization when every weight is whole and each group of weights may only go to some
+    brokers (by id; None = to all).
 
     `draining` brokers take nothing. Infinite when a group with weight has no broker left.
     """

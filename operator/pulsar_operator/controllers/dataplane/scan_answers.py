@@ -37,7 +37,6 @@ class ScanAnswers(ScanStore):
             naming=record.naming,
             unfinished=sum(part.unfinished for part in record.parts),
             undecodable=record.undecodable,
-            by_bookie={self._bookie: record.naming},
             not_closed=tuple(sorted(unfinished, key=lambda row: (row.writer is None, row.ledger))),
             closed=tuple(row for row in rows if row.state is LedgerState.CLOSED),
             unreadable=tuple(sorted(await self._paths())),

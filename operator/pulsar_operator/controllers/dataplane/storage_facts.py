@@ -22,13 +22,11 @@ from pulsar_operator.domain.bookkeeper.znodes import (
     AVAILABLE,
     COOKIES,
     DISABLE,
-    LOST_BOOKIE_RECOVERY_DELAY,
     READONLY,
     READONLY_NAME,
     UNDER_REPLICATED,
     marked_ledger,
     parse_auditor,
-    parse_delay,
     parse_mark,
 )
 from pulsar_operator.ports import Node, NotFoundError, UnavailableError, ZooKeeperSession
@@ -51,8 +49,8 @@ async def storage_facts(session: ZooKeeperSession, *, limit: int = MARKS_LIMIT) 
     available, readonly, cookies = await each_of((AVAILABLE, READONLY, COOKIES), session.children, IN_FLIGHT)
     if available is None:
         raise NotFoundError(f"{AVAILABLE} does not exist, so nothing is known of bookies")
-    paths = (AUDITOR, DISABLE, LOST_BOOKIE_RECOVERY_DELAY, INCARNATIONS_PATH)
-    auditor, disabled, delay, incarnations = await each_of(paths, session.get, IN_FLIGHT)
+    paths = (AUDITOR, DISABLE, INCARNATIONS_PATH)
+    auditor, disabled, incarnations = await each_of(paths, session.get, IN_FLIGHT)
     return StorageFacts(
         # While a bookie changes between the two it is in both (class BookieStateManager).
         writable=frozenset(available) - {READONLY_NAME} - frozenset(readonly or ()),
@@ -61,7 +59,6 @@ async def storage_facts(session: ZooKeeperSession, *, limit: int = MARKS_LIMIT) 
         under_replicated=await _under_replicated(session, limit),
         auditor=None if auditor is None else parse_auditor(auditor.data),
         disabled=disabled is not None,
-        lost_bookie_recovery_delay=_delay(delay),
         incarnations=_incarnations(incarnations),
     )
 
@@ -71,13 +68,6 @@ def _incarnations(node: Node | None) -> Counts:
         return parse_incarnations(node.data if node is not None else b"")
     except UndecodableError as error:
         raise UnavailableError(str(error)) from None
-
-
-def _delay(node: Node | None) -> int | None:
-    try:
-        return None if node is None else parse_delay(node.data)
-    except UndecodableError:
-        return None
 
 
 async def _under_replicated(session: ZooKeeperSession, limit: int) -> UnderReplicated:
@@ -173,7 +163,6 @@ class _Scan:
         self._only = 0
         self._only_there: list[NamingLedger] = []
         self._naming = self._unfinished = self._undecodable = 0
-        self._by_bookie = dict.fromkeys(sorted(bookies), 0)
         self._written: list[NamingLedger] = []
         self._not_closed: list[NamingLedger] = []
         self._closed: list[NamingLedger] = []
@@ -213,8 +202,6 @@ class _Scan:
         self._naming += 1
         if len(self._bookies) == 1:
             self._weigh(ledger)
-        for bookie in named:
-            self._by_bookie[bookie] += 1
         unfinished = ledger.state is not LedgerState.CLOSED
         self._unfinished += unfinished
         only = ledger.only_on(named, self._alive)
@@ -245,7 +232,6 @@ class _Scan:
             naming=self._naming,
             unfinished=self._unfinished,
             undecodable=self._undecodable,
-            by_bookie=self._by_bookie,
             not_closed=tuple(sorted(self._written + self._not_closed, key=lambda row: row.ledger)),
             closed=tuple(sorted(self._closed, key=lambda row: row.ledger)),
             unreadable=tuple(sorted(self._unreadable)),

@@ -83,8 +83,6 @@ class StorageFacts:
     """Id of the auditor, empty where it cannot be read; None = there is none, and nobody notices missing copies."""
     disabled: bool
     """Whether replication is switched off."""
-    lost_bookie_recovery_delay: int | None
-    """Seconds before the auditor takes a bookie for lost; None where no auditor was ever there, or it is unreadable."""
     incarnations: Counts = field(default_factory=dict, hash=False)
     """Which incarnations the cluster's own bookies had."""
 

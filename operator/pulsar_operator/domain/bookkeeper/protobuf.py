@@ -21,13 +21,6 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 _FORMATS: Final = """
 name: "DataFormats.proto" syntax: "proto2"
-message_type { name: "CookieFormat"
-  field { number: 1 name: "bookieHost" type: TYPE_STRING label: LABEL_REQUIRED }
-  field { number: 2 name: "journalDir" type: TYPE_STRING label: LABEL_REQUIRED }
-  field { number: 3 name: "ledgerDirs" type: TYPE_STRING label: LABEL_REQUIRED }
-  field { number: 4 name: "instanceId" type: TYPE_STRING label: LABEL_OPTIONAL }
-  field { number: 5 name: "indexDirs" type: TYPE_STRING label: LABEL_OPTIONAL }
-}
 message_type { name: "UnderreplicatedLedgerFormat"
   field { number: 1 name: "replica" type: TYPE_STRING label: LABEL_REPEATED }
   field { number: 2 name: "ctime" type: TYPE_INT64 label: LABEL_OPTIONAL }

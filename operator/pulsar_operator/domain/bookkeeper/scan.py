@@ -76,8 +76,6 @@ class LedgerScan:
     """Of these, how many are not closed."""
     undecodable: int
     """Nodes that nobody can read, so that they may name any bookie: ledgers, and what may lead to some."""
-    by_bookie: dict[str, int] = field(hash=False)
-    """Ledgers naming it, by each bookie asked for."""
     not_closed: tuple[NamingLedger, ...]
     """Of those the first so many that a topic writes, and as many others, by id."""
     closed: tuple[NamingLedger, ...]

@@ -11,8 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from pulsar_operator.domain.bookkeeper.ledgers import checked_bookie_id
-from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError, as_text, read_text
+from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError, read_text
 
 LEDGERS: Final = "/ledgers"
 AVAILABLE: Final = f"{LEDGERS}/available"
@@ -25,8 +24,6 @@ COOKIES: Final = f"{LEDGERS}/cookies"
 UNDER_REPLICATION: Final = f"{LEDGERS}/underreplication"
 UNDER_REPLICATED: Final = f"{UNDER_REPLICATION}/ledgers"
 """A tree with a leaf for each ledger that lacks copies, marked by the auditor."""
-LOCKS: Final = f"{UNDER_REPLICATION}/locks"
-"""A child for each ledger that somebody copies now."""
 DISABLE: Final = f"{UNDER_REPLICATION}/disable"
 """Exists while replication is switched off."""
 AUDITOR: Final = f"{UNDER_REPLICATION}/leader"
@@ -48,22 +45,6 @@ _LEDGER_PATH: Final = re.compile(
 _BRANCH_DEPTHS: Final = ((re.compile("[0-9]{2}", re.ASCII), 1), (re.compile("[0-9]{3}", re.ASCII), 3))
 _LEVEL: Final = re.compile("[0-9]{4}", re.ASCII)
 _MARK: Final = re.compile(r"urL([0-9]{10,19})", re.ASCII)
-_DELAY: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
-_COOKIE_LAYOUTS: Final = frozenset({4, 5})
-
-
-@dataclass(frozen=True)
-class Cookie:
-    """What a bookie was when it first started: it refuses to start as anything else."""
-
-    bookie: str
-    """Its id."""
-    journals: tuple[str, ...]
-    """Folders of journals."""
-    ledgers: tuple[str, ...]
-    """Folders of ledgers."""
-    instance_id: str | None
-    """INSTANCEID of the cluster it belongs to; None where the cookie names none."""
 
 
 @dataclass(frozen=True)
@@ -106,18 +87,6 @@ def is_level(name: str) -> bool:
     return _LEVEL.fullmatch(name) is not None
 
 
-def under_replicated_path(ledger: int) -> str:
-    """Path of the mark of a ledger that lacks copies."""
-    digits = f"{ledger:016x}"
-    levels = "/".join(digits[begin : begin + 4] for begin in range(0, 16, 4))
-    return f"{UNDER_REPLICATED}/{levels}/{_mark_name(ledger)}"
-
-
-def lock_path(ledger: int) -> str:
-    """Path of the lock of who copies a ledger."""
-    return f"{LOCKS}/{_mark_name(ledger)}"
-
-
 def marked_ledger(name: str) -> int | None:
     """The ledger of a mark, by the znode's name; None for a level of the tree. Raises UndecodableError."""
     if not name.startswith("urL"):
@@ -126,37 +95,6 @@ def marked_ledger(name: str) -> int | None:
     if match is None or int(match[1]) > _MAX_ID:
         raise UndecodableError(f"{name[:80]!r} is no mark of a ledger")
     return int(match[1])
-
-
-def _mark_name(ledger: int) -> str:
-    return f"urL{ledger:010}"
-
-
-def parse_bookie_id(text: str) -> str:
-    """A bookie's id, as the name of a znode. Raises UndecodableError."""
-    return checked_bookie_id(text)
-
-
-def parse_cookie(data: bytes) -> Cookie:
-    """A cookie. Raises UndecodableError, also for layouts before 4, of BookKeeper 4.1 and older."""
-    first, newline, rest = data.partition(b"\n")
-    if not newline or not first.isdigit() or int(first) not in _COOKIE_LAYOUTS:
-        raise UndecodableError(f"{first[:20]!r} is no layout of cookies that is known here")
-    found = read_text("CookieFormat", rest)
-    return Cookie(
-        bookie=checked_bookie_id(found.bookieHost),
-        journals=tuple(found.journalDir.split(",")),
-        ledgers=_folders(found.ledgerDirs),
-        instance_id=found.instanceId or None,
-    )
-
-
-def _folders(text: str) -> tuple[str, ...]:
-    """A count and so many folders, with tabs between (class Cookie, encodeDirPaths)."""
-    count, *folders = text.split("\t")
-    if count != str(len(folders)):
-        raise UndecodableError(f"{text[:80]!r} is no list of folders")
-    return tuple(folders)
 
 
 def parse_mark(data: bytes) -> Mark:
@@ -174,14 +112,3 @@ def parse_auditor(data: bytes) -> str:
     except (ValueError, RecursionError):
         return text
     return found if isinstance(found, str) else text
-
-
-def parse_delay(data: bytes) -> int:
-    """Seconds that the auditor waits before it takes a bookie for lost. Raises UndecodableError.
-
-    Digits alone (class PulsarLedgerUnderreplicationManager, getLostBookieRecoveryDelay).
-    """
-    text = as_text(data)
-    if not _DELAY.fullmatch(text):
-        raise UndecodableError(f"{text[:40]!r} is no number of seconds")
-    return int(text)

@@ -38,20 +38,6 @@ FREE_SHARE = 0.1
 """So large a share of the topics may."""
 SHOWN = 3
 
-LEFT_OUT = {
-    "namespaceRef": "a field of the set itself",
-    "name": "said by the selection",
-    "deletionPolicy": "a field of the set itself",
-    "driftPolicy": "a field of the set itself",
-    "replicationClusters": "not for many at once: a cluster that is left out may lose its data",
-    "persistent": "a set has persistent topics: others are gone when nobody uses them",
-    "permissions": "Pulsar keeps them in one entry of the namespace, which has room for some thousands",
-    "subscriptions": "one more question for each topic; clients make them",
-    "compaction": "each topic would need a status of its own; policies.compactionThreshold needs none",
-    "prune": "it is about permissions and about properties others add",
-}
-"""Fields of a PulsarTopic that a template does not have, and why."""
-
 
 @dataclass(frozen=True)
 class Selection:

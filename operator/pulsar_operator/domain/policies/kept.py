@@ -1,7 +1,8 @@
 """How much of what is stored each policy keeps: which change of a row lets Pulsar delete stored messages. Pure.
 
-One rule for all rows: a row of the policy table either has a Keeps, by which two of its values are compared, or is in
-HARMLESS with the reason. What consent is needed for follows from that alone (domain/logical/consent.py).
+One rule for all rows: a row of the policy table either has a Keeps, by which two of its values are compared, or no
+change of it lets Pulsar delete anything, for a reason in tests/support/policies/harmless.py. What consent is needed for
+follows from that alone (domain/logical/consent.py).
 
 Defaults are those of class ServiceConfiguration (Pulsar 4.0).
 """
@@ -171,48 +172,3 @@ def _default_inactive(configuration: Configuration) -> Amount:
 
 
 INACTIVE_TOPICS = Keeps(_of_inactive, _default_inactive)
-
-_LIMIT: Final = "it refuses what is new"
-_RATE: Final = "it slows down, and deletes nothing"
-HARMLESS: Final[Mapping[str, str]] = {
-    "replicationClusters": "clusters that leave have confirmations of their own",
-    "allowedClusters": "clusters that leave have confirmations of their own",
-    "policies.compactionThreshold": "compaction leaves the messages to retention",
-    "policies.publishRate": _RATE,
-    "policies.dispatchRate": _RATE,
-    "policies.subscriptionDispatchRate": _RATE,
-    "policies.replicatorDispatchRate": _RATE,
-    "policies.subscribeRate": _RATE,
-    "policies.persistence": "it counts for new ledgers",
-    "policies.bookieAffinityGroup": "it counts for new ledgers",
-    "policies.antiAffinityGroup": "it moves bundles",
-    "policies.deduplication.enabled": "it counts for new messages",
-    "policies.deduplication.snapshotIntervalSeconds": "it counts for new messages",
-    "policies.delayedDelivery": "it counts for delivery, and deletes nothing",
-    "policies.autoTopicCreation": _LIMIT,
-    "policies.autoSubscriptionCreation": _LIMIT,
-    "policies.maxTopics": _LIMIT,
-    "policies.maxProducers": _LIMIT,
-    "policies.maxProducersPerTopic": _LIMIT,
-    "policies.maxConsumers": _LIMIT,
-    "policies.maxConsumersPerTopic": _LIMIT,
-    "policies.maxConsumersPerSubscription": _LIMIT,
-    "policies.maxSubscriptions": _LIMIT,
-    "policies.maxSubscriptionsPerTopic": _LIMIT,
-    "policies.maxUnackedMessagesPerConsumer": _RATE,
-    "policies.maxUnackedMessagesPerSubscription": _RATE,
-    "policies.maxMessageSize": _LIMIT,
-    "policies.schema.compatibilityStrategy": _LIMIT,
-    "policies.schema.allowAutoUpdate": _LIMIT,
-    "policies.schema.validationEnforced": _LIMIT,
-    "policies.subscriptionTypesEnabled": _LIMIT,
-    "policies.subscriptionAuthMode": _LIMIT,
-    "policies.encryptionRequired": _LIMIT,
-    "policies.resourceGroup": _RATE,
-    "policies.entryFilters": "a filter acknowledges what it rejects in one subscription: that is its purpose, and what "
-    "it rejects is not known",
-    "policies.dispatcherPauseOnAckStatePersistent": _RATE,
-    "policies.allowedTopicPropertyKeysForMetrics": "it is about metrics",
-    "policies.shadowTopics": "a shadow topic has no messages of its own",
-}
-"""Rows, by path, no change of which lets Pulsar delete stored messages, and why."""
