@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.controllers.dataplane.ledger_count import LedgerCount, count_ledgers
-from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming, storage_facts
+from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
 from pulsar_operator.domain.bookkeeper.scan import LedgerScan
@@ -26,6 +26,7 @@ from pulsar_operator.domain.bookkeeper.znodes import (
 )
 from pulsar_operator.ports import Node, NotFoundError, UnavailableError, ZooKeeperSession
 from tests.support.bookkeeper.encoding import bytes_field, framed, ledger, ledger_body
+from tests.support.bookkeeper.every_ledger import ledgers_naming
 from tests.support.bookkeeper.paths import lock_path, under_replicated_path
 
 B0, B1, B2 = (f"c-bookie-{n}.c-bookie-headless.ns.svc.cluster.local:3181" for n in range(3))

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from pulsar_operator.controllers.dataplane.ledger_scan import examine_ledgers
 from pulsar_operator.controllers.dataplane.scan_answers import SOME
-from pulsar_operator.controllers.dataplane.scan_store import forget_examination, took_entries
+from pulsar_operator.controllers.dataplane.scan_store import Unwritten, forget_examination, took_entries
 from pulsar_operator.controllers.dataplane.scan_sweep import Slice, Subject
-from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming
 from pulsar_operator.domain.bookkeeper import scan_record
 from pulsar_operator.domain.bookkeeper.ledgers import decode_ledger
 from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan
@@ -23,6 +22,7 @@ from pulsar_operator.domain.bookkeeper.scan_record import SCAN_PATH, Examining, 
 from pulsar_operator.domain.bookkeeper.znodes import LEDGERS, ledger_path
 from tests.fakes.zookeeper import Call, FakeZooKeeper
 from tests.support.bookkeeper.encoding import framed, ledger_body
+from tests.support.bookkeeper.every_ledger import ledgers_naming
 
 ME, B, C, D = "a:3181", "b:3181", "c:3181", "d:3181"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -142,6 +142,23 @@ async def test_in_slices_as_at_once() -> None:
         ledgers.put(2**31 + 5, (ME, C))
         ledgers.store.put("/ledgers/hob", b"x")
         same(await ledgers.whole(Slice(size, 1e9)), await ledgers.at_once())
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_in_a_pause_the_same_is_found_and_nothing_is_written(begun: bool) -> None:
+    ledgers = filled()
+    ledgers.garble(17)
+    if begun:
+        await ledgers.examine(Slice(100, 1e9))
+    before = dict(ledgers.store.nodes)
+    unwritten = Unwritten(await ledgers.zookeeper.session("z"))
+    subject = Subject(ME, frozenset({B, C, D}), Handles(), NOW, False, "", False, uuid4().hex)
+    found = await examine_ledgers(unwritten, subject)
+    assert isinstance(found, Examining) is begun
+    found = await examine_ledgers(unwritten, subject)
+    assert isinstance(found, LedgerScan)
+    same(found, await ledgers.at_once())
+    assert ledgers.store.nodes == before
 
 
 async def test_how_far_it_is() -> None:

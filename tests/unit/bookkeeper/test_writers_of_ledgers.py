@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming
 from pulsar_operator.domain.bookkeeper.scan import Handles
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from tests.fakes.zookeeper import FakeZooKeeper
 from tests.support.bookkeeper.encoding import framed, ledger_body
+from tests.support.bookkeeper.every_ledger import ledgers_naming
 
 ME, OTHER, THIRD = "a:3181", "b:3181", "c:3181"
 TOPICS = [f"persistent://t/n/x{n}" for n in range(7)]

@@ -22,7 +22,7 @@ from pulsar_operator.domain.bookkeeper.scan_record import (
     parse_scan_record,
 )
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.ports import NotFoundError, ZooKeeperSession
+from pulsar_operator.ports import Node, NotFoundError, ZooKeeperSession
 
 KEPT: Final = 1000
 """Topics, and unreadable znodes, of one look."""
@@ -179,6 +179,35 @@ class ScanStore:
             self._unreadable_changed = self._changed = True
             if len(paths) < KEPT:
                 paths.append(path)
+
+
+class Unwritten:
+    """A session that keeps what is written to itself: an examination in a pause or a dry run changes nothing."""
+
+    def __init__(self, session: ZooKeeperSession) -> None:
+        self._session = session
+        self._kept: dict[str, Node | None] = {}
+        self.watch = session.watch
+
+    async def get(self, path: str) -> Node | None:
+        """As kept, else as stored."""
+        return self._kept[path] if path in self._kept else await self._session.get(path)
+
+    async def children(self, path: str) -> list[str] | None:
+        """As stored."""
+        return await self._session.children(path)
+
+    async def create(self, path: str, data: bytes) -> None:
+        """Keep a node."""
+        self._kept[path] = Node(data, 0)
+
+    async def set(self, path: str, data: bytes, *, version: int) -> None:
+        """Keep a node."""
+        self._kept[path] = Node(data, version + 1)
+
+    async def delete(self, path: str, *, version: int) -> None:
+        """Keep that it is gone."""
+        self._kept[path] = None
 
 
 async def took_entries(session: ZooKeeperSession, bookie: str) -> None:

@@ -17,9 +17,8 @@ from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
 from pulsar_operator.controllers.dataplane.quorums import widest_ensemble
 from pulsar_operator.controllers.dataplane.replacement import roll_plan
-from pulsar_operator.controllers.dataplane.scan_store import took_entries
+from pulsar_operator.controllers.dataplane.scan_store import Unwritten, took_entries
 from pulsar_operator.controllers.dataplane.scan_sweep import Subject
-from pulsar_operator.controllers.dataplane.storage_facts import ledgers_naming
 from pulsar_operator.domain.bookkeeper.affinity import PRIMARY_KEY, SECONDARY_KEY, groups_of
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts
 from pulsar_operator.domain.bookkeeper.identity import OwnBookies
@@ -39,7 +38,7 @@ from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.names import pod_host, workload_name
 from pulsar_operator.domain.render.volumes import disk_shares
 from pulsar_operator.domain.stored import readable
-from pulsar_operator.ports import Json, PortError, ZooKeeperSession
+from pulsar_operator.ports import Json, PortError, UnavailableError, ZooKeeperSession
 
 TAKES_ENTRIES = frozenset({Act.READ_ONLY, Act.WRITABLE, Act.RAISE, Act.RELEASE})
 """What is done to a bookie that takes entries, or is to."""
@@ -240,8 +239,6 @@ class Seen:
             handles = (await with_copies(self.session, node)).handles
         else:
             handles = memo.handles
-        if not self.step.hand.act:
-            return await ledgers_naming(self.session, frozenset({bookie.bookie}), alive=alive, handles=handles)
         renewal = memo.renewal if memo is not None else None
         token = self._token(bookie)
         subject = Subject(
@@ -256,7 +253,15 @@ class Seen:
             listed=renewal is not None and not bookie.registered,
             moved=renewal is not None and bool(renewal.claims),
         )
-        return await examine_ledgers(self.session, subject)
+        if self.step.hand.act:
+            return await examine_ledgers(self.session, subject)
+        session = Unwritten(self.session)
+        found = await examine_ledgers(session, subject)
+        if isinstance(found, Examining):  # also where an earlier pass had begun with it
+            found = await examine_ledgers(session, subject)
+        if isinstance(found, Examining):
+            raise UnavailableError(f"{found}, of which nothing is kept in a pause or a dry run")
+        return found
 
     def _token(self, bookie: Leaving) -> str:
         """Stands for a time in which the bookie takes nothing; empty = it may."""
