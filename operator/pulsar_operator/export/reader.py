@@ -6,14 +6,14 @@ read only in namespaces in whose topic __change_events anything was ever written
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.balance.model.isolation import isolates
 from pulsar_operator.balance.model.ranges import even_boundaries
+from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.domain.export import (
     CHANGE_EVENTS,
     MAX_BUNDLES,
@@ -60,9 +60,6 @@ from pulsar_operator.export.output import Exported, Progress
 from pulsar_operator.ports import AdminEndpoint, PortError, PulsarAdminPort
 
 CONCURRENCY = 8
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass
@@ -116,14 +113,15 @@ class Exporter:
         except PortError as error:
             raise ExportError(f"nothing was read: {error}; {self._calls.advice}") from None
         self._progress.total("tenants", len(tenants))
-        read = await _pool(self._tenant, sorted(tenants))
+        read = await each_of(sorted(tenants), self._tenant, CONCURRENCY)
         names = sorted(name for _, inside in read for name in inside)
         self._progress.total("namespaces", len(names))
-        namespaces = await _pool(self._namespace, names)
+        namespaces = await each_of(names, self._namespace, CONCURRENCY)
         found = [each for each in namespaces if each is not None]
         self._progress.total("topics", sum(len(each.topics) for each in found))
         topics = [(each, topic) for each in found for topic in each.topics]
-        for (each, _), entry in zip(topics, await _pool(self._topic, [t for _, t in topics]), strict=True):
+        entries = await each_of([topic for _, topic in topics], self._topic, CONCURRENCY)
+        for (each, _), entry in zip(topics, entries, strict=True):
             each.entries += [entry] if entry is not None else []
         shared = await self._shared(found)
         self._progress.end()
@@ -351,22 +349,3 @@ def _even(live: Mapping[str, Any]) -> bool:
 def _is_part_of(local: str, topics: set[str]) -> bool:
     found = split_partition(local)
     return found is not None and found[0] in topics
-
-
-async def _pool(work: Callable[[T], Awaitable[R]], items: Sequence[T]) -> list[R]:
-    """Do the work for each item, CONCURRENCY at a time; results in the order of the items. The first error ends it."""
-    results: dict[int, R] = {}
-    waiting = iter(enumerate(items))
-
-    async def worker() -> None:
-        for index, item in waiting:
-            results[index] = await work(item)
-
-    workers = [asyncio.create_task(worker()) for _ in range(min(CONCURRENCY, len(items)))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for task in workers:
-            task.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-    return [results[index] for index in range(len(items))]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from pulsar_operator.controllers.dataplane.ledger_walk import IN_FLIGHT, decoded, each_of, groups
+from pulsar_operator.controllers.core.bounded import each_of
+from pulsar_operator.controllers.dataplane.ledger_walk import IN_FLIGHT, decoded, groups
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState
 from pulsar_operator.domain.bookkeeper.scan import WRITTEN_BY_TOPICS, Handles, LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.space import ENTRY

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
+from pulsar_operator.controllers.core.bounded import AT_ONCE, each_of
 from pulsar_operator.controllers.logical import topic_apart
-from pulsar_operator.controllers.logical.bounded import AT_ONCE, each
 from pulsar_operator.ports import AdminEndpoint, UnavailableError
 from tests.fakes.admin import AdminCall, FakeAdmin
 from tests.fakes.pulsar_parts import FakeTopic
@@ -150,9 +150,9 @@ async def test_no_more_at_once_and_the_first_error_ends_it() -> None:
             raise UnavailableError("no")
         return number * 2
 
-    assert await each(range(20), ask) == [number * 2 for number in range(20)]
-    assert await each([], ask) == []
+    assert await each_of(range(20), ask) == [number * 2 for number in range(20)]
+    assert await each_of([], ask) == []
     begun = 0
     with pytest.raises(UnavailableError):
-        await each(range(1000), ask)
+        await each_of(range(1000), ask)
     assert most == AT_ONCE and begun < 40

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.core.clusters import allows, instance_of, owner_text, pulsar_name
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.bootstrap import Store
@@ -378,14 +379,9 @@ async def _answer(call: Awaitable[T]) -> T:
 
 
 async def _nodes(session: ZooKeeperSession, paths: Sequence[str]) -> dict[str, Stored | None]:
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def read(path: str) -> tuple[str, Stored | None]:
-        async with gate:
-            node = await _answer(session.get(path))
-            return path, None if node is None else Stored(node.data, node.version)
-
-    return dict(await asyncio.gather(*(read(path) for path in paths)))
+    nodes = await each_of(paths, lambda path: _answer(session.get(path)), AT_ONCE)
+    stored = (None if node is None else Stored(node.data, node.version) for node in nodes)
+    return dict(zip(paths, stored, strict=True))
 
 
 async def _below(session: ZooKeeperSession, path: str) -> dict[str, Stored]:

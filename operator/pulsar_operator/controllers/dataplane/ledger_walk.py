@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
+from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, decode_ledger
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.znodes import LEDGERS, NOT_LEDGERS, is_level, ledger_id, levels_below
 from pulsar_operator.ports import Node, NotFoundError, ZooKeeperSession
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 IN_FLIGHT: Final = 32
 """Reads at once; the store serves others meanwhile."""
@@ -142,23 +140,3 @@ async def about_how_many(session: ZooKeeperSession) -> int:
     some = found if len(found) <= SAMPLE else [found[len(found) * each // SAMPLE] for each in range(SAMPLE)]
     sizes = [len(names or ()) for names in await each_of(some, session.children, GROUP)]
     return sum(sizes) * len(found) // len(some) if some else 0
-
-
-async def each_of(items: Iterable[T], call: Callable[[T], Awaitable[R]], in_flight: int) -> list[R]:
-    """The answers for all items in their order, so many calls at once. The first error ends all of them and rises."""
-    listed = list(items)
-    answers: dict[int, R] = {}
-    pending = iter(enumerate(listed))
-
-    async def work() -> None:
-        for place, item in pending:
-            answers[place] = await call(item)
-
-    workers = [asyncio.ensure_future(work()) for _ in range(min(in_flight, len(listed)))]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-    return [answers[place] for place in range(len(listed))]

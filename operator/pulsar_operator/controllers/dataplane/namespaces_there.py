@@ -12,6 +12,7 @@ from typing import Final
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
+from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.core.clusters import allows, instance_of, members, owner_text, pulsar_name, referring
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader
@@ -64,13 +65,8 @@ async def namespace_policies(store: ZooKeeperSession) -> dict[str, Json]:
     names = []
     for tenant in await store.children(POLICIES_PATH) or []:
         names += [f"{tenant}/{name}" for name in await store.children(f"{POLICIES_PATH}/{tenant}") or []]
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def read(name: str) -> tuple[str, Json]:
-        async with gate:
-            return name, _policies(await store.get(f"{POLICIES_PATH}/{name}"))
-
-    return dict(await asyncio.gather(*(read(name) for name in names)))
+    nodes = await each_of(names, lambda name: store.get(f"{POLICIES_PATH}/{name}"), AT_ONCE)
+    return {name: _policies(node) for name, node in zip(names, nodes, strict=True)}
 
 
 def _policies(node: Node | None) -> Json:
@@ -323,13 +319,8 @@ async def topics_there(local: ZooKeeperSession) -> dict[str, list[str]]:
     names = []
     for tenant in await local.children(MANAGED_LEDGERS) or []:
         names += [f"{tenant}/{name}" for name in await local.children(f"{MANAGED_LEDGERS}/{tenant}") or []]
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def read(name: str) -> tuple[str, list[str]]:
-        async with gate:
-            return name, await local.children(f"{MANAGED_LEDGERS}/{name}/persistent") or []
-
-    return dict(await asyncio.gather(*(read(name) for name in names)))
+    topics = await each_of(names, lambda name: local.children(f"{MANAGED_LEDGERS}/{name}/persistent"), AT_ONCE)
+    return {name: each or [] for name, each in zip(names, topics, strict=True)}
 
 
 async def left_behind(local: ZooKeeperSession) -> list[str]:
@@ -345,14 +336,9 @@ async def left_behind(local: ZooKeeperSession) -> list[str]:
 async def with_cursor(local: ZooKeeperSession, cursor: str) -> list[str]:
     """Topics, as tenant/namespace/topic, that have a cursor of that name, loaded or not. Raises PortError."""
     topics = [f"{name}/persistent/{topic}" for name, each in (await topics_there(local)).items() for topic in each]
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def has(topic: str) -> bool:
-        async with gate:
-            return cursor in (await local.children(f"{MANAGED_LEDGERS}/{topic}") or ())
-
-    found = await asyncio.gather(*(has(topic) for topic in topics))
-    return sorted(topic.replace("/persistent/", "/", 1) for topic, there in zip(topics, found, strict=True) if there)
+    cursors = await each_of(topics, lambda topic: local.children(f"{MANAGED_LEDGERS}/{topic}"), AT_ONCE)
+    found = (topic for topic, names in zip(topics, cursors, strict=True) if cursor in (names or ()))
+    return sorted(topic.replace("/persistent/", "/", 1) for topic in found)
 
 
 async def _needing(policies: dict[str, Json], local: ZooKeeperSession, here: str) -> list[str]:

@@ -3,13 +3,13 @@ of namespaces and of declared topics; and which namespaces are bound to groups o
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.core.clusters import instance_of, pulsar_name
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.core.whereabouts import Place, Whereabouts, site_of
@@ -95,14 +95,9 @@ async def widest_ensemble(
 async def _bound(store: ZooKeeperSession, asked: Mapping[str, Widest], groups: Groups) -> tuple[Bound, ...]:
     """Namespaces of those that are bound to groups, with what each of them takes. Raises PortError, and
     UndecodableError where nobody can say which bookies are in the groups."""
-    gate = asyncio.Semaphore(AT_ONCE)
-
-    async def read(name: str) -> Groups:
-        async with gate:
-            node = await store.get(f"{LOCAL_POLICIES}/{name}")
-        return (local_groups(node.data) if node is not None else None) or groups
-
-    of = {name: each for name, each in zip(asked, await asyncio.gather(*map(read, asked)), strict=True) if each.bind}
+    nodes = await each_of(asked, lambda name: store.get(f"{LOCAL_POLICIES}/{name}"), AT_ONCE)
+    every = ((local_groups(node.data) if node is not None else None) or groups for node in nodes)
+    of = {name: each for name, each in zip(asked, every, strict=True) if each.bind}
     if not of:
         return ()
     node = await store.get(RACKS_PATH)

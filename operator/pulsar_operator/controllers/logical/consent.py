@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from pulsar_operator.controllers.logical.bounded import each
+from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.controllers.logical.topic_content import asked_of_listed
@@ -190,6 +190,6 @@ async def _sum(scope: Scope, cluster: str, places: Sequence[tuple[str, ...]]) ->
         except (PortError, KeyError, TypeError, ValueError):
             return None
 
-    found = await each(places, size)
+    found = await each_of(places, size)
     known = [each for each in found if each is not None]
     return sum(known) if len(known) == len(found) else None

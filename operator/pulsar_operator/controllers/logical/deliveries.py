@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.topic_content import asked_of_listed
 from pulsar_operator.domain.conditions import seconds_since
@@ -131,7 +132,7 @@ class Deliveries:
         unasked = sum(not known.is_recent(each, now, recent) for each in later)
         goals: dict[tuple[str, str], Position] = {}
         waiting: dict[str, dict[str, int]] = {}
-        budget, limit = 2 * LAST_MOST, asyncio.Semaphore(AT_ONCE)
+        budget = 2 * LAST_MOST
         for attempt in range(LAST_LOOKS):
             if not left or len(left) > budget:
                 break
@@ -139,7 +140,7 @@ class Deliveries:
                 await asyncio.sleep(LAST_SECONDS)
             budget -= len(left)
             try:
-                found = await asyncio.gather(*(_topic(scope, cluster, each[1], towards, limit) for each in left))
+                found = await each_of(left, lambda each: _topic(scope, cluster, each[1], towards), AT_ONCE)
             except PortError as error:
                 return f"what {cluster} has for {', '.join(sorted(towards))} is not known: {error}"
             waiting = {}
@@ -171,8 +172,7 @@ async def _in_cluster(known: _Known, scope: Scope, cluster: str, now: datetime) 
         known.keep(cluster, asked)
         fresh = max(FRESH_SECONDS, ROUND_SECONDS * (len(asked) / MOST + 1))
         left = [each for each in asked if not known.is_done((cluster, each), now, fresh)]
-        limit = asyncio.Semaphore(AT_ONCE)
-        found = await asyncio.gather(*(_topic(scope, cluster, each, towards, limit) for each in left[:MOST]))
+        found = await each_of(left[:MOST], lambda each: _topic(scope, cluster, each, towards), AT_ONCE)
     except PortError as error:
         return f"what {cluster} has for {names} is not known: {error}"
     waiting = {
@@ -183,11 +183,10 @@ async def _in_cluster(known: _Known, scope: Scope, cluster: str, now: datetime) 
     return _said(cluster, waiting, len(left) - MOST)
 
 
-async def _topic(scope: Scope, cluster: str, topic: str, towards: frozenset[str], limit: asyncio.Semaphore) -> Delivery:
+async def _topic(scope: Scope, cluster: str, topic: str, towards: frozenset[str]) -> Delivery:
     """How far a topic is. One that is listed and not found is not known: the next list tells whether it went."""
     domain, _, path = topic.partition("://")
-    async with limit:
-        stats = await asked_of_listed(scope, cluster, (domain, *path.split("/", 2)), "internalStats")
+    stats = await asked_of_listed(scope, cluster, (domain, *path.split("/", 2)), "internalStats")
     try:
         return delivery(stats, towards)
     except ValueError as error:

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_RETAINED, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
+from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.core.objects import meta_of
-from pulsar_operator.controllers.logical.bounded import each
 from pulsar_operator.controllers.logical.census import Census, take_census
 from pulsar_operator.controllers.logical.deletion_results import Blocker, Progress, keep
 from pulsar_operator.controllers.logical.owner_records import TopicRecord, parsed
@@ -127,7 +127,7 @@ class RetainedContent:
             if census is not None:
                 topics.extend(_topics(scope, (tenant, local), census))
 
-        await each(names, look)
+        await each_of(names, look)
         return records, topics
 
     async def _read(self, scope: Scope, records: _Records, topics: Sequence[_Topic]) -> list[Recorded]:
@@ -142,7 +142,7 @@ class RetainedContent:
                 return
             records.topics[topic.full] = Recorded(topic.full, owner, owner.text) if owner is not None else None
 
-        await each(topics, read)
+        await each_of(topics, read)
         return unreadable
 
     async def _not_given_up(self, found: Iterable[Recorded], giving_up: Collection[Key]) -> list[Recorded]:
@@ -155,7 +155,7 @@ class RetainedContent:
             if key is None or key not in giving_up or not await self._gives_up(key, record.name):
                 left.append(record)
 
-        await each(list(found), look)
+        await each_of(list(found), look)
         return left
 
     async def _gives_up(self, key: Key, name: str) -> bool:

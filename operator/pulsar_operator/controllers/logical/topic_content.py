@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pulsar_operator.controllers.logical.bounded import each
+from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.domain.logical.names import namespace_path
 from pulsar_operator.domain.logical.retention import Kept, Policy, keeps, of_the_brokers
@@ -49,7 +49,7 @@ async def kept_entries(scope: Scope, cluster: str, path: tuple[str, ...], parts:
     policy = await _in_force(scope, cluster, path)
     if not keeps(policy):
         return None
-    counted = await each(parts, lambda part: _count(scope, cluster, (*path[:-1], part)))
+    counted = await each_of(parts, lambda part: _count(scope, cluster, (*path[:-1], part)))
     entries, size = (sum(column) for column in zip(*counted, strict=True))
     return Kept(cluster, entries, size, policy) if entries else None
 
@@ -71,7 +71,7 @@ async def compacted_entries(
 
     None where there is nothing. Raises AdminUnreachableError also where Pulsar does not tell.
     """
-    counted = await each(parts, lambda part: _compacted(scope, cluster, (*path[:-1], part)))
+    counted = await each_of(parts, lambda part: _compacted(scope, cluster, (*path[:-1], part)))
     entries, size = (sum(column) for column in zip(*counted, strict=True))
     return Compacted(cluster, entries, size) if entries or size else None
 

@@ -11,7 +11,7 @@ from typing import Final
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.ranges import boundary_points
-from pulsar_operator.controllers.logical.bounded import each
+from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.topic_content import (
@@ -110,7 +110,7 @@ async def _stats(
                     return None
                 raise
 
-        for part, stats in zip(parts, await each(parts, ask), strict=True):
+        for part, stats in zip(parts, await each_of(parts, ask), strict=True):
             if stats is None:
                 continue
             blocker = _users(stats, part, cluster, remedy)
@@ -194,7 +194,7 @@ async def replicating(scope: Scope, path: tuple[str, ...], present: Mapping[str,
                 return None
 
         rest = [part for part in parts if part not in together]
-        found += [(cluster, part, s) for part, s in zip(rest, await each(rest, ask), strict=True) if s is not None]
+        found += [(cluster, part, s) for part, s in zip(rest, await each_of(rest, ask), strict=True) if s is not None]
     return replace(_replicated(found), untold=frozenset(untold))
 
 
@@ -249,7 +249,7 @@ async def delete_in(
         if whole in targets:
             await delete(whole)
             left = await _still_listed(scope, cluster, path, places)
-        await each(left, delete)
+        await each_of(left, delete)
     except AdminUnreachableError as error:
         if error.status not in (0, 404):
             await _free(scope, cluster, places)
@@ -337,4 +337,4 @@ async def _free(scope: Scope, cluster: str, places: Sequence[tuple[str, ...]]) -
         except PortError as error:
             log.info("%s in cluster %s is not unloaded: %s", name, cluster, error)
 
-    await each(places, free)
+    await each_of(places, free)

@@ -6,12 +6,12 @@ the status says so.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import Final
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, RecoveryDelayStatus
+from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.dataplane.bootstrap import Store
 from pulsar_operator.controllers.dataplane.given_up import still_given_up
 from pulsar_operator.controllers.dataplane.incarnations import CountCopy, own_bookies_in, settle
@@ -129,14 +129,12 @@ IN_FLIGHT: Final = 16
 
 async def disk_space(deps: Deps, bookies: list[str]) -> dict[str, Space]:
     """What is used and how much there is, by the bookie's id; of one that does not say there is none."""
-    slots = asyncio.Semaphore(IN_FLIGHT)
 
     async def asked(bookie: str) -> tuple[str, Space] | None:
-        async with slots:
-            try:
-                said = await deps.bookies.disk(host_of(bookie))
-            except PortError:
-                return None
+        try:
+            said = await deps.bookies.disk(host_of(bookie))
+        except PortError:
+            return None
         return (bookie, Space(said.total - said.free, said.total)) if 0 < said.total >= said.free else None
 
-    return dict(filter(None, await asyncio.gather(*map(asked, bookies))))
+    return dict(filter(None, await each_of(bookies, asked, IN_FLIGHT)))
