@@ -65,11 +65,16 @@ def test_an_operator_that_can_decide_has_nothing_to_remember() -> None:
         ([(8 * 60, False)], 1, 465),
         ([(14, False), (60, True)], 0, 0),
         # One good look in a quarter of an hour is no balancing.
-        ([(14, False), (1, True), (2, False)], 1, 2),
-        ([(14, False), (4, True), (1, False)], 1, 1),
+        ([(14, False), (1, True), (4, False)], 0, 0),
+        ([(14, False), (1, True), (5, False)], 1, 1),
+        ([(14, False), (4, True), (1, False)], 0, 0),
         ([(14, False), (6, True), (14, False)], 0, 0),
         ([(1, False), (1, True)] * 60, 0, 0),
-        ([(3, False), (1, True)] * 60, 1, 224),
+        # Who can decide for a quarter of the time balances as well as Pulsar, with fewer moves.
+        ([(5, False), (2, True)] * 60, 0, 0),
+        ([(3, False), (1, True)] * 60, 0, 0),
+        ([(4, False), (1, True)] * 60, 1, 237),
+        ([(9, False), (1, True)] * 60, 1, 577),
         # Ten minutes of deciding and half an hour with Pulsar, whatever comes last.
         ([(16, False), (29, True)], 1, 30),
         ([(16, False), (31, True)], 1, 30),

@@ -112,16 +112,19 @@ async def test_it_is_not_taken_again_within_half_an_hour() -> None:
     assert not pulsars(world)
 
 
-async def test_brokers_that_come_and_go_do_not_pass_it_to_and_fro() -> None:
+@pytest.mark.parametrize(("silent", "handovers"), [(8, 0), (10, 1)])
+async def test_brokers_that_come_and_go_do_not_pass_it_to_and_fro(silent: int, handovers: int) -> None:
+    """Of six minutes they are silent for four, in which the operator balances in the others, or for five."""
     world, step = driven(), 0
 
     def flap() -> None:
         nonlocal step
         step += 1
-        world.pulsar.mute = set(world.pulsar.brokers[2:]) if step % 12 < 8 else set()
+        world.pulsar.mute = set(world.pulsar.brokers[2:]) if step % 12 < silent else set()
 
     await minutes(world, 8 * 60, act=flap)
-    assert gives_back(world) == 1 and pulsars(world)
+    assert gives_back(world) == handovers and pulsars(world) is bool(handovers)
+    assert handovers or world.spread() < 1.3
 
 
 async def test_a_paused_standing_balancer_lets_pulsar_balance() -> None:

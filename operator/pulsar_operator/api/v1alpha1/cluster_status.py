@@ -266,7 +266,8 @@ class HandoverStatus(ApiModel):
     """Whether the operator can balance, with spec.loadBalancing.driver Operator."""
 
     undecided_since: Moment | None = None
-    """Since when the operator cannot decide what to move. If unset, it can."""
+    """Since when the operator cannot decide what to move; later by four times as long as it could in between. If unset,
+    it can."""
     decided_since: Moment | None = None
     """Since when the operator can decide again, while Pulsar still balances."""
     looked_time: Moment | None = None

@@ -26,10 +26,12 @@ from pulsar_operator.api.constants import (
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
 
 UNDECIDED_SECONDS: Final = 900.0
-"""Nobody balances for this long before Pulsar's balancer is given back; spells of deciding that are shorter than
-CLEAR_SECONDS count as well."""
-CLEAR_SECONDS: Final = 300.0
-"""The operator must have been able to decide for this long before an earlier spell of not deciding is forgotten."""
+"""Nobody balances for this long before Pulsar's balancer is given back. Each second in which the operator could decide
+takes CREDIT seconds off."""
+CREDIT: Final = 3.0
+"""Who can decide for a quarter of the time balances: it moves a bundle no more often than every few minutes."""
+CLEAR_SECONDS: Final = UNDECIDED_SECONDS / CREDIT
+"""The longest time after which an earlier spell of not deciding is forgotten."""
 SHORT_SECONDS: Final = 120.0
 """A spell that is shorter is forgotten at once: a look or two that failed."""
 RETURN_SECONDS: Final = 1800.0
@@ -83,7 +85,7 @@ class Handover:
     """What is remembered from one look to the next; an empty one, as at the start, means that the operator balances."""
 
     undecided_since: float | None = None
-    """Since when the operator cannot decide; None = it can."""
+    """Since when the operator cannot decide, later where it could in between (CREDIT); None = it can."""
     decided_since: float | None = None
     """Since when it can, while that is to be remembered."""
     looked: float | None = None
@@ -126,7 +128,7 @@ def _able(known: Handover, now: float, goes_on: bool) -> Handover:
             return Handover(count=known.count)
         return replace(known, decided_since=since)
     before = known.undecided_since
-    if before is None or not goes_on or since - before < SHORT_SECONDS or now - since >= CLEAR_SECONDS:
+    if before is None or not goes_on or since - before < max(SHORT_SECONDS, CREDIT * (now - since)):
         return Handover(count=known.count)
     return replace(known, decided_since=since)
 
@@ -135,6 +137,8 @@ def _unable(known: Handover, now: float, goes_on: bool) -> Handover:
     if known.given_back is not None:
         return replace(known, decided_since=None)
     since = known.undecided_since if goes_on and known.undecided_since is not None else now
+    if known.decided_since is not None:
+        since = min(since + (1 + CREDIT) * (now - known.decided_since), now)
     if now - since >= UNDECIDED_SECONDS:
         return Handover(undecided_since=since, given_back=now, count=known.count + 1)
     return replace(known, undecided_since=since, decided_since=None)
