@@ -198,6 +198,16 @@ async def test_bundles_that_are_no_more_hold_no_broker_while_there_are_few(broke
     assert not found.go and found.status is not None and found.status.bundles == FEW + 1
 
 
+async def test_a_namespace_that_is_not_told_keeps_no_bundle_from_being_handed_over(brokers: Brokers) -> None:
+    """Its own bundles count as the broker lists them."""
+    brokers.bundles("bank/odd", "east-broker-2")
+    error = RefusedError("HTTP 403", status=403)
+    answering(brokers.world, lambda asked, path: path[-3:] == ["bank", "odd", "bundles"], error)
+    found = await brokers.drains().leave(["east-broker-2"], NAME)
+    assert not found.go and found.status is not None
+    assert (found.status.bundles, found.status.rebalance) == (2, NAME)
+
+
 async def test_pods_may_go_at_once_where_nothing_is_to_be_handed_over(brokers: Brokers) -> None:
     assert (await brokers.drains().leave([], NAME)).go
     without = Brokers(enabled=False)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pulsar_operator.balance.model.observation import model_of
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.ports import AdminEndpoint, RefusedError, UnavailableError
 from tests.support.balancing.answers import answering
@@ -35,17 +36,44 @@ async def test_boundaries_that_are_none_are_an_answer_that_cannot_be_read(answer
         await Traffic(world.deps, AdminEndpoint("east", URL)).observe()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="one namespace whose boundaries Pulsar does not tell makes the whole look fail: Traffic._all raises, so the "
-    "operator balances nothing and gives Pulsar's balancer back",
-)
-async def test_a_namespace_that_is_not_told_keeps_no_other_from_being_balanced() -> None:
+@pytest.mark.parametrize("what", ["bundles", "antiAffinity"])
+async def test_a_namespace_that_is_not_told_keeps_no_other_from_being_balanced(what: str) -> None:
     world = driven()
     world.pulsar.namespace("bank/odd", [0, LAST], world.pulsar.brokers[3])
-    answering(world, lambda asked, path: path[-3:] == ["bank", "odd", "bundles"], RefusedError("HTTP 403", status=403))
-    await minutes(world, 60)
+    answering(world, lambda asked, path: path[-3:] == ["bank", "odd", what], RefusedError("HTTP 403", status=403))
+    await minutes(world, 30)
     assert gives_back(world) == 0 and world.spread() < 1.5
+    assert world.pulsar.owners["bank/odd", 0, LAST] == world.pulsar.brokers[3]
+    text = next(c["message"] for c in world.status(NAME)["conditions"] if c["type"] == "Ready")
+    assert "1 namespaces (such as bank/odd) are neither moved nor split" in text and "HTTP 403" in text
+
+
+async def test_most_of_the_traffic_that_is_not_told_is_no_data() -> None:
+    world = driven()
+    world.pulsar.namespace("bank/small", [0, LAST], world.pulsar.brokers[3])
+    answering(world, lambda asked, path: path[-3:] == ["shop", "orders", "bundles"], RefusedError("no", status=403))
+    await minutes(world, 20)
+    assert world.condition("Ready", NAME) == ("False", "NoData") and gives_back(world) == 1
+
+
+async def test_what_brokers_list_of_a_namespace_that_is_not_told_still_counts_as_their_load() -> None:
+    world = BalancingWorld()
+    world.skewed()
+    quarter = (LAST + 1) // 4
+    for number in range(3):
+        world.pulsar.namespace(f"bank/n{number}", [0, quarter, LAST], world.pulsar.brokers[2])
+    world.pulsar.groups = {"bank/n0": "g"}
+    world.pulsar.rates |= {f"persistent://bank/n2/t{number}": 100.0 for number in range(8)}
+    before = model_of(await Traffic(world.deps, AdminEndpoint("east", URL)).observe())
+    answering(world, lambda asked, path: path[-3:] == ["bank", "n2", "bundles"], RefusedError("no", status=403))
+    for look in (Traffic.observe, Traffic.observe_bundles):
+        observed = await look(Traffic(world.deps, AdminEndpoint("east", URL)))
+        model = model_of(observed)
+        assert not observed.unknown and set(observed.unread) == {"bank/n2"}
+        assert model.pinned == {"bank/n2", "bank/n0"}, "whose group may have more namespaces"
+        weights = {bundle.id: pytest.approx(bundle.weight) for bundle in before.bundles}
+        assert {bundle.id: bundle.weight for bundle in model.bundles} == weights
+        assert {b.id: b.owner for b in model.bundles} == {b.id: b.owner for b in before.bundles}
 
 
 @pytest.mark.parametrize("status", [403, 409, 500])

@@ -10,7 +10,8 @@ import pytest
 from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.observation import SYSTEM_NAMESPACE
 from pulsar_operator.controllers.core.traffic import Traffic
-from pulsar_operator.ports import AdminEndpoint
+from pulsar_operator.ports import AdminEndpoint, RefusedError
+from tests.support.balancing.answers import answering
 from tests.support.balancing.recorded import BYTES, recorded
 from tests.support.balancing.world import LAST, URL, BalancingWorld
 
@@ -229,7 +230,17 @@ async def test_a_list_that_is_not_answered_is_a_missing_fact(monkeypatch: pytest
     monkeypatch.setattr(world.pulsar, "_answer", without)
     assert await ran(world) == []
     why = "its answer is no list of topics: it has a map where a name belongs"
-    assert told(world) == f"No proposal: topics of namespace shop/orders ({why})"
+    assert f"(shop/orders: its topics are not known: {why})" in told(world)
+
+
+async def test_a_namespace_whose_topics_are_not_told_counts_by_what_its_brokers_count() -> None:
+    """The others are proposed for as recorded."""
+    world = uneven(ORDERS, OTHERS)
+    remember(world, ORDERS, OTHERS)
+    refused = RefusedError("HTTP 403", status=403)
+    answering(world, lambda asked, path: path[1:4] == ["persistent", "shop", "orders"], refused)
+    made = splits(await ran(world))
+    assert made and all("/shop/others/" in each for each in made)
 
 
 # ------------------------------------------------------------------------------- right before a cut, again

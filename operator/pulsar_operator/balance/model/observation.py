@@ -122,6 +122,9 @@ class Observed:
     unevaluated: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By isolation policy, the expressions that leave them undecided."""
     anti_affinity: dict[str, str] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+    """Namespaces of which Pulsar does not tell the bundles, or the anti-affinity group, and why not: neither cut nor
+    moved, and neither are namespaces of any group."""
     cuts: dict[str, frozenset[int]] | None = None
     """By namespace: where the Spark job would cut; None = nobody said."""
     missing: list[str] = field(default_factory=list)
@@ -135,6 +138,22 @@ class Observed:
     def unknown(self) -> str:
         """All that is not known, in words; empty = nothing."""
         return "; ".join([*self.missing, *self.silent.values()])
+
+    @property
+    def unread_words(self) -> str:
+        """The namespaces that are left as they are because Pulsar does not tell of them, in words; empty = none."""
+        if not self.unread:
+            return ""
+        name, why = min(self.unread.items())
+        return (
+            f"; {len(self.unread)} namespaces (such as {name}) are neither moved nor split, because Pulsar does not "
+            f"tell the operator of them: {why}"
+        )
+
+    def stays(self, namespace: str) -> bool:
+        """Whether the bundles of a namespace are to be left where and as they are."""
+        known = namespace not in self.undecided and namespace not in self.unread
+        return namespace == SYSTEM_NAMESPACE or not known or (bool(self.unread) and namespace in self.anti_affinity)
 
     def add(self, namespace: str, position: int, weight: float, topics: int = 1, clients: int = 0) -> None:
         """Add the weight of topics at a position, and their producers and consumers."""
@@ -179,7 +198,7 @@ def model_of(
         bundles=tuple(bundles),
         allowed=dict(observed.allowed),
         anti_affinity=dict(observed.anti_affinity),
-        pinned=frozenset(ns for ns in observed.boundaries if ns == SYSTEM_NAMESPACE or ns in observed.undecided),
+        pinned=frozenset(filter(observed.stays, observed.boundaries)),
     )
 
 

@@ -15,22 +15,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from array import array
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from pulsar_operator.api.v1alpha1.rebalance import SizingSource
 from pulsar_operator.balance.execution.steps import SPLIT_ALGORITHM, Ownership
 from pulsar_operator.balance.model.cells import sorted_positions
 from pulsar_operator.balance.model.cluster import BundleId
-from pulsar_operator.balance.model.isolation import isolation_of, unevaluated_in
 from pulsar_operator.balance.model.load import CostModel
 from pulsar_operator.balance.model.observation import (
     SYSTEM_NAMESPACE,
     Observed,
     Usage,
-    boundaries_of,
     full_bundle,
     is_own,
 )
@@ -38,6 +36,7 @@ from pulsar_operator.balance.sizing.presence import MOST_LISTED, Listed, Present
 from pulsar_operator.balance.sizing.result import NamespaceSizing, SizingResult
 from pulsar_operator.controllers.core.broker_reads import BrokerReads, NotReadableError, ask_each
 from pulsar_operator.controllers.core.clusters import broker_endpoint
+from pulsar_operator.controllers.core.namespace_reads import NamespaceReads
 from pulsar_operator.ports import (
     AdminEndpoint,
     Deps,
@@ -49,8 +48,6 @@ from pulsar_operator.ports import (
 )
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 UNLOAD_DEADLINE_SECONDS = 75.0
 """Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
@@ -98,6 +95,11 @@ class Traffic:
         """What single brokers are asked."""
         return BrokerReads(self.deps, self.endpoint, self.cost)
 
+    @property
+    def namespaces(self) -> NamespaceReads:
+        """What is asked about namespaces."""
+        return NamespaceReads(self.get, self.endpoint.cluster)
+
     async def get(self, *path: str, query: Mapping[str, str] | None = None, text: bool = False) -> Any:
         """GET through the cluster's Service; where that leads to a broker that does not answer, from one that did."""
         if not self._direct:
@@ -124,12 +126,7 @@ class Traffic:
 
     async def boundaries(self, namespace: str) -> tuple[int, ...] | None:
         """Live boundaries of a namespace; None when it does not exist."""
-        try:
-            return boundaries_of(await self.get("namespaces", *namespace.split("/", 1), "bundles") or {})
-        except NotFoundError:
-            return None
-        except (AttributeError, TypeError, ValueError):
-            raise NotReadableError(f"the answer about bundles of namespace {namespace} has no boundaries") from None
+        return await self.namespaces.boundaries(namespace)
 
     async def stats_period(self) -> int:
         """Seconds between two updates of the brokers' rates (statsUpdateFrequencyInSecs)."""
@@ -173,7 +170,7 @@ class Traffic:
         """Everything now, with the traffic the brokers count. Raises PortError when not even the brokers are known."""
         observed, answered = await self._frame()
         await self._take_stats(observed, answered)
-        await self._namespaces(observed, set(observed.cells))
+        await self.namespaces.take(observed, observed.cells)
         return observed
 
     async def observe_bundles(self) -> Observed:
@@ -185,7 +182,7 @@ class Traffic:
                 observed.silent[broker] = f"statistics of broker {broker} ({found})"
             else:
                 observed.take_bundles(found)
-        await self._namespaces(observed, {bundle.namespace for bundle in observed.bundles})
+        await self.namespaces.take(observed, {bundle.namespace for bundle in observed.bundles})
         return observed
 
     async def observe_with(self, result: SizingResult) -> Observed:
@@ -196,7 +193,7 @@ class Traffic:
         """
         observed, answered = await self._frame()
         observed.cuts = {}
-        await self._namespaces(observed, {each.namespace for each in result.namespaces})
+        await self.namespaces.take(observed, {each.namespace for each in result.namespaces})
         there = [each for each in result.namespaces if each.namespace in observed.boundaries]
         limit = asyncio.Semaphore(LISTINGS)
         known = (self._present(each, observed.boundaries[each.namespace], limit) for each in there)
@@ -204,7 +201,7 @@ class Traffic:
         for each, found in zip(there, await asyncio.gather(*known, return_exceptions=True), strict=True):
             name = each.namespace
             if isinstance(found, PortError):
-                observed.missing.append(f"topics of namespace {name} ({found})")
+                unused[name] = f"its topics are not known: {found}"
             elif isinstance(found, BaseException):
                 raise found
             elif isinstance(found, str):
@@ -278,42 +275,9 @@ class Traffic:
         found = await ask_each(brokers, self.reads.usage)
         return {broker: used for broker, used in found.items() if isinstance(used, Usage)}
 
-    async def _namespaces(self, observed: Observed, with_traffic: set[str]) -> None:
-        """Boundaries, anti-affinity group and permitted brokers of every namespace that has bundles or traffic."""
-        names = sorted(with_traffic | {bundle.namespace for bundle in observed.owners})
-        observed.boundaries.update({k: v for k, v in (await _all(names, self.boundaries)).items() if v is not None})
-        groups = await _all(list(observed.boundaries), self._group)
-        observed.anti_affinity.update({name: group for name, group in groups.items() if group})
-        policies = await self._isolation()
-        # In a thread: expressions of others, for every namespace there is.
-        isolation = await asyncio.to_thread(isolation_of, list(observed.boundaries), observed.brokers, policies)
-        observed.allowed.update(isolation.allowed)
-        observed.undecided |= isolation.undecided
-        if isolation.undecided:
-            observed.unevaluated = unevaluated_in(policies)
-
-    async def _group(self, namespace: str) -> str:
-        try:
-            path = ("namespaces", *namespace.split("/", 1), "antiAffinity")
-            return str(await self.get(*path, text=True) or "").strip('"')
-        except NotFoundError:
-            return ""
-
-    async def _isolation(self) -> dict[str, Json]:
-        try:
-            return dict(await self.get("clusters", self.endpoint.cluster, "namespaceIsolationPolicies") or {})
-        except NotFoundError:
-            return {}
-
     async def prevents(self, namespace: str, brokers: Sequence[str], *, destination: str | None = None) -> str | None:
         """Why the isolation policies of now do not let a namespace be cut, or moved to a broker; None = they do."""
-        policies = await self._isolation()
-        found = await asyncio.to_thread(isolation_of, (namespace,), brokers, policies)
-        if namespace in found.undecided:
-            return f"an isolation policy that may cover {namespace} has an expression that the operator cannot evaluate"
-        if destination is not None and destination not in found.allowed.get(namespace, brokers):
-            return f"an isolation policy no longer lets {destination} serve {namespace}"
-        return None
+        return await self.namespaces.prevents(namespace, brokers, destination=destination)
 
     async def domains(self) -> dict[str, str]:
         """Failure domain of each broker that is in one."""
@@ -359,16 +323,6 @@ class Traffic:
             query={"destinationBroker": destination},
             deadline=UNLOAD_DEADLINE_SECONDS,
         )
-
-
-async def _all(names: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> dict[str, T]:
-    """What is answered about each name. Raises PortError where one is not."""
-    found: dict[str, T] = {}
-    for name, answer in (await ask_each(names, ask)).items():
-        if isinstance(answer, PortError):
-            raise answer
-        found[name] = answer
-    return found
 
 
 def _present_of(recorded: NamespaceSizing, positions: array[int], parts: Sequence[tuple[int, int]]) -> Present:

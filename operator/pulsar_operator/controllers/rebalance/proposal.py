@@ -97,7 +97,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
     if observed.silent and (why_not := _cannot_do_without(tools, state, observed, brokers)):
         return _unknown(state, why_not)
     assert state.traffic is not None
-    state.undecided = undecided_message(observed) + left_out_message(observed)
+    state.undecided = undecided_message(observed) + observed.unread_words + left_out_message(observed)
     carried = {}
     if state.spec.traffic_source is TrafficSource.LIVE:
         carried = tools.carried(state.cluster_name, state.now, await state.traffic.stats_period())

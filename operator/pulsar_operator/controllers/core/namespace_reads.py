@@ -1,0 +1,113 @@
+"""What is read of namespaces: the boundaries of their bundles, anti-affinity groups, the brokers that may serve them.
+
+A namespace of which Pulsar does not tell the boundaries or the group, such as for a missing right, is unknown: its
+bundles count where brokers list them, and are neither moved nor cut. The others are balanced, as long as not too much
+is unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Any, Protocol
+
+from pulsar_operator.balance.execution.partial import MOST_UNKNOWN
+from pulsar_operator.balance.model.isolation import isolation_of, unevaluated_in
+from pulsar_operator.balance.model.observation import Observed, boundaries_of
+from pulsar_operator.controllers.core.broker_reads import NotReadableError, ask_each
+from pulsar_operator.ports import Json, NotFoundError, PortError
+
+
+class Get(Protocol):
+    """GET of a cluster's admin REST."""
+
+    async def __call__(self, *path: str, query: Mapping[str, str] | None = None, text: bool = False) -> Any:
+        """As ports.PulsarAdminPort.call."""
+
+
+@dataclass(frozen=True)
+class NamespaceReads:
+    """Reads the namespaces of one cluster."""
+
+    get: Get
+    cluster: str
+
+    async def boundaries(self, namespace: str) -> tuple[int, ...] | None:
+        """Live boundaries of a namespace; None when it does not exist. Raises PortError."""
+        try:
+            return boundaries_of(await self.get("namespaces", *namespace.split("/", 1), "bundles") or {})
+        except NotFoundError:
+            return None
+        except (AttributeError, TypeError, ValueError):
+            raise NotReadableError(f"the answer about bundles of namespace {namespace} has no boundaries") from None
+
+    async def take(self, observed: Observed, with_traffic: Collection[str]) -> None:
+        """Add boundaries, group and permitted brokers of every namespace that has bundles or traffic.
+
+        Raises PortError where nobody tells the isolation policies, and where more than MOST_UNKNOWN of the traffic
+        that brokers count is unknown, or, where they count none, of the namespaces.
+        """
+        names = sorted({*with_traffic, *(bundle.namespace for bundle in observed.owners)})
+        unread: dict[str, PortError] = {}
+        for name, bounds in (await ask_each(names, self.boundaries)).items():
+            if isinstance(bounds, PortError):
+                unread[name] = bounds
+            elif bounds is not None:
+                observed.boundaries[name] = bounds
+        for name, group in (await ask_each(list(observed.boundaries), self._group)).items():
+            if isinstance(group, PortError):
+                unread[name] = group
+            elif group:
+                observed.anti_affinity[name] = group
+        if unread:
+            await asyncio.to_thread(_do_without, observed, unread, len(names))
+        policies = await self._isolation()
+        # In a thread: expressions of others, for every namespace there is.
+        isolation = await asyncio.to_thread(isolation_of, list(observed.boundaries), observed.brokers, policies)
+        observed.allowed.update(isolation.allowed)
+        observed.undecided |= isolation.undecided
+        if isolation.undecided:
+            observed.unevaluated = unevaluated_in(policies)
+
+    async def prevents(self, namespace: str, brokers: Sequence[str], *, destination: str | None = None) -> str | None:
+        """Why the isolation policies of now do not let a namespace be cut, or moved to a broker; None = they do."""
+        policies = await self._isolation()
+        found = await asyncio.to_thread(isolation_of, (namespace,), brokers, policies)
+        if namespace in found.undecided:
+            return f"an isolation policy that may cover {namespace} has an expression that the operator cannot evaluate"
+        if destination is not None and destination not in found.allowed.get(namespace, brokers):
+            return f"an isolation policy no longer lets {destination} serve {namespace}"
+        return None
+
+    async def _group(self, namespace: str) -> str:
+        try:
+            path = ("namespaces", *namespace.split("/", 1), "antiAffinity")
+            return str(await self.get(*path, text=True) or "").strip('"')
+        except NotFoundError:
+            return ""
+
+    async def _isolation(self) -> dict[str, Json]:
+        try:
+            return dict(await self.get("clusters", self.cluster, "namespaceIsolationPolicies") or {})
+        except NotFoundError:
+            return {}
+
+
+def _do_without(observed: Observed, unread: Mapping[str, PortError], number: int) -> None:
+    """Take the bundles of namespaces that are not told from what brokers list. Raises one of the errors where more is
+    unknown than can be done without."""
+    weights = {name: fsum(cells.cells().weights()) for name, cells in observed.cells.items()}
+    for bundle, load in observed.bundles.items():
+        weights[bundle.namespace] = weights.get(bundle.namespace, 0.0) + load.weight
+    total, unknown = fsum(weights.values()), fsum(weights.get(name, 0.0) for name in unread)
+    if (unknown / total if total > 0 else len(unread) / number) > MOST_UNKNOWN:
+        raise next(iter(unread.values()))
+    edges: dict[str, set[int]] = {name: set() for name in unread}
+    for bundle in observed.owners:
+        if bundle.namespace in edges:
+            edges[bundle.namespace] |= {bundle.lower, bundle.upper}
+    for name, error in unread.items():
+        observed.unread[name] = str(error)
+        observed.boundaries[name] = tuple(sorted(edges[name]))
