@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -207,6 +208,40 @@ async def test_no_compressed_answer_is_asked_for(admin: AiohttpAdmin) -> None:
     async with serving(answer) as endpoint:
         await admin.stream(endpoint, PATH, got.append)
     assert b"".join(got) == b"identity"
+
+
+async def test_a_compressed_answer_that_nobody_asked_for_is_read_in_pieces_as_well(admin: AiohttpAdmin) -> None:
+    """A thousand times as long as what is sent; the other end is a proxy that ignores ``Accept-Encoding: identity``."""
+    length, sizes = 64 << 20, list[int]()
+    packed = gzip.compress(bytes(length), 9)
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        return web.Response(body=packed, headers={"Content-Encoding": "gzip"})
+
+    async with serving(answer) as endpoint:
+        tracemalloc.start()
+        try:
+            await admin.stream(endpoint, PATH, lambda piece: sizes.append(len(piece)))
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert sum(sizes) == length and max(sizes) <= PIECE_BYTES
+    assert peak < 8 << 20, peak
+
+
+async def test_a_compressed_answer_that_is_cut_is_no_answer(admin: AiohttpAdmin) -> None:
+    async def answer(request: web.BaseRequest) -> web.Response:
+        return web.Response(body=gzip.compress(b"[]" * 100)[:-12], headers={"Content-Encoding": "gzip"})
+
+    async def garbage(request: web.BaseRequest) -> web.Response:
+        return web.Response(body=b"[]" * 100, headers={"Content-Encoding": "gzip"})
+
+    for handler in (answer, garbage):
+        reader = TopicTraffic(CostModel(), lambda _: False)
+        async with serving(handler) as endpoint:
+            with pytest.raises((UnavailableError, FormatError)):
+                await admin.stream(endpoint, PATH, reader.feed, deadline=2)
+                reader.end()
 
 
 async def test_streams_take_turns_and_calls_do_not_wait_for_them(admin: AiohttpAdmin) -> None:
