@@ -120,8 +120,8 @@ class Exporter:
         found = [each for each in namespaces if each is not None]
         self._progress.total("topics", sum(len(each.topics) for each in found))
         topics = [(each, topic) for each in found for topic in each.topics]
-        entries = await each_of([topic for _, topic in topics], self._topic, CONCURRENCY)
-        for (each, _), entry in zip(topics, entries, strict=True):
+        declared = await each_of([topic for _, topic in topics], self._topic, CONCURRENCY)
+        for (each, _), entry in zip(topics, declared, strict=True):
             each.entries += [entry] if entry is not None else []
         shared = await self._shared(found)
         self._progress.end()
