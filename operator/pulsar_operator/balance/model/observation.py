@@ -9,7 +9,7 @@ from math import inf
 from sys import float_info
 from typing import Any, NamedTuple
 
-from pulsar_operator.balance.model.cells import CellBuffer, scaled
+from pulsar_operator.balance.model.cells import MOST, CellBuffer, scaled
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, ClusterModel
 from pulsar_operator.balance.model.load import figure
 from pulsar_operator.balance.model.ranges import range_points
@@ -25,8 +25,14 @@ def is_own(namespace: str, brokers: Iterable[str]) -> bool:
 
 
 def boundaries_of(answer: Mapping[str, Any]) -> tuple[int, ...]:
-    """Boundaries as numbers, from ``GET /namespaces/{ns}/bundles``."""
-    return tuple(int(str(each), 16) for each in answer.get("boundaries") or ())
+    """Boundaries as numbers, from ``GET /namespaces/{ns}/bundles``.
+
+    Raises ValueError where they do not ascend from 0 to 0xffffffff, AttributeError or TypeError for another document.
+    """
+    found = tuple(int(str(each), 16) for each in answer.get("boundaries") or ())
+    if len(found) < 2 or (found[0], found[-1]) != (0, MOST) or any(low >= up for low, up in pairwise(found)):
+        raise ValueError("no boundaries of bundles")
+    return found
 
 
 def full_bundle(text: str) -> BundleId | None:

@@ -38,6 +38,8 @@ class Limits:
     """Maps and lists around a value. Statistics of topics have 9."""
     topics: int = 4_000_000
     """Topics of one broker: 20 bytes each are kept."""
+    bundles: int = 200_000
+    """Bundles of one broker or namespace, and namespaces of one broker: some 500 bytes each are kept."""
 
 
 DEFAULT: Final = Limits()

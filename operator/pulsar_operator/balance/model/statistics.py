@@ -153,7 +153,7 @@ class TopicTraffic:
 
     def __init__(self, cost: CostModel, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
         """``skips`` says which namespaces are left out."""
-        self._cost = cost
+        self._cost, self._most = cost, limits.bundles
         self._reader = TopicsReader(self._add, COST_FIELDS, skips, limits)
         self.namespaces: dict[str, CellBuffer] = {}
 
@@ -169,6 +169,8 @@ class TopicTraffic:
         clients = clients_of(fields, counts)
         found = self.namespaces.get(namespace)
         if found is None:
+            if len(self.namespaces) >= self._most:
+                raise FormatError(f"of more than {self._most} namespaces")
             found = self.namespaces.setdefault(namespace, CellBuffer())
         found.add(position_of(topic), topic_cost(self._cost, fields, counts, clients), 1, clients)
 
@@ -178,7 +180,7 @@ class TopicTrafficByBundle:
 
     def __init__(self, cost: CostModel, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
         """``skips`` says which namespaces are left out."""
-        self._cost = cost
+        self._cost, self._most = cost, limits.bundles
         self._reader = TopicsReader(self._add, COST_FIELDS, skips, limits)
         self._place: tuple[str, str] = ("", "")
         self._bundle: BundleId | None = None
@@ -200,6 +202,8 @@ class TopicTrafficByBundle:
             clients = clients_of(fields, counts)
             weight += topic_cost(self._cost, fields, counts, clients)
             self.bundles[self._bundle] = BundleLoad(weight, topics + 1, before + clients)
+            if len(self.bundles) > self._most:
+                raise FormatError(f"of more than {self._most} bundles")
 
 
 def clients_of(fields: dict[str, Any], counts: TopicCounts) -> int:
@@ -224,7 +228,7 @@ class BundleTraffic:
 
     def __init__(self, cost: CostModel, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
         """``skips`` says which namespaces are left out."""
-        self._cost, self._skips = cost, skips
+        self._cost, self._skips, self._most = cost, skips, limits.bundles
         self._pieces = Pieces(limits)
         self._depth = 0
         self._section = self._bundle = self._field = ""
@@ -284,6 +288,8 @@ class BundleTraffic:
             sessions=clients,
         )
         self.bundles[bundle] = BundleLoad(weight, topics, clients)
+        if len(self.bundles) > self._most:
+            raise FormatError(f"of more than {self._most} bundles")
 
 
 class UsageFigures:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -37,11 +37,16 @@ LOOK_SECONDS = 180.0
 stopped after 300 s, whatever was read."""
 AT_ONCE = 16
 """Brokers, or namespaces, that are asked at once. The others wait without a deadline that runs."""
+MOST_BROKERS = 1024
+"""Of a cluster; as many as status.capacities of a PulsarRebalance has room for."""
+MOST_BUNDLES = 500_000
+"""Of a cluster: owners, boundaries and the model of them take some 1 KB each."""
 REPORTS_NOTHING = 500
 """HTTP status of ``broker-stats/load-report`` under the extensible load manager (Pulsar's class
 ExtensibleLoadManagerWrapper)."""
 
 T = TypeVar("T")
+SizedT = TypeVar("SizedT", bound=Sized | None)
 
 
 class NotReadableError(UnavailableError):
@@ -86,6 +91,21 @@ async def ask_each(things: Sequence[str], ask: Callable[[str], Awaitable[T]]) ->
         else:
             found[thing] = task.result()
     return found
+
+
+def limited(ask: Callable[[str], Awaitable[SizedT]], most: int, what: str) -> Callable[[str], Awaitable[SizedT]]:
+    """The same question, whose answers may have so many members in all: the ones after that are errors."""
+    left = most
+
+    async def asked(thing: str) -> SizedT:
+        nonlocal left
+        found = await ask(thing)
+        left -= len(found) if found is not None else 0
+        if left < 0:
+            raise NotReadableError(f"the cluster has more than {most} {what}")
+        return found
+
+    return asked
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 from pulsar_operator.balance.execution.partial import MOST_UNKNOWN
 from pulsar_operator.balance.model.isolation import isolation_of, unevaluated_in
 from pulsar_operator.balance.model.observation import Observed, boundaries_of
-from pulsar_operator.controllers.core.broker_reads import NotReadableError, ask_each
+from pulsar_operator.balance.model.pieces import DEFAULT
+from pulsar_operator.controllers.core.broker_reads import MOST_BUNDLES, NotReadableError, ask_each, limited
 from pulsar_operator.ports import Json, NotFoundError, PortError
 
 
@@ -37,11 +38,14 @@ class NamespaceReads:
     async def boundaries(self, namespace: str) -> tuple[int, ...] | None:
         """Live boundaries of a namespace; None when it does not exist. Raises PortError."""
         try:
-            return boundaries_of(await self.get("namespaces", *namespace.split("/", 1), "bundles") or {})
+            found = boundaries_of(await self.get("namespaces", *namespace.split("/", 1), "bundles") or {})
         except NotFoundError:
             return None
         except (AttributeError, TypeError, ValueError):
             raise NotReadableError(f"the answer about bundles of namespace {namespace} has no boundaries") from None
+        if len(found) > DEFAULT.bundles:
+            raise NotReadableError(f"namespace {namespace} has more than {DEFAULT.bundles} bundles")
+        return found
 
     async def take(self, observed: Observed, with_traffic: Collection[str]) -> None:
         """Add boundaries, group and permitted brokers of every namespace that has bundles or traffic.
@@ -51,7 +55,8 @@ class NamespaceReads:
         """
         names = sorted({*with_traffic, *(bundle.namespace for bundle in observed.owners)})
         unread: dict[str, PortError] = {}
-        for name, bounds in (await ask_each(names, self.boundaries)).items():
+        ask = limited(self.boundaries, MOST_BUNDLES + len(names), "bundles")
+        for name, bounds in (await ask_each(names, ask)).items():
             if isinstance(bounds, PortError):
                 unread[name] = bounds
             elif bounds is not None:

@@ -32,9 +32,17 @@ from pulsar_operator.balance.model.observation import (
     full_bundle,
     is_own,
 )
+from pulsar_operator.balance.model.pieces import DEFAULT
 from pulsar_operator.balance.sizing.presence import MOST_LISTED, Listed, Present, parting, present, remade, to_list
 from pulsar_operator.balance.sizing.result import NamespaceSizing, SizingResult
-from pulsar_operator.controllers.core.broker_reads import BrokerReads, NotReadableError, ask_each
+from pulsar_operator.controllers.core.broker_reads import (
+    MOST_BROKERS,
+    MOST_BUNDLES,
+    BrokerReads,
+    NotReadableError,
+    ask_each,
+    limited,
+)
 from pulsar_operator.controllers.core.clusters import broker_endpoint
 from pulsar_operator.controllers.core.namespace_reads import NamespaceReads
 from pulsar_operator.ports import (
@@ -115,7 +123,12 @@ class Traffic:
 
     async def brokers(self) -> tuple[str, ...]:
         """Ids of the registered brokers."""
-        return tuple(sorted(await self.get("brokers") or ()))
+        found = await self.get("brokers") or []
+        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+            raise NotReadableError("the answer about brokers is no list of names")
+        if len(found) > MOST_BROKERS:
+            raise NotReadableError(f"the cluster has more than {MOST_BROKERS} brokers")
+        return tuple(sorted(found))
 
     async def leader(self) -> str | None:
         """Id of the broker that leads; None while there is none."""
@@ -148,6 +161,8 @@ class Traffic:
         answer = await self.deps.admin.call(broker_endpoint(self.endpoint, broker), "GET", path) or {}
         if not isinstance(answer, Mapping) or not all(isinstance(name, str) for name in answer):
             raise NotReadableError(f"the answer of broker {broker} about its bundles is no map of bundles")
+        if len(answer) > DEFAULT.bundles:
+            raise NotReadableError(f"broker {broker} has more than {DEFAULT.bundles} bundles")
         found = (full_bundle(name) for name in answer)
         return {each for each in found if each is not None and not is_own(each.namespace, (broker,))}
 
@@ -260,7 +275,7 @@ class Traffic:
         """Brokers and owners of bundles; and the brokers that answered, of which alone there is more to ask."""
         observed = Observed(await self.brokers())
         answered: list[str] = []
-        for broker, found in (await ask_each(observed.brokers, self.owned)).items():
+        for broker, found in (await ask_each(observed.brokers, limited(self.owned, MOST_BUNDLES, "bundles"))).items():
             if isinstance(found, PortError):
                 observed.silent[broker] = f"bundles of broker {broker} ({found})"
                 observed.unlisted.add(broker)
