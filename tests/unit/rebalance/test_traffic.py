@@ -165,6 +165,48 @@ def test_a_look_ends_before_its_pass_is_stopped() -> None:
     assert STATS_DEADLINE_SECONDS < LOOK_SECONDS <= PASS_SECONDS - 120
 
 
+async def test_each_look_begins_with_another_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where some take all the time that a look has, the others are read in the next one."""
+    world = BalancingWorld()
+    world.skewed()
+    world.pulsar.brokers += [f"b{number}.x:8080" for number in range(3, 60)]
+    for number in range(60):
+        world.pulsar.namespace(f"bank/n{number:02}", [0, LAST], world.pulsar.brokers[number])
+    asked: dict[str, list[str]] = {}
+    call = world.pulsar.call
+
+    async def noted(endpoint: AdminEndpoint, method: str, path: Any, **more: Any) -> Any:
+        which = path[2] if path[-1] == "bundles" else endpoint.url
+        asked.setdefault(path[-1], []).append(which)
+        return await call(endpoint, method, path, **more)
+
+    monkeypatch.setattr(world.pulsar, "call", noted)
+    first: dict[str, set[str]] = {}
+    for _ in range(5):
+        asked.clear()
+        observed = await traffic_of(world).observe()
+        assert list(observed.boundaries) == sorted(observed.boundaries) and not observed.unknown
+        for what in ("ownedNamespaces", "topics", "bundles"):
+            first.setdefault(what, set()).add(asked[what][0])
+    assert all(len(found) > 1 for found in first.values()), first
+
+
+def test_those_that_are_not_reached_are_others_each_time() -> None:
+    async def ask(name: str) -> str:
+        await asyncio.sleep(LOOK_SECONDS - 1 if name < "b16" else 1)
+        return name
+
+    async def scenario() -> None:
+        names, read = [f"b{number:02}" for number in range(40)], set()
+        for start in range(0, 40, 8):
+            found = await ask_each(names, ask, start=start)
+            assert list(found) == names
+            read |= {name for name, answer in found.items() if answer == name}
+        assert read == set(names)
+
+    run_virtual(scenario())
+
+
 def test_a_few_are_asked_at_once_and_all_within_a_time() -> None:
     """Whoever is silent: the others are read, and who was not reached by the end is told."""
     running, most = 0, 0

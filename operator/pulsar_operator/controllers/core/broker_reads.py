@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
+from uuid import UUID
 
 from pulsar_operator.balance.model.cells import CellBuffer
 from pulsar_operator.balance.model.cluster import BundleId
@@ -63,8 +64,20 @@ class Reader(Protocol):
         """The document ended. Raises FormatError."""
 
 
-async def ask_each(things: Sequence[str], ask: Callable[[str], Awaitable[T]]) -> dict[str, T | PortError]:
-    """What is answered about each of some things, or why nothing is, in their order.
+async def ask_in_turn(
+    deps: Deps, things: Sequence[str], ask: Callable[[str], Awaitable[T]]
+) -> dict[str, T | PortError]:
+    """As ask_each, from another one on each time: else those at the end of the list would be the ones that are never
+    read where others take all the time."""
+    start = UUID(deps.entropy.uuid()).int % len(things) if len(things) > AT_ONCE else 0
+    return await ask_each(things, ask, start=start)
+
+
+async def ask_each(
+    things: Sequence[str], ask: Callable[[str], Awaitable[T]], *, start: int = 0
+) -> dict[str, T | PortError]:
+    """What is answered about each of some things, or why nothing is, in their order; the one at ``start`` is asked
+    first.
 
     AT_ONCE of them are asked at once, and all within LOOK_SECONDS, whoever is silent. Raises what is no PortError.
     """
@@ -74,7 +87,7 @@ async def ask_each(things: Sequence[str], ask: Callable[[str], Awaitable[T]]) ->
         async with slots:
             return await ask(thing)
 
-    tasks = {thing: asyncio.create_task(one(thing)) for thing in things}
+    tasks = {thing: asyncio.create_task(one(thing)) for thing in (*things[start:], *things[:start])}
     try:
         if tasks:
             await asyncio.wait(tasks.values(), timeout=LOOK_SECONDS)
@@ -83,7 +96,8 @@ async def ask_each(things: Sequence[str], ask: Callable[[str], Awaitable[T]]) ->
             task.cancel()
         await asyncio.gather(*tasks.values(), return_exceptions=True)
     found: dict[str, T | PortError] = {}
-    for thing, task in tasks.items():
+    for thing in things:
+        task = tasks[thing]
         if task.cancelled():
             found[thing] = DeadlineError(f"it was not read within the {LOOK_SECONDS:g} s for all of them")
         elif isinstance(error := task.exception(), PortError):

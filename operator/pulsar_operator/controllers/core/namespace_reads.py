@@ -17,8 +17,8 @@ from pulsar_operator.balance.execution.partial import MOST_UNKNOWN
 from pulsar_operator.balance.model.isolation import isolation_of, unevaluated_in
 from pulsar_operator.balance.model.observation import Observed, boundaries_of
 from pulsar_operator.balance.model.pieces import DEFAULT
-from pulsar_operator.controllers.core.broker_reads import MOST_BUNDLES, NotReadableError, ask_each, limited
-from pulsar_operator.ports import Json, NotFoundError, PortError
+from pulsar_operator.controllers.core.broker_reads import MOST_BUNDLES, NotReadableError, ask_in_turn, limited
+from pulsar_operator.ports import Deps, Json, NotFoundError, PortError
 
 
 class Get(Protocol):
@@ -32,6 +32,7 @@ class Get(Protocol):
 class NamespaceReads:
     """Reads the namespaces of one cluster."""
 
+    deps: Deps
     get: Get
     cluster: str
 
@@ -56,12 +57,12 @@ class NamespaceReads:
         names = sorted({*with_traffic, *(bundle.namespace for bundle in observed.owners)})
         unread: dict[str, PortError] = {}
         ask = limited(self.boundaries, MOST_BUNDLES + len(names), "bundles")
-        for name, bounds in (await ask_each(names, ask)).items():
+        for name, bounds in (await ask_in_turn(self.deps, names, ask)).items():
             if isinstance(bounds, PortError):
                 unread[name] = bounds
             elif bounds is not None:
                 observed.boundaries[name] = bounds
-        for name, group in (await ask_each(list(observed.boundaries), self._group)).items():
+        for name, group in (await ask_in_turn(self.deps, list(observed.boundaries), self._group)).items():
             if isinstance(group, PortError):
                 unread[name] = group
             elif group:

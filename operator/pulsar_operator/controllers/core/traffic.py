@@ -40,7 +40,7 @@ from pulsar_operator.controllers.core.broker_reads import (
     MOST_BUNDLES,
     BrokerReads,
     NotReadableError,
-    ask_each,
+    ask_in_turn,
     limited,
 )
 from pulsar_operator.controllers.core.clusters import broker_endpoint
@@ -106,7 +106,7 @@ class Traffic:
     @property
     def namespaces(self) -> NamespaceReads:
         """What is asked about namespaces."""
-        return NamespaceReads(self.get, self.endpoint.cluster)
+        return NamespaceReads(self.deps, self.get, self.endpoint.cluster)
 
     async def get(self, *path: str, query: Mapping[str, str] | None = None, text: bool = False) -> Any:
         """GET through the cluster's Service; where that leads to a broker that does not answer, from one that did."""
@@ -175,7 +175,7 @@ class Traffic:
         for broker in [b for b in first if b in live]:
             if bundle in await self.owned(broker):
                 return Ownership(broker)
-        others = await ask_each([b for b in brokers if b not in first], self.owned)
+        others = await ask_in_turn(self.deps, [b for b in brokers if b not in first], self.owned)
         for broker, found in others.items():
             if not isinstance(found, PortError) and bundle in found:
                 return Ownership(broker)
@@ -192,7 +192,7 @@ class Traffic:
         """The same with the traffic of whole bundles, for a plan that moves bundles and cuts none."""
         observed, answered = await self._frame()
         skips = partial(is_own, brokers=frozenset(observed.brokers))
-        for broker, found in (await ask_each(answered, partial(self.reads.bundles, skips=skips))).items():
+        for broker, found in (await ask_in_turn(self.deps, answered, partial(self.reads.bundles, skips=skips))).items():
             if isinstance(found, PortError):
                 observed.silent[broker] = f"statistics of broker {broker} ({found})"
             else:
@@ -265,7 +265,7 @@ class Traffic:
         def skips(namespace: str) -> bool:
             return is_own(namespace, own) or (only is not None and namespace not in only)
 
-        for broker, found in (await ask_each(answered, partial(self.reads.topics, skips=skips))).items():
+        for broker, found in (await ask_in_turn(self.deps, answered, partial(self.reads.topics, skips=skips))).items():
             if isinstance(found, PortError):
                 observed.silent[broker] = f"statistics of broker {broker} ({found})"
             else:
@@ -275,7 +275,8 @@ class Traffic:
         """Brokers and owners of bundles; and the brokers that answered, of which alone there is more to ask."""
         observed = Observed(await self.brokers())
         answered: list[str] = []
-        for broker, found in (await ask_each(observed.brokers, limited(self.owned, MOST_BUNDLES, "bundles"))).items():
+        ask = limited(self.owned, MOST_BUNDLES, "bundles")
+        for broker, found in (await ask_in_turn(self.deps, observed.brokers, ask)).items():
             if isinstance(found, PortError):
                 observed.silent[broker] = f"bundles of broker {broker} ({found})"
                 observed.unlisted.add(broker)
@@ -287,7 +288,7 @@ class Traffic:
 
     async def usages(self, brokers: Sequence[str]) -> dict[str, Usage]:
         """The most used resource of each broker that says it; one that does not is left out."""
-        found = await ask_each(brokers, self.reads.usage)
+        found = await ask_in_turn(self.deps, brokers, self.reads.usage)
         return {broker: used for broker, used in found.items() if isinstance(used, Usage)}
 
     async def prevents(self, namespace: str, brokers: Sequence[str], *, destination: str | None = None) -> str | None:
