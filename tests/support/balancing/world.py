@@ -65,6 +65,8 @@ class BalancingWorld:
         self.pulsar = FakeBrokers()
         self.clock = SetClock()
         self.sizing = Sizing()
+        self.refused: list[str] = []
+        """What the API server refused to the cluster controller, in words."""
         self.put(Kind.CLUSTER, "east", {"instanceRef": {"name": "prod"}, "loadBalancing": {}})
         self._cluster_status({"endpoints": {"brokerWebServiceUrl": URL}, "broker": {"desired": 3, "ready": 3}})
         self.restart()
@@ -140,6 +142,7 @@ class BalancingWorld:
         record = BalancerRecord(actor, owner_of(cluster, part_of=""), listed)
         question = Question(cluster, rebalances, old, drives=drives)
         found = await whose_turn(actor, AdminEndpoint("east", URL), record, question)
+        self.refused += actor.refused
         status = {k: v for k, v in cluster["status"].items() if k not in ("balancer", "handover")}
         balancer = wire(found.status) if found.seen and found.status is not None else None if found.seen else old
         handover = wire(found.handover) if found.handover is not None else None

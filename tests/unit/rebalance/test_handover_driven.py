@@ -11,8 +11,9 @@ import pytest
 from pulsar_operator.api.constants import ANNOTATION_PAUSE, Kind
 from pulsar_operator.balance.execution.custom_resource import own_rebalance, standing_name
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
-from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, Json
+from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, Json, RefusedError
 from tests.fakes.killed import Killed
+from tests.fakes.kube_calls import Call
 from tests.support.balancing.world import NS, BalancingWorld
 from tests.unit.rebalance.test_rebalance_paused import annotate
 
@@ -238,6 +239,28 @@ async def test_what_somebody_set_while_pulsar_balanced_is_what_is_restored() -> 
     await world.cluster_pass()
     await world.cluster_pass()
     assert world.pulsar.dynamic == {"loadBalancerSheddingEnabled": "false"}
+
+
+@pytest.mark.parametrize("verb", ["create", "apply"])
+async def test_a_record_that_cannot_be_written_keeps_nobody_from_balancing(verb: str) -> None:
+    """It is immutable, or a quota or a webhook refuses it; the status says all that it would."""
+    world = driven()
+
+    def refuse(call: Call) -> None:
+        if (call.verb, call.kind, call.name) == (verb, CONFIG_MAPS.kind, "east-load-balancer"):
+            raise RefusedError("data: Forbidden: field is immutable when `immutable` is set", status=422)
+
+    world.kube.before.append(refuse)
+    await minutes(world, 30)
+    assert not pulsars(world) and world.spread() < 1.3
+    world.pulsar.mute = set(world.pulsar.brokers[2:])
+    await minutes(world, 17)
+    assert pulsars(world) and gives_back(world) == 1
+    world.pulsar.mute = set()
+    await minutes(world, 45)
+    assert not pulsars(world) and gives_back(world) == 1
+    (told,) = {each for each in world.refused if "east-load-balancer" in each}
+    assert "immutable" in told and "Delete the ConfigMap" in told
 
 
 async def test_a_driver_that_changes_back_leaves_no_record() -> None:

@@ -22,7 +22,8 @@ from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.render import Owner
 from pulsar_operator.domain.render.names import is_labelled, labels
-from pulsar_operator.ports import CONFIG_MAPS, ConflictError, Json
+from pulsar_operator.domain.texts import quoted
+from pulsar_operator.ports import CONFIG_MAPS, ConflictError, ForbiddenError, Json, RefusedError
 
 MAX_VALUE = 256
 """Characters of a value, as in the status."""
@@ -71,7 +72,8 @@ class BalancerRecord:
         return Handover(given_back=max(back.timestamp(), 0.0) if back is not None else None, count=count)
 
     async def write(self, saved: Sequence[FlagStatus], handover: Handover | None = None, *, held: bool = True) -> None:
-        """Make it say this. Another one's ConfigMap of that name stays, and the pass says so. Raises PortError."""
+        """Make it say this. Another one's ConfigMap of that name stays, as does one that the API server does not let
+        the operator write, such as an immutable one: the pass says so, and goes on. Raises PortError."""
         data = {flag.name: flag.before or "" for flag in saved}
         if handover is not None and handover.count:
             back = handover.given_back
@@ -96,12 +98,21 @@ class BalancerRecord:
             },
             "data": data,
         }
-        if found is None:
-            with suppress(ConflictError):  # created by a pass that was interrupted after the write
-                await self.actor.deps.kube.create(manifest)
-            return
-        manifest["metadata"]["uid"] = found["metadata"]["uid"]
-        await self.actor.deps.kube.apply(manifest)
+        try:
+            if found is None:
+                with suppress(ConflictError):  # created by a pass that was interrupted after the write
+                    await self.actor.deps.kube.create(manifest)
+                return
+            manifest["metadata"]["uid"] = found["metadata"]["uid"]
+            await self.actor.deps.kube.apply(manifest)
+        except ForbiddenError:
+            raise
+        except RefusedError as error:
+            self.actor.refused.append(
+                f"ConfigMap {manifest['metadata']['name']} cannot be written: {quoted(str(error))}. The settings of "
+                "Pulsar's balancer are in status.balancer and status.handover alone. Delete the ConfigMap, and the "
+                "operator creates it again"
+            )
 
     async def delete(self, names: Collection[str]) -> None:
         """Remove it: the settings (``names``) were given back, or have gone. Raises PortError."""
