@@ -41,13 +41,13 @@ def crd(kind: Kind) -> Json:
         "type": "object",
         "required": ["spec"],
         "properties": {
-            "apiVersion": {"type": "string", "description": "Version of the API of this object."},
+            "apiVersion": {"type": "string", "description": "API version of this object."},
             "kind": {"type": "string", "description": "Kind of this object."},
             "metadata": {"type": "object"},
-            "spec": {**spec, "description": "What is wanted."},
+            "spec": {**spec, "description": "Desired state."},
             "status": {
                 **status,
-                "description": "What was observed; written by the operator.",
+                "description": "Observed state, which the operator writes.",
                 "default": {"observedGeneration": UNOBSERVED},
             },
         },
@@ -143,9 +143,9 @@ def file_name(kind: Kind) -> str:
 
 def differences(folder: Path) -> list[str]:
     """What is stale in the folder: one entry per missing, changed or left-over file, with the lines that differ."""
-    wanted = {file_name(kind): render(kind) for kind in Kind}
+    texts = {file_name(kind): render(kind) for kind in Kind}
     out = []
-    for name, text in wanted.items():
+    for name, text in texts.items():
         file = folder / name
         if not file.is_file():
             out.append(f"{file}: missing")
@@ -154,18 +154,18 @@ def differences(folder: Path) -> list[str]:
         if found != text:
             lines = difflib.unified_diff(found.splitlines(), text.splitlines(), "committed", "generated", "", "", 1, "")
             out.append(f"{file}: differs\n" + "\n".join(list(lines)[:40]))
-    left_over = {file.name for file in folder.glob(f"{GROUP}_*.yaml")} - set(wanted)
+    left_over = {file.name for file in folder.glob(f"{GROUP}_*.yaml")} - set(texts)
     return out + [f"{folder / name}: belongs to no kind" for name in sorted(left_over)]
 
 
 def write(folder: Path) -> None:
     """Write every definition into the folder, and remove those of kinds that are no more."""
-    wanted = {file_name(kind): render(kind) for kind in Kind}
+    texts = {file_name(kind): render(kind) for kind in Kind}
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in wanted.items():
+    for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     for file in folder.glob(f"{GROUP}_*.yaml"):
-        if file.name not in wanted:
+        if file.name not in texts:
             file.unlink()
 
 

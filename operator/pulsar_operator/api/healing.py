@@ -15,9 +15,9 @@ class Healing(StrEnum):
     """What ends it."""
 
     ITSELF = "Itself"
-    """Nobody need do anything: the operator, Kubernetes or Pulsar goes on. Also reasons of what is well."""
+    """The operator, Kubernetes or Pulsar continues without a person. Also reasons of a healthy object."""
     OTHERS = "Others"
-    """Something outside the object: it may be on its way, as when everything is applied at once, or never come."""
+    """Something outside the object: it may follow, as when all objects are applied together, or never come."""
     CONSENT = "Consent"
     """A person stopped it, or is asked first."""
     CHANGE = "Change"

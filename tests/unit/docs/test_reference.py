@@ -83,7 +83,7 @@ def test_every_message_of_the_api_server_is_there(kind: Kind) -> None:
         (Kind.NAMESPACE, "spec.permissions[].actions", "each once; each (`Produce`, `Consume`,"),
         (Kind.TOPIC, "spec.partitions", "cannot shrink"),
         (Kind.TOPIC_SET, "spec.template.partitions", "cannot shrink"),
-        (Kind.TOPIC_SET, "spec.patterns", "with \\* for any characters"),
+        (Kind.TOPIC_SET, "spec.patterns", "\\* matches any characters"),
         (Kind.CLUSTER, "spec.loadBalancing.driver", "named \\<cluster>-balancer"),
         (Kind.CLUSTER, "spec.bookkeeper.journal.size", "immutable in this version"),
         (Kind.CLUSTER, "spec.clusterName", "| 1 to 40 characters; matches `^[a-z]([-a-z0-9]*[a-z0-9])?$`; immutable"),

@@ -29,19 +29,24 @@ _STILL = (
 )
 
 
-_AGREED = "All recommendations of so many seconds must agree that a change is needed; the least of them is made."
-_PODS = "One change is at most so many pods, or maxPercent of them, whichever is more."
-_PERCENT = "One change is at most this share of the pods, or maxPods, whichever is more."
-_COOLDOWN = "Time between two changes. Upwards only the last change upwards counts, downwards any."
-Window = Annotated[Seconds, Field(description=_AGREED)]
-DiskWindow = Annotated[Seconds, Field(description=f"{_AGREED} A full disk waits for no window.")]
+_WINDOW = (
+    "Seconds over which recommendations are considered. Scale-up uses the lowest one of this window, and scale-down "
+    "the highest."
+)
+_PODS = "Maximum number of pods that one change adds or removes, unless maxPercent allows more."
+_PERCENT = "Maximum percentage of the pods that one change adds or removes, unless maxPods allows more."
+_COOLDOWN = (
+    "Seconds between two changes. Scale-up counts them from the last scale-up, and scale-down from the last change."
+)
+Window = Annotated[Seconds, Field(description=_WINDOW)]
+DiskWindow = Annotated[Seconds, Field(description=f"{_WINDOW} A full disk does not wait for it.")]
 MaxPods = Annotated[int, Field(ge=1, le=1024, description=_PODS)]
 MaxPercent = Annotated[int, Field(ge=1, le=1000, description=_PERCENT)]
 Cooldown = Annotated[Seconds, Field(description=_COOLDOWN)]
 
 
 class ScalingRules(ApiModel):
-    """How fast the number of replicas changes in one direction."""
+    """Scale-up of brokers or proxies: how fast their number changes."""
 
     stabilization_window_seconds: Window = 0
     max_pods: MaxPods = 4
@@ -50,7 +55,7 @@ class ScalingRules(ApiModel):
 
 
 class DownRules(ScalingRules):
-    """How fast replicas become fewer: each hands over what it carries."""
+    """Scale-down of brokers or proxies."""
 
     stabilization_window_seconds: Window = 900
     max_pods: MaxPods = 1
@@ -59,7 +64,7 @@ class DownRules(ScalingRules):
 
 
 class BookieUpRules(ScalingRules):
-    """How fast bookies become more."""
+    """Scale-up of bookies."""
 
     stabilization_window_seconds: DiskWindow = 600
     max_pods: MaxPods = 2
@@ -68,7 +73,7 @@ class BookieUpRules(ScalingRules):
 
 
 class BookieDownRules(ScalingRules):
-    """How fast bookies become fewer: all data of each is copied to the others."""
+    """Scale-down of bookies, each of which has its data copied to the others."""
 
     stabilization_window_seconds: Window = 86400
     max_pods: MaxPods = 1
@@ -77,29 +82,31 @@ class BookieDownRules(ScalingRules):
 
 
 class Behavior(ApiModel):
-    """When and how fast brokers and proxies change their number."""
+    """Scale-up and scale-down of brokers or proxies."""
 
     model_config = ConfigDict(json_schema_extra=validations(_STILL))
 
     tolerance_percent: Annotated[int, Field(ge=0, le=50)] = 10
-    """A load this much above the target adds nothing; pods leave only if as much stays free below it."""
+    """Percentage by which the load must exceed the target before pods are added, and must stay below it after pods are
+    removed."""
     scale_up: ScalingRules = Field(default=ScalingRules())
-    """How fast replicas become more."""
+    """Scale-up behavior."""
     scale_down: DownRules = Field(default=DownRules())
-    """How fast replicas become fewer."""
+    """Scale-down behavior."""
 
 
 class BookieBehavior(ApiModel):
-    """When and how fast bookies change their number."""
+    """Scale-up and scale-down of bookies."""
 
     model_config = ConfigDict(json_schema_extra=validations(_STILL))
 
     tolerance_percent: Annotated[int, Field(ge=0, le=50)] = 10
-    """Disks this much above the target add nothing; bookies leave only if as much stays free below the low mark."""
+    """Percentage by which disk usage must exceed the target before bookies are added, and must stay below
+    lowDiskPercent after bookies are removed."""
     scale_up: BookieUpRules = Field(default=BookieUpRules())
-    """How fast bookies become more."""
+    """Scale-up behavior."""
     scale_down: BookieDownRules = Field(default=BookieDownRules())
-    """How fast bookies become fewer."""
+    """Scale-down behavior."""
 
 
 _BANDWIDTH = (
@@ -109,7 +116,7 @@ _BANDWIDTH = (
 
 
 class BrokerTargets(ApiModel):
-    """What one broker should carry. The target that asks for most brokers counts."""
+    """Targets of one broker. The target that requires the most brokers determines their number."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -124,21 +131,23 @@ class BrokerTargets(ApiModel):
     )
 
     cpu_percent: Percent | None = None
-    """Share of the CPU limit of the broker's container, or of its request where it has no limit."""
+    """CPU usage of a broker as a percentage of its CPU limit, or of its CPU request if it has no limit. If unset, it is
+    not a target."""
     bandwidth_percent: Percent | None = None
-    """Share of bandwidthLimit, in and out together."""
+    """Inbound and outbound traffic of a broker as a percentage of bandwidthLimit. If unset, it is not a target."""
     bandwidth_limit: Annotated[int, ByteSize(ge=1)] | None = None
-    """Bytes a second that one broker can carry: what a pod sees of its network card is no limit that holds for it."""
+    """Network bandwidth available to one broker, in bytes per second, which a pod cannot detect. Required with
+    bandwidthPercent, and not allowed without it."""
     messages_per_second: Amount | None = None
-    """Messages in and out together."""
+    """Inbound and outbound messages of a broker per second. If unset, it is not a target."""
     topics: Amount | None = None
-    """Topics, each partition one."""
+    """Topics of a broker, where each partition counts. If unset, it is not a target."""
     sessions: Amount | None = None
-    """Producers and consumers."""
+    """Producers and consumers of a broker. If unset, it is not a target."""
 
 
 class ProxyTargets(ApiModel):
-    """What one proxy should carry. The target that asks for most proxies counts."""
+    """Targets of one proxy. The target that requires the most proxies determines their number."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -152,16 +161,16 @@ class ProxyTargets(ApiModel):
     )
 
     connections: Amount | None = None
-    """Connections of clients."""
+    """Client connections of a proxy. If unset, it is not a target."""
     bandwidth_percent: Percent | None = None
-    """Share of bandwidthLimit, in and out together."""
+    """Inbound and outbound traffic of a proxy as a percentage of bandwidthLimit. If unset, it is not a target."""
     bandwidth_limit: Annotated[int, ByteSize(ge=1)] | None = None
-    """Bytes a second that one proxy can carry. Proxies count them only while config.proxyZeroCopyModeEnabled is
-    false."""
+    """Network bandwidth available to one proxy, in bytes per second. It needs config.proxyZeroCopyModeEnabled to be
+    false. Required with bandwidthPercent, and not allowed without it."""
 
 
 class BookieTargets(ApiModel):
-    """What bookies should store."""
+    """Targets of the bookies."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -173,92 +182,91 @@ class BookieTargets(ApiModel):
     )
 
     disk_percent: Annotated[int, Field(ge=1, le=94)] = 75
-    """Share of the ledger disks of all bookies that may be in use."""
+    """Usage of the ledger disks of all bookies together, in percent, above which bookies are added."""
     low_disk_percent: Annotated[int, Field(ge=1, le=94)] = 60
-    """A bookie leaves only if the others are at most this full afterwards."""
+    """Disk usage in percent that the remaining bookies must not exceed for a bookie to be removed."""
     full_disk_percent: Annotated[int, Field(ge=1, le=94)] = 90
-    """A disk this full asks for a bookie at once, whatever the windows. At 95 % a bookie takes no more writes
-    (diskUsageThreshold)."""
+    """Disk usage in percent at which a bookie is added regardless of stabilization windows. At 95 % a bookie becomes
+    read-only (diskUsageThreshold)."""
     days_until_full: Annotated[int, Field(ge=1, le=365)] = 3
-    """Days until the disks are full, at least, as what is stored grew lately. Growth is expected to go on for at most
-    1.5 times as long as it was sampled, and asks for no bookie while the disks are below lowDiskPercent."""
+    """Days for which the disks must last at the recent growth; otherwise a bookie is added. Growth is extrapolated for
+    at most 1.5 times as long as it was sampled, and adds no bookie while usage is below lowDiskPercent."""
     write_latency_milliseconds: Amount | None = None
-    """Time that 99 % of the writes may take; absent = it does not count."""
+    """99th percentile of the write latency in milliseconds. If unset, it is not a target."""
     min_writable: Bookies | None = None
-    """Bookies that must take writes; absent = the ensemble size."""
+    """Minimum number of writable bookies. If unset, it is the ensemble size."""
 
 
 class ForecastSource(StrEnum):
-    """Where a forecast comes from."""
+    """Source of a forecast."""
 
     RECORDED = "Recorded"
 
 
 class ForecastSizing(SizingSource):
-    """Where the result of the Spark job is."""
+    """Location of the result of the Spark job."""
 
     max_age_seconds: Annotated[int, Field(ge=60, le=31536000)] = 172800
-    """A result older than this is no forecast."""
+    """Seconds after which a result is too old for a forecast."""
 
 
 class Forecast(ApiModel):
-    """What is known of the hours to come. The load of now is measured all the same: a forecast says by how much it
-    grows."""
+    """Forecast of the load: the factor by which the current load will grow."""
 
     traffic_source: ForecastSource
-    """Recorded = the traffic that the collector recorded and the Spark job made a profile of."""
+    """Source of the forecast. Recorded uses the traffic that the collector recorded, as analyzed by the Spark job."""
     sizing: ForecastSizing = Field(default=ForecastSizing())
-    """Where the result is."""
+    """Location of the result of the Spark job."""
 
 
 class BrokerAutoscaling(ApiModel):
-    """The operator decides how many brokers there are; replicas is only the initial number."""
+    """Autoscaling of brokers. The field replicas is only their initial number."""
 
     model_config = ConfigDict(json_schema_extra=validations(_LIMITS))
 
     min_replicas: Replicas
-    """Never fewer. Two serve while one is replaced."""
+    """Minimum number of brokers. With 2 or more, one serves while another restarts."""
     max_replicas: Replicas
-    """Never more."""
+    """Maximum number of brokers, which is never exceeded."""
     targets: BrokerTargets | None = None
-    """What one broker should carry; absent = 70 % of its CPU."""
+    """Targets of one broker. If unset, cpuPercent 70 applies."""
     forecast: Forecast | None = None
-    """Brokers are there before a recorded peak; absent = nothing is foreseen."""
+    """Forecast by which brokers are added before a recorded peak. If unset, only the current load counts."""
     behavior: Behavior = Field(default=Behavior())
-    """When and how fast the number changes."""
+    """When and how fast brokers are added and removed."""
 
 
 class ProxyAutoscaling(ApiModel):
-    """The operator decides how many proxies there are; replicas is only the initial number."""
+    """Autoscaling of proxies. The field replicas is only their initial number."""
 
     model_config = ConfigDict(json_schema_extra=validations(_LIMITS))
 
     min_replicas: Replicas
-    """Never fewer."""
+    """Minimum number of proxies, which is always kept."""
     max_replicas: Replicas
-    """Never more."""
+    """Maximum number of proxies, which is never exceeded."""
     targets: ProxyTargets | None = None
-    """What one proxy should carry; absent = 2000 connections."""
+    """Targets of one proxy. If unset, connections 2000 applies."""
     drain_seconds: Annotated[int, Field(ge=0, le=3600)] = 30
-    """A proxy that stops serves on for so long, out of its Service; pod.preStopSleepSeconds wins. It is in the pods:
-    they are rolled once where it is new."""
+    """Seconds for which a stopping proxy continues to serve after it left its Service, unless pod.preStopSleepSeconds
+    is set. Changing this value restarts the proxies."""
     behavior: Behavior = Field(default=Behavior())
-    """When and how fast the number changes."""
+    """When and how fast proxies are added and removed."""
 
 
 class BookieAutoscaling(ApiModel):
-    """The operator decides how many bookies there are; replicas is only the initial number."""
+    """Autoscaling of bookies. The field replicas is only their initial number."""
 
     model_config = ConfigDict(json_schema_extra=validations(_LIMITS))
 
     min_replicas: Bookies
-    """Never fewer."""
+    """Minimum number of bookies, which is always kept."""
     max_replicas: Bookies
-    """Never more, also where disks are full."""
+    """Maximum number of bookies, which is not exceeded even if disks are full."""
     targets: BookieTargets = Field(default=BookieTargets())
-    """What bookies should store."""
+    """Targets of the bookies."""
     behavior: BookieBehavior = Field(default=BookieBehavior())
-    """When and how fast the number changes."""
+    """When and how fast bookies are added and removed."""
 
 
 FROZEN_REPLICAS = (
@@ -286,13 +294,13 @@ BYTES_COUNTED = (
     "autoscaling.targets.bandwidthPercent needs config.proxyZeroCopyModeEnabled 'false': a proxy that copies nothing "
     "counts bytes by the gigabyte; set it, or use targets.connections",
 )
-"""A CEL rule for Proxy. Spliced connections count SPLICE_BYTES at once (Pulsar's class DirectProxyHandler)."""
+"""A CEL rule for Proxy. Spliced connections count SPLICE_BYTES per update (Pulsar's class DirectProxyHandler)."""
 
 ENSEMBLE_FITS = (
     "!has(self.autoscaling) || !has(self.ensemble.ensembleSize) || "
     "self.ensemble.ensembleSize <= self.autoscaling.minReplicas",
-    "autoscaling.minReplicas must not be below ensemble.ensembleSize: ledgers need so many bookies; raise minReplicas "
-    "or lower ensembleSize",
+    "autoscaling.minReplicas must not be below ensemble.ensembleSize: every ledger needs that many bookies. Raise "
+    "minReplicas or lower ensembleSize",
 )
 """A CEL rule for BookKeeper."""
 

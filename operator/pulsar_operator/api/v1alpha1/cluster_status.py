@@ -22,27 +22,27 @@ MAX_URL: Final = 2048
 
 
 class VersionStatus(ApiModel):
-    """Pods of one component that run one version of Pulsar."""
+    """Pods of a component that run the same version of Pulsar."""
 
     version: Annotated[str, Field(max_length=64)]
-    """The version; unknown where a pod was made before the operator kept its template on record."""
+    """Version of Pulsar, or unknown if the operator has no record of the template of the pods."""
     pods: Annotated[list[str], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})]
     """Names of the pods."""
 
 
 class ComponentStatus(ApiModel):
-    """Pods of one component."""
+    """Pods of a component."""
 
     desired: int = 0
-    """Pods wanted."""
+    """Desired number of pods."""
     ready: int = 0
-    """Pods ready."""
+    """Number of ready pods."""
     summary: str | None = None
-    """Pods ready of those wanted, for the eye: 2/3."""
+    """Ready and desired pods, such as 2/3."""
     updated: int = 0
-    """Pods of the newest revision."""
+    """Number of pods of the current revision."""
     revision: str | None = None
-    """Revision the pods should have."""
+    """Revision that the pods should have."""
     selector: str | None = None
     """Label selector of the pods."""
     versions: Annotated[
@@ -52,137 +52,138 @@ class ComponentStatus(ApiModel):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["version"]},
         ),
     ] = Field(default_factory=list)
-    """Which pods run which version of Pulsar."""
+    """Versions of Pulsar that the pods run."""
 
 
 class RolloutStatus(ApiModel):
-    """A roll in progress."""
+    """A rollout in progress."""
 
     component: str
-    """Component being rolled."""
+    """Component that is being rolled out."""
     reason: str
-    """Why."""
+    """Reason for the rollout."""
     pods_done: int = 0
-    """Pods already of the new revision."""
+    """Number of pods that have the new revision."""
     pods_total: int = 0
-    """Pods in all."""
+    """Number of pods of the component."""
     waiting_for: str | None = None
     """What the next step waits for."""
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """Since when it is this cluster's turn among those of its instance, or would be; absent while something else holds
-    it, such as a maintenance window."""
+    """Time at which this cluster's turn in the rollout order of the instance began. Unset while something else blocks
+    the rollout, such as a maintenance window."""
     progressed: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """When the last pod was done, or the first tier began; other clusters of the instance do not wait for one that has
-    not gone on for long, unless it tries what they would change too."""
+    """Time at which the last pod was completed, or the rollout began. Other clusters of the instance stop waiting for a
+    rollout without progress, unless it tries a change that they need too."""
 
 
 class MissingPodStatus(ApiModel):
-    """A pod that its StatefulSet wants and that does not exist."""
+    """A pod that its StatefulSet should have and that does not exist."""
 
     name: Annotated[str, Field(max_length=253)]
     """Name of the pod."""
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     """Time since which the operator observes that the pod does not exist. The progress deadline counts from it."""
     last_observed: Annotated[str | None, Field(json_schema_extra={"format": "date-time"})] = None
-    """Time at which the operator last observed it, recorded every two minutes. If the operator did not look for ten
-    minutes, the pod may have existed in between, and the time since which it is missing starts again."""
+    """Time at which the operator last observed it, recorded every two minutes. After ten minutes without an
+    observation, the time since which the pod is missing starts again."""
 
 
 class DrainStatus(ApiModel):
-    """Brokers that hand over their bundles before they are replaced or removed."""
+    """Drain of brokers before they are restarted or removed."""
 
     pods: Annotated[list[str], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})] = Field(
         default_factory=list
     )
-    """Their pods."""
+    """Pods that are being drained."""
     occasion: Annotated[str, Field(max_length=253)] | None = None
-    """What they go for: the replacement of one pod, or a number of replicas; a new one begins a new time-out."""
+    """Reason for the drain: the replacement of a pod, or a number of replicas. The timeout starts again when it
+    changes."""
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    """Since when."""
+    """Time at which the drain started."""
     bundles: int | None = None
-    """Bundles they still have; absent = they do not answer."""
+    """Number of bundles that the pods still have. Unset if they do not answer."""
     rebalance: str | None = None
-    """The PulsarRebalance that moves them."""
+    """PulsarRebalance that moves the bundles."""
 
 
 class BookieStatus(ApiModel):
-    """A bookie, as the metadata store has it."""
+    """A bookie, as recorded in the metadata store."""
 
     id: Annotated[str, Field(max_length=512)]
-    """Id it registers with."""
+    """ID under which the bookie registers."""
     ordinal: int | None = None
-    """Ordinal of its pod; absent where it is not of this cluster's pods."""
+    """Ordinal of the pod. Unset for a bookie that is not a pod of this cluster."""
     state: Annotated[str, Field(max_length=64)]
-    """Writable; ReadOnly: it serves what it has and takes nothing new; Missing: it may have data and is not registered;
-    New: it never was up."""
+    """Writable, ReadOnly, Missing if the bookie is not registered and may have data, or New if it never ran."""
     rack: Annotated[str, Field(max_length=256)] | None = None
-    """Rack it is in for brokers, by the metadata store; absent = they know none, or spec.bookkeeper.racks is absent."""
+    """Rack that brokers know for the bookie. Unset if they know none, or spec.bookkeeper.racks is unset."""
     usage: Annotated[int, Field(ge=0, le=100)] | None = None
-    """Percent of its ledger disks that is used, within one, as it said at most one resync ago; absent = not known."""
+    """Usage of the ledger disks in percent, accurate to one percent, as reported within the last resync interval. Unset
+    if it is unknown."""
     step: Annotated[str, Field(max_length=64)] | None = None
-    """Where it is on its way out; absent while it stays."""
+    """Step of the decommission. Unset if the bookie is not being removed."""
     reason: Annotated[str, Field(max_length=64)] | None = None
-    """Why it is ReadOnly although nobody removes it: DisksFull or BookieReadOnly; absent = it is not."""
+    """Reason why the bookie is read-only without being removed: DisksFull or BookieReadOnly. Unset otherwise."""
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """Since when it is in this state."""
+    """Time at which the bookie entered this state."""
 
 
 class PlacementStatus(ApiModel):
-    """How many ledgers have copies in fewer racks than spec.bookkeeper.racks.minimum."""
+    """Ledgers whose copies are in fewer racks than spec.bookkeeper.racks.minimum."""
 
     against: Annotated[int, Field(ge=0)] | None = None
-    """Ledgers with entries whose copies are in too few racks; absent = not all ledgers could be looked at."""
+    """Number of ledgers with entries whose copies are in too few racks. Unset if not all ledgers could be checked."""
     ledgers: Annotated[int, Field(ge=0)] | None = None
-    """Ledgers that were looked at."""
+    """Number of ledgers that were checked."""
     time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    """When; again a day later, or when bookies are in other racks."""
+    """Time of the check. It is repeated after a day, or when racks of bookies change."""
     racks: Annotated[str, Field(max_length=64)]
-    """Stands for the racks of that time."""
+    """Hash of the rack assignment that was checked."""
 
 
 Url = Annotated[str, Field(max_length=MAX_URL)]
 
 
 class RemoteClusterStatus(ApiModel):
-    """Another cluster of the instance, by its ClusterData in the configuration store."""
+    """Another cluster of the instance, as registered in the configuration store."""
 
     name: Annotated[str, Field(max_length=MAX_REMOTE_NAME)]
-    """Its name inside Pulsar."""
+    """Name of the cluster in Pulsar."""
     service_url: Url | None = None
-    """Admin REST."""
+    """URL of the admin REST API."""
     service_url_tls: Url | None = None
-    """Admin REST over TLS."""
+    """URL of the admin REST API over TLS."""
     broker_service_url: Url | None = None
-    """Binary protocol."""
+    """URL of the binary protocol."""
     broker_service_url_tls: Url | None = None
-    """Binary protocol over TLS."""
+    """URL of the binary protocol over TLS."""
     changed: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """When these became others than they were: brokers that are older are replaced, for they keep the clients that they
-    made from the old ones. Absent = they did not."""
+    """Time at which the URLs last changed. Brokers that started earlier are restarted, because they keep clients of the
+    old URLs. Unset if the URLs never changed."""
 
 
 class RecoveryDelayStatus(ApiModel):
-    """Seconds that auto-recovery waits for a bookie that is gone, while bookies are replaced."""
+    """Delay of auto-recovery for a lost bookie, in seconds, while bookies are restarted."""
 
     before: int
-    """What it was, and will be."""
+    """Value that is restored afterwards."""
     raised: int
-    """What it is now."""
+    """Value that applies during the restarts."""
 
 
 class CounterStatus(ApiModel):
-    """What a pod had counted of one sort of operation."""
+    """Operations of one sort that a pod counted."""
 
     pod: Annotated[str, Field(max_length=253)]
-    """The pod."""
+    """Name of the pod."""
     uid: Annotated[str, Field(max_length=64)]
-    """Its UID."""
+    """UID of the pod."""
     sort: Annotated[str, Field(max_length=64)]
-    """Sort of operation, such as log (lines of the log) or lookup."""
+    """Sort of the operations, such as log (lines of the log) or lookup."""
     operations: Annotated[int, Field(ge=0)]
-    """Operations by then, those that failed included."""
+    """Number of operations, including those that failed."""
     errors: Annotated[int, Field(ge=0)]
-    """Those that failed."""
+    """Number of operations that failed."""
 
 
 CounterRows = Annotated[
@@ -195,60 +196,60 @@ CounterRows = Annotated[
 
 
 class CanaryStatus(ApiModel):
-    """The first pod of a component that runs another version, whose errors are compared with those of its peers."""
+    """The first pod of a component that runs another version. Its errors are compared with those of its peers."""
 
     component: Annotated[str, Field(max_length=64)]
-    """The component."""
+    """Component of the pod."""
     pod: Annotated[str, Field(max_length=253)] | None = None
-    """The pod; absent until it is ready."""
+    """Name of the pod. Unset until it is ready."""
     uid: Annotated[str, Field(max_length=64)] | None = None
-    """Its UID."""
+    """UID of the pod."""
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """Since when its errors are compared."""
+    """Time at which the comparison began."""
     counters: CounterRows = Field(default_factory=list)
-    """What it and its peers had counted then; a peer that came later, when it came."""
+    """Counters of the pod and its peers when the comparison began, or when a peer was added."""
     before: CounterRows = Field(default_factory=list)
-    """What the only pod of the component had counted when it was replaced: it has no peers."""
+    """Counters of the only pod of the component before it was replaced, because it has no peers."""
 
 
 class EnsembleStatus(ApiModel):
-    """Quorums that new ledgers get where no namespace or topic says otherwise."""
+    """Default quorums of new ledgers."""
 
     ensemble_size: int
-    """Bookies over which a ledger's entries are spread."""
+    """Number of bookies over which the entries of a ledger are spread."""
     write_quorum: int
-    """Copies of each entry."""
+    """Number of copies of each entry."""
     ack_quorum: int
-    """Acknowledgements awaited per entry."""
+    """Number of copies that must be stored before an entry is acknowledged."""
 
 
 class Endpoints(ApiModel):
-    """Where clients and tools reach the cluster from inside Kubernetes."""
+    """Endpoints of the cluster inside Kubernetes."""
 
     service_url: str | None = None
-    """Binary protocol, for clients."""
+    """URL of the binary protocol, for clients."""
     web_service_url: str | None = None
-    """Admin REST, through the proxy where there is one."""
+    """URL of the admin REST API, through the proxies if there are any."""
     broker_service_url: str | None = None
-    """Binary protocol of the brokers; also registered for geo-replication."""
+    """URL of the binary protocol of the brokers, which is also registered for geo-replication."""
     broker_web_service_url: str | None = None
-    """Admin REST of the brokers."""
+    """URL of the admin REST API of the brokers."""
 
 
 class FlagStatus(ApiModel):
-    """A dynamic setting of the brokers that the operator has taken over."""
+    """A dynamic setting of the brokers that the operator changed."""
 
     name: Annotated[str, Field(max_length=128)]
-    """Setting."""
+    """Name of the setting."""
     before: Annotated[str, Field(max_length=256)] | None = None
-    """Its dynamic value before; absent = it had none, and the brokers' own configuration counted."""
+    """Previous dynamic value. Unset if there was none and the configuration of the brokers applied."""
 
 
 class BalancerStatus(ApiModel):
-    """Who balances."""
+    """Load balancing by the operator."""
 
     held_for: str | None = None
-    """namespace/name of the PulsarRebalance that Pulsar's own balancing is off for; absent = nobody yet."""
+    """PulsarRebalance, as namespace/name, for which Pulsar's own balancing is disabled. Unset if there is none yet."""
     saved: Annotated[
         list[FlagStatus],
         Field(
@@ -256,27 +257,27 @@ class BalancerStatus(ApiModel):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)
-    """What to restore afterwards; written before the first setting is changed."""
+    """Settings to restore afterwards, recorded before the first one is changed."""
 
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
 class HandoverStatus(ApiModel):
-    """Whether the operator can balance, with spec.loadBalancing.driver Operator."""
+    """Whether the operator can balance, if spec.loadBalancing.driver is Operator."""
 
     undecided_since: Moment | None = None
-    """Since when the operator cannot decide what to move; later by four times as long as it could in between. If unset,
-    it can."""
+    """Time since which the operator cannot decide what to move. It is moved forward by four times the time for which
+    the operator could decide in between. Unset while the operator can decide."""
     decided_since: Moment | None = None
-    """Since when the operator can decide again, while Pulsar still balances."""
+    """Time since which the operator can decide again while Pulsar still balances."""
     looked_time: Moment | None = None
-    """About when the operator looked last, while it counts a time. After a gap it counts from the beginning."""
+    """Approximate time of the last evaluation while a period is measured. After a gap the period starts again."""
     given_back_time: Moment | None = None
-    """When the operator gave Pulsar's own balancer back because it could not decide. If unset, the operator
+    """Time at which the operator restored Pulsar's own balancer because it could not decide. Unset while the operator
     balances."""
     count: int = 0
-    """How often the operator gave Pulsar's own balancer back because it could not decide."""
+    """Number of times that the operator restored Pulsar's own balancer because it could not decide."""
 
 
 class PulsarClusterStatus(CommonStatus):
@@ -285,7 +286,7 @@ class PulsarClusterStatus(CommonStatus):
     zookeeper: ComponentStatus | None = None
     """ZooKeeper servers."""
     bookkeeper: ComponentStatus | None = None
-    """Bookies."""
+    """Pods of the bookies."""
     bookies: Annotated[
         list[BookieStatus],
         Field(
@@ -293,11 +294,11 @@ class PulsarClusterStatus(CommonStatus):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
         ),
     ] = Field(default_factory=list)
-    """Each bookie: those with a pod, and those that the metadata store still knows."""
+    """Bookies that have a pod or are recorded in the metadata store."""
     placement: PlacementStatus | None = None
-    """Ledgers against the rule of spec.bookkeeper.racks; absent without it, and until they were counted."""
+    """Ledgers that violate spec.bookkeeper.racks. Unset without that field, and until the first check."""
     ensemble: EnsembleStatus | None = None
-    """Quorums of new ledgers: those of the first bring-up, changed only by spec.bookkeeper.ensemble since."""
+    """Default quorums of new ledgers, which only spec.bookkeeper.ensemble changes after the cluster was created."""
     autorecovery: ComponentStatus | None = None
     """Auto-recovery pods."""
     broker: ComponentStatus | None = None
@@ -307,11 +308,11 @@ class PulsarClusterStatus(CommonStatus):
     standalone: ComponentStatus | None = None
     """The pod of mode Standalone."""
     endpoints: Endpoints | None = None
-    """Service URLs."""
+    """Service URLs of the cluster."""
     waiting_for: str | None = None
-    """What bring-up waits for; absent when nothing."""
+    """What bring-up waits for. Unset if it waits for nothing."""
     rollout: RolloutStatus | None = None
-    """The roll in progress."""
+    """Rollout in progress."""
     missing_pods: Annotated[
         list[MissingPodStatus],
         Field(
@@ -319,7 +320,7 @@ class PulsarClusterStatus(CommonStatus):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)
-    """Pods that do not exist although their StatefulSets want them. The list is empty while every pod exists."""
+    """Pods that do not exist although their StatefulSets should have them."""
     canaries: Annotated[
         list[CanaryStatus],
         Field(
@@ -327,17 +328,18 @@ class PulsarClusterStatus(CommonStatus):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["component"]},
         ),
     ] = Field(default_factory=list)
-    """First pods of another version, while they are watched (spec.upgrade.canary)."""
+    """First pods of another version while they are observed (spec.upgrade.canary)."""
     used_confirmations: UsedClusterConfirmations = Field(default_factory=list)
-    """Confirmations that were used, and when."""
+    """Confirmations that were used."""
     recovery_delay: RecoveryDelayStatus | None = None
-    """BookKeeper's lostBookieRecoveryDelay, while it is raised so that a bookie's restart is not taken for its loss."""
+    """BookKeeper's lostBookieRecoveryDelay while it is raised, so that the restart of a bookie does not count as its
+    loss."""
     drain: DrainStatus | None = None
-    """Brokers that hand over their bundles; absent when none does."""
+    """Drain of brokers. Unset if no broker is being drained."""
     balancer: BalancerStatus | None = None
-    """Who balances, while it is not Pulsar itself."""
+    """Load balancing by the operator. Unset while Pulsar balances."""
     handover: HandoverStatus | None = None
-    """Whether the operator can balance, with spec.loadBalancing.driver Operator. Absent while it always could."""
+    """Whether the operator can balance, if spec.loadBalancing.driver is Operator. Unset if it always could."""
     remote_clusters: Annotated[
         list[RemoteClusterStatus],
         Field(
@@ -345,17 +347,18 @@ class PulsarClusterStatus(CommonStatus):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)
-    """The other clusters of the instance, as brokers find them."""
+    """Other clusters of the instance, as the brokers know them."""
     autoscaling: AutoscalingStatus | None = None
-    """Replicas that autoscaling decided; absent where it never did."""
+    """Decisions of autoscaling. Unset if there were none."""
     instance_id: str | None = None
-    """BookKeeper's INSTANCEID of this cluster."""
+    """BookKeeper's INSTANCEID of the cluster."""
     dependents: int | None = None
-    """Tenants, namespaces, resource groups and isolation policies that need the cluster: they name it, or are in it; of
-    the last cluster of an instance, all of them."""
+    """Number of tenants, namespaces, resource groups and isolation policies that name the cluster or are in it. For the
+    last cluster of an instance, all of them count."""
     version: str | None = None
-    """Pulsar version that all pods were last seen to run; another one is on its way while UpToDate is False."""
+    """Pulsar version that all pods were last observed to run. Condition UpToDate is False while another version is
+    rolled out."""
     metadata_store_servers: str | None = None
-    """Connection string of the cluster's own metadata store, without chroot."""
+    """Connection string of the cluster's own metadata store, without the chroot."""
     metadata_store_chroot: str | None = None
-    """Chroot of the metadata store, when there is one."""
+    """Chroot of the metadata store. Unset if there is none."""

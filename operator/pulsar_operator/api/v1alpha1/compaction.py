@@ -14,15 +14,15 @@ _Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
 class Compaction(ApiModel):
-    """Compaction at fixed times, besides that of policies.compactionThreshold."""
+    """Scheduled compaction, in addition to policies.compactionThreshold."""
 
     schedule: Annotated[str, Field(max_length=100, pattern=CRON)]
-    """Minute, hour, day of the month, month and day of the week as in cron, UTC: "0 3 * * *" is every day at three.
-    Numbers only; 0 and 7 are Sunday."""
+    """Schedule in UTC: minute, hour, day of the month, month and day of the week as in cron, such as "0 3 * * *" for
+    every day at three. Only numbers are allowed; 0 and 7 are Sunday."""
 
 
 class CompactionResult(StrEnum):
-    """What came of it."""
+    """Result of a scheduled compaction."""
 
     TRIGGERED = "Triggered"
     ALREADY_RUNNING = "AlreadyRunning"
@@ -34,25 +34,26 @@ class ClusterCompaction(ApiModel):
     """The last scheduled compaction in one cluster."""
 
     name: str
-    """Name of the cluster inside Pulsar."""
+    """Name of the cluster in Pulsar."""
     last_schedule_time: _Time
-    """When it was due."""
+    """Time at which the compaction was due."""
     result: CompactionResult
-    """Triggered = Pulsar took it; AlreadyRunning = another compaction was under way; NoTopic = the cluster has no such
-    topic; Refused = Pulsar refused it. It is tried again at the next time only."""
+    """Triggered: Pulsar accepted the compaction. AlreadyRunning: another compaction was in progress. NoTopic: the
+    cluster does not have the topic. Refused: Pulsar refused the compaction. The operator retries only at the next
+    scheduled time."""
     message: Annotated[str, Field(max_length=1024)] | None = None
-    """Pulsar's words."""
+    """Message from Pulsar."""
 
 
 class CompactionStatus(ApiModel):
-    """Compactions by the schedule."""
+    """Scheduled compactions of a topic."""
 
     schedule: str
-    """The schedule these times are of."""
+    """Schedule that the times belong to."""
     since_time: _Time
-    """When it was first seen; earlier times do not count."""
+    """Time at which the schedule was first observed. Earlier times do not count."""
     next_schedule_time: _Time | None = None
-    """When it is due again."""
+    """Time at which the next compaction is due."""
     clusters: Annotated[
         list[ClusterCompaction],
         Field(
@@ -60,4 +61,4 @@ class CompactionStatus(ApiModel):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)
-    """The last one in each cluster."""
+    """Last scheduled compaction in each cluster."""

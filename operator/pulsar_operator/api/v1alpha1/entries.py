@@ -61,7 +61,7 @@ Properties = Annotated[
 
 
 class AuthAction(StrEnum):
-    """What a role may do."""
+    """Action that a role may perform."""
 
     PRODUCE = "Produce"
     CONSUME = "Consume"
@@ -72,26 +72,26 @@ class AuthAction(StrEnum):
 
 
 class Permission(ApiModel):
-    """What one role may do."""
+    """Actions that a role may perform."""
 
     role: Role
-    """Role, as authentication tells it. With authorizationAllowWildcardsMatching in the brokers it may start or end
-    with an asterisk."""
+    """Role, as authentication provides it. It may start or end with an asterisk if the brokers have
+    authorizationAllowWildcardsMatching."""
     actions: Annotated[
         list[AuthAction], Field(min_length=1, max_length=6, json_schema_extra={"x-kubernetes-list-type": "set"})
     ]
-    """All that the role may do; an action somebody else adds is drift."""
+    """All actions that the role may perform. An action that another writer adds is drift."""
 
 
 class SubscriptionPermission(ApiModel):
-    """Who may use a subscription name in all topics of the namespace."""
+    """Roles that may use a subscription name in all topics of the namespace."""
 
     subscription: SubscriptionName
-    """Name of the subscription."""
+    """Name of the subscription that is reserved."""
     roles: Annotated[
         list[Role], Field(min_length=1, max_length=32, json_schema_extra={"x-kubernetes-list-type": "set"})
     ]
-    """All roles that may use it; they also need the right to consume. A name nobody listed may be used by all."""
+    """All roles that may use the subscription. They also need permission to consume."""
 
 
 Permissions = Annotated[
@@ -108,27 +108,28 @@ SubscriptionPermissions = Annotated[
 
 
 class TenantPrune(ApiModel):
-    """Lists that are complete: what is in Pulsar and not in them is removed."""
+    """Lists that are complete: entries in Pulsar that are not declared are removed."""
 
     admin_roles: bool = False
-    """Roles that are not in spec.adminRoles lose the administration of the tenant."""
+    """Whether roles that are not in spec.adminRoles are removed from the administrators of the tenant."""
 
 
 class NamespacePrune(ApiModel):
-    """Lists that are complete: what is in Pulsar and not in them is removed."""
+    """Lists that are complete: entries in Pulsar that are not declared are removed."""
 
     permissions: bool = False
-    """Roles that are not in spec.permissions lose their permissions on the namespace."""
+    """Whether roles that are not in spec.permissions lose their permissions on the namespace."""
     subscription_permissions: bool = False
-    """Subscriptions that are not in spec.subscriptionPermissions are no longer reserved for roles."""
+    """Whether subscriptions that are not in spec.subscriptionPermissions are no longer reserved for roles."""
     properties: bool = False
-    """Properties that are not in spec.properties are removed."""
+    """Whether properties that are not in spec.properties are removed."""
 
 
 class TopicPrune(ApiModel):
-    """Lists that are complete: what is in Pulsar and not in them is removed."""
+    """Lists that are complete: entries in Pulsar that are not declared are removed."""
 
     permissions: bool = False
-    """Roles that are not in spec.permissions lose their permissions on the topic; those on its namespace stay."""
+    """Whether roles that are not in spec.permissions lose their permissions on the topic. They keep those on its
+    namespace."""
     properties: bool = False
-    """Properties that are not in spec.properties are removed."""
+    """Whether properties that are not in spec.properties are removed."""

@@ -61,24 +61,24 @@ ISOLATION_RULES = (
 
 
 class AutoFailoverType(StrEnum):
-    """How Pulsar decides that the primary brokers are not enough."""
+    """Criterion by which the primary brokers are insufficient."""
 
     MIN_AVAILABLE = "MinAvailable"
 
 
 class AutoFailover(ApiModel):
-    """When the secondary brokers serve the namespaces as well."""
+    """Criterion by which the secondary brokers also serve the namespaces."""
 
     type: AutoFailoverType = AutoFailoverType.MIN_AVAILABLE
-    """MinAvailable: while fewer than minLimit primary brokers are available."""
+    """Criterion of the failover. MinAvailable applies while fewer than minLimit primary brokers are available."""
     min_limit: Annotated[int, Field(ge=0, le=INT32_MAX)] = 1
-    """Primary brokers that must be available; with 0 the secondary brokers are never used."""
+    """Number of primary brokers that must be available. With 0, the secondary brokers are never used."""
     usage_threshold_percent: Annotated[int, Field(ge=0, le=100)] = 80
-    """A primary broker whose load, in percent, reaches this counts as not available."""
+    """Load in percent at which a primary broker counts as unavailable."""
 
 
 class UnloadScope(StrEnum):
-    """Which namespaces are unloaded, that is leave their brokers for a moment, when the policy is written."""
+    """Namespaces that are unloaded when the policy is written."""
 
     ALL_MATCHING = "AllMatching"
     NONE = "None"
@@ -86,12 +86,13 @@ class UnloadScope(StrEnum):
 
 
 class FailureDomain(ApiModel):
-    """Brokers that fail together, such as those of a rack. An anti-affinity group is spread over them."""
+    """A failure domain: brokers that may fail together. Namespaces of an anti-affinity group are spread over the
+    domains."""
 
     name: PulsarName
-    """Name inside Pulsar."""
+    """Name of the failure domain in Pulsar, which is unique in the list."""
     brokers: Annotated[list[BrokerId], Field(min_length=1, max_length=64, json_schema_extra=_SET)]
-    """Its brokers, in full: others in it are taken out. A broker is in one domain at most."""
+    """All brokers of the domain. Other brokers are removed from it. A broker is in at most one domain."""
 
 
 class PulsarIsolationPolicySpec(LogicalSpec):
@@ -122,33 +123,36 @@ class PulsarIsolationPolicySpec(LogicalSpec):
     )
 
     instance_ref: ObjectReference
-    """The PulsarInstance it lives in."""
+    """PulsarInstance that the policy belongs to."""
     name: PulsarName | None = None
-    """Name of the isolation policy inside Pulsar, the same in each cluster; absent = metadata.name."""
+    """Name of the isolation policy in Pulsar, which is the same in each cluster. If unset, metadata.name is used."""
     clusters: Annotated[list[ClusterName], Field(min_length=1, max_length=256, json_schema_extra=_SET)] | None = None
-    """Clusters it applies to, by their Pulsar name; absent = every cluster of the instance, also later ones. In a
-    cluster that leaves the list it is deleted. If a name is no cluster of the instance, the whole list is refused and
-    the policy stays where it is."""
+    """Clusters that the policy applies to, by their names in Pulsar. The policy is deleted in a cluster that is removed
+    from the list. If it contains a name that is not a cluster of the instance, the whole list is refused and the policy
+    stays where it is. If unset, the policy applies to every cluster of the instance, including those that are added
+    later."""
     namespaces: (
         Annotated[list[NamespaceExpression], Field(min_length=1, max_length=64, json_schema_extra=_SET)] | None
     ) = None
-    """Regular expressions of namespaces, tenant/namespace, such as shop/.* for all of tenant shop."""
+    """Regular expressions that match tenant/namespace, such as shop/.* for all namespaces of tenant shop. Required with
+    primary, and not allowed without it. If unset, this object declares only failure domains."""
     primary: Annotated[list[BrokerExpression], Field(min_length=1, max_length=64, json_schema_extra=_SET)] | None = None
-    """Regular expressions of the hosts of brokers that serve the namespaces, such as east-broker-[01]\\..* for two
-    pods. They serve no namespace outside the isolation policies: if all live brokers match, those have none. If no live
-    broker matches, nor a secondary one, the namespaces cannot be used."""
+    """Regular expressions that match the hosts of the brokers that serve the namespaces, such as east-broker-[01]\\..*
+    for two pods. These brokers serve no other namespaces. If all live brokers match, namespaces without an isolation
+    policy have no broker. If no live broker matches primary or secondary, the namespaces cannot be used. Required with
+    namespaces, and not allowed without it."""
     secondary: Annotated[list[BrokerExpression], Field(min_length=1, max_length=64, json_schema_extra=_SET)] | None = (
         None
     )
-    """Regular expressions of the hosts of brokers that step in; see autoFailover. Absent = not managed, none in a
-    policy that this object creates."""
+    """Regular expressions that match the hosts of the brokers that also serve the namespaces according to autoFailover.
+    If unset, the list is not managed, and a policy that this object creates has none."""
     auto_failover: AutoFailover | None = None
-    """When the secondary brokers step in; absent = not managed, MinAvailable 1 at 80 percent in a policy that this
-    object creates."""
+    """Criterion by which the secondary brokers are used. If unset, it is not managed, and a policy that this object
+    creates has MinAvailable with minLimit 1 and usageThresholdPercent 80."""
     unload_scope: UnloadScope | None = None
-    """Which namespaces move at once when the policy is written: AllMatching those it is for, Changed those that it was
-    or is for but not both, None moves nothing, so that it takes effect when a bundle next looks for a broker. Absent =
-    not managed, and Pulsar's default."""
+    """Namespaces that are unloaded when the policy is written, so that it takes effect immediately. AllMatching unloads
+    those that it matches, and Changed those that it matches or matched, but not both. With None, the policy takes
+    effect when a bundle is next assigned. If unset, it is not managed, and Pulsar's default applies."""
     failure_domains: (
         Annotated[
             list[FailureDomain],
@@ -160,36 +164,38 @@ class PulsarIsolationPolicySpec(LogicalSpec):
         ]
         | None
     ) = None
-    """Failure domains of the clusters. Domains that nobody declared stay; a declared one that is removed is deleted."""
+    """Failure domains of the clusters. A declared domain that is removed is deleted; those of other writers stay. If
+    unset, none are declared."""
 
 
 class IsolationClusterStatus(ApiModel):
     """The policy in one cluster."""
 
     name: str
-    """Name of the cluster inside Pulsar."""
+    """Name of the cluster in Pulsar."""
     exists: bool
-    """Whether the cluster has the isolation policy."""
+    """Whether the isolation policy exists in the cluster."""
     brokers: int | None = None
-    """Live brokers that match primary or secondary; with 0 its namespaces cannot be used there."""
+    """Number of live brokers that primary or secondary matches. With 0, the namespaces cannot be used in the cluster.
+    """
 
 
 class IsolationSummary(ApiModel):
-    """Lists of the specification for the eye."""
+    """Summary of the spec for printer columns."""
 
     namespaces: str | None = None
-    """Namespaces it is for: shop/.*, bank/pay."""
+    """Namespaces that the policy matches, such as shop/.*, bank/pay."""
     primary: str | None = None
-    """Brokers that serve them."""
+    """Brokers that serve the namespaces."""
     clusters: str | None = None
-    """Clusters it applies to; all = every cluster of the instance."""
+    """Clusters that the policy applies to. The value all means every cluster of the instance."""
 
 
 class PulsarIsolationPolicyStatus(LogicalStatus):
     """Observed state of a PulsarIsolationPolicy."""
 
     summary: IsolationSummary | None = None
-    """Lists of the specification for the eye."""
+    """Summary of the spec for printer columns."""
 
     clusters: Annotated[
         list[IsolationClusterStatus],
@@ -198,4 +204,4 @@ class PulsarIsolationPolicyStatus(LogicalStatus):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)
-    """The policy in each cluster."""
+    """State of the policy in each cluster."""

@@ -10,21 +10,21 @@ from pulsar_operator.api.v1alpha1.base import ApiModel, CommonStatus, DeletionPo
 
 
 class LogicalSpec(ApiModel):
-    """Policies of the object itself."""
+    """Deletion policy and drift policy of an object."""
 
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
-    """What happens in Pulsar when this object is deleted: Retain leaves everything, Delete removes it when it is empty
-    and names what blocks it otherwise, ForceDelete removes it with its content."""
+    """What happens in Pulsar when this object is deleted. Retain keeps everything. Delete deletes it once it is empty,
+    and a condition shows what blocks the deletion. ForceDelete deletes it with its content."""
     drift_policy: DriftPolicy = DriftPolicy.REPAIR
-    """What happens when a declared value was changed in Pulsar by another writer: Repair sets it back, Report leaves it
-    and says so in condition Drifted and in status.drift."""
+    """What happens when another writer changes a declared value in Pulsar. Repair restores the value. Report keeps the
+    change and reports it in condition Drifted and in status.drift."""
 
 
 class DriftEntry(ApiModel):
-    """One field whose value in Pulsar is not the declared one."""
+    """A field whose value in Pulsar differs from the declared value."""
 
     field: str
-    """Path in spec."""
+    """Path of the field in spec."""
     desired: str
     """Declared value."""
     actual: str
@@ -41,16 +41,17 @@ Drift = Annotated[
 
 
 class RepairRecord(ApiModel):
-    """A field that drifted lately and was repaired."""
+    """A field whose drift was repaired recently."""
 
     field: str
-    """Path in spec; an entry of a list counts as its list."""
+    """Path of the field in spec. An entry of a list counts as its list."""
     times: Annotated[int, Field(ge=1)]
-    """Repairs since it last stayed right for an hour. After two, the next ones wait 5 minutes, 15 minutes, 1 hour."""
+    """Number of repairs since the field was last unchanged for an hour. After two repairs, the next ones wait 5
+    minutes, 15 minutes and 1 hour."""
     last_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    """When it was last repaired."""
+    """Time of the last repair."""
     backed_off_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """When a repair of it had to wait for the first time; absent = none had to."""
+    """Time at which a repair was first delayed. Unset if none was."""
 
 
 Repairs = Annotated[
@@ -66,30 +67,30 @@ FieldNames = Annotated[list[str], Field(max_length=1000, json_schema_extra={"x-k
 
 
 class ManagedStatus(CommonStatus):
-    """Status fields of everything that manages fields in Pulsar."""
+    """Status fields of objects that manage fields in Pulsar."""
 
     pulsar_name: str | None = None
-    """Full name inside Pulsar."""
+    """Full name in Pulsar."""
     managed_fields: FieldNames = Field(default_factory=list)
-    """Fields this object has set in Pulsar; written before the first write that extends it. A field that leaves the
-    spec is reset in Pulsar only when it is in this list."""
+    """Fields that this object has set in Pulsar. A field that is removed from the spec is reset in Pulsar only if it is
+    in this list. The list is extended before the field is first written."""
     applied_generation: int | None = None
-    """metadata.generation that was last given to Pulsar completely: a difference found later is drift. Absent until
-    then, and while something that had vanished from Pulsar is made again."""
+    """Value of metadata.generation that was last applied completely. A later difference is drift. Unset until then, and
+    while an object that disappeared from Pulsar is re-created."""
     owner_recorded: bool | None = None
-    """Whether a record beside the object in Pulsar names this object as the one that manages it. It decides between
-    two objects that declare the same, also after a restore from a backup. Unset until the record was seen."""
+    """Whether a record next to the object in Pulsar names this object as its manager. The record decides between two
+    objects that declare the same, also after a restore from a backup. Unset until the record was observed."""
     refused_fields: FieldNames = Field(default_factory=list)
-    """Declared fields Pulsar refused, and those that wait for another to be changed first; one that is not in
-    managedFields was never set by this object."""
+    """Declared fields that Pulsar refused, or that wait for another change. A field that is not in managedFields was
+    never set by this object."""
     drift: Drift = Field(default_factory=list)
-    """Fields whose value in Pulsar is not the declared one."""
+    """Fields whose value in Pulsar differs from the declared value."""
 
 
 class LogicalStatus(ManagedStatus):
-    """Status fields the logical kinds share."""
+    """Status fields of the logical kinds."""
 
     repairs: Repairs = Field(default_factory=list)
-    """Fields that drifted and were repaired within the last hour, or whose drift keeps coming back. Empty otherwise."""
+    """Fields whose drift was repaired within the last hour, or keeps coming back."""
     dependents: int | None = None
-    """Objects that refer to this one."""
+    """Number of objects that refer to this one."""

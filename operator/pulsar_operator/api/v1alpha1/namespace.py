@@ -32,13 +32,13 @@ Boundary = Annotated[str, Field(pattern=r"^0x[0-9a-f]{8}$", max_length=10)]
 
 
 class BundleSizing(StrEnum):
-    """Who decides where a new namespace is cut."""
+    """Method by which the bundles of a new namespace are sized."""
 
     AUTO = "Auto"
 
 
 class Bundles(ApiModel):
-    """How the namespace's hash space is cut at creation: exactly one of count, boundaries and sizing."""
+    """Bundles of a namespace when it is created. Exactly one of count, boundaries and sizing must be set."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -59,7 +59,7 @@ class Bundles(ApiModel):
     )
 
     count: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """Number of equal bundles."""
+    """Number of bundles of equal size that are created."""
     boundaries: (
         Annotated[
             list[Boundary],
@@ -67,14 +67,15 @@ class Bundles(ApiModel):
         ]
         | None
     ) = None
-    """Ascending boundaries, from 0x00000000 to 0xffffffff."""
+    """Boundaries of the bundles in ascending order, which start with 0x00000000 and end with 0xffffffff."""
     sizing: BundleSizing | None = None
-    """Auto: cut from the namespace's recorded traffic where the sizing service has seen it, else between the topics
-    declared for it, else evenly by the number of brokers. Later changes are a PulsarRebalance's."""
+    """With Auto, the operator sizes the bundles by the recorded traffic of the namespace if the sizing service has any,
+    else by the topics that are declared for it, else by the number of brokers. A PulsarRebalance makes later changes.
+    """
 
 
 class PulsarNamespaceSpec(LogicalSpec):
-    """A namespace."""
+    """A namespace of a tenant, with its policies and permissions."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -96,63 +97,69 @@ class PulsarNamespaceSpec(LogicalSpec):
     )
 
     tenant_ref: ObjectReference
-    """The PulsarTenant the namespace belongs to."""
+    """PulsarTenant that the namespace belongs to."""
     name: PulsarName | None = None
-    """Name inside the tenant; absent = metadata.name."""
+    """Name of the namespace in its tenant. If unset, metadata.name is used."""
     bundles: Bundles | None = None
-    """Bundles at creation; absent = Pulsar's default."""
+    """Bundles of the namespace when it is created. If unset, Pulsar's default applies."""
     replication_clusters: (
         Annotated[
             list[ClusterName], Field(min_length=1, max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"})
         ]
         | None
     ) = None
-    """Clusters that replicate the namespace to each other, by their Pulsar name. If unset, all clusters of the instance
-    that the tenant may use when the namespace is created; it is created once Pulsar lets the tenant use them. A cluster
-    that leaves the list keeps its data: it stays among those that may hold the namespace, see allowedClusters. If a
-    name is no cluster of the instance, the whole list is refused and the last valid one stays."""
+    """Clusters that replicate the namespace to each other, by their names in Pulsar. A cluster that is removed from the
+    list keeps its data and stays among the clusters that may hold the namespace (allowedClusters). If it contains a
+    name that is not a cluster of the instance, the whole list is refused and the last valid list stays. If unset, the
+    namespace is created with all clusters of the instance that the tenant may use, once Pulsar allows the tenant to use
+    them."""
     allowed_clusters: (
         Annotated[
             list[ClusterName], Field(min_length=1, max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"})
         ]
         | None
     ) = None
-    """Clusters that may hold the namespace, all of replicationClusters among them; absent = not managed. When a cluster
-    leaves the list, Pulsar deletes all of the namespace there: that takes an entry of confirmations. If a name is no
-    cluster of the instance, the whole list is refused and the last valid one stays."""
+    """Clusters that may hold the namespace, including those of replicationClusters. If a cluster is removed from the
+    list, Pulsar deletes the namespace with its data there, which requires an entry in confirmations. If it contains a
+    name that is not a cluster of the instance, the whole list is refused and the last valid list stays. If unset, it is
+    not managed."""
     confirmations: Confirmations = Field(default_factory=list)
-    """Confirmations that data may be lost, each used once, by its expiresTime at the latest."""
+    """Confirmations that data may be lost. Each is used once and expires at its expiresTime. If empty, such changes are
+    blocked."""
     policies: NamespacePolicies = Field(default=NamespacePolicies())
-    """Policies; only fields that are set are managed, here or in spec.namespaceDefaults of the tenant. A field that is
-    set here wins."""
+    """Policies of the namespace. Only fields that are set here or in spec.namespaceDefaults of the tenant are managed,
+    and those that are set here take precedence."""
     permissions: Permissions = Field(default_factory=list)
-    """What roles may do in all topics of the namespace. A role that leaves the list loses it; roles others added stay,
-    unless prune.permissions is set. They count where the brokers have authorization switched on."""
+    """Permissions of roles on all topics of the namespace. A role that is removed from the list loses them. Permissions
+    that other writers granted stay unless prune.permissions is true. Permissions apply only if the brokers have
+    authorization enabled. If empty, none are granted."""
     subscription_permissions: SubscriptionPermissions = Field(default_factory=list)
-    """Subscription names that are reserved for roles, in all topics of the namespace. One that leaves the list may be
-    used by every role that may consume."""
+    """Subscription names that are reserved for roles, in all topics of the namespace. A name that is removed from the
+    list may be used by every role that may consume. If empty, none are reserved."""
     properties: Properties | None = None
-    """Properties of the namespace, key to value. A key that leaves the map is removed; keys others added stay, unless
-    prune.properties is set."""
+    """Properties of the namespace, as a map of keys to values. A key that is removed from the map is removed in Pulsar.
+    Keys that other writers added stay unless prune.properties is true. If unset, none are set."""
     prune: NamespacePrune | None = None
-    """Lists that are complete; absent = entries of others stay."""
+    """Lists that are complete: entries in Pulsar that are not declared are removed. If unset, entries of other writers
+    stay."""
     allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
-    """Kubernetes namespaces, besides its own, whose PulsarTopics may refer to this namespace; "*" = all."""
+    """Other Kubernetes namespaces whose topics and topic sets may refer to this namespace. "*" allows all. If empty,
+    only those in its own namespace may."""
 
 
 class NamespaceClusterStatus(ApiModel):
     """The namespace in one cluster."""
 
     name: str
-    """Name of the cluster inside Pulsar."""
+    """Name of the cluster in Pulsar."""
     exists: bool
-    """Whether the cluster knows the namespace."""
+    """Whether the namespace exists in the cluster."""
     bundles: int | None = None
-    """Number of bundles there."""
+    """Number of bundles in the cluster."""
 
 
 class ClusterLists(ApiModel):
-    """The two lists of clusters of a namespace."""
+    """Lists of clusters of a namespace."""
 
     replication_clusters: ClusterNames = Field(default_factory=list)
     """Clusters that replicate the namespace to each other."""
@@ -170,19 +177,19 @@ class PulsarNamespaceStatus(LogicalStatus):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)
-    """The namespace in each cluster."""
+    """State of the namespace in each cluster."""
     clusters_before_deletion: ClusterLists | None = None
-    """Lists of clusters as they were before the deletion of the namespace left it in one cluster. The operator restores
-    them if the namespace stays. Unset while nothing was taken out."""
+    """Lists of clusters before the deletion reduced the namespace to one cluster. The operator restores them if the
+    namespace stays. Unset while no cluster was removed."""
     used_confirmations: UsedConfirmations = Field(default_factory=list)
-    """Confirmations of the spec that no longer count."""
+    """Confirmations of the spec that no longer apply."""
     applied_defaults: str | None = None
-    """Digest of the namespaceDefaults of the tenant that were applied last; absent = there are none."""
+    """Digest of the namespaceDefaults of the tenant that were last applied. Unset if there are none."""
     settled_defaults: str | None = None
-    """Digest of the namespaceDefaults of the tenant under which no policy of the namespace waited for a confirmation.
-    Unset if there are none. A confirmation of the PulsarTenant counts while its namespaceDefaults differ from these."""
+    """Digest of the namespaceDefaults of the tenant under which no policy of the namespace waited for a confirmation. A
+    confirmation of the PulsarTenant applies while its namespaceDefaults differ from these. Unset if there are none."""
     boundaries_match: bool | None = None
-    """Whether its clusters have bundles with the same boundaries: each splits by itself, so that false is no fault;
-    absent = fewer than two have it, or answer."""
+    """Whether the clusters have bundles with the same boundaries. False is not a fault, because each cluster splits its
+    own bundles. Unset if fewer than two clusters have the namespace or answer."""
     bundle_count: int | None = None
-    """Bundles in the first cluster."""
+    """Number of bundles in the first cluster."""

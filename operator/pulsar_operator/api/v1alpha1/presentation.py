@@ -40,31 +40,36 @@ def _condition(name: str, member: str) -> str:
 
 
 READY = (
-    Column("Ready", _condition("Ready", "status"), description="Whether the object is as its specification says."),
-    Column("Reason", _condition("Ready", "reason"), description="Why it is, or is not."),
+    Column("Ready", _condition("Ready", "status"), description="Whether the object matches its spec."),
+    Column("Reason", _condition("Ready", "reason"), description="Reason of the Ready status."),
 )
 AGE = Column("Age", ".metadata.creationTimestamp", type="date")
-_PULSAR_NAME = Column("Pulsar Name", ".status.pulsarName", priority=1, description="Full name inside Pulsar.")
-MESSAGE = Column("Message", _condition("Ready", "message"), priority=1, description="The reason in a sentence.")
+_PULSAR_NAME = Column("Pulsar Name", ".status.pulsarName", priority=1, description="Full name in Pulsar.")
+MESSAGE = Column("Message", _condition("Ready", "message"), priority=1, description="Explanation of the reason.")
 
 PRESENTATION: dict[Kind, Presentation] = {
     Kind.INSTANCE: Presentation(
         columns=(
             Column("Clusters", ".status.readyClusters", description="Ready clusters of all clusters."),
-            Column("Store", ".status.configurationStoreServers", priority=1, description="Configuration store."),
+            Column(
+                "Store",
+                ".status.configurationStoreServers",
+                priority=1,
+                description="Servers of the configuration store.",
+            ),
         )
     ),
     Kind.CLUSTER: Presentation(
         columns=(
-            Column("Version", ".status.version", description="Pulsar version the brokers run."),
-            Column("Bookies", ".status.bookkeeper.summary", description="Ready bookies of all."),
-            Column("Brokers", ".status.broker.summary", description="Ready brokers of all."),
-            Column("Proxies", ".status.proxy.summary", description="Ready proxies of all."),
+            Column("Version", ".status.version", description="Pulsar version that all pods run."),
+            Column("Bookies", ".status.bookkeeper.summary", description="Ready and desired bookies."),
+            Column("Brokers", ".status.broker.summary", description="Ready and desired brokers."),
+            Column("Proxies", ".status.proxy.summary", description="Ready and desired proxies."),
             Column(
                 "Scaling",
                 _condition("ScalingActive", "reason"),
                 priority=1,
-                description="What autoscaling decided last; empty without it.",
+                description="Last decision of autoscaling.",
             ),
             Column("Waiting", ".status.waitingFor", priority=1, description="What bring-up waits for."),
         ),
@@ -74,15 +79,23 @@ PRESENTATION: dict[Kind, Presentation] = {
     ),
     Kind.TENANT: Presentation(
         columns=(
-            Column("Clusters", ".status.clusterNames", description="Clusters the tenant may use."),
-            Column("Dependents", ".status.dependents", type="integer", priority=1, description="Namespaces."),
+            Column("Clusters", ".status.clusterNames", description="Clusters that the tenant may use."),
+            Column("Dependents", ".status.dependents", type="integer", priority=1, description="Number of namespaces."),
             _PULSAR_NAME,
         )
     ),
     Kind.NAMESPACE: Presentation(
         columns=(
-            Column("Bundles", ".status.bundleCount", type="integer", description="Bundles in the first cluster."),
-            Column("Dependents", ".status.dependents", type="integer", priority=1, description="Topics."),
+            Column(
+                "Bundles", ".status.bundleCount", type="integer", description="Number of bundles in the first cluster."
+            ),
+            Column(
+                "Dependents",
+                ".status.dependents",
+                type="integer",
+                priority=1,
+                description="Number of topics and topic sets.",
+            ),
             _PULSAR_NAME,
         )
     ),
@@ -93,53 +106,86 @@ PRESENTATION: dict[Kind, Presentation] = {
                 "Partitions",
                 ".status.partitions",
                 type="integer",
-                description="Partitions; empty for a non-partitioned topic.",
+                description="Number of partitions. Empty for a non-partitioned topic.",
             ),
         )
     ),
     Kind.RESOURCE_GROUP: Presentation(
         columns=(
             Column(
-                "Publish", ".spec.limits.publishRate.messagesPerSecond", type="integer", description="Messages/s in."
+                "Publish",
+                ".spec.limits.publishRate.messagesPerSecond",
+                type="integer",
+                description="Maximum number of messages published per second.",
             ),
             Column(
-                "Dispatch", ".spec.limits.dispatchRate.messagesPerSecond", type="integer", description="Messages/s out."
+                "Dispatch",
+                ".spec.limits.dispatchRate.messagesPerSecond",
+                type="integer",
+                description="Maximum number of messages delivered per second.",
             ),
             _PULSAR_NAME,
         )
     ),
     Kind.ISOLATION_POLICY: Presentation(
         columns=(
-            Column("Namespaces", ".status.summary.namespaces", description="Namespaces it is for."),
-            Column("Primary", ".status.summary.primary", description="Brokers that serve them."),
-            Column("Clusters", ".status.summary.clusters", priority=1, description="Clusters it is for."),
+            Column("Namespaces", ".status.summary.namespaces", description="Namespaces that the policy matches."),
+            Column("Primary", ".status.summary.primary", description="Brokers that serve the namespaces."),
+            Column(
+                "Clusters", ".status.summary.clusters", priority=1, description="Clusters that the policy applies to."
+            ),
             _PULSAR_NAME,
         )
     ),
     Kind.REBALANCE: Presentation(
         columns=(
-            Column("Mode", ".spec.mode", description="Which steps it may do."),
-            Column("Splits", ".status.proposal.splits", type="integer", description="Cuts proposed."),
-            Column("Moves", ".status.proposal.moves", type="integer", description="Bundles to be moved."),
-            Column("Clients", ".status.proposal.clients", type="integer", description="Clients that reconnect."),
-            Column("Done", ".status.progress.summary", description="Steps verified in Pulsar, of all."),
+            Column("Mode", ".spec.mode", description="Steps that a proposal may contain."),
+            Column("Splits", ".status.proposal.splits", type="integer", description="Number of proposed splits."),
+            Column("Moves", ".status.proposal.moves", type="integer", description="Number of proposed moves."),
+            Column(
+                "Clients", ".status.proposal.clients", type="integer", description="Number of clients that reconnect."
+            ),
+            Column("Done", ".status.progress.summary", description="Verified steps of all steps."),
             Column(
                 "Imbalance",
                 ".status.summary",
-                description="Busiest broker's load over the mean: before -> after (best).",
+                description="Load of the busiest broker divided by the mean: before -> after (best possible).",
             ),
-            Column("Traffic %", ".status.proposal.trafficMovedPercent", priority=1, description="Traffic moved."),
-            Column("Expected", ".status.proposal.expectedDuration", priority=1, description="Expected duration."),
-            Column("Took", ".status.progress.duration", priority=1, description="Duration of the steps."),
-            Column("Proposal", ".status.proposal.id", priority=1, description="Id to approve."),
+            Column(
+                "Traffic %",
+                ".status.proposal.trafficMovedPercent",
+                priority=1,
+                description="Percentage of the traffic that is moved.",
+            ),
+            Column(
+                "Expected",
+                ".status.proposal.expectedDuration",
+                priority=1,
+                description="Expected duration of the steps.",
+            ),
+            Column("Took", ".status.progress.duration", priority=1, description="Actual duration of the steps."),
+            Column("Proposal", ".status.proposal.id", priority=1, description="ID of the proposal to approve."),
         )
     ),
     Kind.TOPIC_SET: Presentation(
         columns=(
-            Column("Topics", ".status.summary", description="Topics that are as declared, of all."),
-            Column("Drifted", ".status.drifted", type="integer", description="Topics another writer changed."),
-            Column("Refused", ".status.refused", type="integer", priority=1, description="Topics Pulsar refuses."),
-            Column("Leaving", ".status.leaving", type="integer", priority=1, description="Topics to be deleted."),
+            Column("Topics", ".status.summary", description="Topics that match their declaration, of all topics."),
+            Column(
+                "Drifted",
+                ".status.drifted",
+                type="integer",
+                description="Number of topics that another writer changed.",
+            ),
+            Column(
+                "Refused",
+                ".status.refused",
+                type="integer",
+                priority=1,
+                description="Number of topics for which Pulsar refuses a value.",
+            ),
+            Column(
+                "Leaving", ".status.leaving", type="integer", priority=1, description="Number of topics to be deleted."
+            ),
             _PULSAR_NAME,
         )
     ),

@@ -18,7 +18,7 @@ from pulsar_operator.api.v1alpha1.base import (
 
 
 class RebalanceMode(StrEnum):
-    """Which steps a proposal may hold."""
+    """Steps that a proposal may contain."""
 
     FULL = "Full"
     SPLIT = "Split"
@@ -28,39 +28,40 @@ class RebalanceMode(StrEnum):
 
 
 class TrafficSource(StrEnum):
-    """Where the traffic comes from that the proposal is computed from."""
+    """Source of the traffic figures that a proposal is computed from."""
 
     LIVE = "Live"
     RECORDED = "Recorded"
 
 
 class RebalanceBudget(ApiModel):
-    """How much one proposal may disturb: a move closes every producer and consumer of a bundle for a moment."""
+    """Limits of a proposal. A move disconnects every producer and consumer of a bundle for a moment."""
 
     max_moves: Annotated[int, Field(ge=0, le=10000)] = 1000
-    """Bundles that may change their broker. As many as fit in a ConfigMap are proposed at once."""
+    """Maximum number of bundles that change their broker. A proposal has at most as many as fit in a ConfigMap."""
     max_traffic_moved_percent: Annotated[int, Field(ge=1, le=100)] = 100
-    """Share of all traffic that may change its broker: by one proposal, or, with repeatSeconds, within an hour, in all
-    that are executed. The default lets one proposal even out any placement; the pace of the moves protects the clients.
-    A bundle with more goes alone, rather than being cut for ever. Does not apply to mode RemoveBrokers."""
+    """Maximum percentage of the traffic that changes its broker, by one proposal, or with repeatSeconds by all
+    proposals that are executed within an hour. A bundle that exceeds it is moved alone instead of being split, because
+    splits cannot be undone. It does not apply to mode RemoveBrokers. With 100, one proposal can balance any placement,
+    and the pace of the moves protects the clients."""
     max_splits: Annotated[int, Field(ge=0, le=4096)] = 20
-    """Cuts; there is no merge in Pulsar, so a cut is for ever."""
+    """Maximum number of splits. A split cannot be undone, because Pulsar cannot merge bundles."""
     max_bundles_per_namespace: Annotated[int, Field(ge=1, le=65536)] = 4096
-    """Bundles a namespace may reach."""
+    """Maximum number of bundles that a namespace may have after splits."""
     moves_per_minute: Annotated[int, Field(ge=1, le=600)] = 600
-    """Upper bound of the pace. Below it the operator measures how long a bundle takes from the request until its new
-    broker has it, and leaves as much time between two moves as one takes, 30 seconds at most. Modes AddBrokers and
-    RemoveBrokers leave none."""
+    """Maximum number of moves per minute. Below it, the operator measures how long a bundle takes from the request
+    until its new broker has it, and waits as long between two moves, but at most 30 seconds. In modes AddBrokers and
+    RemoveBrokers it does not wait."""
 
 
 class SizingSource(ApiModel):
-    """Where the result of the Spark job is."""
+    """Location of the result of the Spark job."""
 
     url: Annotated[str, Field(min_length=8, max_length=512, pattern=r"^https?://[^\s?#]+$")] | None = None
-    """Base URL of the collector that serves results; absent = http://<instance>-sizing.<namespace>:8080, the Service
-    chart pulsar makes."""
+    """Base URL of the collector that serves results. If unset, it is http://<instance>-sizing.<namespace>:8080, the
+    Service that chart pulsar creates."""
     max_age_seconds: Annotated[int, Field(ge=60, le=31536000)] = 172800
-    """A result older than this is not used: no data, no proposal."""
+    """Seconds after which a result is too old. Without a usable result there is no proposal."""
 
 
 NamespacePattern = Annotated[
@@ -73,7 +74,7 @@ BrokerName = Annotated[
 
 
 class PulsarRebalanceSpec(ApiModel):
-    """What to balance, how, and how much it may cost."""
+    """A rebalance of the bundles of a cluster: what is balanced, how, and within which budget."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -98,143 +99,147 @@ class PulsarRebalanceSpec(ApiModel):
     )
 
     cluster_ref: ObjectReference
-    """The PulsarCluster to balance."""
+    """PulsarCluster whose bundles are balanced."""
     mode: RebalanceMode = RebalanceMode.FULL
-    """Full: splits and moves. Split, Move: one of them. AddBrokers: only moves onto spec.brokers. RemoveBrokers: only
-    moves off spec.brokers."""
+    """Steps that a proposal may contain. Full allows splits and moves. Split allows only splits, and Move only moves.
+    AddBrokers allows only moves to spec.brokers, and RemoveBrokers only moves away from spec.brokers."""
     brokers: Annotated[
         list[BrokerName], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})
     ] = Field(default_factory=list)
-    """Brokers of the modes AddBrokers and RemoveBrokers: names of their pods, or their ids (host:webPort, as
-    pulsar-admin brokers list prints them)."""
+    """Brokers of modes AddBrokers and RemoveBrokers, by the names of their pods or by their IDs (host:webPort, as
+    printed by pulsar-admin brokers list). Required with these modes, and not allowed otherwise."""
     excluded_brokers: Annotated[
         list[BrokerName], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})
     ] = Field(default_factory=list)
-    """Brokers, named alike, that get no bundles, such as those that will be restarted next; of the mode
-    RemoveBrokers."""
+    """Brokers that receive no bundles, such as those that are restarted next, by the names of their pods or by their
+    IDs. Only mode RemoveBrokers allows it. If empty, every other broker may receive bundles."""
     namespaces: Annotated[
         list[NamespacePattern], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})
     ] = Field(default_factory=list)
-    """Namespaces whose bundles may be split and moved, tenant/namespace or tenant/*; empty = all but Pulsar's own."""
+    """Namespaces whose bundles may be split and moved, as tenant/namespace or tenant/*. If empty, all namespaces except
+    Pulsar's own are included."""
     budget: RebalanceBudget = Field(default=RebalanceBudget())
-    """How much one proposal may disturb."""
+    """Limits of a proposal."""
     tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
-    """A placement whose busiest broker is within this of the best possible is left alone."""
+    """How close to the best possible balance a proposal comes, in percent. A placement whose busiest broker is within
+    it is left unchanged."""
     traffic_source: TrafficSource = TrafficSource.LIVE
-    """Live: what the brokers count now. Recorded: the Spark job's result from recorded traffic."""
+    """Source of the traffic figures. Live uses current statistics of the brokers, and Recorded uses the result of the
+    Spark job."""
     sizing: SizingSource | None = None
-    """Where the result of trafficSource Recorded is."""
+    """Location of the result of the Spark job, which is allowed only with trafficSource Recorded. If unset, the
+    defaults of its fields apply."""
     auto_approve: bool = False
-    """Execute a proposal without waiting for the annotation pulsaroperator.io/rebalance: approve-<status.proposal.id>.
-    """
+    """Whether a proposal is executed without approval by the annotation pulsaroperator.io/rebalance:
+    approve-<status.proposal.id>."""
     expire_seconds: Annotated[int, Field(ge=30, le=604800)] = 3600
-    """A proposal that was not approved after this long is computed anew."""
+    """Seconds after which a proposal that was not approved is replaced by a new one."""
     repeat_seconds: Annotated[int, Field(ge=30, le=604800)] | None = None
-    """Look again this long after each end, as a standing balancer; absent = once. With mode AddBrokers or
-    RemoveBrokers: only after an end by surprise."""
+    """Seconds from the end of one evaluation to the start of the next. In modes AddBrokers and RemoveBrokers it applies
+    only after a rebalance that ended unexpectedly. If unset, there is one evaluation."""
 
 
 class BalanceStatus(ApiModel):
-    """How even a placement is; ratios are decimal numbers as text."""
+    """Balance of a placement. Ratios are decimal numbers as strings."""
 
     imbalance: str
-    """Load of the busiest broker over the mean; 1.00 is perfect."""
+    """Load of the busiest broker divided by the mean load. 1.00 is perfect."""
     bound: str
-    """The least imbalance that any placement of whole topics can have."""
+    """Lowest imbalance that a placement of whole topics can have."""
     bundles: int
-    """Bundles that carry load or could."""
+    """Number of bundles that carry load or can carry it."""
 
 
 class ProposalStatus(ApiModel):
-    """Summary of a proposal; the steps are in the ConfigMap."""
+    """Summary of a proposal. The ConfigMap contains the steps."""
 
     id: str
-    """Identifies the proposal. The annotation pulsaroperator.io/rebalance: approve-<id> approves this one and no
-    other."""
+    """ID of the proposal. The annotation pulsaroperator.io/rebalance: approve-<id> approves only this one."""
     computed_time: ReadTime
-    """When it was computed."""
+    """Time at which the proposal was computed."""
     config_map_name: str | None = None
-    """ConfigMap with every step and its reason; absent when there is none to do."""
+    """ConfigMap that contains each step with its reason. Unset if there are no steps."""
     splits: int = 0
-    """Cuts."""
+    """Number of splits."""
     moves: int = 0
-    """Bundles that change their broker."""
+    """Number of bundles that change their broker."""
     traffic_moved_percent: str = "0"
-    """Share of all traffic that changes its broker."""
+    """Percentage of the traffic that changes its broker."""
     topics: Annotated[int, Field(ge=0)] | None = None
-    """Topics that one broker closes and another one loads."""
+    """Number of topics that one broker closes and another one loads."""
     clients: Annotated[int, Field(ge=0)] | None = None
-    """Producers and consumers that reconnect. If unset, nobody counted them: recorded traffic does not tell."""
+    """Number of producers and consumers that reconnect. Unset with recorded traffic, which does not contain it."""
     expected_duration: Annotated[str, Field(max_length=32)] | None = None
     """Expected time from the approval until the last step is verified, such as about 3m20s. It follows from the steps,
-    the pace and the time that the last moves of bundles with clients took in this cluster."""
+    the pace, and the duration of recent moves of bundles with clients in this cluster."""
     before: BalanceStatus | None = None
-    """As it was found."""
+    """Balance before the steps."""
     after: BalanceStatus | None = None
-    """As the proposal promises."""
+    """Expected balance after the steps."""
     brokers: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=24)] = Field(default_factory=list)
-    """Load of brokers now and after the steps, a line each: the ten busiest, the ten idlest, and all together. Load is
-    in shares of the mean: 1.00 is perfect. The ConfigMap has all brokers."""
+    """Load of brokers before and after the steps, one per line: the ten busiest, the ten least busy, and all together.
+    Load is relative to the mean, and 1.00 is perfect. The ConfigMap lists all brokers."""
     advice: Annotated[list[str], Field(max_length=50)] = Field(default_factory=list)
-    """What bundles cannot solve: topics hotter than a broker, and what helps instead."""
+    """Problems that balancing cannot solve, such as a topic whose load exceeds that of a broker, and their remedies."""
 
 
 class ProgressStatus(ApiModel):
-    """How far the execution is. Steps are done in the order of the ConfigMap."""
+    """Progress of the execution. Steps are executed in the order of the ConfigMap."""
 
     started_time: ReadTime | None = None
-    """When the proposal was approved."""
+    """Time at which the proposal was approved."""
     done: int = 0
-    """Steps verified in Pulsar."""
+    """Number of steps that were verified in Pulsar."""
     total: int = 0
-    """Steps in all."""
+    """Number of steps."""
     summary: str | None = None
-    """Steps verified of all, for the eye: 2/7."""
+    """Verified steps of all steps, such as 2/7."""
     current: str | None = None
-    """The step under way, in words."""
+    """Description of the current step."""
     current_since: ReadTime | None = None
-    """When it was asked of Pulsar first; between two steps, when the last one was."""
+    """Time at which the current step was first requested. Between two steps, the time of the last request."""
     unload_seconds: Annotated[str, Field(max_length=32)] | None = None
-    """Seconds from the request of a move until its new broker had the bundle, averaged over the last moves of bundles
-    with clients, as a decimal number. It decides the pace."""
+    """Seconds from the request of a move until the new broker had the bundle, averaged over recent moves of bundles
+    with clients, as a decimal number. It determines the pace."""
     blocked_since: ReadTime | None = None
-    """Since when the operator does no step, because the object is paused or brokers do not answer. After 15 minutes the
-    PulsarRebalance holds neither Pulsar's own balancer nor autoscaling. If unset, steps go on."""
+    """Time since which the operator executes no step, because the object is paused or brokers do not answer. After 15
+    minutes Pulsar's own balancer and autoscaling are no longer blocked. Unset while steps are executed."""
     finished_time: ReadTime | None = None
-    """When the last step was verified."""
+    """Time at which the last step was verified."""
     duration: Annotated[str, Field(max_length=32)] | None = None
-    """Time from the approval until the last step was verified, to hold against proposal.expectedDuration."""
+    """Time from the approval until the last step was verified, to compare with proposal.expectedDuration."""
 
 
 class FailedExecutions(ApiModel):
-    """Executions in a row that ended before they moved a bundle, or, where only splits were planned, split one."""
+    """Consecutive executions that ended before they moved a bundle, or, if only splits were planned, before they split
+    one."""
 
     count: int = 0
-    """How many."""
+    """Number of those executions."""
     last_time: ReadTime | None = None
-    """When the last one ended."""
+    """Time at which the last one ended."""
     message: Annotated[str, Field(max_length=500)] | None = None
-    """Why the last one ended."""
+    """Reason why the last one ended."""
 
 
 class BrokerCapacity(ApiModel):
-    """What a broker can carry."""
+    """Capacity of a broker."""
 
     broker: Annotated[str, Field(max_length=300)]
-    """Its id."""
+    """ID of the broker."""
     capacity: str
-    """Relative to the mean of all, as a decimal number."""
+    """Capacity relative to the mean of all brokers, as a decimal number."""
 
 
 class CostStatus(ApiModel):
-    """How well the weights of bundles explain the CPU that brokers use, as seen at the last look."""
+    """How well the weights of bundles explain the CPU usage of brokers, at the last evaluation."""
 
     brokers: int
-    """How many told: those that use enough of their CPU to tell anything."""
+    """Number of brokers whose CPU usage is high enough for a comparison."""
     deviation: str
-    """By how much, on average, a broker's share of the CPU is off its share of the traffic's cost; 0.30 = 30 %."""
+    """Mean deviation of a broker's share of the CPU from its share of the traffic's cost. 0.30 means 30 %."""
     learned: str
-    """The same with what was learned of the bundles' cost, which counts in proposals."""
+    """Mean deviation with the learned cost of the bundles, which proposals use."""
 
 
 class PulsarRebalanceStatus(CommonStatus):
@@ -247,27 +252,27 @@ class PulsarRebalanceStatus(CommonStatus):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["broker"]},
         ),
     ] = Field(default_factory=list)
-    """What the brokers can carry, where that differs."""
+    """Capacities of the brokers. Empty if all are equal."""
     cost: CostStatus | None = None
-    """Of a standing rebalance of live traffic, where brokers tell."""
+    """Accuracy of the weights of bundles. Unset unless a standing rebalance of live traffic can measure it."""
     distrusted_figures: Annotated[list[str], Field(max_length=10)] = Field(default_factory=list)
-    """Brokers whose CPU figure the operator ignores, with the reason: the figure cannot be true, or disagrees with the
-    traffic of the broker. At most 10 are named."""
+    """Brokers whose CPU figure the operator ignores, with the reason: the figure is impossible, or contradicts the
+    traffic of the broker. At most 10 are listed."""
     proposal: ProposalStatus | None = None
-    """The proposal."""
+    """Current proposal."""
     progress: ProgressStatus | None = None
-    """How far its execution is."""
+    """Progress of the execution."""
     failed_executions: FailedExecutions | None = None
-    """Of a standing rebalance. From two on, Pulsar's own balancer is given back. If unset, the last execution did what
-    it was to do, or there was none."""
+    """Consecutive failed executions of a standing rebalance. From two on, Pulsar's own balancer is restored. Unset if
+    the last execution did what it planned, or if there was none."""
     replaced_proposal: Annotated[str, Field(max_length=32)] | None = None
-    """Id of a proposal that waited for approval until this one took its place. The annotation must then name the id of
-    the proposal that it approves."""
+    """ID of the previous proposal, which was replaced while it waited for approval. The annotation must then contain
+    the ID of the proposal that it approves."""
     measured: BalanceStatus | None = None
-    """As it was measured, at least two statistics periods after the last step."""
+    """Balance that was measured at least two statistics periods after the last step."""
     measured_brokers: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=24)] = Field(
         default_factory=list
     )
-    """Load of brokers as it was measured, as in proposal.brokers."""
+    """Measured load of brokers, in the format of proposal.brokers."""
     summary: str | None = None
-    """Before, after and what is possible, for the eye: 2.81 -> 1.07 (best 1.02)."""
+    """Imbalance before and after, and the lowest possible one, such as 2.81 -> 1.07 (best 1.02)."""

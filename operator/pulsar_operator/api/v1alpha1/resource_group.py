@@ -12,21 +12,25 @@ from pulsar_operator.api.v1alpha1.policies.values import INT32_MAX
 
 
 class GroupRate(ApiModel):
-    """How fast messages go, all topics of the group's namespaces on all brokers of a cluster together."""
+    """A rate of all topics of the namespaces in the group, over all brokers of a cluster."""
 
     messages_per_second: Annotated[int, Field(ge=1, le=INT32_MAX)] | None = None
-    """Messages; absent = not managed, and no limit in a group that this object creates."""
+    """Maximum number of messages per second. If unset, it is not managed, and a group that this object creates has no
+    limit."""
     bytes_per_second: Annotated[int, Field(ge=1, json_schema_extra={"format": "int64"})] | None = None
-    """Bytes; absent = not managed, and no limit in a group that this object creates."""
+    """Maximum number of bytes per second. If unset, it is not managed, and a group that this object creates has no
+    limit."""
 
 
 class GroupLimits(ApiModel):
-    """All that Pulsar 4.0 keeps of a resource group (class ResourceGroup)."""
+    """Limits of a resource group (class ResourceGroup of Pulsar 4.0)."""
 
     publish_rate: GroupRate | None = None
-    """How fast messages come in."""
+    """Maximum rate at which messages are published. If unset, it is not managed, and a group that this object creates
+    has no limit."""
     dispatch_rate: GroupRate | None = None
-    """How fast messages go out."""
+    """Maximum rate at which messages are delivered. If unset, it is not managed, and a group that this object creates
+    has no limit."""
 
 
 class PulsarResourceGroupSpec(LogicalSpec):
@@ -35,11 +39,11 @@ class PulsarResourceGroupSpec(LogicalSpec):
     model_config = ConfigDict(json_schema_extra=validations(immutable("name"), immutable("instanceRef")))
 
     instance_ref: ObjectReference
-    """The PulsarInstance the group lives in; all its clusters share it."""
+    """PulsarInstance that the resource group belongs to. All its clusters share the group."""
     name: PulsarName | None = None
-    """Name inside Pulsar; absent = metadata.name."""
+    """Name of the resource group in Pulsar. If unset, metadata.name is used."""
     limits: GroupLimits = Field(default=GroupLimits())
-    """Limits; only fields that are set are managed."""
+    """Limits that the namespaces of the group share. Only fields that are set are managed."""
 
 
 class PulsarResourceGroupStatus(LogicalStatus):

@@ -12,28 +12,28 @@ Epoch = Annotated[int, Field(ge=0, le=2**40)]
 
 
 class ScalingInputStatus(ApiModel):
-    """One figure of all pods together."""
+    """An input of a decision, over all pods."""
 
     name: Annotated[str, Field(max_length=64)]
-    """The target that it is judged by, such as cpuPercent; forecast = by how many times recorded traffic grows until a
+    """Name of the target, such as cpuPercent. The input forecast is the factor by which recorded traffic grows until a
     new broker serves."""
     value: Annotated[str, Field(max_length=64)] | None = None
-    """What the pods have; absent = not known."""
+    """Current value. Unset if it is unknown."""
     target: Annotated[str, Field(max_length=64)]
-    """What they are wanted to have."""
+    """Target value."""
     unit: Annotated[str, Field(max_length=32)] | None = None
-    """Unit of both; absent for a number of things."""
+    """Unit of both values. Unset for a count."""
     measured_time: Time
-    """When the oldest of the pods' figures was measured; of a forecast, until when traffic was recorded."""
+    """Time at which the oldest value of a pod was measured. For a forecast, the end of the recorded traffic."""
 
 
 class RecommendationStatus(ApiModel):
-    """A number of replicas that was recommended."""
+    """A recommended number of replicas."""
 
     since: Epoch
-    """Second of the epoch, UTC."""
+    """Time of the recommendation, in seconds since the epoch."""
     replicas: Annotated[int, Field(ge=0, le=1048576)]
-    """The number."""
+    """Recommended number."""
 
 
 Recommendations = Annotated[
@@ -43,103 +43,104 @@ Recommendations = Annotated[
 
 
 class StoredStatus(ApiModel):
-    """What all bookies stored at a time."""
+    """Data stored by all bookies."""
 
     time: Epoch
-    """Second of the epoch, UTC."""
+    """Time of the sample, in seconds since the epoch."""
     used_bytes: Annotated[int, Field(ge=0, le=2**62)]
-    """Of all ledger disks."""
+    """Used bytes of all ledger disks."""
 
 
 class ScalingRefusalStatus(ApiModel):
-    """Why a bookie stayed that was to leave, so that the number was put back."""
+    """Reason why a bookie was not removed and the number of bookies was restored."""
 
     since: Epoch
-    """When. Second of the epoch, UTC."""
+    """Time of the refusal, in seconds since the epoch."""
     reason: Annotated[str, Field(max_length=64)]
     """DecommissionRefused or DecommissionStuck."""
     message: Annotated[str, Field(max_length=1024)]
-    """The reason in words."""
+    """Explanation of the reason."""
     generation: Annotated[int, Field(ge=0)]
-    """Of the specification: another one is another attempt."""
+    """Value of metadata.generation at that time. The operator retries after it changes."""
 
 
 class ExpectedStatus(ApiModel):
-    """What a forecast said, while its hour is not over."""
+    """A forecast whose hour has not ended."""
 
     since: Epoch
-    """When. Second of the epoch, UTC."""
+    """Time of the forecast, in seconds since the epoch."""
     base_milli: Annotated[int, Field(ge=0, le=2**53)]
-    """The most that the load asked for in the first minutes, in thousandths of a replica."""
+    """Highest demand of the first minutes, in thousandths of a replica."""
     promised_percent: Annotated[int, Field(ge=0, le=1000)]
-    """By how many percent the load is to grow within the hour."""
+    """Growth of the load within the hour that was forecast, in percent."""
     most_milli: Annotated[int, Field(ge=0, le=2**53)]
-    """The most that the load asked for since, in thousandths of a replica."""
+    """Highest demand since then, in thousandths of a replica."""
 
 
 class ScalingHistoryStatus(ApiModel):
-    """What the next decision has to know, so that a new operator decides the same. Seconds of the epoch."""
+    """Data for the next decision, so that a restarted operator decides the same. Times are seconds since the epoch."""
 
     since: Epoch | None = None
-    """Begin of the recommendations without a gap."""
+    """Start of the recommendations without a gap."""
     seen: Epoch | None = None
-    """A time of a recommendation, at most some intervals before the last one."""
+    """Time of a recent recommendation, at most a few intervals before the last one."""
     highs: Recommendations = Field(default_factory=list)
-    """The most that was recommended from each time on."""
+    """Highest recommendations, each from its time on."""
     lows: Recommendations = Field(default_factory=list)
-    """The least that was recommended from each time on."""
+    """Lowest recommendations, each from its time on."""
     scaled: Epoch | None = None
-    """When the number was last changed."""
+    """Time of the last change."""
     upwards: bool = False
-    """Whether that was to more."""
+    """Whether the last change was a scale-up."""
     known: Annotated[int, Field(ge=0, le=1048576)] | None = None
-    """Replicas that the measured load asked for when more than that were decided: for CPU that was all in use, or
-    before a recorded rise. Absent once the number is not above it."""
+    """Replicas that the measured load required when more were added, because all CPU was in use or before a recorded
+    peak. Unset once the number is not above it."""
     guessed: Epoch | None = None
-    """When that was."""
+    """Time of that change."""
     came: bool | None = None
-    """Whether the measured load asked for all of them since; absent = not."""
+    """Whether the measured load required all of them since then. Unset if it did not."""
     pressed: Epoch | None = None
-    """Since when CPU asks for more replicas; absent = it does not."""
+    """Time since which CPU requires more replicas. Unset if it does not."""
     saturated: Epoch | None = None
-    """Since when the pods use all CPU that they may; absent = they do not."""
+    """Time since which the pods use all CPU of their limit. Unset if they do not."""
     saturated_pods: Annotated[int, Field(ge=0, le=1048576)] | None = None
-    """How many pods were ready then."""
+    """Number of pods that were ready at that time."""
     peaks: Annotated[
         list[Epoch],
         Field(max_length=3, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
     ] = Field(default_factory=list)
-    """When the load came back to where it had been, the last times."""
+    """Times of the last peaks, at which the load returned to a previous level."""
     dip: Annotated[int, Field(ge=0, le=1048576)] | None = None
-    """The least that was recommended since the last peak."""
+    """Lowest recommendation since the last peak."""
     trust_percent: Annotated[int, Field(ge=0, le=100)] | None = None
-    """How much of what the forecast says is believed, by what came of it in earlier hours; absent = all of it."""
+    """Weight of the forecast in percent, which follows from its accuracy in earlier hours. Unset if it has full weight.
+    """
     expected: ExpectedStatus | None = None
-    """What the forecast said of the hour that is not over."""
+    """Forecast whose hour has not ended."""
     stored: Annotated[
         list[StoredStatus],
         Field(max_length=48, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
     ] = Field(default_factory=list)
-    """Of bookies: what they stored, hour by hour, from which growth is told."""
+    """Hourly samples of the data that the bookies stored, from which growth is calculated."""
     refusal: ScalingRefusalStatus | None = None
-    """Of bookies: why the last one that was to leave stayed."""
+    """Reason why the last bookie was not removed."""
 
 
 class ComponentScalingStatus(ApiModel):
-    """Replicas of one component, as autoscaling decided last."""
+    """Last decision of autoscaling for a component."""
 
     current: Annotated[int, Field(ge=0, le=1048576)]
-    """Replicas of the workload. More than desired: those that are too many hand over what they carry."""
+    """Replicas of the workload. If there are more than desired, the surplus pods are being drained."""
     desired: Annotated[int, Field(ge=0, le=1048576)]
-    """Replicas that were decided. Without autoscaling they stay until replicas is changed."""
+    """Replicas that were decided. If autoscaling is removed, they stay until replicas changes."""
     replicas: Annotated[int, Field(ge=0, le=1048576)]
-    """The specification's replicas meanwhile."""
+    """Value of replicas in the spec at that time."""
     reason: Annotated[str, Field(max_length=64)] | None = None
-    """Reason of the last decision; absent once autoscaling is removed."""
+    """Reason of the last decision. Unset once autoscaling is removed."""
     message: Annotated[str, Field(max_length=2048)] | None = None
-    """The reason in words."""
+    """Explanation of the reason."""
     limited_by: Annotated[str, Field(max_length=128)] | None = None
-    """Field that keeps desired from what the load asks for."""
+    """Field of the spec that limits desired."""
     inputs: Annotated[
         list[ScalingInputStatus],
         Field(
@@ -147,18 +148,18 @@ class ComponentScalingStatus(ApiModel):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)
-    """What was decided from."""
+    """Inputs of the decision."""
     last_scale_time: Time | None = None
-    """When desired was last changed."""
+    """Time at which desired last changed."""
     updated_time: ReadTime | None = None
-    """When this was written; at rest it is every five minutes. A decision that was not done by then counts for half an
-    hour more."""
+    """Time of this status, which is written at least every five minutes. A decision that was not carried out expires
+    after half an hour."""
     history: ScalingHistoryStatus | None = None
-    """For the next decision."""
+    """Data for the next decision."""
 
 
 class AutoscalingStatus(ApiModel):
-    """Replicas that autoscaling decided."""
+    """Decisions of autoscaling."""
 
     broker: ComponentScalingStatus | None = None
     """Brokers."""

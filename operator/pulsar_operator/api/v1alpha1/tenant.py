@@ -21,41 +21,45 @@ from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 
 
 class PulsarTenantSpec(LogicalSpec):
-    """A tenant."""
+    """A tenant of an instance."""
 
     model_config = ConfigDict(json_schema_extra=validations(immutable("name"), immutable("instanceRef")))
 
     instance_ref: ObjectReference
-    """The PulsarInstance the tenant lives in."""
+    """PulsarInstance that the tenant belongs to."""
     name: PulsarName | None = None
-    """Name inside Pulsar; absent = metadata.name."""
+    """Name of the tenant in Pulsar. If unset, metadata.name is used."""
     admin_roles: Annotated[
         list[AdminRole],
         Field(max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"}),
     ] = Field(default_factory=list)
-    """Roles that administer the tenant. Roles added by others stay, unless prune.adminRoles is set."""
+    """Roles that administer the tenant. Roles that other writers added stay unless prune.adminRoles is true. If empty,
+    none are added."""
     prune: TenantPrune | None = None
-    """Lists that are complete; absent = entries of others stay."""
+    """Lists that are complete: entries in Pulsar that are not declared are removed. If unset, entries of other writers
+    stay."""
     allowed_clusters: (
         Annotated[
             list[ClusterName], Field(min_length=1, max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"})
         ]
         | None
     ) = None
-    """Clusters the tenant may use, by their Pulsar name. If unset, every cluster of the instance, also later ones. If a
-    name is no cluster of the instance, the whole list is refused and the last valid one stays."""
+    """Clusters that the tenant may use, by their names in Pulsar. If it contains a name that is not a cluster of the
+    instance, the whole list is refused and the last valid list stays. If unset, the tenant may use every cluster of the
+    instance, including those that are added later."""
     namespace_defaults: NamespacePolicies | None = None
-    """Policies that each PulsarNamespace of the tenant has unless it sets the field itself. Pulsar has no policies of a
-    tenant: the operator sets them on every namespace, and resets them there when they are removed here. Where Pulsar
-    would then keep less of what is stored, each namespace waits for a confirmation."""
+    """Policies of each PulsarNamespace of the tenant that does not set the field itself. Pulsar has no policies of a
+    tenant, so the operator sets them on every namespace, and resets them there when they are removed here. If Pulsar
+    would then keep less data, each namespace waits for a confirmation. If unset, there are no defaults."""
     allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
-    """Kubernetes namespaces, besides its own, whose PulsarNamespaces may refer to this tenant; "*" = all."""
+    """Other Kubernetes namespaces whose PulsarNamespaces may refer to this tenant. "*" allows all. If empty, only those
+    in its own namespace may."""
 
 
 class PulsarTenantStatus(LogicalStatus):
     """Observed state of a PulsarTenant."""
 
     clusters: Annotated[list[str], Field(max_length=MAX_CLUSTERS)] | None = None
-    """Clusters the tenant may use, as Pulsar answers."""
+    """Clusters that the tenant may use, as Pulsar reports them."""
     cluster_names: str | None = None
-    """The same for the eye: east, west."""
+    """Names of those clusters, such as east, west."""

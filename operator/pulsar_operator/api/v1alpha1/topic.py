@@ -56,7 +56,7 @@ TOPIC_RULES = (
 
 
 class PulsarTopicSpec(LogicalSpec):
-    """A topic."""
+    """A topic of a namespace, with its policies, permissions and subscriptions."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -103,64 +103,69 @@ class PulsarTopicSpec(LogicalSpec):
     )
 
     namespace_ref: ObjectReference
-    """The PulsarNamespace the topic belongs to."""
+    """PulsarNamespace that the topic belongs to."""
     name: Annotated[str, Field(min_length=1, max_length=255, pattern=TOPIC_NAME)] | None = None
-    """Local name inside the namespace; absent = metadata.name."""
+    """Local name of the topic in its namespace. If unset, metadata.name is used."""
     persistent: bool = True
-    """Whether messages are stored; false = they reach only those who are connected."""
+    """Whether messages are stored. If false, they reach only connected consumers."""
     partitions: Annotated[int, Field(ge=1, le=10000)] | None = None
-    """Number of partitions, may grow; absent = a non-partitioned topic."""
+    """Number of partitions, which can only be increased. If unset, the topic is non-partitioned."""
     replication_clusters: (
         Annotated[
             list[ClusterName], Field(min_length=1, max_length=64, json_schema_extra={"x-kubernetes-list-type": "set"})
         ]
         | None
     ) = None
-    """Clusters that replicate the topic to each other, by their Pulsar name, instead of those of its namespace. A
-    cluster of the namespace that is left out keeps the topic with what it has, for itself."""
+    """Clusters that replicate the topic to each other, by their names in Pulsar. Clusters that are not listed keep
+    their existing copy of the topic but do not replicate it. If unset, the clusters of the namespace apply."""
     policies: TopicPolicies | None = None
-    """Policies; only fields that are set are managed. They win over those of the namespace."""
+    """Policies of the topic, which take precedence over those of its namespace. Only fields that are set are managed.
+    If unset, none are."""
     policy_scope: PolicyScope = PolicyScope.LOCAL
-    """Of policies and replicationClusters. Local = each cluster of the namespace keeps them for itself, they are set in
-    each; Global = one set that Pulsar replicates to all clusters of the namespace, and over which local values of
-    others win. A change moves them: they are set in the new scope, then reset in the old one."""
+    """Scope of policies and replicationClusters. With Local, they are set in each cluster of the namespace. With
+    Global, they are set once and Pulsar replicates them to all clusters of the namespace, where local values of other
+    writers take precedence. If the scope changes, they are set in the new scope and then reset in the old one."""
     permissions: Permissions = Field(default_factory=list)
-    """What roles may do with the topic, besides what they may in its namespace. A role that leaves the list loses it;
-    roles others added stay, unless prune.permissions is set."""
+    """Permissions of roles on the topic, in addition to those on its namespace. A role that is removed from the list
+    loses them. Permissions that other writers granted stay unless prune.permissions is true. If empty, none are
+    granted."""
     properties: Properties | None = None
-    """Properties of the topic, key to value. A key that leaves the map is removed; keys others added stay, unless
-    prune.properties is set."""
+    """Properties of the topic, as a map of keys to values. A key that is removed from the map is removed in Pulsar.
+    Keys that other writers added stay unless prune.properties is true. If unset, none are set."""
     subscriptions: Subscriptions = Field(default_factory=list)
-    """Durable subscriptions. One that is missing is made, in each cluster; none is ever moved. One that leaves the list
-    is removed only with deletionPolicy Delete and without unread messages and consumers, or with ForceDelete; those of
-    others stay."""
+    """Durable subscriptions. A missing one is created in each cluster, and its position is never changed. One that is
+    removed from the list is deleted only if deletionPolicy is Delete and it has no unread messages and no consumers, or
+    if deletionPolicy is ForceDelete. Subscriptions of other writers stay. If empty, none are created."""
     # "schema" itself would hide a method of the model base.
     topic_schema: TopicSchema | None = Field(default=None, alias="schema")
-    """Schema; absent = not managed. Pulsar's compatibility check comes before an upload."""
+    """Schema of the topic. Pulsar checks the compatibility of a schema before it accepts it. If unset, it is not
+    managed."""
     compaction: Compaction | None = None
-    """Compaction by a schedule, in each cluster that has the topic; absent = none but that of the policies."""
+    """Scheduled compaction in each cluster that has the topic. If unset, only policies.compactionThreshold triggers
+    compaction."""
     prune: TopicPrune | None = None
-    """Lists that are complete; absent = entries of others stay."""
+    """Lists that are complete: entries in Pulsar that are not declared are removed. If unset, entries of other writers
+    stay."""
 
 
 class TopicClusterStatus(ApiModel):
     """The topic in one cluster."""
 
     name: str
-    """Name of the cluster inside Pulsar."""
+    """Name of the cluster in Pulsar."""
     exists: bool
-    """Whether the cluster has the topic."""
+    """Whether the topic exists in the cluster."""
     partitions: int | None = None
-    """Partitions there; absent for a non-partitioned topic."""
+    """Number of partitions in the cluster. Unset for a non-partitioned topic."""
 
 
 class OwnClusterList(ApiModel):
     """The topic's own list of clusters in one cluster."""
 
     name: str
-    """Pulsar cluster."""
+    """Name of the cluster in Pulsar."""
     replication_clusters: ClusterNames = Field(default_factory=list)
-    """Clusters that the topic was replicated to; empty = it had no list of its own."""
+    """Clusters that the topic was replicated to. If empty, it used the list of its namespace."""
 
 
 class PulsarTopicStatus(LogicalStatus):
@@ -173,9 +178,9 @@ class PulsarTopicStatus(LogicalStatus):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)
-    """The topic in each cluster."""
+    """State of the topic in each cluster."""
     partitions: int | None = None
-    """Partitions in the first cluster."""
+    """Number of partitions in the first cluster."""
     replication_before_deletion: (
         Annotated[
             list[OwnClusterList],
@@ -186,7 +191,7 @@ class PulsarTopicStatus(LogicalStatus):
         ]
         | None
     ) = None
-    """The topic's own lists of clusters as they were before its deletion ended the replication. The operator restores
-    them if the topic stays. Unset while nothing was changed."""
+    """The topic's own lists of clusters before its deletion ended the replication. The operator restores them if the
+    topic stays. Unset while none was changed."""
     compaction: CompactionStatus | None = None
-    """Compactions by spec.compaction."""
+    """Scheduled compactions."""

@@ -21,28 +21,31 @@ _SHORT_KEYS = (
 
 
 class InitialPosition(StrEnum):
-    """Where a subscription begins."""
+    """Position at which a new subscription starts."""
 
     EARLIEST = "Earliest"
     LATEST = "Latest"
 
 
 class Subscription(ApiModel):
-    """A durable subscription. It is made when it is missing and never moved."""
+    """A durable subscription. A missing one is created, and its position is never changed."""
 
     model_config = ConfigDict(json_schema_extra=validations(_SHORT_KEYS))
 
     name: SubscriptionName
-    """Name of the subscription."""
+    """Name of the subscription, which is unique in the list."""
     initial_position: InitialPosition = InitialPosition.LATEST
-    """Where it begins when it is made: Earliest = at the oldest message there is, Latest = at the next one. It
-    does not count for a subscription that exists."""
+    """Position at which a new subscription starts: Earliest is the oldest available message, and Latest is the next
+    published message. It does not apply to a subscription that exists."""
     replicated: bool | None = None
-    """Whether its position is replicated to the other clusters of the namespace; absent = not managed."""
+    """Whether the position of the subscription is replicated to the other clusters of the namespace. If unset, it is
+    not managed."""
     properties: _Few | None = None
-    """All its properties; absent = not managed. Removed from the spec, they stay as they are."""
+    """All properties of the subscription. If they are removed from the spec, they stay in Pulsar. If unset, it is not
+    managed."""
     dispatch_rate: DispatchRate | None = None
-    """How fast it may be delivered to; wins over policies.subscriptionDispatchRate. Removed, it is reset."""
+    """Maximum rate at which the subscription is delivered to, which takes precedence over
+    policies.subscriptionDispatchRate. If removed, it is reset. If unset, it is not managed."""
 
 
 Subscriptions = Annotated[
@@ -52,7 +55,7 @@ Subscriptions = Annotated[
 
 
 class SchemaType(StrEnum):
-    """Form of the messages (Pulsar docs, "Schema type")."""
+    """Type of a schema (Pulsar docs, "Schema type")."""
 
     AVRO = "Avro"
     JSON = "Json"
@@ -77,14 +80,14 @@ class SchemaType(StrEnum):
 
 
 class KeyValueEncoding(StrEnum):
-    """Where the key of a message of type KeyValue is."""
+    """Location of the key of a message with schema type KeyValue."""
 
     INLINE = "Inline"
     SEPARATED = "Separated"
 
 
 class SchemaPart(ApiModel):
-    """The schema of a key, or of a value."""
+    """The schema of a key or of a value."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -101,13 +104,14 @@ class SchemaPart(ApiModel):
     )
 
     type: SchemaType
-    """Form of it: a type but KeyValue and ProtobufNative."""
+    """Type of the schema, which cannot be KeyValue or ProtobufNative."""
     definition: Annotated[str, Field(min_length=1, max_length=32768)] | None = None
-    """Definition of a structured type in the notation of Avro, which is JSON."""
+    """Definition of a structured type as an Avro schema in JSON. Required with types Avro, Json and Protobuf, and not
+    allowed otherwise."""
 
 
 class TopicSchema(ApiModel):
-    """The schema of a topic. A change is uploaded as a new version when Pulsar finds it compatible; no version is ever
+    """The schema of a topic. A change is uploaded as a new version if Pulsar finds it compatible. No version is
     deleted, and a schema that is removed from the spec stays."""
 
     model_config = ConfigDict(
@@ -128,16 +132,18 @@ class TopicSchema(ApiModel):
     )
 
     type: SchemaType
-    """Form of the messages."""
+    """Type of the schema that the messages have."""
     definition: Annotated[str, Field(min_length=1, max_length=65536)] | None = None
-    """Definition of a structured type in the notation of Avro, which is JSON; two that are equal as JSON are one. Of
-    type ProtobufNative the JSON object of fileDescriptorSet (base64), rootMessageTypeName, rootFileDescriptorName."""
+    """Definition of a structured type as an Avro schema in JSON. Definitions that are equal as JSON count as the same
+    schema. With type ProtobufNative, it is a JSON object with fileDescriptorSet (base64), rootMessageTypeName and
+    rootFileDescriptorName. Required with types Avro, Json, Protobuf and ProtobufNative, and not allowed otherwise."""
     key: SchemaPart | None = None
-    """With type KeyValue: the schema of the key."""
+    """Schema of the key. Required with type KeyValue, and not allowed otherwise."""
     value: SchemaPart | None = None
-    """With type KeyValue: the schema of the value."""
+    """Schema of the value. Required with type KeyValue, and not allowed otherwise."""
     encoding: KeyValueEncoding | None = None
-    """With type KeyValue: Inline = key and value are both in the payload (default), Separated = the key is the key of
-    the message. Pulsar cannot change it for a version it has."""
+    """Location of the key with type KeyValue: Inline puts key and value in the payload, and Separated uses the key of
+    the message. Pulsar cannot change it for an existing version. If unset, it is Inline."""
     properties: _Few | None = None
-    """Properties that are uploaded with a new version; Pulsar cannot change those of a version it has."""
+    """Properties that are uploaded with a new version. Pulsar cannot change those of an existing version. If unset,
+    there are none."""

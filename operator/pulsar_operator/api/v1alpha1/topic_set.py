@@ -31,7 +31,7 @@ _NOT_A_SYSTEM_TOPIC = (no_system_topic("self"), NOT_A_SYSTEM_TOPIC)
 
 
 class TopicCount(ApiModel):
-    """Topics with numbers, such as orders-0 to orders-999 for prefix orders- and number 1000."""
+    """Numbered topics, such as orders-0 to orders-999 with prefix orders- and number 1000."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -46,42 +46,46 @@ class TopicCount(ApiModel):
     )
 
     prefix: Annotated[str, Field(min_length=1, max_length=240, pattern=PREFIX)]
-    """What the local names begin with; a number follows it."""
+    """Text that the local names start with. A number follows it."""
     first: Annotated[int, Field(ge=0, le=MAX_NUMBER)] = 0
-    """The first number."""
+    """Number of the first topic."""
     number: Annotated[int, Field(ge=0, le=MAX_NUMBER)]
-    """How many topics there are. What happens to those beyond a smaller number: see spec.deletionPolicy."""
+    """Number of topics in the set. If it is lowered, spec.deletionPolicy decides what happens to the surplus topics."""
 
 
 class TopicTemplate(ApiModel):
-    """What each topic is like: fields of a PulsarTopic. Subscriptions and permissions are left to the namespace, to
-    clients and to objects of their own, and so is replicationClusters: a cluster that is left out may lose its data."""
+    """Properties of each topic, which are fields of a PulsarTopic. Subscriptions and permissions belong to the
+    namespace, to clients and to other objects. There is no replicationClusters, because a cluster that is not listed
+    may lose its data."""
 
     model_config = ConfigDict(json_schema_extra=validations(PROPERTY_KEY))
 
     partitions: Annotated[int, Field(ge=1, le=10000)] | None = None
-    """Number of partitions of each topic, may grow; absent = non-partitioned topics."""
+    """Number of partitions of each topic, which can only be increased. If unset, the topics are non-partitioned."""
     policies: TopicPolicies | None = None
-    """Policies; only fields that are set are managed. They win over those of the namespace."""
+    """Policies of each topic, which take precedence over those of its namespace. Only fields that are set are managed.
+    If unset, none are."""
     policy_scope: PolicyScope = PolicyScope.LOCAL
-    """Local = each cluster of the namespace keeps the policies for itself, they are set in each; Global = one set that
-    Pulsar replicates to all clusters of the namespace."""
+    """Scope of the policies. With Local, they are set in each cluster of the namespace. With Global, they are set once
+    and Pulsar replicates them to all clusters of the namespace."""
     properties: Properties | None = None
-    """Properties of each topic, key to value. A key that leaves the map is removed; keys others added stay."""
+    """Properties of each topic, as a map of keys to values. A key that is removed from the map is removed in Pulsar.
+    Keys that other writers added stay. If unset, none are set."""
     # "schema" itself would hide a method of the model base.
     topic_schema: TopicSchema | None = Field(default=None, alias="schema")
-    """Schema; absent = not managed. Pulsar's compatibility check comes before an upload."""
+    """Schema of each topic. Pulsar checks the compatibility of a schema before it accepts it. If unset, it is not
+    managed."""
 
 
 class SetDeletionPolicy(StrEnum):
-    """What happens in Pulsar to topics that leave the set, or when the object is deleted."""
+    """What happens in Pulsar to topics that are removed from the set."""
 
     RETAIN = "Retain"
     DELETE = "Delete"
 
 
 class PulsarTopicSetSpec(ApiModel):
-    """Persistent topics of one namespace that are all alike."""
+    """Persistent topics of one namespace with the same settings."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -112,7 +116,7 @@ class PulsarTopicSetSpec(ApiModel):
     )
 
     namespace_ref: ObjectReference
-    """The PulsarNamespace the topics belong to."""
+    """PulsarNamespace that the topics belong to."""
     names: (
         Annotated[
             list[
@@ -130,9 +134,9 @@ class PulsarTopicSetSpec(ApiModel):
         ]
         | None
     ) = None
-    """Local names inside the namespace. Each topic that is missing is made."""
+    """Local names of topics in the namespace. Missing topics are created."""
     count: TopicCount | None = None
-    """Topics by number. Each that is missing is made."""
+    """Numbered topics. Missing ones are created."""
     patterns: (
         Annotated[
             list[
@@ -142,80 +146,83 @@ class PulsarTopicSetSpec(ApiModel):
         ]
         | None
     ) = None
-    """Local names of topics that exist already, with * for any characters, ? for one, [abc] for one of these. Their
-    policies, properties and schema are managed; none is made or deleted. System topics of Pulsar are left out."""
+    """Patterns of local names of existing topics: * matches any characters, ? matches one, and [abc] matches one of
+    these. The operator manages their policies, properties and schema, and creates and deletes none. Pulsar's system
+    topics are excluded."""
     template: TopicTemplate
-    """What each of the topics is like."""
+    """Settings that each of the topics has."""
     deletion_policy: SetDeletionPolicy = SetDeletionPolicy.RETAIN
-    """What happens in Pulsar to topics that leave the set, and to all when this object is deleted: Retain leaves them,
-    Delete removes those that nobody uses and that have no unread messages, and names what blocks the others."""
+    """What happens in Pulsar to topics that are removed from the set, and to all topics when this object is deleted.
+    Retain keeps them. Delete deletes those without connected clients and unread messages, and a condition shows what
+    blocks the deletion of the others."""
     drift_policy: DriftPolicy = DriftPolicy.REPAIR
-    """What happens when a declared value was changed in Pulsar by another writer: Repair sets it back, Report leaves it
-    and says so in condition Drifted."""
+    """What happens when another writer changes a declared value in Pulsar. Repair restores the value. Report keeps the
+    change and reports it in condition Drifted."""
 
 
 class SetClusterStatus(ApiModel):
     """The topics in one cluster."""
 
     name: str
-    """Name of the cluster inside Pulsar."""
+    """Name of the cluster in Pulsar."""
     topics: int
-    """Topics of the set that the cluster has."""
+    """Number of topics of the set that exist in the cluster."""
     applied_template: str | None = None
-    """Hash of the template that all topics were last given there."""
+    """Hash of the template that was last applied to all topics of the cluster."""
     unreachable_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """Since when the cluster does not answer; absent = it does."""
+    """Time since which the cluster does not answer. Unset while it answers."""
 
 
 class TopicExample(ApiModel):
-    """One topic that is not as declared."""
+    """A topic that differs from its declaration."""
 
     name: str
-    """Local name."""
+    """Local name of the topic."""
     reason: str
-    """CamelCase word, as in conditions."""
+    """CamelCase reason, as in conditions."""
     field: str | None = None
-    """Path in spec."""
+    """Path of the field in spec."""
     desired: str | None = None
     """Declared value."""
     actual: str | None = None
     """Value read from Pulsar."""
     message: str | None = None
-    """What is the matter, with Pulsar's own words."""
+    """Explanation of the reason, with Pulsar's own message."""
 
 
 class OwnedTopics(ApiModel):
-    """With deletionPolicy Delete: topics this object has, or may have, made, so that those that leave are known."""
+    """Topics that this object may have created, so that topics that are removed from the set can be deleted. Only
+    deletionPolicy Delete uses it."""
 
     number: int | None = None
-    """With spec.count: how many topics from the first one on."""
+    """With spec.count: number of topics, counted from the first one."""
     digests: Annotated[str, Field(max_length=MAX_DIGESTS)] | None = None
-    """With spec.names: a digest of 8 bytes for each name, in base64."""
+    """With spec.names: digests of 8 bytes for each name, in base64."""
 
 
 class PulsarTopicSetStatus(ManagedStatus):
     """Observed state of a PulsarTopicSet. Its size does not grow with the number of topics."""
 
     desired: int | None = None
-    """Topics the set has."""
+    """Number of topics in the set."""
     ready: int | None = None
-    """Topics that are as declared."""
+    """Number of topics that match their declaration."""
     summary: str | None = None
-    """The same of all, for the eye: 28/30."""
+    """Topics that match their declaration, of all topics, such as 28/30."""
     pending: int | None = None
-    """Topics that are not made, or not given the template, yet."""
+    """Number of topics that are not created yet, or that the template is not applied to yet."""
     refused: int | None = None
-    """Topics of which Pulsar refuses something."""
+    """Number of topics for which Pulsar refuses a declared value."""
     drifted: int | None = None
-    """Topics with a declared value that another writer changed."""
+    """Number of topics with a declared value that another writer changed."""
     conflicting: int | None = None
-    """Topics that are left alone, because a PulsarTopic or an older set declares them too."""
+    """Number of topics that are not managed because a PulsarTopic or an older set declares them."""
     leaving: int | None = None
-    """Topics that left the set and are still to be deleted."""
+    """Number of topics that were removed from the set and are not deleted yet."""
     template_hash: str | None = None
-    """Hash of the template this status is about."""
+    """Hash of the template that this status describes."""
     owned: OwnedTopics | None = None
-    """Written before the first topic is made."""
+    """Topics that this object may have created, recorded before the first one is."""
     clusters: Annotated[
         list[SetClusterStatus],
         Field(
@@ -223,7 +230,7 @@ class PulsarTopicSetStatus(ManagedStatus):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)
-    """The topics in each cluster of the namespace."""
+    """State of the topics in each cluster of the namespace."""
     examples: Annotated[
         list[TopicExample],
         Field(
@@ -231,4 +238,4 @@ class PulsarTopicSetStatus(ManagedStatus):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)
-    """Some of the topics that are not as declared."""
+    """Some of the topics that differ from their declaration."""

@@ -37,24 +37,26 @@ the shorter name and fill that one (class ShadowReplicator)."""
 
 
 class PolicyScope(StrEnum):
-    """Where the policies of a topic count."""
+    """Scope of the policies of a topic."""
 
     LOCAL = "Local"
     GLOBAL = "Global"
 
 
 class TopicSchemaPolicies(ApiModel):
-    """Schemas of the topic. Pulsar has no global form of these: they are set in each cluster, whatever the scope."""
+    """Schema policies of a topic. They are set in each cluster, because Pulsar has no global form of them."""
 
     compatibility_strategy: SchemaCompatibility | None = None
-    """Which new schemas the topic takes: Backward = consumers with the new one can read what was written with the last,
-    Forward = the reverse, Full = both; Transitive = with all before, not only the last."""
+    """Schema compatibility check strategy. Backward: consumers with the new schema can read data of the last one.
+    Forward: the reverse. Full: both. The Transitive strategies compare with all earlier schemas. If unset, this object
+    does not set it."""
     validation_enforced: bool | None = None
-    """Whether clients without a schema are refused once the topic has one. Removed, it is set to false."""
+    """Whether clients without a schema are rejected once the topic has one. If removed, it is reset to false. If unset,
+    this object does not set it."""
 
 
 class TopicPolicies(ApiModel):
-    """Policies of a topic. A field that is set is managed; a field that is removed is reset to inherit."""
+    """Policies of a topic. Only fields that are set are managed. A field that is removed is reset."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -70,66 +72,82 @@ class TopicPolicies(ApiModel):
     )
 
     retention: Retention | None = None
-    """How long acknowledged messages are kept."""
+    """Retention of acknowledged messages. If unset, this object does not set it."""
     message_ttl_seconds: Count | None = Field(default=None, alias="messageTTLSeconds")
-    """Unacknowledged messages older than this are acknowledged by the broker; 0 = never."""
+    """Seconds after which the broker acknowledges unacknowledged messages. 0 means never. If unset, this object does
+    not set it."""
     backlog_quotas: BacklogQuotas | None = None
-    """Limits of unacknowledged data."""
+    """Quotas of unacknowledged messages. If unset, this object does not set it."""
     subscription_expiration_minutes: Count | None = None
-    """Subscriptions without a consumer for this long are deleted; 0 = never; needs Pulsar 4.2."""
+    """Minutes without a consumer after which a subscription is deleted. 0 means never. It requires Pulsar 4.2. If
+    unset, this object does not set it."""
     compaction_threshold: Bytes | None = None
-    """The topic is compacted when it has more than this behind the last compaction; 0 = never by itself."""
+    """Bytes of messages since the last compaction after which the topic is compacted. With 0, size triggers no
+    compaction. If unset, this object does not set it."""
 
     publish_rate: PublishRate | None = None
-    """How fast producers may publish; an empty value lifts the brokers' own limit."""
+    """Maximum rate at which producers publish to the topic. An empty value lifts the limit of the brokers. If unset,
+    this object does not set it."""
     dispatch_rate: DispatchRate | None = None
-    """How fast the topic may deliver to all its consumers; an empty value lifts the brokers' own limit."""
+    """Maximum rate at which the topic delivers to all its consumers. An empty value lifts the limit of the brokers. If
+    unset, this object does not set it."""
     subscription_dispatch_rate: DispatchRate | None = None
-    """How fast each subscription may be delivered to; an empty value lifts the brokers' own limit."""
+    """Maximum rate at which each subscription is delivered to. An empty value lifts the limit of the brokers. If unset,
+    this object does not set it."""
     replicator_dispatch_rate: DispatchRate | None = None
-    """How fast the topic may be replicated to another cluster; an empty value lifts the brokers' own limit."""
+    """Maximum rate at which the topic is replicated to another cluster. An empty value lifts the limit of the brokers.
+    If unset, this object does not set it."""
     subscribe_rate: SubscribeRate | None = None
-    """How often a consumer may subscribe; an empty value lifts the brokers' own limit."""
+    """Maximum rate at which a consumer subscribes. An empty value lifts the limit of the brokers. If unset, this object
+    does not set it."""
 
     persistence: LedgerPersistence | None = None
-    """How messages are written to bookies; counts for new ledgers."""
+    """Quorums of new ledgers, and how often positions of subscriptions are stored. If unset, this object does not set
+    it."""
     offload: Offload | None = None
-    """Tiered storage: when ledgers move there, and where it is. Written as a whole."""
+    """Tiered storage: where and when ledgers are offloaded. The operator refuses this field in this version, because no
+    image has an offload driver. If unset, this object does not set it."""
 
     deduplication: Deduplication | None = None
-    """Message deduplication: what a producer sends twice is stored once."""
+    """Message deduplication: a message that a producer sends twice is stored once. If unset, this object does not set
+    it."""
     delayed_delivery: DelayedDelivery | None = None
-    """Messages delivered later than published."""
+    """Delivery of messages later than they were published. If unset, this object does not set it."""
     auto_subscription_creation: AutoSubscriptionCreation | None = None
-    """Whether consumers may create the subscriptions they name."""
+    """Whether consumers create subscriptions by naming them. If unset, this object does not set it."""
     inactive_topics: InactiveTopics | None = None
-    """Deletion of the topic when nobody uses it."""
+    """Deletion of the topic when it is inactive. If unset, this object does not set it."""
 
     max_producers: Count | None = None
-    """How many producers it may have at a time; 0 = no limit."""
+    """Maximum number of connected producers. 0 means no limit. If unset, this object does not set it."""
     max_consumers: Count | None = None
-    """How many consumers it may have at a time; 0 = no limit."""
+    """Maximum number of connected consumers. 0 means no limit. If unset, this object does not set it."""
     max_consumers_per_subscription: Count | None = None
-    """How many consumers each subscription may have at a time; 0 = no limit."""
+    """Maximum number of connected consumers of a subscription. 0 means no limit. If unset, this object does not set it.
+    """
     max_subscriptions: Count | None = None
-    """How many subscriptions it may have; 0 = no limit."""
+    """Maximum number of subscriptions. 0 means no limit. If unset, this object does not set it."""
     max_unacked_messages_per_consumer: Count | None = None
-    """Delivered and unacknowledged messages of a consumer; at the limit delivery to it stops; 0 = no limit."""
+    """Maximum number of delivered and unacknowledged messages of a consumer, at which delivery to it stops. 0 means no
+    limit. If unset, this object does not set it."""
     max_unacked_messages_per_subscription: Count | None = None
-    """Delivered and unacknowledged messages of a shared subscription; at the limit delivery stops; 0 = no limit."""
+    """Maximum number of delivered and unacknowledged messages of a shared subscription, at which its delivery stops. 0
+    means no limit. If unset, this object does not set it."""
     max_message_size: Annotated[int, ByteSize(ge=0, le=INT32_MAX)] | None = None
-    """Size of a message, at most the brokers' own limit; 0 = no limit but theirs."""
+    """Maximum size of a message, which does not exceed the limit of the brokers. With 0, only their limit applies. If
+    unset, this object does not set it."""
 
     # "schema" itself would hide a method of the model base.
     schema_policies: TopicSchemaPolicies | None = Field(default=None, alias="schema")
-    """Schemas of the topic."""
+    """Schema policies of the topic. If unset, this object does not set it."""
     subscription_types_enabled: SubscriptionTypes | None = None
-    """Subscription types consumers may use; absent = all."""
+    """Subscription types that consumers may use. If unset, this object does not set it."""
     entry_filters: EntryFilterNames | None = None
-    """Entry filters installed in the brokers, in the order in which they look at a message. Brokers go by them with
-    allowOverrideEntryFilters=true."""
+    """Entry filters that are installed in the brokers, in the order in which they process a message. Brokers apply them
+    only with allowOverrideEntryFilters=true. If unset, this object does not set it."""
     dispatcher_pause_on_ack_state_persistent: bool | None = None
-    """Whether delivery pauses while too many acknowledgements are not stored. Removed, it is set to false."""
+    """Whether delivery pauses while too many acknowledgments are not stored. If removed, it is reset to false. If
+    unset, this object does not set it."""
     shadow_topics: (
         Annotated[
             list[Annotated[str, Field(min_length=1, max_length=512, pattern=SHADOW_TOPIC)]],
@@ -137,4 +155,4 @@ class TopicPolicies(ApiModel):
         ]
         | None
     ) = None
-    """Shadow topics of this topic, by full name; they must exist."""
+    """Shadow topics of the topic, by full name. They must exist. If unset, this object does not set it."""

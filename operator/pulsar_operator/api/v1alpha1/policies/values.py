@@ -33,7 +33,7 @@ Decimal = Annotated[
 
 
 class BacklogPolicy(StrEnum):
-    """What a broker does when a backlog quota is exceeded (Pulsar docs, "Backlog quotas")."""
+    """Action of a broker when a backlog quota is exceeded (Pulsar docs, "Backlog quotas")."""
 
     PRODUCER_REQUEST_HOLD = "ProducerRequestHold"
     PRODUCER_EXCEPTION = "ProducerException"
@@ -41,7 +41,8 @@ class BacklogPolicy(StrEnum):
 
 
 class Retention(ApiModel):
-    """How long acknowledged messages are kept. Both limits apply; -1 = no limit, both 0 = nothing is kept."""
+    """Retention of acknowledged messages. Both limits apply. -1 means no limit, and 0 for both means that nothing is
+    kept."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -54,38 +55,39 @@ class Retention(ApiModel):
     )
 
     time_minutes: Annotated[int, Field(ge=-1, le=INT32_MAX)]
-    """How long acknowledged messages are kept, minutes; -1 = no limit."""
+    """Minutes for which acknowledged messages are kept. -1 means no limit."""
     size: Annotated[int, ByteSize(ge=-1, le=INT32_MAX * MEBI, whole=MEBI)]
-    """How much of them each topic, or partition, keeps: bytes, such as 20Gi, in whole Mi; -1 = no limit."""
+    """Bytes of acknowledged messages that each topic or partition keeps, such as 20Gi, as a multiple of 1Mi. -1 means
+    no limit."""
 
 
 class StorageBacklogQuota(ApiModel):
-    """Quota on the size of the backlog (destination_storage)."""
+    """Quota of the size of the backlog (destination_storage)."""
 
     limit: Bytes
-    """Size of the backlog from which on the policy applies: bytes, such as 256Mi."""
+    """Size of the backlog in bytes, such as 256Mi, above which the policy applies."""
     policy: BacklogPolicy
-    """What the broker does then: ProducerRequestHold = producers wait, ProducerException = producers are refused,
-    ConsumerBacklogEviction = the oldest unacknowledged messages are dropped."""
+    """Action of the broker when the limit is exceeded. ProducerRequestHold lets producers wait, ProducerException
+    rejects them, and ConsumerBacklogEviction drops the oldest unacknowledged messages."""
 
 
 class AgeBacklogQuota(ApiModel):
-    """Quota on the age of the oldest unacknowledged message (message_age)."""
+    """Quota of the age of the oldest unacknowledged message (message_age)."""
 
     limit_seconds: Annotated[int, Field(ge=1, le=INT32_MAX)]
-    """Age of the oldest unacknowledged message from which on the policy applies, seconds."""
+    """Age of the oldest unacknowledged message in seconds, above which the policy applies."""
     policy: BacklogPolicy
-    """What the broker does then: ProducerRequestHold = producers wait, ProducerException = producers are refused,
-    ConsumerBacklogEviction = the oldest unacknowledged messages are dropped."""
+    """Action of the broker when the limit is exceeded. ProducerRequestHold lets producers wait, ProducerException
+    rejects them, and ConsumerBacklogEviction drops the oldest unacknowledged messages."""
 
 
 class BacklogQuotas(ApiModel):
     """Backlog quotas by type."""
 
     destination_storage: StorageBacklogQuota | None = None
-    """Limit on the size of a topic's backlog."""
+    """Quota of the size of a topic's backlog. If unset, this object does not set it."""
     message_age: AgeBacklogQuota | None = None
-    """Limit on the age of a topic's backlog."""
+    """Quota of the age of a topic's oldest unacknowledged message. If unset, this object does not set it."""
 
 
 QUOTA_RULE = (
@@ -99,12 +101,12 @@ QUOTA_RULE = (
 
 
 class DispatchRate(ApiModel):
-    """How fast messages go out. An empty value means no limit, whatever the brokers' own setting."""
+    """A rate of outgoing messages. An empty value means no limit, whatever the setting of the brokers is."""
 
     messages_per_period: Annotated[int, Field(ge=1, le=INT32_MAX)] | None = None
-    """Messages in each period; absent = no limit."""
+    """Maximum number of messages per period. If unset, there is no limit."""
     bytes_per_period: Annotated[int, Field(ge=1, json_schema_extra={"format": "int64"})] | None = None
-    """Bytes in each period; absent = no limit."""
+    """Maximum number of bytes per period. If unset, there is no limit."""
     period_seconds: Annotated[int, Field(ge=1, le=INT32_MAX)] = 1
     """Length of a period in seconds."""
     relative_to_publish_rate: bool = False
@@ -112,25 +114,25 @@ class DispatchRate(ApiModel):
 
 
 class PublishRate(ApiModel):
-    """How fast messages come in, all producers of a topic together. An empty value means no limit."""
+    """A rate of incoming messages, over all producers of a topic. An empty value means no limit."""
 
     messages_per_second: Annotated[int, Field(ge=1, le=INT32_MAX)] | None = None
-    """Messages; absent = no limit."""
+    """Maximum number of messages per second. If unset, there is no limit."""
     bytes_per_second: Annotated[int, Field(ge=1, json_schema_extra={"format": "int64"})] | None = None
-    """Bytes; absent = no limit."""
+    """Maximum number of bytes per second. If unset, there is no limit."""
 
 
 class SubscribeRate(ApiModel):
-    """How often a consumer may subscribe. An empty value means no limit."""
+    """A rate of subscribe requests of a consumer. An empty value means no limit."""
 
     subscribes_per_consumer: Annotated[int, Field(ge=1, le=INT32_MAX)] | None = None
-    """Times in each period; absent = no limit."""
+    """Maximum number of subscribe requests of a consumer per period. If unset, there is no limit."""
     period_seconds: Annotated[int, Field(ge=1, le=INT32_MAX)] = 30
     """Length of a period in seconds."""
 
 
 class LedgerPersistence(ApiModel):
-    """How messages are written to bookies. There must be at least as many writable bookies as ensembleSize."""
+    """Quorums of new ledgers. At least ensembleSize bookies must be writable."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -142,65 +144,68 @@ class LedgerPersistence(ApiModel):
     )
 
     ensemble_size: Annotated[int, Field(ge=1, le=5)]
-    """Bookies each ledger is spread over."""
+    """Number of bookies over which the entries of a ledger are spread."""
     write_quorum: Annotated[int, Field(ge=1, le=5)]
-    """Copies of each message."""
+    """Number of copies of each message that are written."""
     ack_quorum: Annotated[int, Field(ge=1, le=5)]
-    """Copies that must be stored before the producer is told."""
+    """Number of copies that must be stored before the producer gets its acknowledgment."""
     max_mark_deletes_per_second: Decimal = 1
-    """How often the position of a subscription is stored, at most, such as 1 or "0.5"; 0 = no limit."""
+    """Maximum number of times per second that the position of a subscription is stored, such as 1 or "0.5". 0 means no
+    limit."""
     storage_class: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")] | None = None
-    """Managed ledger storage class of the brokers; absent = their default."""
+    """Managed ledger storage class that the brokers use. If unset, their default applies."""
 
 
 class AutoSubscriptionCreation(ApiModel):
-    """Whether a consumer may create the subscription it names."""
+    """Automatic creation of subscriptions."""
 
     enabled: bool
-    """Whether a subscription that does not exist is made when a consumer names it."""
+    """Whether a subscription that does not exist is created when a consumer names it."""
 
 
 class Deduplication(ApiModel):
-    """Message deduplication: what a producer sends twice is stored once."""
+    """Message deduplication: a message that a producer sends twice is stored once."""
 
     enabled: bool | None = None
-    """Whether messages are deduplicated."""
+    """Whether messages are deduplicated. If unset, this object does not set it."""
     snapshot_interval_seconds: Count | None = None
-    """Seconds between two snapshots of the producers' sequence ids; 0 = no snapshots by time."""
+    """Seconds between two snapshots of the producers' sequence IDs. With 0, time triggers no snapshots. If unset, this
+    object does not set it."""
 
 
 class DelayedDelivery(ApiModel):
-    """Messages delivered later than published."""
+    """Delivery of messages later than they were published."""
 
     enabled: bool
-    """Whether producers may delay messages; otherwise they are delivered at once."""
+    """Whether producers may delay messages. If false, messages are delivered immediately."""
     tick_time_milliseconds: Annotated[int, Field(ge=1, json_schema_extra={"format": "int64"})] = 1000
-    """Precision of delayed delivery, milliseconds; not finer than the brokers' delayedDeliveryTickTimeMillis."""
+    """Precision of delayed delivery in milliseconds. It is not finer than delayedDeliveryTickTimeMillis of the brokers.
+    """
     max_delay_milliseconds: Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})] = 0
-    """Longest delay a producer may ask for, milliseconds; 0 = no limit."""
+    """Maximum delay in milliseconds that a producer may request. 0 means no limit."""
 
 
 class InactiveTopicMode(StrEnum):
-    """When a topic without traffic counts as inactive."""
+    """Criterion by which a topic is inactive."""
 
     WHEN_NO_SUBSCRIPTIONS = "WhenNoSubscriptions"
     WHEN_SUBSCRIPTIONS_CAUGHT_UP = "WhenSubscriptionsCaughtUp"
 
 
 class InactiveTopics(ApiModel):
-    """Deletion of topics nobody uses. Brokers do it only with brokerDeleteInactiveTopicsEnabled unless set here."""
+    """Deletion of inactive topics. If unset, brokers delete them only with brokerDeleteInactiveTopicsEnabled."""
 
     delete_while_inactive: bool
     """Whether inactive topics are deleted."""
     delete_mode: InactiveTopicMode
-    """When a topic that nobody is connected to counts as inactive: WhenNoSubscriptions = without any subscription,
-    WhenSubscriptionsCaughtUp = when its subscriptions have nothing left to read."""
+    """Criterion by which a topic without connected clients is inactive. WhenNoSubscriptions means that it has no
+    subscription. WhenSubscriptionsCaughtUp means that its subscriptions have no unread messages."""
     max_inactive_seconds: Annotated[int, Field(ge=1, le=INT32_MAX)]
-    """How long a topic must have been inactive, seconds."""
+    """Seconds for which a topic must be inactive before it is deleted."""
 
 
 class SubscriptionType(StrEnum):
-    """How messages are shared among the consumers of a subscription."""
+    """Type of a subscription."""
 
     EXCLUSIVE = "Exclusive"
     SHARED = "Shared"
@@ -214,7 +219,7 @@ SubscriptionTypes = Annotated[
 
 
 class SchemaCompatibility(StrEnum):
-    """Which new schemas a topic takes (Pulsar docs, "Schema evolution and compatibility")."""
+    """Schema compatibility check strategy (Pulsar docs, "Schema evolution and compatibility")."""
 
     ALWAYS_INCOMPATIBLE = "AlwaysIncompatible"
     ALWAYS_COMPATIBLE = "AlwaysCompatible"
@@ -234,11 +239,11 @@ EntryFilterNames = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=128, pattern=LIST_WORD)]],
     Field(min_length=1, max_length=32, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
 ]
-"""In the order in which they look at a message."""
+"""In the order in which they process a message."""
 
 
 class OffloadDriver(StrEnum):
-    """Where offloaded ledgers are stored."""
+    """Storage of offloaded ledgers."""
 
     AWS_S3 = "AwsS3"
     S3 = "S3"
@@ -249,14 +254,14 @@ class OffloadDriver(StrEnum):
 
 
 class OffloadReadPriority(StrEnum):
-    """Where a ledger that is in both places is read."""
+    """Storage from which a ledger is read that is in both."""
 
     TIERED_STORAGE_FIRST = "TieredStorageFirst"
     BOOKKEEPER_FIRST = "BookKeeperFirst"
 
 
 class Offload(ApiModel):
-    """Tiered storage. Written as a whole. Credentials are not part of it: brokers take them from their environment."""
+    """Tiered storage, written as a whole. It has no credentials, because brokers take them from their environment."""
 
     model_config = ConfigDict(
         json_schema_extra=validations(
@@ -268,33 +273,36 @@ class Offload(ApiModel):
     )
 
     driver: OffloadDriver
-    """Kind of storage; needed also where the brokers have one configured. They take credentials from their
-    environment."""
+    """Driver of the storage. It is required even if the brokers have one configured. Brokers take credentials from
+    their environment."""
     bucket: Annotated[str, Field(min_length=1, max_length=255)] | None = None
-    """Bucket or container; required except for FileSystem."""
+    """Bucket or container that stores the ledgers. Required unless the driver is FileSystem."""
     region: Annotated[str, Field(min_length=1, max_length=128)] | None = None
-    """Region of the bucket."""
+    """Region of the bucket. If unset, Pulsar's default applies."""
     service_endpoint: Annotated[str, Field(min_length=1, max_length=512)] | None = None
-    """URL of the storage service; absent = the provider's own."""
+    """URL of the storage service. If unset, that of the provider is used."""
     s3_role: Annotated[str, Field(min_length=1, max_length=512)] | None = None
-    """ARN of the role brokers assume."""
+    """ARN of the role that brokers assume. If unset, they assume none."""
     s3_role_session_name: Annotated[str, Field(min_length=1, max_length=128)] | None = None
-    """Session name for that role; absent = pulsar-s3-offload."""
+    """Session name that is used with the role. If unset, it is pulsar-s3-offload."""
     threshold: Annotated[int, ByteSize(ge=-1)] | None = None
-    """Offload when a topic has more than this in bookies; 0 = as soon as possible, -1 = never by size."""
+    """Size in bytes above which the ledgers of a topic are offloaded. With 0 they are offloaded as soon as possible,
+    and with -1 size triggers no offload. If unset, Pulsar's default applies."""
     threshold_seconds: Annotated[int, Field(ge=-1, json_schema_extra={"format": "int64"})] | None = None
-    """Offload what is older than this; 0 = as soon as possible, -1 = never by age."""
+    """Age in seconds above which ledgers are offloaded. With 0 they are offloaded as soon as possible, and with -1 age
+    triggers no offload. If unset, Pulsar's default applies."""
     deletion_lag_milliseconds: Annotated[int, Field(ge=-1, json_schema_extra={"format": "int64"})] | None = None
-    """How long an offloaded ledger stays in bookies as well, milliseconds; -1 = for ever."""
+    """Milliseconds for which an offloaded ledger also stays in bookies. With -1 it is never deleted there. If unset,
+    Pulsar's default applies."""
     read_priority: OffloadReadPriority | None = None
-    """Where a ledger that is in both places is read; absent = TieredStorageFirst."""
+    """Storage from which a ledger is read that is in both. If unset, it is TieredStorageFirst."""
     max_block_size: Annotated[int, ByteSize(ge=5 * MEBI, le=INT32_MAX)] | None = None
-    """Size of the blocks of a multi-part upload, at least 5 MiB."""
+    """Size of the blocks of a multi-part upload, which is at least 5 MiB. If unset, Pulsar's default applies."""
     read_buffer_size: Annotated[int, ByteSize(ge=KIBI, le=INT32_MAX)] | None = None
-    """Buffer of each read: bytes, such as 1Mi."""
+    """Size of the buffer of each read in bytes, such as 1Mi. If unset, Pulsar's default applies."""
     max_threads: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """Threads that upload; absent = 2."""
+    """Number of threads that upload. If unset, it is 2."""
     read_threads: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """Threads that read; absent = 2."""
+    """Number of threads that read. If unset, it is 2."""
     prefetch_rounds: Annotated[int, Field(ge=0, le=1024)] | None = None
-    """Buffers read ahead; absent = 1."""
+    """Number of buffers that are read ahead. If unset, it is 1."""
