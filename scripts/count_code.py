@@ -29,14 +29,14 @@ _NOTHING = {
 
 def lines_of_code(source: str) -> int:
     """The number of lines of code in the text of a module."""
-    held: set[int] = set()
+    code: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in _NOTHING:
-            held.update(range(token.start[0], token.end[0] + 1))
+            code.update(range(token.start[0], token.end[0] + 1))
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import | ast.ImportFrom) or _is_docstring(node):
-            held.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return len(held)
+            code.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return len(code)
 
 
 def _is_docstring(node: ast.AST) -> bool:

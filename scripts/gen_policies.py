@@ -109,7 +109,7 @@ def _set(row: PolicyRow) -> str:
 
 def _member(row: PolicyRow) -> str:
     """Of class Policies, so of GET ~ and of the namespace's node in the configuration store."""
-    return f"`{'.'.join(row.live)}`" if row.live else "read by itself"
+    return f"`{'.'.join(row.live)}`" if row.live else "read separately"
 
 
 def _reset(row: PolicyRow) -> str:

@@ -23,7 +23,7 @@ INDEX = """# Every field
 A page has a row for each field, by its full path: search it for `spec.policies.retention`. `[]` stands for each entry
 of a list, `.*` for each key of a map. `kubectl explain pulsarnamespace.spec.policies` says the same in a terminal.
 
-* **required**: whoever gives the struct around it must give it. Without a default, the meaning says what absence does.
+* **required**: must be set if the struct around it is. Without a default, the meaning says what unset means.
 * *immutable*: the API server refuses a change, an addition and a removal. To change such a field, set
   `deletionPolicy: Retain` (what is in Pulsar stays) or `reclaimPolicy: Retain` (volumes stay) first, then delete the
   object and create it again. Where another way is needed, the message of the API server names it.
