@@ -13,8 +13,9 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
 
-setup: ## Python environment with the locked dependencies, in .venv
+setup: ## Python environment with the locked dependencies, in .venv; a hook of git that checks subjects of commits
 	@sh scripts/bootstrap.sh
+	@sh scripts/install_hooks.sh
 
 tools: setup ## kubectl, helm, kind, kube-apiserver, etcd, the Pulsar server tarball (cached)
 	@$(PY) -m e2e.kind tools

@@ -16,6 +16,7 @@ check() { # check NAME COMMAND...
     begin=$(date +%s)
     if "$@" >"$output" 2>&1; then
         printf '%-16s ok     %3d s\n' "$name" $(($(date +%s) - begin))
+        grep '^note: ' "$output" || true
     else
         printf '%-16s FAILED %3d s: %s\n' "$name" $(($(date +%s) - begin)) "$*"
         cat "$output"
@@ -47,5 +48,6 @@ check definitions $PY -m pulsar_operator.crdgen --check --out crds
 check charts $PY helm/sync_charts.py --check
 check words $PY scripts/check_words.py
 check docs $PY scripts/gen_docs.py --check
+check commits $PY scripts/check_commits.py
 
 [ -z "$failed" ] || { echo "static checks failed:$failed" >&2; exit 1; }
