@@ -64,7 +64,8 @@ def shedding_overloaded(ctx: Context) -> str:
     seconds=150,
 )
 def shedding_extensible(ctx: Context) -> str:
-    """Class TransferShedder acts once a broker has had no traffic for so many looks in a row.
+    """Class TransferShedder acts while loads deviate by more than loadBalancerBrokerLoadTargetStd, or once a broker has
+    had no traffic for so many looks in a row.
 
     Bundles of the quiet broker may be exchanged for those that come (its swap), so they are not looked at.
     """
