@@ -32,11 +32,10 @@ async def each_of(
         for place, item in pending:
             found[place] = await call(item)
 
-    workers = [asyncio.ensure_future(work()) for _ in range(min(at_once, len(listed)))]
     try:
-        await asyncio.gather(*workers)
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(at_once, len(listed))):
+                group.create_task(work())
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
     return [found[place] for place in range(len(listed))]
