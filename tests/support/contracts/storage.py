@@ -177,7 +177,7 @@ class StorageContract:
         ]
         assert scan.not_closed[0].use is LedgerUse.DATA
         both = await store.scan(B0, B2)
-        assert both.naming == 4
+        assert both.naming == 5
         assert {row.ledger: row.bookies for row in both.closed} == {5: {B0}, LONG: {B2}}
         assert both.not_closed[-1].bookies == {B2}
         assert (await store.scan("c-bookie-00.c-bookie-headless.ns.svc.cluster.local:3181")).clear

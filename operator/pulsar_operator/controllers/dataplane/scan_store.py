@@ -7,6 +7,7 @@ was killed before the head was, and counts as it is.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -187,7 +188,6 @@ class Unwritten:
     def __init__(self, session: ZooKeeperSession) -> None:
         self._session = session
         self._kept: dict[str, Node | None] = {}
-        self.watch = session.watch
 
     async def get(self, path: str) -> Node | None:
         """As kept, else as stored."""
@@ -208,6 +208,10 @@ class Unwritten:
     async def delete(self, path: str, *, version: int) -> None:
         """Keep that it is gone."""
         self._kept[path] = None
+
+    async def watch(self, path: str, on_change: Callable[[], None]) -> int | None:
+        """As stored."""
+        return await self._session.watch(path, on_change)
 
 
 async def took_entries(session: ZooKeeperSession, bookie: str) -> None:
