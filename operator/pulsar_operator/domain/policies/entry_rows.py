@@ -7,7 +7,7 @@ Source: classes Namespaces and PersistentTopics of the broker's admin v2, AuthPo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -132,19 +132,21 @@ def _encode_actions(actions: Any) -> list[str]:
     return [_action_out(each) for each in actions]
 
 
+_PERMISSIONS = EntryRow(
+    scope=Scope.NAMESPACE,
+    field="permissions",
+    wanted=_by_role,
+    written=lambda values: [{"role": role, "actions": [*map(str, actions)]} for role, actions in values.items()],
+    decode=_actions,
+    same=_same_members,
+    set_calls=_each("permissions", encode=_encode_actions),
+    remove_calls=lambda base, role, _: (Call("DELETE", (*base, "permissions", role)),),
+    live=("auth_policies", "namespace_auth"),
+    prune="prune.permissions",
+)
+
 NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
-    EntryRow(
-        scope=Scope.NAMESPACE,
-        field="permissions",
-        wanted=_by_role,
-        written=lambda values: [{"role": role, "actions": [*map(str, actions)]} for role, actions in values.items()],
-        decode=_actions,
-        same=_same_members,
-        set_calls=_each("permissions", encode=_encode_actions),
-        remove_calls=lambda base, role, _: (Call("DELETE", (*base, "permissions", role)),),
-        live=("auth_policies", "namespace_auth"),
-        prune="prune.permissions",
-    ),
+    _PERMISSIONS,
     EntryRow(
         scope=Scope.NAMESPACE,
         field="subscriptionPermissions",
@@ -176,19 +178,8 @@ NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
 """Lists of a namespace; all are in the answer of its GET."""
 
 TOPIC_ENTRIES: tuple[EntryRow, ...] = (
-    EntryRow(
-        scope=Scope.TOPIC,
-        field="permissions",
-        wanted=_by_role,
-        written=lambda values: [{"role": role, "actions": [*map(str, actions)]} for role, actions in values.items()],
-        decode=_actions,
-        same=_same_members,
-        set_calls=_each("permissions", encode=_encode_actions),
-        remove_calls=lambda base, role, _: (Call("DELETE", (*base, "permissions", role)),),
-        # GET .../permissions of the topic adds those of the namespace, so the namespace is asked instead.
-        live=("auth_policies", "destination_auth", THIS),
-        prune="prune.permissions",
-    ),
+    # GET .../permissions of the topic adds those of the namespace, so the namespace is asked instead.
+    replace(_PERMISSIONS, scope=Scope.TOPIC, live=("auth_policies", "destination_auth", THIS)),
     EntryRow(
         scope=Scope.TOPIC,
         field="properties",

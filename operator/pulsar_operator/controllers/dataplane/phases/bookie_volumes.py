@@ -122,19 +122,17 @@ async def mark(step: Step, mine: list[Claim], bookie: str) -> None:
         if not hand.act:
             hand.pending.append(f"Mark {text}")
             continue
-        await hand.deps.kube.apply(
-            {
-                "apiVersion": PVCS.api_version,
-                "kind": PVCS.kind,
-                "metadata": {
-                    "name": claim.name,
-                    "namespace": step.facts.owner.namespace,
-                    "uid": claim.uid,
-                    "annotations": {ANNOTATION_VERIFIED_EMPTY: said.text()},
-                },
-            }
-        )
+        await annotate(step, claim, {ANNOTATION_VERIFIED_EMPTY: said.text()})
         await hand.record_event(Reason.BOOKIE_REMOVED, f"Marked {text}")
+
+
+async def annotate(step: Step, claim: Claim, annotations: dict[str, str]) -> None:
+    """Apply annotations of the operator at a claim; those that it applied there before and are not given go. Raises
+    PortError."""
+    where = {"name": claim.name, "namespace": step.facts.owner.namespace, "uid": claim.uid}
+    await step.hand.deps.kube.apply(
+        {"apiVersion": PVCS.api_version, "kind": PVCS.kind, "metadata": {**where, "annotations": annotations}}
+    )
 
 
 async def discard(step: Step, mine: list[Claim], why: str) -> None:

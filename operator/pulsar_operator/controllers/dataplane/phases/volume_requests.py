@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, ANNOTATION_VOLUME_REQUESTED, Component, Reason
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims
+from pulsar_operator.controllers.dataplane.phases.bookie_volumes import annotate, claims
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
 from pulsar_operator.domain.bookkeeper.volume_requests import VolumeRequest, goes_on, reason_given, request_now
 from pulsar_operator.domain.bookkeeper.volumes import Claim
 from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of
-from pulsar_operator.ports import PVCS, Json
+from pulsar_operator.ports import Json
 
 
 async def requests(step: Step, there: Json) -> dict[int, str]:
@@ -54,19 +54,7 @@ async def _keep(step: Step, mine: Sequence[Claim], request: VolumeRequest | None
         if not step.hand.act:
             step.hand.pending.append(f"Keep at PersistentVolumeClaim {claim.name} whether a new volume is wanted")
             continue
-        annotations = {ANNOTATION_VOLUME_REQUESTED: wanted.text()} if wanted is not None else {}
-        await step.hand.deps.kube.apply(
-            {
-                "apiVersion": PVCS.api_version,
-                "kind": PVCS.kind,
-                "metadata": {
-                    "name": claim.name,
-                    "namespace": step.facts.owner.namespace,
-                    "uid": claim.uid,
-                    "annotations": annotations,
-                },
-            }
-        )
+        await annotate(step, claim, {ANNOTATION_VOLUME_REQUESTED: wanted.text()} if wanted is not None else {})
 
 
 def _annotation(pod: PodFacts | None) -> str | None:
