@@ -37,6 +37,13 @@ def period(world: BalancingWorld, seconds: int) -> None:
     world.pulsar._configuration = answer  # type: ignore[method-assign]
 
 
+def east(world: BalancingWorld) -> str:
+    """What the process knows the cluster by."""
+    cluster = world.kube.live(CUSTOM[Kind.CLUSTER], NS, "east")
+    assert cluster is not None
+    return f"{NS}/east/{cluster['metadata']['uid']}"
+
+
 def tools(world: BalancingWorld) -> Tools:
     return world.controller._tools
 
@@ -88,12 +95,12 @@ async def test_the_weight_of_a_moved_bundle_is_remembered_until_its_broker_count
     moves = planned(world)
     await until_measuring(world)
     now = world.clock.moment
-    assert moves and tools(world).carried(f"{NS}/east", now, 60.0) == moves
+    assert moves and tools(world).carried(east(world), now, 60.0) == moves
     assert tools(world).carried(f"{NS}/west", now, 60.0) == {}
     late = 2 * 60 + 30
-    last = max(when for when, _ in tools(world).weights[f"{NS}/east"].values())
-    assert tools(world).carried(f"{NS}/east", last + timedelta(seconds=late), 60.0) != {}
-    assert tools(world).carried(f"{NS}/east", last + timedelta(seconds=late + 1), 60.0) == {}
+    last = max(when for when, _ in tools(world).weights[east(world)].values())
+    assert tools(world).carried(east(world), last + timedelta(seconds=late), 60.0) != {}
+    assert tools(world).carried(east(world), last + timedelta(seconds=late + 1), 60.0) == {}
 
 
 async def test_a_standing_balancer_remembers_its_moves(world: BalancingWorld) -> None:
@@ -276,3 +283,40 @@ async def test_nothing_is_remembered_of_a_standing_balancer_that_is_gone(world: 
         if seen:
             await world.once()
             assert tools(world).memories == {}
+
+
+async def test_what_is_known_of_a_cluster_goes_with_the_last_rebalance_for_it(world: BalancingWorld) -> None:
+    """A cluster that is made again under its name begins anew, and one that is gone takes no memory."""
+    world.rebalance("once", autoApprove=True)
+    world.rebalance("other")
+    await until_measuring(world)
+    await world.once("other")
+    known, before = tools(world), east(world)
+    assert known.unloads.keys() == {before} == known.weights.keys()
+    await gone(world, "once")
+    assert known.unloads.keys() == {before} == set(known.clusters.values()), "the other one is there still"
+    await gone(world, "other")
+    assert not known.unloads and not known.clusters
+    assert known.weights, "the next plan is for bundles that moved a moment ago"
+    world.clock.moment += timedelta(days=2)
+    await gone(world, "neverthere")
+    assert not known.weights
+
+
+async def gone(world: BalancingWorld, name: str) -> None:
+    if (live := world.kube.live(CUSTOM[Kind.REBALANCE], NS, name)) is not None:
+        await world.kube.delete(CUSTOM[Kind.REBALANCE], NS, name, uid=live["metadata"]["uid"])
+    await world.once(name)
+
+
+async def test_another_cluster_of_the_name_is_another_one(world: BalancingWorld) -> None:
+    world.rebalance(autoApprove=True)
+    await until_measuring(world)
+    before = east(world)
+    live = world.kube.live(CUSTOM[Kind.CLUSTER], NS, "east")
+    assert live is not None
+    await world.kube.delete(CUSTOM[Kind.CLUSTER], NS, "east", uid=live["metadata"]["uid"])
+    world.put(Kind.CLUSTER, "east", live["spec"])
+    assert east(world) != before
+    assert tools(world).carried(east(world), world.clock.moment, 60.0) == {}
+    assert tools(world).carried(before, world.clock.moment, 60.0) != {}

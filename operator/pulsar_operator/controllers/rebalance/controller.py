@@ -108,6 +108,7 @@ class RebalanceController:
         # What the cluster says of its balancer must not be an old copy.
         meta = found.obj["metadata"]
         state.cluster = await self._deps.kube.get(CUSTOM[Kind.CLUSTER], meta["namespace"], meta["name"]) or found.obj
+        self._tools.clusters[state.name] = state.cluster_name
         spec, seen = state.cluster.get("spec") or {}, state.cluster.get("status") or {}
         if spec.get("mode") == "Standalone":
             return Reason.NOT_SUPPORTED, f"{found.text} is Standalone: one broker has nothing to balance"

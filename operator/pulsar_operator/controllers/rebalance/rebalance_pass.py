@@ -35,6 +35,8 @@ LIFE = (
 )
 """Conditions that say how far a proposal is."""
 FOR_ANOTHER = f"set {ANNOTATION_REBALANCE}=refresh for a new proposal"
+WEIGHTS_SECONDS = 86400.0
+"""After a move its weight is forgotten at the latest; where somebody plans for the cluster, as Tools.carried says."""
 RETRY_SECONDS = 15.0
 """Until missing facts are asked for again."""
 
@@ -69,6 +71,9 @@ class Tools:
     unloads: dict[str, float] = field(default_factory=dict)
     """By cluster: seconds that the last moves took, on average. Lost with the process: a status has it too."""
 
+    clusters: dict[str, str] = field(default_factory=dict)
+    """Of the rebalances there are, by namespace/name: the cluster."""
+
     asked: dict[str, datetime] = field(default_factory=dict)
     """By namespace/name: when Pulsar was last asked for the step under way. Lost with the process: it is then asked
     once more than it needs to be."""
@@ -81,15 +86,29 @@ class Tools:
         self.memories[uid] = memory
 
     def forget(self, name: str) -> None:
-        """A rebalance is gone."""
+        """A rebalance is gone. What is known of its cluster goes with the last one that is for it; what was moved a
+        moment ago counts for the next plan all the same."""
         self.asked.pop(name, None)
+        cluster = self.clusters.pop(name, None)
+        if cluster is not None and cluster not in self.clusters.values():
+            self.unloads.pop(cluster, None)
+        self._forget_weights(self.deps.clock.now())
         if (uid := self.uids.pop(name, None)) is not None:
             self.memories.pop(uid, None)
             self.silences.pop(uid, None)
 
     def moved(self, cluster: str, bundle: BundleId, weight: float, now: datetime) -> None:
         """Remember what a bundle weighed when it moved: its new broker counts nothing until its next statistics."""
+        self._forget_weights(now)
         self.weights.setdefault(cluster, {})[bundle] = (now, weight)
+
+    def _forget_weights(self, now: datetime) -> None:
+        """Those of moves of long ago, in clusters that may be gone."""
+        for cluster, known in list(self.weights.items()):
+            for bundle in [each for each, (when, _) in known.items() if seconds_since(when, now) > WEIGHTS_SECONDS]:
+                del known[bundle]
+            if not known:
+                del self.weights[cluster]
 
     def carried(self, cluster: str, now: datetime, period: float) -> dict[BundleId, float]:
         """Weights of the bundles that moved too short ago for the statistics, made every ``period`` s, to know."""
@@ -154,9 +173,9 @@ class RebalancePass:
 
     @property
     def cluster_name(self) -> str:
-        """namespace/name of the cluster."""
+        """The cluster, for what the process remembers of it: another one of its name is another one."""
         meta = self.cluster["metadata"]
-        return f"{meta['namespace']}/{meta['name']}"
+        return f"{meta['namespace']}/{meta['name']}/{meta['uid']}"
 
     @property
     def name(self) -> str:
