@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -92,3 +93,52 @@ async def test_namespaces_that_nobody_asks_about_any_more_are_forgotten(asked: A
     await asked.ask("last")
     assert asked.known == ["kept", "another", "last"]
     assert await asked.ask("gone0") == [False], "it is a stranger"
+
+
+# ------------------------------------------------------------------------------------------------ what a list says
+
+
+class Answers:
+    """scope.admin of one cluster that answers the two lists."""
+
+    def __init__(self, names: Any, whole: Any) -> None:
+        self.lists = names, whole
+
+    async def find(self, call: Any) -> tuple[str, Any]:
+        return "east", {"replication_clusters": ["east"]}
+
+    async def everywhere(self, clusters: Any, call: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+        return {"east": self.lists[call.path[-1] == "partitioned"]}, ()
+
+
+async def taken(names: Any, whole: Any) -> Census:
+    scope: Any = SimpleNamespace(admin=Answers(names, whole), names={"east"})
+    found = await census.take_census(scope, "t", "n")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("odd", [{}, {"a": 1}, "text", 7, [1], [None], [["x"]]])
+async def test_an_answer_that_is_no_list_of_names_is_no_empty_list(odd: Any) -> None:
+    for lists in ((odd, []), ([], odd)):
+        found = await taken(*lists)
+        assert (found.topics, found.partitioned, found.unreachable) == ({}, {}, ("east",))
+    assert (await taken([], [])).topics == {"east": {}}
+
+
+async def test_long_lists_are_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(census, "LARGE", 3)
+    where, counted = list[int](), census._counted
+
+    def noted(names: list[str], partitioned: frozenset[str]) -> dict[str, int]:
+        where.append(threading.get_ident())
+        return counted(names, partitioned)
+
+    monkeypatch.setattr(census, "_counted", noted)
+    for number in (1, 4):
+        names = [f"persistent://t/n/a{n}" for n in range(number)]
+        found = await taken([*names, "persistent://t/n/p-partition-0"], ["persistent://t/n/p"])
+        assert found.topics == {"east": {f"a{n}": 0 for n in range(number)} | {"p": 1}}
+        assert found.partitioned == {"east": frozenset({"p"})}
+    own = threading.get_ident()
+    assert where[0] == own != where[1]

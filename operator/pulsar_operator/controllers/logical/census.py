@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.conditions import seconds_since
@@ -22,6 +23,8 @@ from pulsar_operator.ports import Clock
 
 KEEP_SECONDS = 5.0
 """How long a list serves."""
+LARGE = 10_000
+"""Names of one cluster above which its lists are read in a thread: a hundred thousand take a tenth of a second."""
 CROWD = 20
 """Questions about one namespace within KEEP_SECONDS that are worth a list."""
 
@@ -104,15 +107,29 @@ async def take_census(
     names, unreachable = await scope.admin.everywhere(asked, Call("GET", ("persistent", tenant, namespace)))
     whole, mute = await scope.admin.everywhere(asked, Call("GET", ("persistent", tenant, namespace, "partitioned")))
     prefix = len(f"persistent://{tenant}/{namespace}/")
-    # A cluster that the namespace is in and that does not find it (yet, or any more) says nothing of topics.
-    answered = [cluster for cluster in names if names[cluster] is not None and whole.get(cluster) is not None]
-    unreachable = (*unreachable, *(cluster for cluster in (*names, *whole) if cluster not in answered))
-    partitioned = {cluster: frozenset(name[prefix:] for name in whole[cluster]) for cluster in answered}
-    topics = {
-        cluster: _counted([name[prefix:] for name in names[cluster]], partitioned[cluster]) for cluster in answered
-    }
+    partitioned: dict[str, frozenset[str]] = {}
+    topics: dict[str, dict[str, int]] = {}
+    for cluster, listed in names.items():
+        # A cluster that the namespace is in and that does not find it (yet, or any more) says nothing of topics, nor
+        # does one whose answer is no list.
+        lists = listed, whole.get(cluster)
+        if all(isinstance(each, list) for each in lists):
+            large = sum(map(len, lists)) > LARGE
+            read = await asyncio.to_thread(_read, *lists, prefix) if large else _read(*lists, prefix)
+            if read is not None:
+                topics[cluster], partitioned[cluster] = read
+    unreachable = (*unreachable, *(cluster for cluster in (*names, *whole) if cluster not in topics))
     mute = tuple(sorted({*unreachable, *mute, *(set(clusters) & set(without))}))
     return Census(tuple(clusters), topics, mute, frozenset(further), partitioned)
+
+
+def _read(names: list[Any], whole: list[Any], prefix: int) -> tuple[dict[str, int], frozenset[str]] | None:
+    """What two lists of one cluster say: number of partitions by local name, and the partitioned topics. None where
+    something else than names is in them."""
+    if not all(isinstance(name, str) for each in (names, whole) for name in each):
+        return None
+    partitioned = frozenset(name[prefix:] for name in whole)
+    return _counted([name[prefix:] for name in names], partitioned), partitioned
 
 
 def _counted(names: list[str], partitioned: frozenset[str]) -> dict[str, int]:

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from heapq import nsmallest
 from itertools import pairwise
 from typing import Any
 
@@ -30,6 +31,8 @@ from pulsar_operator.ports import ConflictError, Deps, Json, NotFoundError, Port
 
 log = logging.getLogger(__name__)
 
+SHOWN = 5
+"""Topics that a message names."""
 FAILED = frozenset({422, 500})
 """What a broker answers that began to delete a namespace and failed; without an answer it may still be at work."""
 
@@ -138,7 +141,8 @@ class NamespaceDeletion:
         looked = sorted(set(clusters) & known)
         for cluster, topics in zip(looked, await asyncio.gather(*map(self._topics, looked)), strict=True):
             if topics:
-                shown = ", ".join(topics[:5]) + (f" and {len(topics) - 5} more" if len(topics) > 5 else "")
+                more = f" and {len(topics) - SHOWN} more" if len(topics) > SHOWN else ""
+                shown = ", ".join(nsmallest(SHOWN, topics)) + more
                 return Blocker(
                     Reason.NOT_EMPTY,
                     f"namespace {self._name} still has topics in cluster {cluster} ({shown}): delete them first, or "
@@ -151,7 +155,7 @@ class NamespaceDeletion:
         topics = await at.listed(cluster, Call("GET", (*self._path, "topics"), {"mode": "ALL"}))
         for domain in ("persistent", "non-persistent"):
             topics += await at.listed(cluster, Call("GET", (domain, *self._place, "partitioned")))
-        return sorted(topics)
+        return topics
 
     async def _reduce(self, live: Mapping[str, Any], home: str, *, begun: bool) -> Blocker | None:
         """Leave it in one cluster. Each write is preceded by a look into the clusters that it takes out."""
