@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pulsar_operator.api.v1alpha1.autoscaling import BrokerAutoscaling
 from pulsar_operator.balance.autoscaling import brokers
 from pulsar_operator.balance.autoscaling.decide import decide
 from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.history import State, from_status, to_status
 from pulsar_operator.balance.autoscaling.outlook import Foreseen
+from pulsar_operator.balance.autoscaling.policy import policy_of
 from pulsar_operator.balance.autoscaling.values import (
     Block,
     Need,
@@ -23,7 +25,8 @@ from pulsar_operator.balance.autoscaling.values import (
 
 MINUTE = 60.0
 POLICY = Policy(2, 20, 0.1, Ramp(0.0, 4, 100, 60.0), Ramp(900.0, 1, 10, 300.0))
-"""The defaults of the fields of brokers."""
+"""As the defaults of the fields of brokers, and slower downwards, so that window and ramp are seen."""
+DEFAULTS = policy_of(BrokerAutoscaling(min_replicas=2, max_replicas=20))
 TARGET = 0.7
 DOUBLED = TrafficGrowth(1e9, 2e9)
 """As much traffic as many brokers carry, and as much again."""

@@ -98,7 +98,6 @@ PLACES |= {
 SCALING = {
     "history.highs": "history._shortened",
     "history.lows": "history._shortened",
-    "history.peaks": "recurrence.KEPT",
     "history.stored": "history of forecasts",
     "history.refusal.message": "autoscale_bookies: WORDS",
     "history.refusal.reason": ONE,

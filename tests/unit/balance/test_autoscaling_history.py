@@ -55,8 +55,6 @@ def test_status_keeps_it_whole_and_small(numbers: list[int], known: int | None) 
         "pressed": 0.0,
         "saturated": 60.0,
         "saturated_pods": 3,
-        "peaks": (0.0, 60.0),
-        "dip": 2,
         "trust": 25,
     }
     state = replace(scaled(of(numbers), now, upwards=True, known=known), expected=expected, **marks)

@@ -40,6 +40,13 @@ _COOLDOWN = (
 )
 Window = Annotated[Seconds, Field(description=_WINDOW)]
 DiskWindow = Annotated[Seconds, Field(description=f"{_WINDOW} A full disk does not wait for it.")]
+PeakWindow = Annotated[
+    Seconds,
+    Field(
+        description=f"{_WINDOW} A window longer than the time between two peaks keeps the pods that a peak needs, such "
+        "as 6000 for a job that runs every 80 minutes."
+    ),
+]
 MaxPods = Annotated[int, Field(ge=1, le=1024, description=_PODS)]
 MaxPercent = Annotated[int, Field(ge=1, le=1000, description=_PERCENT)]
 Cooldown = Annotated[Seconds, Field(description=_COOLDOWN)]
@@ -57,10 +64,10 @@ class ScalingRules(ApiModel):
 class DownRules(ScalingRules):
     """Scale-down of brokers or proxies."""
 
-    stabilization_window_seconds: Window = 900
+    stabilization_window_seconds: PeakWindow = 300
     max_pods: MaxPods = 1
-    max_percent: MaxPercent = 10
-    cooldown_seconds: Cooldown = 300
+    max_percent: MaxPercent = 100
+    cooldown_seconds: Cooldown = 60
 
 
 class BookieUpRules(ScalingRules):

@@ -105,13 +105,6 @@ class ScalingHistoryStatus(ApiModel):
     """Time since which the pods use all CPU of their limit. Unset if they do not."""
     saturated_pods: Annotated[int, Field(ge=0, le=1048576)] | None = None
     """Number of pods that were ready at that time."""
-    peaks: Annotated[
-        list[Epoch],
-        Field(max_length=3, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
-    ] = Field(default_factory=list)
-    """Times of the last peaks, at which the load returned to a previous level."""
-    dip: Annotated[int, Field(ge=0, le=1048576)] | None = None
-    """Lowest recommendation since the last peak."""
     trust_percent: Annotated[int, Field(ge=0, le=100)] | None = None
     """Weight of the forecast in percent, which follows from its accuracy in earlier hours. Unset if it has full weight.
     """

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.balance.autoscaling.history import State, covers, extreme, remembered, scaled
-from pulsar_operator.balance.autoscaling.recurrence import noted, patience
 from pulsar_operator.balance.autoscaling.values import Block, Need, Policy, Verdict, Workload
 
 MIN, MAX = "minReplicas", "maxReplicas"
@@ -95,8 +94,6 @@ def _noted(need: Need, workload: Workload, policy: Policy, state: State, now: fl
     high = _clamped(seen, policy, need.floor)
     if any(each.understates for each in workload.blocks):
         high = max(high, workload.replicas)
-    else:
-        state = noted(state, now, high)
     return remembered(state, now, _clamped(need.wanted, policy, need.floor), policy, high)
 
 
@@ -183,13 +180,8 @@ def _in(need: Need, workload: Workload, policy: Policy, state: State, now: float
         return _stabilizing(current, f"none leaves while {starting} pods are starting", None)
     if workload.unsure:
         return _stabilizing(current, f"none leaves while {workload.unsure} pods carry more than they say, or may", None)
-    window, again = policy.down.window, patience(state, now)
+    window = policy.down.window
     agreed = extreme(state.highs, now - window) if covers(state.highs, now, window) else current
-    if again > window and extreme(state.highs, now - again) > agreed < current:
-        agreed = min(extreme(state.highs, now - again), current)
-        if agreed >= current:
-            note = f"the load came back {len(state.peaks)} times, and is waited for {again:.0f} s"
-            return _stabilizing(current, note, None)
     if agreed >= current:
         return _stabilizing(current, f"some leave when that holds for {window:.0f} s", f"{DOWN}.{WINDOW}")
     # A minimum hides how far the load fell, but for what is wanted now.

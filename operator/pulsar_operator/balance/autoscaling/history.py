@@ -19,9 +19,6 @@ LONGEST = 32
 """Entries kept in each direction."""
 SEEN_INTERVALS = 5
 """`State.seen` moves when it is so many intervals old."""
-MEMORY = 4 * 3600.0
-"""Seconds for which recommendations are kept, however short the windows are: as long as a load that comes back may take
-(recurrence.py)."""
 GAP_INTERVALS = 10
 """After so many intervals without a recommendation the windows begin anew: what happened meanwhile is not known."""
 
@@ -72,10 +69,6 @@ class State:
     """Since when pods use all that they can; None = they do not."""
     saturated_pods: int = 0
     """How many of them were ready then."""
-    peaks: tuple[float, ...] = ()
-    """When the load came back to where it had been, the last times (recurrence.py)."""
-    dip: int | None = None
-    """The least that was recommended since the last peak."""
     trust: int = FULL
     """Percent of what a forecast says that is believed (trust.py)."""
     expected: Expected | None = None
@@ -89,7 +82,7 @@ def remembered(state: State, now: float, wanted: int, policy: Policy, high: int 
         return replace(state, since=now, seen=now, highs=((now, high),), lows=((now, wanted),))
     if now - seen >= SEEN_INTERVALS * policy.interval:
         seen = now
-    oldest = now - max(policy.up.window, policy.down.window, MEMORY)
+    oldest = now - max(policy.up.window, policy.down.window)
     return replace(
         state,
         seen=seen,
@@ -159,8 +152,6 @@ def to_status(state: State) -> dict[str, Any]:
         "pressed": state.pressed,
         "saturated": state.saturated,
         "saturatedPods": state.saturated_pods or None,
-        "peaks": list(state.peaks) or None,
-        "dip": state.dip,
         "trustPercent": None if state.trust == FULL else state.trust,
         "expected": None
         if expected is None
@@ -191,8 +182,6 @@ def from_status(status: Mapping[str, Any] | None, now: float) -> State:
             _time(found.get("pressed"), now),
             _time(found.get("saturated"), now),
             _number(found.get("saturatedPods")) or 0,
-            tuple(_time(each, now) or 0.0 for each in found.get("peaks") or ()),
-            _number(found.get("dip")),
             min(max(int(found.get("trustPercent", FULL)), 0), FULL),
             _expected(found.get("expected"), now),
         )

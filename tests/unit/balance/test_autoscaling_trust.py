@@ -1,16 +1,17 @@
-"""Load that comes back: what it needs stays for the next time; and forecasts that fail are believed less."""
+"""Load that comes back: what it needs stays for the window; and forecasts that fail are believed less."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from pulsar_operator.balance.autoscaling.forecast import Profile
-from pulsar_operator.balance.autoscaling.history import FULL, MEMORY, State
-from pulsar_operator.balance.autoscaling.recurrence import noted, patience
+from pulsar_operator.balance.autoscaling.history import FULL, State
 from pulsar_operator.balance.autoscaling.trust import believed, judged
-from tests.support.balancing.autoscaling import MINUTE, TARGET, Brokers
+from pulsar_operator.balance.autoscaling.values import Ramp
+from tests.support.balancing.autoscaling import DEFAULTS, MINUTE, TARGET, Brokers
 
 
 def batches(hours: int, every: int, minutes: int, *, height: float = 2.5, base: float = 4.0) -> list[float]:
@@ -22,30 +23,26 @@ def changes(found: list[int]) -> int:
     return sum(left != right for left, right in pairwise(found))
 
 
+def test_down_is_as_an_hpa_goes_down() -> None:
+    """After five minutes, as far as the load fell."""
+    assert replace(DEFAULTS, up=DEFAULTS.up, down=Ramp(300.0, 1, 100, 60.0)) == DEFAULTS
+
+
 @pytest.mark.parametrize("every", [60, 80, 120])
-def test_what_a_job_needs_stays_while_it_comes_back(every: int) -> None:
-    world = Brokers(replicas=5, limited=True)
+@pytest.mark.parametrize("held", [True, False])
+def test_what_a_job_needs_stays_for_the_window_and_no_longer(every: int, held: bool) -> None:
+    """Whoever wants it to stay until the job comes back makes the window longer than that takes."""
+    policy = replace(DEFAULTS, down=replace(DEFAULTS.down, window=75.0 * every)) if held else DEFAULTS
+    world = Brokers(replicas=5, limited=True, policy=policy)
     found = world.week(batches(48, every, 15))
     settled = found[6 * every :]
-    assert changes(settled) == 0
-    assert min(settled) * 1.1 >= 10
+    assert (changes(settled) == 0) is held
+    assert (min(settled) * 1.1 >= 10) is held
+    if not held:
+        window = int(DEFAULTS.down.window / MINUTE)
+        assert max(found[every + 15 + window + 3 : 2 * every]) == 5, "they leave once the window is over"
     after = world.week([4.0 * TARGET] * 60 * 8)
     assert after[-1] == 5, "once it comes no more they leave"
-
-
-@pytest.mark.parametrize("every", [240, 720])
-def test_what_comes_back_hours_later_is_not_waited_for(every: int) -> None:
-    found = Brokers(replicas=5, limited=True).week(batches(48, every, 15))
-    assert min(found[every - 30 : every]) <= 5
-
-
-def test_a_day_that_rises_and_falls_is_no_load_that_comes_back() -> None:
-    state = State()
-    for minute in range(3 * 1440):
-        wanted = 4 + round(4 * abs((minute % 1440) / 720 - 1))
-        state = noted(state, minute * MINUTE, wanted)
-        state = State(highs=((max(0.0, minute * MINUTE - MEMORY), wanted),), peaks=state.peaks, dip=state.dip)
-        assert patience(state, minute * MINUTE) == 0
 
 
 def test_one_minute_is_no_peak() -> None:
