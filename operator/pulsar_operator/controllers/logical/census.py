@@ -112,10 +112,10 @@ async def take_census(
     for cluster, listed in names.items():
         # A cluster that the namespace is in and that does not find it (yet, or any more) says nothing of topics, nor
         # does one whose answer is no list.
-        lists = listed, whole.get(cluster)
-        if all(isinstance(each, list) for each in lists):
-            large = sum(map(len, lists)) > LARGE
-            read = await asyncio.to_thread(_read, *lists, prefix) if large else _read(*lists, prefix)
+        parts = whole.get(cluster)
+        if isinstance(listed, list) and isinstance(parts, list):
+            large = len(listed) + len(parts) > LARGE
+            read = await asyncio.to_thread(_read, listed, parts, prefix) if large else _read(listed, parts, prefix)
             if read is not None:
                 topics[cluster], partitioned[cluster] = read
     unreachable = (*unreachable, *(cluster for cluster in (*names, *whole) if cluster not in topics))
