@@ -41,7 +41,7 @@ class Watched:
     components: list[str] = field(default_factory=list)
     """Theirs, each once."""
     waits: set[str] = field(default_factory=set)
-    """What status.rollout waited for."""
+    """What status.rollout was blocked by, in its sentences."""
     done: int = 0
     """Most pods done that status.rollout told."""
     raised: list[dict[str, Any]] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Watched:
             self.fewest[component] = min(self.fewest.get(component, number), number)
         status = cluster.get("status") or {}
         if rollout := status.get("rollout"):
-            self.waits.add(rollout.get("waitingFor") or "")
+            self.waits.add(rollout.get("message") or "")
             self.done = max(self.done, rollout.get("podsDone", 0))
         if (delay := status.get("recoveryDelay")) and delay not in self.raised:
             self.raised.append(delay)

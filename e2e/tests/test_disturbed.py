@@ -168,7 +168,7 @@ def test_no_step_is_taken_while_the_configuration_store_is_away(
 def waiting(deployed: Deployed, word: str) -> str:
     """What the roll of the cluster waits for, if it has a word in it; else empty."""
     cluster = deployed.kubectl.get("pulsarcluster", "pulsar", "big")
-    words = str((((cluster or {}).get("status") or {}).get("rollout") or {}).get("waitingFor") or "")
+    words = str((((cluster or {}).get("status") or {}).get("rollout") or {}).get("message") or "")
     return words if word in words else ""
 
 

@@ -256,6 +256,8 @@ class Reason(StrEnum):
     ROLLED = "Rolled"
     ROLL_STOPPED = "RollStopped"
     CANARY_FAILED = "CanaryFailed"
+    CANARY_UNDER_OBSERVATION = "CanaryUnderObservation"
+    DISRUPTION_BUDGET = "DisruptionBudget"
     WRITES_PAUSE = "WritesPause"
     MAINTENANCE_WINDOW = "MaintenanceWindow"
     CONFIGURATION_STORE_AWAY = "ConfigurationStoreAway"

@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 
 from e2e.support.eventually import LOCAL, eventually_async
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
-from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState, leader_of, synced
+from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState, leader_of, unsynced
 from pulsar_operator.domain.render.zookeeper import METRICS
 from pulsar_operator.ports import UnavailableError
 from tests.support.processes.ensemble import LoopbackEnsemble
@@ -62,7 +62,7 @@ async def settles(port: KazooZooKeeper, ensemble: LoopbackEnsemble) -> dict[str,
 
     async def nothing_left() -> dict[str, ServerState | None]:
         states = await asked(port, ensemble)
-        waiting = synced(states, SERVERS)
+        waiting = unsynced(states, SERVERS)
         assert waiting is None, waiting
         return states
 
@@ -92,7 +92,7 @@ async def test_who_leads_and_who_follows(
     async def missed() -> bool:
         found = await asked(port, ensemble)
         assert leader_of(found) == leader and found[others[0]] is None
-        assert synced(found, SERVERS) == f"ZooKeeper server {others[0]} to answer"
+        assert unsynced(found, SERVERS) == f"ZooKeeper server {others[0]} does not answer"
         one = found[leader]
         assert one is not None and one.synced_followers == SERVERS - 2, one
         return True

@@ -175,7 +175,7 @@ async def test_a_roll_takes_no_bookie_whose_claim_is_being_deleted() -> None:
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].update(config={"flushInterval": "70000"}))
     await world.settle(100)
     assert world.volume(bookie(2)) == before
-    told = (await world.status(Kind.CLUSTER, "east"))["rollout"]["waitingFor"]
+    told = (await world.status(Kind.CLUSTER, "east"))["rollout"]["message"]
     assert f"ledgers-0-{WORKLOAD}-2" in told and "replace-volume" in told
     pod = f"{WORKLOAD}-2"
     await world.backstage.edit(
@@ -198,7 +198,7 @@ async def test_a_roll_takes_no_metadata_store_whose_claim_is_being_deleted() -> 
     )
     await world.settle(100)
     assert world.dataplane.formatted == ["east-zookeeper"], "all metadata is gone"
-    assert "data-east-zookeeper-0" in (await world.status(Kind.CLUSTER, "east"))["rollout"]["waitingFor"]
+    assert "data-east-zookeeper-0" in (await world.status(Kind.CLUSTER, "east"))["rollout"]["message"]
 
 
 async def test_too_few_are_left_while_the_configuration_store_is_away() -> None:

@@ -82,7 +82,8 @@ async def test_a_roll_waits_for_it(world: LedgerWorld, lost: bool) -> None:
             world.kube.set_status(CUSTOM[Kind.CLUSTER], NS, "east", {})
         await world.round()
     assert world.journal.pods_gone() == []
-    assert f"bookie {bookie(2)} to have left" in (await world.status(Kind.CLUSTER, "east"))["rollout"]["waitingFor"]
+    rollout = (await world.status(Kind.CLUSTER, "east"))["rollout"]
+    assert rollout["blockedBy"] == "BookieLeaving" and f"Bookie {bookie(2)} is being" in rollout["message"]
     world.copies = True
 
     async def gone() -> bool:

@@ -63,7 +63,7 @@ async def to_the_end(world: ClusterWorld) -> None:
 
 
 async def waits(world: ClusterWorld) -> str:
-    return str((await world.status(Kind.CLUSTER, "east"))["rollout"]["waitingFor"])
+    return str((await world.status(Kind.CLUSTER, "east"))["rollout"]["message"])
 
 
 async def rows(world: ClusterWorld) -> dict[str, Any]:

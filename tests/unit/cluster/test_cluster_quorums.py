@@ -270,7 +270,7 @@ async def test_a_record_that_cannot_be_read_changes_nothing(change: dict[str, in
     assert (await of_brokers(world), await recorded(world)) == ("2/2/2", "two of them")
     rollout = (await world.status(Kind.CLUSTER, "east"))["rollout"]
     assert (rollout["component"], rollout["podsDone"]) == ("broker", 0)
-    assert rollout["waitingFor"] == f"ConfigMap {RECORD} to be repaired: see MetadataReady"
+    assert rollout["message"] == f"ConfigMap {RECORD} is damaged: see MetadataReady"
     await put_back(world, "2/2/2")
     await world.run()
     assert await everywhere(world) == {"3/2/2" if change else "2/2/2"}

@@ -161,7 +161,7 @@ async def test_a_roll_stands_still_wherever_it_is(gone: int, own: bool) -> None:
         await world.round()
     assert len(world.journal.pods_gone()) == went
     rollout = (await world.status(Kind.CLUSTER, "east"))["rollout"]
-    assert "answer" in rollout["waitingFor"] or "configuration store" in rollout["waitingFor"]
+    assert "answer" in rollout["message"] or "configuration store" in rollout["message"]
     if not own:
         assert await progressing(world) == AWAY
     world.unreachable.clear()

@@ -21,7 +21,7 @@ from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
 from pulsar_operator.domain.bookkeeper.renewing import question_of as question_of_loss
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.consent import Question, accepted_number, answered, how_to_answer
-from pulsar_operator.domain.dataplane.bookie_roll import question_of as question_of_roll
+from pulsar_operator.domain.dataplane.rollout.checks import question_of as question_of_roll
 
 NOW = datetime(2026, 5, 1, 23, 30, tzinfo=UTC)
 LOSE, ROLL, ADOPT = (

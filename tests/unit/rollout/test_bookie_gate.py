@@ -8,9 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmationAction, UsedClusterConfirmation
 from pulsar_operator.domain.bookkeeper.affinity import Bound, Groups
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
-from pulsar_operator.domain.dataplane.bookie_roll import BookieStep, bookie_gate
+from pulsar_operator.domain.bookkeeper.identity import OwnBookies
+from pulsar_operator.domain.dataplane.rollout.checks import (
+    SERVERS,
+    Decision,
+    blocker_of,
+    used_confirmation,
+    writes_pause,
+)
+from pulsar_operator.domain.dataplane.rollout.facts import Blocker, BookieFacts, RolloutFacts
+from pulsar_operator.domain.dataplane.rollout.order import Candidate, Urgency
 
 A, B, C = "b-0.x:3181", "b-1.x:3181", "b-2.x:3181"
 WELL = StorageFacts(
@@ -21,113 +32,174 @@ WELL = StorageFacts(
     auditor="a:3181",
     disabled=False,
 )
-STEP = BookieStep(C, (A, B), WELL, 2)
+CONFIRMED = UsedClusterConfirmation(
+    action=ClusterConfirmationAction.ROLL_UNDER_REPLICATED,
+    answers="x",
+    expires_time="2026-05-03T00:00:00Z",
+    used_time="2026-05-01T00:00:00Z",
+)
+REMEDY = "confirm it"
+STEP = BookieFacts(WELL, OwnBookies.of(A), (A, B, C), 2, remedy=REMEDY)
+"""Bookie C is to be replaced."""
+
+
+def candidate(urgency: Urgency = Urgency.ROUTINE) -> Candidate:
+    return Candidate(Component.BOOKIE, "b-2", "u2", "image changed", urgency)
+
+
+def blocked(bookies: BookieFacts, urgency: Urgency = Urgency.ROUTINE) -> Blocker | None:
+    return blocker_of(RolloutFacts((), bookies=bookies), candidate(urgency), SERVERS)
+
+
+def pauses(bookies: BookieFacts) -> str | None:
+    return writes_pause(RolloutFacts((), bookies=bookies), candidate())
+
+
+def used(bookies: BookieFacts) -> UsedClusterConfirmation | None:
+    return used_confirmation(RolloutFacts((), bookies=bookies), Decision(candidate(), blocked(bookies)))
+
+
+def confirmed(bookies: BookieFacts) -> BookieFacts:
+    return replace(bookies, confirmation=CONFIRMED, recorded=True)
 
 
 def test_it_goes_where_all_is_well() -> None:
-    found = bookie_gate(STEP)
-    assert (found.waiting_for, found.writes_pause) == (None, None)
+    assert (blocked(STEP), pauses(STEP)) == (None, None)
 
 
-CASES: list[tuple[str, BookieStep, str, bool]] = [
-    ("the store did not say", replace(STEP, storage=None), "the metadata store to say", False),
-    ("policies are not known", replace(STEP, ensemble=None), "the metadata store to say", False),
+D, FOUR = "b-3.x:3181", frozenset({A, B, C, "b-3.x:3181"})
+CASES: list[tuple[str, BookieFacts, Reason | None, str, bool]] = [
     (
         "another is gone",
         replace(STEP, storage=replace(WELL, writable=frozenset({A, C}))),
-        f"bookie {B} to be registered as writable",
+        Reason.WAITING_FOR_BOOKIES,
+        f"Bookie {B} is not registered",
         False,
     ),
     (
         "another is read-only",
         replace(STEP, storage=replace(WELL, writable=frozenset({A, C}), readonly=frozenset({B}))),
-        f"bookie {B} to be writable again",
+        Reason.BOOKIE_READ_ONLY,
+        f"Bookie {B} is read-only",
         True,
     ),
     (
         "copies are missing",
         replace(STEP, storage=replace(WELL, under_replicated=UnderReplicated(3))),
+        Reason.UNDER_REPLICATED,
         "3 ledgers to have all copies again",
         True,
     ),
-    ("nobody counts them", replace(STEP, storage=replace(WELL, auditor=None)), "an auditor", True),
-    ("nobody makes them", replace(STEP, storage=replace(WELL, disabled=True)), "replication to be switched on", True),
     (
-        "a stranger's bookie is read-only, and too few are left",
-        replace(STEP, storage=replace(WELL, writable=frozenset({A, B, C})), ensemble=2, others=(A, B)),
+        "nobody counts them",
+        replace(STEP, storage=replace(WELL, auditor=None)),
+        Reason.UNDER_REPLICATED,
+        "an auditor",
+        True,
+    ),
+    (
+        "nobody makes them",
+        replace(STEP, storage=replace(WELL, disabled=True)),
+        Reason.UNDER_REPLICATED,
+        "replication to be switched on",
+        True,
+    ),
+    (
+        "a stranger's bookie is there too",
+        replace(STEP, storage=replace(WELL, writable=FOUR), ensemble=2),
+        None,
         "",
         False,
     ),
     (
-        "enough bookies, too few of them writable",
-        BookieStep(C, (A, B, "b-3.x:3181"), replace(WELL, writable=frozenset({A, B, C, "b-3.x:3181"})), 3),
+        "enough bookies are left",
+        replace(STEP, ids=(A, B, C, D), storage=replace(WELL, writable=FOUR), ensemble=3),
+        None,
         "",
+        False,
+    ),
+    (
+        "enough bookies, and too few of them would be writable",
+        confirmed(
+            replace(
+                STEP,
+                ids=(A, B, C, D),
+                storage=replace(WELL, writable=FOUR - {D}, readonly=frozenset({D})),
+                ensemble=3,
+            )
+        ),
+        Reason.WAITING_FOR_BOOKIES,
+        "The largest ensemble takes 3 writable bookies, and 2 would be left",
         False,
     ),
 ]
 
 
-@pytest.mark.parametrize(("step", "text", "confirmable"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
-def test_what_it_waits_for(step: BookieStep, text: str, confirmable: bool) -> None:
-    found = bookie_gate(step)
-    if text:
-        assert found.waiting_for is not None and found.waiting_for.startswith(text)
-    else:
-        assert found.waiting_for is None
-    assert found.confirmable is confirmable
+@pytest.mark.parametrize(("step", "reason", "text", "confirmable"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_what_it_waits_for(step: BookieFacts, reason: Reason | None, text: str, confirmable: bool) -> None:
+    found = blocked(step)
+    assert (found.reason if found is not None else None) is reason
+    if found is not None:
+        assert text in found.message and (REMEDY in found.message) is confirmable
 
 
 def test_a_confirmation_opens_for_missing_copies_alone() -> None:
-    lacking = replace(STEP, storage=replace(WELL, under_replicated=UnderReplicated(3)), confirmed=True)
-    assert bookie_gate(lacking).waiting_for is None
+    lacking = confirmed(replace(STEP, storage=replace(WELL, under_replicated=UnderReplicated(3))))
+    assert blocked(lacking) is None
+    assert used(lacking) == CONFIRMED
     away = replace(lacking, storage=replace(WELL, writable=frozenset({A, C}), under_replicated=UnderReplicated(3)))
-    assert bookie_gate(away).waiting_for == f"bookie {B} to be registered as writable"
+    found = blocked(away)
+    assert found is not None and found.message == f"Bookie {B} is not registered"
+    assert used(away) is None, "it does not help"
+    assert used(confirmed(STEP)) is None, "none is needed"
+
+
+def test_a_confirmation_opens_once_the_status_has_it() -> None:
+    lacking = replace(STEP, storage=replace(WELL, under_replicated=UnderReplicated(3)), confirmation=CONFIRMED)
+    found = blocked(lacking)
+    assert found is not None and found.reason is Reason.PENDING
+    assert used(lacking) == CONFIRMED
 
 
 def test_as_many_bookies_as_an_ensemble_takes_go_on_and_say_that_writes_pause() -> None:
-    found = bookie_gate(replace(STEP, ensemble=3))
-    assert found.waiting_for is None
-    assert found.writes_pause is not None and "2 writable bookies are left" in found.writes_pause
+    assert blocked(replace(STEP, ensemble=3)) is None
+    assert "2 writable bookies are left" in (pauses(replace(STEP, ensemble=3)) or "")
 
 
 def test_an_ensemble_that_no_number_of_bookies_fills_pauses_writes_and_does_not_block() -> None:
-    assert bookie_gate(replace(STEP, ensemble=9)).waiting_for is None
+    assert blocked(replace(STEP, ensemble=9)) is None
 
 
 def test_one_that_serves_nobody_is_replaced_although_its_copies_are_missing() -> None:
     gone = replace(WELL, writable=frozenset({A, B}), under_replicated=UnderReplicated(7), auditor=None)
-    assert bookie_gate(replace(STEP, storage=gone, ensemble=3)).waiting_for is None
-    both = replace(gone, writable=frozenset({A}))
-    assert bookie_gate(replace(STEP, storage=both)).waiting_for == f"bookie {B} to be registered as writable"
+    assert blocked(replace(STEP, storage=gone, ensemble=3)) is None
+    both = replace(STEP, storage=replace(gone, writable=frozenset({A})))
+    found = blocked(both)
+    assert found is not None and found.message == f"Bookie {B} is not registered"
+    assert blocked(both, Urgency.RESTARTED) is blocked(both, Urgency.NEVER_READY) is None
 
 
 GOLD = Groups(frozenset({"gold"}))
 ORDERS = Bound("namespace shop/orders", 2, GOLD, frozenset({B, C}))
-D, FOUR = "b-3.x:3181", frozenset({A, B, C, "b-3.x:3181"})
 
 
 def test_a_group_that_has_as_many_bookies_as_its_namespace_takes_pauses_writes_and_does_not_block() -> None:
-    found = bookie_gate(replace(STEP, bound=(ORDERS,)))
-    assert found.waiting_for is None
+    step = replace(STEP, bound=(ORDERS,))
+    assert blocked(step) is None
     text = "1 writable bookies of affinity group gold are left and namespace shop/orders takes 2"
-    assert found.writes_pause is not None and found.writes_pause.startswith(text)
+    assert (pauses(step) or "").startswith(text)
 
 
 def test_a_group_that_has_more_bookies_is_waited_for() -> None:
     """One of them is read-only, which somebody confirmed."""
-    step = BookieStep(
-        C,
-        (A, B, D),
-        replace(WELL, writable=FOUR - {D}, readonly=frozenset({D})),
-        2,
-        (replace(ORDERS, bookies=frozenset({B, C, D})),),
-        confirmed=True,
-    )
-    found = bookie_gate(step)
-    assert found.waiting_for is not None
-    assert found.waiting_for.startswith(f"2 writable bookies of affinity group gold beside {C}, for namespace shop/or")
-    well = bookie_gate(replace(step, storage=replace(WELL, writable=FOUR)))
-    assert (well.waiting_for, well.writes_pause) == (None, None)
+    bound = (replace(ORDERS, bookies=frozenset({B, C, D})),)
+    storage = replace(WELL, writable=FOUR - {D}, readonly=frozenset({D}))
+    step = confirmed(replace(STEP, ids=(A, B, C, D), storage=storage, bound=bound))
+    found = blocked(step)
+    assert found is not None and found.reason is Reason.WAITING_FOR_BOOKIES
+    assert f"2 writable bookies of affinity group gold beside {C}, for namespace shop/or" in found.message
+    well = replace(step, storage=replace(WELL, writable=FOUR))
+    assert (blocked(well), pauses(well)) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -136,14 +208,14 @@ def test_a_group_that_has_more_bookies_is_waited_for() -> None:
     ids=["it is in no group of theirs", "they lack bookies in any case", "enough are left"],
 )
 def test_a_bookie_that_makes_no_difference_to_a_group_goes(bound: Bound) -> None:
-    found = bookie_gate(replace(STEP, bound=(bound,)))
-    assert (found.waiting_for, found.writes_pause) == (None, None)
+    step = replace(STEP, bound=(bound,))
+    assert (blocked(step), pauses(step)) == (None, None)
 
 
 def test_groups_that_nobody_can_read_do_not_block_and_are_reported() -> None:
-    found = bookie_gate(replace(STEP, groups_unknown="znode /bookies to be readable"))
-    assert found.waiting_for is None
-    assert found.writes_pause is not None and "znode /bookies to be readable" in found.writes_pause
+    step = replace(STEP, groups_unknown="znode /bookies to be readable")
+    assert blocked(step) is None
+    assert "znode /bookies to be readable" in (pauses(step) or "")
 
 
 @given(
@@ -154,7 +226,7 @@ def test_groups_that_nobody_can_read_do_not_block_and_are_reported() -> None:
     st.booleans(),
 )
 def test_an_open_gate_takes_no_writable_bookie_beside_one_that_is_not(
-    writable: set[str], readonly: set[str], lacking: int, ensemble: int, confirmed: bool
+    writable: set[str], readonly: set[str], lacking: int, ensemble: int, said: bool
 ) -> None:
     facts = replace(
         WELL,
@@ -162,11 +234,12 @@ def test_an_open_gate_takes_no_writable_bookie_beside_one_that_is_not(
         readonly=frozenset(readonly),
         under_replicated=UnderReplicated(lacking),
     )
-    found = bookie_gate(BookieStep(C, (A, B), facts, ensemble, confirmed=confirmed))
-    if found.waiting_for is not None:
+    step = replace(STEP, storage=facts, ensemble=ensemble)
+    step = confirmed(step) if said else step
+    if blocked(step) is not None:
         return
     assert {A, B} <= facts.registered
-    assert {A, B} <= facts.writable or C not in facts.writable or confirmed
-    assert lacking == 0 or confirmed or C not in facts.registered
+    assert {A, B} <= facts.writable or C not in facts.writable or said
+    assert lacking == 0 or said or C not in facts.registered
     if C in facts.writable:
-        assert len(facts.writable - {C}) >= ensemble or found.writes_pause is not None
+        assert len(facts.writable - {C}) >= ensemble or pauses(step) is not None

@@ -12,6 +12,7 @@ from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.canary import watch
 from pulsar_operator.domain.dataplane.progress import proved
+from pulsar_operator.domain.dataplane.rollout.facts import Blocker
 from pulsar_operator.domain.dataplane.templates import Kept, Stop, TemplateRecord, parse_record
 from pulsar_operator.domain.dataplane.turns import Tier, turns
 from tests.support.cluster.stateful_sets import LATER
@@ -36,7 +37,9 @@ def upgraded(*pods: Json, record: TemplateRecord = RECORD, changed: bool = False
 def test_the_others_wait_until_the_first_was_ready_long_enough() -> None:
     found = watch(upgraded(OUTDATED, OUTDATED, {}), BEFORE, MINUTES)
     assert found is not None and found.failed is None
-    assert found.waiting_for == f"pod my-bookie-2 to be ready until {timestamp(AFTER)} (spec.upgrade.canary)"
+    assert found.message == (
+        f"Pod my-bookie-2 of another version is under observation until {timestamp(AFTER)} (spec.upgrade.canary)"
+    )
     assert watch(upgraded(OUTDATED, OUTDATED, {}), AFTER, MINUTES) is None
 
 
@@ -101,8 +104,9 @@ def test_the_next_component_waits_for_the_end_of_the_watch() -> None:
     seen = watch(first, BEFORE, MINUTES)
     assert seen is not None and seen.failed is None
     assert proved(first, seen) is None and proved(first) == NEW_HASH
-    assert given(turns([first, second], watched={ZK: seen.waiting_for})) == {ZK: "new", BOOKIE: "old"}
-    assert turns([first, second], watched={ZK: seen.waiting_for}).of[BOOKIE].waiting_for == seen.waiting_for
+    watched = {ZK: Blocker(Reason.CANARY_UNDER_OBSERVATION, seen.message)}
+    assert given(turns([first, second], watched=watched)) == {ZK: "new", BOOKIE: "old"}
+    assert turns([first, second], watched=watched).of[BOOKIE].blocker is watched[ZK]
     assert given(turns([first, second])) == {ZK: "new", BOOKIE: "new"}
 
 

@@ -8,18 +8,29 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.domain.dataplane.rollout import ComponentPods, RepairRules, RollPlan, plan_roll
+from pulsar_operator.domain.dataplane.rollout.checks import READINESS, Decision, decide
+from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts, component_state, given_up_since
+from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 from tests.support.cluster.stateful_sets import pod, stateful_set, template
 
 Json = dict[str, Any]
 
 
-def plan(sts: Json, pods: list[Json], leader: str | None = None) -> RollPlan:
-    return plan_roll([ComponentPods(Component.BROKER, sts, pods, leader)])
+def of(*components: tuple[Component, Json, list[Json]], **facts: Any) -> Decision:
+    """By the pods alone: what holds a cluster, and what servers say, is not looked at."""
+    return decide(RolloutFacts([component_state(*each) for each in components], **facts), READINESS)
 
 
-def deleted(result: RollPlan) -> str | None:
-    return result.replace.name if result.replace else None
+def plan(sts: Json, pods: list[Json], **facts: Any) -> Decision:
+    return of((Component.BROKER, sts, pods), **facts)
+
+
+def deleted(result: Decision) -> str | None:
+    return result.candidate.name if result.candidate is not None and result.blocker is None else None
+
+
+def waits(result: Decision) -> str:
+    return result.blocker.message if result.blocker is not None else ""
 
 
 OLD, NEW = {"revision": "r1"}, {"revision": "r2"}
@@ -27,9 +38,9 @@ CASES: list[tuple[str, list[dict[str, Any] | None], str | None, str | None]] = [
     ("nothing to do", [NEW, NEW, NEW], None, None),
     ("highest ordinal first", [OLD, OLD, OLD], "my-broker-2", None),
     ("then the next", [OLD, OLD, NEW], "my-broker-1", None),
-    ("the new one is awaited", [OLD, OLD, NEW | {"ready": False}], None, "my-broker-2 to become ready"),
-    ("terminating is awaited", [OLD, OLD, OLD | {"terminating": True}], None, "my-broker-2 to end"),
-    ("missing is awaited", [OLD, OLD, None], None, "my-broker-2 to be created"),
+    ("the new one is awaited", [OLD, OLD, NEW | {"ready": False}], None, "my-broker-2 is not ready"),
+    ("terminating is awaited", [OLD, OLD, OLD | {"terminating": True}], None, "my-broker-2 is terminating"),
+    ("missing is awaited", [OLD, OLD, None], None, "my-broker-2 does not exist yet"),
     ("an unready outdated one goes first", [OLD | {"ready": False}, OLD, OLD], "my-broker-0", None),
     ("even when it never worked", [OLD | {"ready": False, "was_ready": False}, OLD, OLD], "my-broker-0", None),
     (
@@ -46,52 +57,50 @@ CASES: list[tuple[str, list[dict[str, Any] | None], str | None, str | None]] = [
         "pods that were ready and flap together are left alone",
         [OLD | {"ready": False}, OLD | {"ready": False}, OLD],
         None,
-        "my-broker-0 to become ready",
+        "my-broker-0 is not ready",
     ),
     (
         "an outdated unready one waits while an updated one starts",
         [OLD | {"ready": False}, OLD, NEW | {"ready": False}],
         None,
-        "my-broker-2 to become ready",
+        "my-broker-2 is not ready",
     ),
-    ("bring-up is awaited, not rolled", [NEW | {"ready": False}, NEW, NEW], None, "my-broker-0 to become ready"),
+    ("bring-up is awaited, not rolled out", [NEW | {"ready": False}, NEW, NEW], None, None),
 ]
 
 
-@pytest.mark.parametrize(("states", "victim", "waits"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
-def test_next_step(states: list[dict[str, Any] | None], victim: str | None, waits: str | None) -> None:
+@pytest.mark.parametrize(("states", "victim", "awaited"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
+def test_next_step(states: list[dict[str, Any] | None], victim: str | None, awaited: str | None) -> None:
     pods = [pod(f"my-broker-{i}", **state) for i, state in enumerate(states) if state is not None]
     result = plan(stateful_set(revision="r2", pod_template=template("pulsar:2")), pods)
     assert deleted(result) == victim
-    if waits is None:
-        assert result.waiting_for is None
-    else:
-        assert waits in (result.waiting_for or "")
+    assert awaited in waits(result) if awaited is not None else result.blocker is None
 
 
 def test_the_leader_goes_last() -> None:
     sts = stateful_set(revision="r2")
+    states = {f"my-broker-{i}": ServerState("leader" if i == 2 else "follower", 1, 2) for i in range(3)}
     pods = [pod(f"my-broker-{i}") for i in range(3)]
-    assert deleted(plan(sts, pods, leader="my-broker-2")) == "my-broker-1"
+    assert deleted(plan(sts, pods, servers=states)) == "my-broker-1"
     pods[0] = pod("my-broker-0", revision="r2")
     pods[1] = pod("my-broker-1", revision="r2")
-    assert deleted(plan(sts, pods, leader="my-broker-2")) == "my-broker-2"
+    assert deleted(plan(sts, pods, servers=states)) == "my-broker-2"
 
 
 @pytest.mark.parametrize("observed", [None, 1])
 def test_a_spec_the_controller_has_not_seen_is_waited_for(observed: int | None) -> None:
     sts = stateful_set(generation=2, observed=observed, revision="r1")
     result = plan(sts, [pod(f"my-broker-{i}", revision="r0") for i in range(3)])
-    assert result.replace is None
-    assert "to observe" in (result.waiting_for or "")
-    assert result.revision is None
+    assert result.candidate is None, "nobody knows which pods are outdated"
+    (state,) = [component_state(Component.BROKER, sts, [])]
+    assert "has not observed" in (state.unsettled or "") and state.busy is not None
 
 
 def test_pods_beyond_the_replicas_are_waited_for() -> None:
     sts = stateful_set(replicas=2, revision="r2")
     result = plan(sts, [pod(f"my-broker-{i}") for i in range(3)])
-    assert result.replace is None
-    assert "beyond 2 replicas" in (result.waiting_for or "")
+    assert deleted(result) is None
+    assert "beyond 2 replicas" in waits(result)
 
 
 def test_foreign_pods_are_not_touched() -> None:
@@ -100,27 +109,23 @@ def test_foreign_pods_are_not_touched() -> None:
     orphan = pod("my-broker-8", revision="r0")
     orphan["metadata"]["ownerReferences"] = []
     sts = stateful_set(replicas=1, revision="r1")
-    assert plan(sts, [pod("my-broker-0"), foreign, orphan]).complete
+    assert plan(sts, [pod("my-broker-0"), foreign, orphan]).candidate is None
 
 
 def test_the_plan_counts_and_carries_the_precondition() -> None:
     result = plan(stateful_set(revision="r2"), [pod(f"my-broker-{i}", revision=f"r{1 + i // 2}") for i in range(3)])
-    assert (result.pods_done, result.pods_total, result.revision) == (1, 3, "r2")
-    assert result.replace is not None
-    assert result.replace.uid == "uid-my-broker-1-r1"
-    assert result.rolling
+    assert result.candidate is not None
+    assert result.candidate.uid == "uid-my-broker-1-r1"
 
 
 def test_zero_replicas_are_complete() -> None:
-    assert plan(stateful_set(replicas=0), []).complete
+    assert plan(stateful_set(replicas=0), []).candidate is None
 
 
-def both(first: list[Json], second: list[Json], *, revisions: tuple[str, str] = ("r2", "r2")) -> RollPlan:
-    return plan_roll(
-        [
-            ComponentPods(Component.BOOKIE, stateful_set("my-bookie", replicas=2, revision=revisions[0]), first),
-            ComponentPods(Component.BROKER, stateful_set("my-broker", replicas=2, revision=revisions[1]), second),
-        ]
+def both(first: list[Json], second: list[Json], *, revisions: tuple[str, str] = ("r2", "r2")) -> Decision:
+    return of(
+        (Component.BOOKIE, stateful_set("my-bookie", replicas=2, revision=revisions[0]), first),
+        (Component.BROKER, stateful_set("my-broker", replicas=2, revision=revisions[1]), second),
     )
 
 
@@ -135,23 +140,22 @@ def test_components_roll_one_after_the_other() -> None:
 
 def test_a_component_waits_for_those_before_it() -> None:
     result = both(pair("my-bookie", "r2", ready=False), pair("my-broker", "r1"))
-    assert result.component is Component.BOOKIE
-    assert result.replace is None
-    assert not result.rolling
+    assert deleted(result) is None
+    assert waits(result) == "Pod my-bookie-1 is not ready"
 
 
-def cluster(**pods: list[Json]) -> RollPlan:
+def cluster(**pods: list[Json]) -> Decision:
     """Components of two pods each, the newest revision being r2; those not given are up to date and ready."""
     order = (Component.ZOOKEEPER, Component.BOOKIE, Component.AUTORECOVERY, Component.BROKER, Component.PROXY)
-    return plan_roll(
-        [
-            ComponentPods(
+    return of(
+        *(
+            (
                 c,
                 stateful_set(f"my-{c.value}", replicas=2, revision="r2"),
                 pods.get(c.value, pair(f"my-{c.value}", "r2")),
             )
             for c in order
-        ]
+        )
     )
 
 
@@ -182,7 +186,7 @@ def test_a_disturbed_component_holds_those_that_depend_on_it(
     """A pod that cannot end, for its node is gone, must not hold up what does without it."""
     plan = cluster(**{outdated: pair(f"my-{outdated}", "r1"), disturbed: pair(f"my-{disturbed}", "r2", **how)})
     if held:
-        assert (plan.replace, plan.component) == (None, Component(disturbed))
+        assert deleted(plan) is None and f"my-{disturbed}-1" in waits(plan)
     else:
         assert deleted(plan) == f"my-{outdated}-1"
 
@@ -233,20 +237,16 @@ def test_a_restarted_pod_is_repaired_once_it_does_not_come_back(
 ) -> None:
     pods = [pod(f"my-broker-{i}", **state) for i, state in enumerate(states) if state is not None]
     sts = stateful_set(revision="r2", pod_template=template("pulsar:2"))
-    result = plan_roll([ComponentPods(Component.BROKER, sts, pods, given_up=given_up)])
+    result = plan(sts, pods, given_up={Component.BROKER: given_up} if given_up is not None else {})
     assert deleted(result) == victim
-    assert result.rolling
-    if victim is None:
-        assert result.waiting_for
+    assert victim is not None or waits(result)
 
 
 def test_an_outage_of_a_store_is_no_time_in_which_a_pod_could_come_back() -> None:
     now, minutes = datetime(2026, 1, 1, 1, tzinfo=UTC), timedelta(minutes=1)
-    rules = RepairRules(deadline_seconds=1200, answers_since={Component.BROKER: now - 9 * minutes})
-    assert rules.given_up(Component.BOOKIE, now) == now - 10 * minutes
-    assert rules.given_up(Component.BROKER, now) is None
-    assert rules.given_up(Component.BROKER, now + minutes) == now - 9 * minutes
-    assert rules.given_up(Component.BOOKIE, None) is None
+    both, answers = (Component.BOOKIE, Component.BROKER), {Component.BROKER: now - 9 * minutes}
+    assert given_up_since(both, now, 1200, answers) == {Component.BOOKIE: now - 10 * minutes}
+    assert given_up_since(both, now + minutes, 1200, answers) == dict.fromkeys(both, now - 9 * minutes)
 
 
 REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -270,9 +270,9 @@ REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 def test_the_reason_names_the_first_difference(old: dict[str, Any], new: dict[str, Any], words: str) -> None:
     sts = stateful_set(replicas=1, revision="r2", pod_template=template(**new))
     result = plan(sts, [pod("my-broker-0", pod_template=template(**old))])
-    assert result.replace is not None
-    assert words in result.replace.reason
-    assert "hush" not in result.replace.reason
+    assert result.candidate is not None
+    assert words in result.candidate.reason
+    assert "hush" not in result.candidate.reason
 
 
 PODS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -306,17 +306,17 @@ def test_the_reason_names_what_differs_beside_the_main_container(
     result = plan(
         stateful_set(replicas=1, revision="r2", pod_template=after), [pod("my-broker-0", pod_template=before)]
     )
-    assert result.replace is not None
-    assert words in result.replace.reason
-    assert "hush" not in result.replace.reason
+    assert result.candidate is not None
+    assert words in result.candidate.reason
+    assert "hush" not in result.candidate.reason
 
 
 def test_an_asked_for_restart_carries_its_words() -> None:
     new = template()
     new["metadata"]["annotations"]["pulsaroperator.io/restart-reason"] = "certificate renewed"
     result = plan(stateful_set(replicas=1, revision="r2", pod_template=new), [pod("my-broker-0")])
-    assert result.replace is not None
-    assert result.replace.reason == "restart asked for: certificate renewed"
+    assert result.candidate is not None
+    assert result.candidate.reason == "restart asked for: certificate renewed"
 
 
 def test_what_admission_adds_is_no_reason() -> None:
@@ -325,5 +325,5 @@ def test_what_admission_adds_is_no_reason() -> None:
     old["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-my-broker-0"}}]
     new = template(env=[{"name": "A", "value": "1"}], readinessProbe={"tcpSocket": {"port": 1}})
     result = plan(stateful_set(replicas=1, revision="r2", pod_template=new), [old])
-    assert result.replace is not None
-    assert result.replace.reason == "container readinessProbe changed"
+    assert result.candidate is not None
+    assert result.candidate.reason == "container readinessProbe changed"

@@ -10,35 +10,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollPlan, plan_roll
+from pulsar_operator.domain.dataplane.rollout.checks import READINESS, Decision, decide
+from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts, component_state
 from tests.support.cluster.stateful_sets import SteppedStatefulSet
 
 ORDER = (Component.ZOOKEEPER, Component.BOOKIE, Component.BROKER)
 
 
-def plan_of(worlds: list[SteppedStatefulSet]) -> RollPlan:
-    return plan_roll([ComponentPods(c, w.object(), w.pods()) for c, w in zip(ORDER, worlds, strict=False)])
+def plan_of(worlds: list[SteppedStatefulSet]) -> Decision:
+    states = [component_state(c, w.object(), w.pods()) for c, w in zip(ORDER, worlds, strict=False)]
+    return decide(RolloutFacts(states), READINESS)
 
 
 def act(worlds: list[SteppedStatefulSet]) -> None:
     """One pass of the operator, with the promise checked at the moment of the deletion."""
     plan = plan_of(worlds)
-    if plan.replace is None:
+    if plan.candidate is None or plan.blocker is not None:
         return
-    assert plan.component is not None
-    index = ORDER.index(plan.component)
+    index = ORDER.index(plan.candidate.component)
     world = worlds[index]
-    (victim,) = [m for m in world.members.values() if m.uid == plan.replace.uid]
+    (victim,) = [m for m in world.members.values() if m.uid == plan.candidate.uid]
     others = [m for m in world.members.values() if m is not victim]
     assert victim.revision != world.seen, "only outdated pods are replaced"
     assert world.seen == world.revision, "only when the newest spec is known to the StatefulSet controller"
-    assert plan.replace.reason
+    assert plan.candidate.reason
     if victim.ready:
         assert len(others) == world.replicas - 1, "a missing pod is waited for"
         assert all(m.ready and not m.terminating for m in others), "a ready pod leaves only while all others are ready"
         for earlier in worlds[:index]:
             assert earlier.converged, "components are rolled in order"
-    world.delete(plan.replace.uid)
+    world.delete(plan.candidate.uid)
 
 
 EVENTS = st.lists(
@@ -86,8 +87,8 @@ def test_any_interleaving_keeps_the_promise_and_converges(
             world.settle()
         act(worlds)
         steps += 1
-        assert steps <= 6 * sum(sizes) + 10, f"stuck: {plan_of(worlds).waiting_for}"
-    assert plan_of(worlds).complete
+        assert steps <= 6 * sum(sizes) + 10, f"stuck: {plan_of(worlds).blocker}"
+    assert plan_of(worlds) == Decision()
 
 
 @given(st.integers(2, 5))

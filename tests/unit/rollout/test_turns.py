@@ -13,16 +13,17 @@ from pulsar_operator.api.constants import ANNOTATION_TEMPLATE, Component, Reason
 from pulsar_operator.domain.apply import manifest_hash
 from pulsar_operator.domain.dataplane.absent_pods import Absence
 from pulsar_operator.domain.dataplane.progress import down
-from pulsar_operator.domain.dataplane.rollout import ComponentPods, RollOrder, evaluate
+from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RollOrder, component_state
 from pulsar_operator.domain.dataplane.templates import Kept, Stop, TemplateRecord
-from pulsar_operator.domain.dataplane.turns import Held, Tier, Turns, turns
+from pulsar_operator.domain.dataplane.turns import Tier, Turns, turns
 from tests.support.cluster.stateful_sets import pod, stateful_set, template
 
 Json = dict[str, Any]
 OLD, NEW = template("pulsar:1"), template("pulsar:2")
 OLD_HASH, NEW_HASH = manifest_hash(OLD), manifest_hash(NEW)
 ZK, BOOKIE, BROKER, PROXY = Component.ZOOKEEPER, Component.BOOKIE, Component.BROKER, Component.PROXY
-WINDOW = Held(Reason.MAINTENANCE_WINDOW, "the window")
+WINDOW = Blocker(Reason.MAINTENANCE_WINDOW, "The window is closed")
+SOMEBODY = Blocker(Reason.PENDING, "Somebody is awaited")
 
 
 def tier(
@@ -46,7 +47,7 @@ def tier(
         live["metadata"]["annotations"] = {ANNOTATION_TEMPLATE: manifest_hash(applied)}
     found = [pod(f"{name}-{i}", **each) for i, each in enumerate([{}, {}, {}] if pods is None else pods)]
     kept = record if record is not None else TemplateRecord({OLD_HASH: Kept(OLD, "1")}, OLD_HASH)
-    return Tier(component, rendered, kept, live, evaluate(ComponentPods(component, live, found)))
+    return Tier(component, rendered, kept, live, component_state(component, live, found))
 
 
 def given(found: Turns) -> dict[Component, str | None]:
@@ -103,7 +104,7 @@ def test_only_a_broken_template_is_corrected_out_of_turn(
     assert given(turns([tier(ZK), mine]))[BROKER] == ("old" if serves and wanted == "new" else wanted)
 
 
-CASES: list[tuple[str, list[Tier], Held | None, dict[Component, str | None]]] = [
+CASES: list[tuple[str, list[Tier], Blocker | None, dict[Component, str | None]]] = [
     (
         "the first in the order",
         [tier(ZK), tier(BOOKIE), tier(BROKER)],
@@ -178,7 +179,7 @@ CASES: list[tuple[str, list[Tier], Held | None, dict[Component, str | None]]] = 
 
 
 @pytest.mark.parametrize(("tiers", "held", "wanted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_templates_given(tiers: list[Tier], held: Held | None, wanted: dict[Component, str | None]) -> None:
+def test_templates_given(tiers: list[Tier], held: Blocker | None, wanted: dict[Component, str | None]) -> None:
     assert given(turns(tiers, held=held)) == wanted
 
 
@@ -209,7 +210,7 @@ def test_a_stopped_roll_goes_back_and_holds_those_behind_it() -> None:
     assert found.stopped is BOOKIE
     assert (found.holds(ZK), found.holds(BOOKIE)) == (None, None) and found.holds(BROKER) is found.held
     assert found.held is not None and found.held.reason is Reason.ROLL_STOPPED
-    assert "it did not start" in found.held.waiting_for
+    assert "it did not start" in found.held.message
 
 
 def test_a_stopped_roll_stays_stopped_once_it_has_gone_back() -> None:
@@ -245,7 +246,7 @@ def test_without_a_ready_pod_a_stopped_roll_goes_back_all_the_same() -> None:
 def test_what_is_waited_for_and_why_is_said() -> None:
     found = turns([tier(ZK, changed=False, pods=[{"revision": "r0"}, {}, {}]), tier(BROKER)])
     turn = found.of[BROKER]
-    assert turn.waiting_for == "zookeeper pods to be up to date and ready"
+    assert turn.blocker == Blocker(Reason.NOT_READY, "The zookeeper pods are not all up to date and ready")
     assert turn.reason == "image changed from pulsar:1 to pulsar:2"
     assert found.pending is BROKER
 
@@ -261,9 +262,9 @@ def test_what_is_waited_for_and_why_is_said() -> None:
     ],
 )
 def test_what_gets_no_other_template(fixed: Tier, wanted: str | None) -> None:
-    found = turns([tier(BOOKIE), fixed, tier(PROXY, changed=False)], fixed={BROKER: "somebody"})
+    found = turns([tier(BOOKIE), fixed, tier(PROXY, changed=False)], fixed={BROKER: SOMEBODY})
     assert given(found) == {BOOKIE: "new", BROKER: wanted, PROXY: "new"}
-    assert found.of[BROKER].waiting_for == (None if wanted == "new" else "somebody")
+    assert found.of[BROKER].blocker is (None if wanted == "new" else SOMEBODY)
 
 
 def test_a_tier_that_is_down_for_long_waits_for_no_pod_of_others_and_for_all_else() -> None:
@@ -274,10 +275,10 @@ def test_a_tier_that_is_down_for_long_waits_for_no_pod_of_others_and_for_all_els
     assert given(turns([unready, mine]))[BROKER] == "old"
     assert given(turns([unready, long]))[BROKER] == "new"
     assert given(turns([unready, long], held=WINDOW))[BROKER] == "old"
-    leaving = Held(Reason.BOOKIE_LEAVING, "bookie 2 to have left")
+    leaving = Blocker(Reason.BOOKIE_LEAVING, "bookie 2 to have left")
     assert given(turns([unready, long], held=leaving))[BROKER] == "new"
     assert given(turns([unready, mine], held=leaving))[BROKER] == "old"
-    assert given(turns([unready, long], watched={BOOKIE: "pod 0"}))[BROKER] == "old"
+    assert given(turns([unready, long], watched={BOOKIE: SOMEBODY}))[BROKER] == "old"
     assert given(turns([tier(BOOKIE), long]))[BROKER] == "old"
     outdated = tier(BOOKIE, changed=False, pods=[{"revision": "r0"}, {}, {}])
     assert given(turns([outdated, long]))[BROKER] == "old"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState, leader_of, synced
+from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState, leader_of, unsynced
 
 LEADER = ServerState("leader", 0x200000001, 2)
 FOLLOWER = ServerState("follower", 0x200000001)
@@ -27,36 +27,36 @@ def names(*states: ServerState | None) -> dict[str, ServerState | None]:
         ((replace(LEADER, synced_followers=3), FOLLOWER, FOLLOWER), 3, "zk-0", None),
         ((replace(LEADER, synced_followers=0),), 1, "zk-0", None),
         ((ALONE,), 1, None, None),
-        ((ALONE, LEADER), 1, "zk-1", "ZooKeeper server zk-0 to join the ensemble instead of serving alone"),
-        ((LEADER, None, FOLLOWER), 3, "zk-0", "ZooKeeper server zk-1 to answer"),
-        ((None, None, None), 3, None, "ZooKeeper servers zk-0, zk-1 and zk-2 to answer"),
-        ((LEADER, FOLLOWER), 3, "zk-0", "all 3 servers of ZooKeeper: 2 are known"),
-        ((), 1, None, "all 1 servers of ZooKeeper: 0 are known"),
-        ((FOLLOWER, FOLLOWER, FOLLOWER), 3, None, "the servers of ZooKeeper to have a leader"),
-        ((LEADER, LEADER, FOLLOWER), 3, None, "ZooKeeper servers zk-0 and zk-1 to agree which of them leads"),
+        ((ALONE, LEADER), 1, "zk-1", "ZooKeeper server zk-0 serves alone, outside of the ensemble"),
+        ((LEADER, None, FOLLOWER), 3, "zk-0", "ZooKeeper server zk-1 does not answer"),
+        ((None, None, None), 3, None, "ZooKeeper servers zk-0, zk-1 and zk-2 do not answer"),
+        ((LEADER, FOLLOWER), 3, "zk-0", "ZooKeeper has 3 servers, and 2 of them are known"),
+        ((), 1, None, "ZooKeeper has 1 servers, and 0 of them are known"),
+        ((FOLLOWER, FOLLOWER, FOLLOWER), 3, None, "The ZooKeeper servers have no leader"),
+        ((LEADER, LEADER, FOLLOWER), 3, None, "ZooKeeper servers zk-0 and zk-1 each report that they lead"),
         (
             (LEADER, FOLLOWER, ALONE),
             3,
             "zk-0",
-            "ZooKeeper server zk-2 to join the ensemble instead of serving alone",
+            "ZooKeeper server zk-2 serves alone, outside of the ensemble",
         ),
         (
             (replace(LEADER, synced_followers=1), FOLLOWER, FOLLOWER),
             3,
             "zk-0",
-            "all servers of ZooKeeper to be synced: 1 of 2 follow zk-0",
+            "ZooKeeper servers are behind: 1 of 2 follow leader zk-0 in sync",
         ),
         (
             (replace(LEADER, synced_followers=1), FOLLOWER, OBSERVER),
             3,
             "zk-0",
-            "all servers of ZooKeeper to be synced: 1 of 2 follow zk-0",
+            "ZooKeeper servers are behind: 1 of 2 follow leader zk-0 in sync",
         ),
         (
             (replace(LEADER, synced_followers=None), FOLLOWER, FOLLOWER),
             3,
             "zk-0",
-            "ZooKeeper server zk-0 to say how many follow it",
+            "ZooKeeper server zk-0 does not report how many servers follow it",
         ),
     ],
 )
@@ -64,7 +64,7 @@ def test_what_is_waited_for(
     states: tuple[ServerState | None, ...], replicas: int, leader: str | None, waiting: str | None
 ) -> None:
     assert leader_of(names(*states)) == leader
-    assert synced(names(*states), replicas) == waiting
+    assert unsynced(names(*states), replicas) == waiting
 
 
 STATES = st.one_of(
@@ -81,7 +81,7 @@ STATES = st.one_of(
 @given(st.lists(STATES, max_size=5), st.integers(1, 5))
 def test_nothing_is_waited_for_only_where_one_may_go(found: list[ServerState | None], replicas: int) -> None:
     states = names(*found)
-    if synced(states, replicas) is not None:
+    if unsynced(states, replicas) is not None:
         return
     assert None not in found and len(found) >= replicas
     leader = leader_of(states)
@@ -98,4 +98,4 @@ def test_what_is_waited_for_stays_the_same_while_nothing_but_transactions_happen
 ) -> None:
     """A message that changes is a write of the status."""
     later = [state and replace(state, zxid=state.zxid + 1) for state in found]
-    assert synced(names(*found), replicas) == synced(names(*later), replicas)
+    assert unsynced(names(*found), replicas) == unsynced(names(*later), replicas)

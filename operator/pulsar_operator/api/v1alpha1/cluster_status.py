@@ -66,14 +66,13 @@ class RolloutStatus(ApiModel):
     """Number of pods that have the new revision."""
     pods_total: int = 0
     """Number of pods of the component."""
-    waiting_for: str | None = None
-    """What the next step waits for."""
+    blocked_by: str | None = None
+    """Reason why the next pod is not replaced now. Unset while a pod is being replaced."""
+    message: str | None = None
+    """Message that says what blocks the next pod, and what helps. Unset while a pod is being replaced."""
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
     """Time at which this cluster's turn in the rollout order of the instance began. Unset while something else blocks
     the rollout, such as a maintenance window."""
-    progressed: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """Time at which the last pod was completed, or the rollout began. Other clusters of the instance stop waiting for a
-    rollout without progress, unless it tries a change that they need too."""
 
 
 class MissingPodStatus(ApiModel):

@@ -4,6 +4,8 @@ one. Called by instance.py on every pass.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
@@ -24,8 +26,8 @@ from pulsar_operator.controllers.dataplane.ensemble import (
     super_digest_name,
 )
 from pulsar_operator.controllers.dataplane.instance_pass import InstancePass
-from pulsar_operator.controllers.dataplane.replacement import replace, roll_plan
-from pulsar_operator.controllers.dataplane.servers import servers_gate
+from pulsar_operator.controllers.dataplane.rollout.apply import roll_out
+from pulsar_operator.controllers.dataplane.rollout.observe import component_states, observe_servers
 from pulsar_operator.controllers.dataplane.store_read import ask
 from pulsar_operator.controllers.dataplane.tear_down_record import record_tear_down
 from pulsar_operator.domain.dataplane.applied_config import (
@@ -36,7 +38,8 @@ from pulsar_operator.domain.dataplane.applied_config import (
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.local_volumes import with_local_volumes, without_a_roll
 from pulsar_operator.domain.dataplane.pods import observe_component
-from pulsar_operator.domain.dataplane.rollout import Blocker
+from pulsar_operator.domain.dataplane.rollout.checks import READINESS, ROLLING, decide
+from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RolloutFacts, given_up_since
 from pulsar_operator.domain.render import ImageTemplates, RenderedStore, render_configuration_store, store_problems
 from pulsar_operator.domain.render.settings import judge, left_out, unchecked
 from pulsar_operator.ports import STATEFUL_SETS
@@ -147,19 +150,20 @@ async def _managed_store(state: InstancePass) -> None:
         reason = Reason.WAITING_FOR_ZOOKEEPER
     blocker = await _roll(state, live, component)
     if blocker is not None:
-        apart = blocker.reason is not Reason.ROLLING
-        text += f". {blocker.message}" if apart else f"; to be rolled it waits for {blocker.message}"
+        text += f". {blocker.message}" if blocker.reason not in ROLLING else f". To be rolled out: {blocker.message}"
     state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
 
 
 async def _roll(state: InstancePass, live: Live, component: Component) -> Blocker | None:
     """Replace one outdated server at most; what keeps the next one from being replaced."""
-    plan, waiting = roll_plan(live, (component,)), None
-    if plan.replace is not None:
-        plan, waiting = await servers_gate(state.actor, live, plan, state.spec.cluster_domain, (component,))
-    if waiting is not None:
-        return Blocker(Reason.ROLLING, waiting)
-    return await replace(state.actor, live, plan, (component,))
+    states = component_states(live, (component,))
+    facts = RolloutFacts(states, given_up=given_up_since((component,), live.at) if live.at is not None else {})
+    decision = decide(facts, READINESS)
+    if decision.candidate is None or decision.blocker is not None:
+        return None
+    namespace, domain = state.meta.namespace, state.spec.cluster_domain
+    facts = replace(facts, servers=await observe_servers(state.actor.deps, states[0], namespace, domain))
+    return (await roll_out(state.actor, live, facts))[1].blocker
 
 
 async def _founded(state: InstancePass, live: Live, managed: ManagedZooKeeper) -> bool:

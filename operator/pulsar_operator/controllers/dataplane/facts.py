@@ -32,7 +32,7 @@ from pulsar_operator.domain.dataplane.metadata import (
     recorded_quorum,
 )
 from pulsar_operator.domain.dataplane.quorum_record import known_quorum
-from pulsar_operator.domain.dataplane.rollout import RollOrder
+from pulsar_operator.domain.dataplane.rollout.facts import RollOrder
 from pulsar_operator.domain.dataplane.running import all_on_record, applied_versions, known_pod_versions
 from pulsar_operator.domain.dataplane.store_sessions import granted_by
 from pulsar_operator.domain.dataplane.versions import downgrade

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from pulsar_operator.api.constants import Component, ConditionType
+from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
 from pulsar_operator.domain.conditions import parse_time
-from pulsar_operator.domain.dataplane.rollout import DEPENDS_ON
+from pulsar_operator.domain.dataplane.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.rollout.facts import DEPENDS_ON
 from pulsar_operator.ports import Clock
 
 READERS: Final = frozenset({Component.BROKER, Component.PROXY})
@@ -28,6 +29,23 @@ def known_away(facts: ClusterFacts) -> str | None:
     if facts.spec.mode is ClusterMode.STANDALONE or store.ready:
         return None
     return f"the instance's configuration store: {store.message}"
+
+
+def unavailable_store(facts: ClusterFacts, view: ClusterView) -> str | None:
+    """Why the configuration store is unavailable, in words, as the status of the instance says or this pass found when
+    it read the store; None = it is not."""
+    instance, found = facts.instance, view.metadata
+    if (known := known_away(facts)) is not None or facts.spec.mode is ClusterMode.STANDALONE:
+        return known
+    if found is None:
+        looked = "metadata" in view.ran
+        return (
+            "ZooKeeper, which is the configuration store, to have a quorum" if instance.own_store and looked else None
+        )
+    # With its own store done a cluster asks the configuration store.
+    asked = found.local_ready or instance.own_store
+    silent = found.reason is Reason.METADATA_UNREACHABLE and asked
+    return f"the configuration store to answer: {found.message}" if silent else None
 
 
 def answers_since(facts: ClusterFacts, component: Component, clock: Clock) -> datetime | None:

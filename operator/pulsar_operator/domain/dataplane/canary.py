@@ -41,8 +41,8 @@ from pulsar_operator.domain.dataplane.turns import Tier
 class Watch:
     """A component whose first pod is watched."""
 
-    waiting_for: str = ""
-    """What the others wait for, in words."""
+    message: str = ""
+    """What the others wait for, as a sentence."""
     failed: Stop | None = None
     """Why the version is not for the others."""
     pod: PodFacts | None = None
@@ -69,7 +69,8 @@ def watch(tier: Tier, now: datetime, minutes: int) -> Watch | None:
     if over is None:
         return None
     first = min((pod for pod in pods if pod.ready), key=lambda pod: _ready_since(pod, now))
-    return Watch(f"pod {first.name} to be ready until {timestamp(over)} (spec.upgrade.canary)", pod=first)
+    text = f"Pod {first.name} of another version is under observation until {timestamp(over)} (spec.upgrade.canary)"
+    return Watch(text, pod=first)
 
 
 def upgrading(tier: Tier, minutes: int) -> bool:
@@ -224,7 +225,7 @@ def with_comparison(tier: Tier, seen: Watch, found: Comparison) -> Watch:
     assert seen.pod is not None
     if found.failed:
         return Watch(failed=_stop(tier, seen.pod, found.failed))
-    return Watch(f"{seen.waiting_for}; its errors {found.said}", pod=seen.pod)
+    return Watch(f"{seen.message}; its errors {found.said}", pod=seen.pod)
 
 
 def peers_of(tier: Tier) -> list[PodFacts]:

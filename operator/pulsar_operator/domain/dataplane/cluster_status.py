@@ -36,6 +36,7 @@ from pulsar_operator.domain.dataplane.bookkeeper_status import (
 )
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, LeaveFact
 from pulsar_operator.domain.dataplane.remote_clusters import known_urls, remote_changes, remote_rows
+from pulsar_operator.domain.dataplane.rollout.checks import ROLLING
 from pulsar_operator.domain.dataplane.running import pod_versions
 from pulsar_operator.domain.dataplane.wanted import rows_of
 from pulsar_operator.domain.render import Owner, selector_text
@@ -146,23 +147,16 @@ def _leaving(leave: LeaveFact) -> tuple[bool, Reason, str]:
 
 
 def _rolling(conditions: ConditionSet, rollout: RolloutStatus, view: ClusterView) -> None:
-    """What a roll is about. One that stopped, or waits for its window, makes no progress to be waited for."""
-    turns, blocker = view.turns, view.roll.blocker if view.roll is not None else None
-    kind, held = ConditionType.PROGRESSING, turns.held if turns is not None else None
+    """What a rollout is about. One that failed, or waits for its window, makes no progress to be waited for."""
+    turns = view.turns
+    if turns is not None and turns.stop is not None and turns.held is not None:
+        conditions.set(ConditionType.PROGRESSING, False, turns.stop.reason, turns.held.message)
+        return
+    blocked = Reason(rollout.blocked_by) if rollout.blocked_by is not None else Reason.ROLLING
     text = f"Rolling {rollout.component}: {rollout.pods_done} of {rollout.pods_total} pods done"
-    if turns is not None and turns.stop is not None:
-        text = f"The roll of {turns.stopped} pods stopped: {turns.stop.message}. Change the specification to go on"
-        conditions.set(kind, False, turns.stop.reason, text)
-    elif held is not None:
-        going = held.reason is not Reason.MAINTENANCE_WINDOW
-        conditions.set(kind, going, held.reason, f"{text}; waiting for {held.waiting_for}")
-    elif turns is not None and rollout.waiting_for in turns.unplaced.values():
-        conditions.set(kind, True, Reason.UNSCHEDULABLE, f"{text}; waiting for {rollout.waiting_for}")
-    elif blocker is not None and blocker.reason is not Reason.ROLLING:
-        conditions.set(kind, True, blocker.reason, f"{text}. {blocker.message}")
-    else:
-        waits = f"; waiting for {rollout.waiting_for}" if rollout.waiting_for is not None else ""
-        conditions.set(kind, True, Reason.ROLLING, f"{text}{waits}")
+    text = f"{text}. {rollout.message}" if rollout.message is not None else text
+    reason = Reason.ROLLING if blocked in ROLLING else blocked
+    conditions.set(ConditionType.PROGRESSING, reason is not Reason.MAINTENANCE_WINDOW, reason, text)
 
 
 def _accepted(conditions: ConditionSet, view: ClusterView) -> None:

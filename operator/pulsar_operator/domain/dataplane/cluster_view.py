@@ -27,7 +27,6 @@ from pulsar_operator.domain.bookkeeper.unwritable import Unwritable
 from pulsar_operator.domain.dataplane.bring_up import Gate, MetadataFact, StoreFact
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.pods import ComponentFacts
-from pulsar_operator.domain.dataplane.rollout import Blocker
 from pulsar_operator.domain.dataplane.turns import Turns
 from pulsar_operator.domain.dataplane.wanted import Rows
 from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster
@@ -125,8 +124,6 @@ class RollFact:
     """PulsarRebalances it needs."""
     confirmed: UsedClusterConfirmation | None = None
     """The confirmation it uses."""
-    blocker: Blocker | None = None
-    """What keeps the next pod from being replaced, if anything does."""
     goes_on: bool = True
     """False = it is half done, and no pod goes before the specification is corrected."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.domain.dataplane.absent_pods import Absence
 from pulsar_operator.domain.dataplane.canary import Watch
 from pulsar_operator.domain.dataplane.pods import NO_PLACE, PodFacts, unready_since
-from pulsar_operator.domain.dataplane.rollout import State
+from pulsar_operator.domain.dataplane.rollout.facts import Blocker, ComponentState
 from pulsar_operator.domain.dataplane.templates import Stop
 from pulsar_operator.domain.dataplane.turns import Tier
 
@@ -44,8 +44,8 @@ def grown(tier: Tier) -> int | None:
     return state.total
 
 
-def unplaced(tier: Tier) -> str | None:
-    """What a component waits for that has one pod more than it had and no node for it, in words; None = it does not.
+def unplaced(tier: Tier) -> Blocker | None:
+    """That a component has one pod more than it had and no node for it; None = it does not.
 
     The change of its template cannot be why: nobody took the place of a pod that ran.
     """
@@ -54,7 +54,8 @@ def unplaced(tier: Tier) -> str | None:
     if pod is None or pod.problem is None:
         return None
     less = "" if tier.component is Component.BOOKIE else ", or take replicas back"
-    return f"pod {pod.name}, added to {tier.record.ran}, to have a place: {pod.problem.message}. Make room for it{less}"
+    text = f"Pod {pod.name}, added to {tier.record.ran}, has no node: {pod.problem.message}. Make room for it{less}"
+    return Blocker(Reason.UNSCHEDULABLE, text)
 
 
 def _never_placed(tier: Tier, pod: PodFacts) -> bool:
@@ -114,7 +115,7 @@ def stopped_by(tier: Tier, now: datetime, deadline: float, absent: Mapping[str, 
 
 
 def _not_created(
-    tier: Tier, state: State, now: datetime, deadline: float, absent: Mapping[str, Absence]
+    tier: Tier, state: ComponentState, now: datetime, deadline: float, absent: Mapping[str, Absence]
 ) -> Stop | None:
     """Why a roll stops over a pod that does not exist. Not over one that was added: the template is not why."""
     for name in state.missing if state.revision is not None else ():

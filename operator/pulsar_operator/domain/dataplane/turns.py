@@ -29,7 +29,7 @@ from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import CanaryStatus
 from pulsar_operator.domain.apply import first_difference
 from pulsar_operator.domain.dataplane.pod_diff import replacement_reason
-from pulsar_operator.domain.dataplane.rollout import FORWARDS, RollOrder, State
+from pulsar_operator.domain.dataplane.rollout.facts import FORWARDS, Blocker, ComponentState, RollOrder
 from pulsar_operator.domain.dataplane.templates import (
     Json,
     Stop,
@@ -49,7 +49,7 @@ class Tier:
     record: TemplateRecord
     live: Json | None = None
     """The StatefulSet that is; None = there is none."""
-    state: State | None = None
+    state: ComponentState | None = None
     """What its pods say; None = there is no StatefulSet."""
     may_go_back: bool = True
     """Whether the last template that all its pods ran may follow the newest: not where that is a jump between versions
@@ -122,19 +122,10 @@ class Turn:
     """Hash of the template; None = none of ours is known, and the workload stays as it is."""
     pending: bool = False
     """Whether the newest rendering is still to come."""
-    waiting_for: str | None = None
-    """What the newest waits for, in words."""
+    blocker: Blocker | None = None
+    """What the newest waits for."""
     reason: str = ""
     """Why pods are to be replaced, while it is pending."""
-
-
-@dataclass(frozen=True)
-class Held:
-    """Why a cluster takes no new step of a roll."""
-
-    reason: Reason
-    waiting_for: str
-    """What it waits for, in words."""
 
 
 @dataclass(frozen=True)
@@ -142,26 +133,26 @@ class Turns:
     """Of all components of a cluster."""
 
     of: Mapping[Component, Turn]
-    held: Held | None = None
+    held: Blocker | None = None
     """Why the roll does not go on, for people; see `holds`."""
     stopped: Component | None = None
     """The component whose roll stopped."""
     stop: Stop | None = None
     order: RollOrder = FORWARDS
-    watched: Mapping[Component, str] = field(default_factory=dict)
-    """Components whose first pod of another version is watched, and what they wait for, in words."""
-    unplaced: Mapping[Component, str] = field(default_factory=dict)
-    """Components that have a pod more than they had and no node for it, and what they wait for, in words."""
-    stopping: Mapping[Component, Held] = field(default_factory=dict)
+    watched: Mapping[Component, Blocker] = field(default_factory=dict)
+    """Components whose first pod of another version is under observation."""
+    unplaced: Mapping[Component, Blocker] = field(default_factory=dict)
+    """Components that have a pod more than they had and no node for it."""
+    stopping: Mapping[Component, Blocker] = field(default_factory=dict)
     """Components that a stop holds."""
     canaries: Sequence[CanaryStatus] = ()
     """What is remembered of those whose first pod is watched."""
     back: Component | None = None
     """The component that goes back, which no stop and no window holds."""
-    unstopped: Held | None = None
+    unstopped: Blocker | None = None
     """What holds the components that no stop does."""
 
-    def holds(self, component: Component) -> Held | None:
+    def holds(self, component: Component) -> Blocker | None:
         """Why no pod of a component is replaced; pods that were never ready are."""
         if self.stop is None:
             return self.held
@@ -176,32 +167,35 @@ class Turns:
 def turns(
     tiers: Sequence[Tier],
     *,
-    held: Held | None = None,
+    held: Blocker | None = None,
     order: RollOrder = FORWARDS,
-    watched: Mapping[Component, str] | None = None,
-    unplaced: Mapping[Component, str] | None = None,
-    fixed: Mapping[Component, str] | None = None,
+    watched: Mapping[Component, Blocker] | None = None,
+    unplaced: Mapping[Component, Blocker] | None = None,
+    fixed: Mapping[Component, Blocker] | None = None,
 ) -> Turns:
-    """What each workload gets; ``tiers`` in bring-up order, ``held`` what holds the whole cluster, ``watched`` what
-    components wait for whose first pod is watched, ``unplaced`` those that have no node for a pod that was added,
-    ``fixed`` what those wait for that get no other template."""
+    """What each workload gets; ``tiers`` in bring-up order, ``held`` what holds the whole cluster, ``watched`` those
+    whose first pod is under observation, ``unplaced`` those that have no node for a pod that was added, ``fixed`` those
+    that get no other template."""
     watched, unplaced, fixed = watched or {}, unplaced or {}, fixed or {}
     by_component = {tier.component: tier for tier in tiers}
     ordered = [by_component[component] for component in order.sorted(by_component)]
     stopped = next((tier for tier in ordered if tier.stop is not None and tier.state is not None), None)
     stop = stopped.stop if stopped is not None else None
-    stopping: dict[Component, Held] = {}
+    stopping: dict[Component, Blocker] = {}
     said = held
     if stopped is not None and stop is not None:
-        said = Held(stop.reason, f"the specification to be changed: {stop.message}")
+        text = (
+            f"The rollout of {stopped.component.value} pods failed: {stop.message}. Change the specification to go on"
+        )
+        said = Blocker(stop.reason, text)
         above = order.before(stopped.component)
         stopping = {tier.component: said for tier in ordered if tier.component not in above}
     of: dict[Component, Turn] = {}
     behind: set[Component] = set()
-    busy: dict[Component, str] = {}
+    busy: dict[Component, Blocker] = {}
     for tier in ordered:
         before = order.before(tier.component)
-        waiting = [words for component, words in busy.items() if component in before]
+        waiting = [blocker for component, blocker in busy.items() if component in before]
         if tier.down:
             waiting = [watched[component] for component in before if component in watched]
             waiting += [busy[component] for component in before & behind]
@@ -216,40 +210,41 @@ def turns(
         if tier.changed or tier.state.outdated:
             behind.add(tier.component)
         if tier.changed or not tier.state.quiet or tier.component in watched:
-            words = unplaced.get(tier.component, f"{tier.component.value} pods to be up to date and ready")
-            busy[tier.component] = watched.get(tier.component, words)
+            text = f"The {tier.component.value} pods are not all up to date and ready"
+            waits = unplaced.get(tier.component) or tier.state.busy or Blocker(Reason.NOT_READY, text)
+            busy[tier.component] = watched.get(tier.component, waits)
     back = stopped.component if stopped is not None and stopped.back is not None else None
     component = stopped.component if stopped is not None else None
     return Turns(of, said, component, stop, order, watched, unplaced, stopping, back=back, unstopped=held)
 
 
-def _turn(tier: Tier, behind: frozenset[Component], busy: Sequence[str], held: Held | None) -> Turn:
+def _turn(tier: Tier, behind: frozenset[Component], busy: Sequence[Blocker], held: Blocker | None) -> Turn:
     state, newest = tier.state, tier.newest
     if state is None or (not tier.changed and tier.stop is None):
         return Turn(newest)
     if tier.stop is not None:
         if tier.back is None:
-            return _kept(tier, "") if tier.changed else Turn(newest)
+            return _kept(tier, None) if tier.changed else Turn(newest)
         return Turn(tier.back, pending=True, reason=_reason(tier))
     if tier.broken and not (behind and any(pod.ready or pod.serving_before for pod in state.pods)):
         return Turn(newest)
     if held is not None:
-        return _kept(tier, held.waiting_for)
+        return _kept(tier, held)
     if busy:
         return _kept(tier, busy[0])
     return Turn(newest)
 
 
-def _holding(tier: Tier, held: Held | None) -> Held | None:
+def _holding(tier: Tier, held: Blocker | None) -> Blocker | None:
     """What holds a component: a bookie that leaves may wait for one that is down."""
     return None if tier.down and held is not None and held.reason is Reason.BOOKIE_LEAVING else held
 
 
-def _kept(tier: Tier, waiting_for: str) -> Turn:
+def _kept(tier: Tier, blocker: Blocker | None) -> Turn:
     """As it is: of the rendering that it has, or untouched where that is not on record."""
     applied = tier.applied
     known = applied if applied is not None and applied in tier.record.kept else None
-    return Turn(known, pending=True, waiting_for=waiting_for or None, reason=_reason(tier))
+    return Turn(known, pending=True, blocker=blocker, reason=_reason(tier))
 
 
 def _reason(tier: Tier) -> str:

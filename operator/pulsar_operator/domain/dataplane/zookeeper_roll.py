@@ -32,33 +32,34 @@ def leader_of(states: Mapping[str, ServerState | None]) -> str | None:
     return leaders[0] if len(leaders) == 1 else None
 
 
-def synced(states: Mapping[str, ServerState | None], replicas: int) -> str | None:
-    """What an ensemble of so many servers is waited for, by pod; None = all answer, and all follow their leader.
+def unsynced(states: Mapping[str, ServerState | None], replicas: int) -> str | None:
+    """What is wrong with an ensemble of so many servers, by pod, as a sentence; None = all answer, and all follow their
+    leader.
 
     Both are needed: the leader counts followers that are not ready to serve yet, and a server that answers may follow
     somebody else.
     """
     silent = [name for name, state in states.items() if state is None]
     if silent:
-        return f"ZooKeeper {_servers(silent)} to answer"
+        return f"ZooKeeper {_servers(silent)} {'do' if len(silent) > 1 else 'does'} not answer"
     if len(states) < replicas:
-        return f"all {replicas} servers of ZooKeeper: {len(states)} are known"
+        return f"ZooKeeper has {replicas} servers, and {len(states)} of them are known"
     alone = [name for name, state in states.items() if state is not None and state.mode == "standalone"]
     if alone:
         if len(states) == replicas == 1:
             return None
-        return f"ZooKeeper {_servers(alone)} to join the ensemble instead of serving alone"
+        return f"ZooKeeper server {alone[0]} serves alone, outside of the ensemble"
     leaders = _leaders(states)
     if not leaders:
-        return "the servers of ZooKeeper to have a leader"
+        return "The ZooKeeper servers have no leader"
     if len(leaders) > 1:
-        return f"ZooKeeper {_servers(leaders)} to agree which of them leads"
+        return f"ZooKeeper {_servers(leaders)} each report that they lead"
     leader, wanted = states[leaders[0]], replicas - 1
     followers = leader.synced_followers if leader is not None else None
     if followers is None:
-        return f"ZooKeeper server {leaders[0]} to say how many follow it"
+        return f"ZooKeeper server {leaders[0]} does not report how many servers follow it"
     if followers < wanted:
-        return f"all servers of ZooKeeper to be synced: {followers} of {wanted} follow {leaders[0]}"
+        return f"ZooKeeper servers are behind: {followers} of {wanted} follow leader {leaders[0]} in sync"
     return None
 
 

@@ -2,7 +2,7 @@
 
 Stable surface, used by the controllers: Owner, ImageTemplates and StoreAddress make ClusterInputs; spec_problems first,
 then render_cluster; RenderedCluster.of(component), .all(), .metadata_store, .endpoints; render_configuration_store with
-store_problems; rollout.plan_roll([ComponentPods(...), ...]); pods.observe_component(...) with Optional numbers.
+store_problems; rollout.checks.decide(RolloutFacts(...)); pods.observe_component(...) with Optional numbers.
 """
 
 from pulsar_operator.domain.render.addresses import StoreAddress

@@ -16,7 +16,7 @@ from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, 
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
 from pulsar_operator.controllers.dataplane.quorums import widest_ensemble
-from pulsar_operator.controllers.dataplane.replacement import roll_plan
+from pulsar_operator.controllers.dataplane.rollout.observe import component_states
 from pulsar_operator.controllers.dataplane.scan_store import Unwritten, took_entries
 from pulsar_operator.controllers.dataplane.scan_sweep import Subject
 from pulsar_operator.domain.bookkeeper.affinity import PRIMARY_KEY, SECONDARY_KEY, groups_of
@@ -299,9 +299,10 @@ def _scaled(step: Step) -> bool:
 
 def _roll(step: Step) -> str | None:
     """A roll that must end first, in words; None = there is none. One that waits for its window has not begun."""
-    plan = roll_plan(step.live, BRING_UP_ORDER, order=step.facts.order)
-    if plan.rolling and plan.component is not None:
-        return f"the roll of {plan.component.value} pods to end"
+    states = component_states(step.live, BRING_UP_ORDER, step.facts.order)
+    outdated = next((each for each in states if each.revision is not None and each.outdated), None)
+    if outdated is not None:
+        return f"the roll of {outdated.component.value} pods to end"
     turns = step.view.turns
     if turns is None or not step.live.settled():
         return "the pod templates to be applied"

@@ -10,13 +10,13 @@ from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.controllers.dataplane.incarnations import own_bookies_in
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
-from pulsar_operator.controllers.dataplane.replacement import refused_successor
+from pulsar_operator.controllers.dataplane.rollout.apply import refused_successor
 from pulsar_operator.domain.bookkeeper.facts import StorageFacts
 from pulsar_operator.domain.bookkeeper.identity import OwnBookies
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
 from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, Return, claims_of, may_return
 from pulsar_operator.domain.dataplane.pods import pods_of
-from pulsar_operator.domain.dataplane.rollout import Blocker
+from pulsar_operator.domain.dataplane.rollout.facts import Blocker
 from pulsar_operator.domain.render.names import selector_text, workload_name
 from pulsar_operator.ports import PVCS, STATEFUL_SETS, Json, PortError
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, RolloutStatus
 from pulsar_operator.controllers.core.actor import Actor
@@ -30,9 +30,10 @@ from pulsar_operator.controllers.dataplane.phases.templates import templates
 from pulsar_operator.controllers.dataplane.phases.tiers import bookies, brokers, proxies
 from pulsar_operator.controllers.dataplane.phases.unwritable import unwritable
 from pulsar_operator.controllers.dataplane.phases.volumes import volumes
-from pulsar_operator.domain.dataplane.changes import unfinished
+from pulsar_operator.controllers.dataplane.rollout.observe import component_states
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, ClusterView, LeaveFact, RollFact, ScaleFact
-from pulsar_operator.domain.render import RenderedCluster
+from pulsar_operator.domain.dataplane.running import record_of
+from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import (
     CONFIG_MAPS,
@@ -119,12 +120,16 @@ async def give_back(facts: ClusterFacts, view: ClusterView, actor: Actor) -> Clu
 
 
 def _half_done(facts: ClusterFacts) -> RollFact:
-    """The roll that does not go on now, as the status has it: other clusters look whether they would try the same."""
+    """The rollout that does not go on now, as the status has it: other clusters wait for it."""
     stored = readable(PulsarClusterStatus, facts.obj.get("status")).get("rollout")
-    if not stored or not unfinished(facts.live):
+    states = component_states(facts.live, BRING_UP_ORDER)
+    if not stored or all(each.quiet and record_of(facts.live, each.component).stop is None for each in states):
         return RollFact()
     rollout = RolloutStatus.model_validate(stored)
-    return RollFact(rollout.model_copy(update={"waiting_for": "the specification to be corrected"}), goes_on=False)
+    text = "The specification is refused. Correct it to go on"
+    return RollFact(
+        rollout.model_copy(update={"blocked_by": Reason.INVALID_SPEC.value, "message": text}), goes_on=False
+    )
 
 
 async def give_delay_back(facts: ClusterFacts, actor: Actor) -> ClusterView:

@@ -8,14 +8,15 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.controllers.dataplane.children import apply_children
 from pulsar_operator.controllers.dataplane.comparison import compared, stored_canaries
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
-from pulsar_operator.controllers.dataplane.holds import held_for
 from pulsar_operator.controllers.dataplane.outage import READERS, answers_since, known_away
 from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.rollout.holds import observe_hold
+from pulsar_operator.controllers.dataplane.rollout.observe import component_states
 from pulsar_operator.domain.dataplane.absent_pods import Absence, absences
 from pulsar_operator.domain.dataplane.canary import watch
 from pulsar_operator.domain.dataplane.progress import (
@@ -28,7 +29,7 @@ from pulsar_operator.domain.dataplane.progress import (
     unneeded,
     unplaced,
 )
-from pulsar_operator.domain.dataplane.rollout import ComponentPods, evaluate
+from pulsar_operator.domain.dataplane.rollout.facts import Blocker
 from pulsar_operator.domain.dataplane.templates import (
     Kept,
     TemplateRecord,
@@ -51,16 +52,16 @@ async def templates(step: Step) -> Turns:
     absent = _absent(step, now)
     tiers = [replace(each, down=down(each, now, spec.progress_deadline_seconds, absent)) for each in _tiers(step)]
     canary = spec.upgrade.canary
-    watched: dict[Component, str] = {}
+    watched: dict[Component, Blocker] = {}
     minutes, stored, canaries = canary.minutes if canary is not None else 0, stored_canaries(step.facts.obj), []
-    crowded = {tier.component: words for tier in tiers if (words := unplaced(tier)) is not None}
+    crowded = {tier.component: blocker for tier in tiers if (blocker := unplaced(tier)) is not None}
     for index, tier in enumerate(tiers):
         seen, row = await compared(step.hand.deps, tier, watch(tier, now, minutes), stored.get(tier.component), minutes)
         stop = stopped_by(tier, now, spec.progress_deadline_seconds, absent)
         stop = stop or (seen.failed if seen is not None else None)
         good, left, ran, ready = proved(tier, seen), unneeded(tier), grown(tier), first_ready(tier)
         if seen is not None and seen.failed is None:
-            watched[tier.component] = seen.waiting_for
+            watched[tier.component] = Blocker(Reason.CANARY_UNDER_OBSERVATION, seen.message)
         if row is not None and stop is None:
             canaries.append(row)
         if stop is not None:
@@ -85,8 +86,7 @@ async def templates(step: Step) -> Turns:
     asked = partial(turns, tiers, order=step.facts.order, watched=watched, unplaced=crowded, fixed=_fixed(step.facts))
     found = asked()
     if any(tier.state is not None and (tier.changed or tier.stop or tier.state.outdated) for tier in tiers):
-        held = await held_for(step.facts, step.hand, step.live, step.rendered)
-        found = asked(held=held)
+        found = asked(held=await observe_hold(step.facts, step.hand))
     return replace(found, canaries=canaries)
 
 
@@ -96,24 +96,27 @@ def _absent(step: Step, now: datetime) -> dict[str, Absence]:
     return absences(status.get("missingPods") or (), step.live.refusals, now)
 
 
-def _fixed(facts: ClusterFacts) -> dict[Component, str]:
+def _fixed(facts: ClusterFacts) -> dict[Component, Blocker]:
     """Brokers, while the record that says their quorums cannot be read, or there are fewer racks than they would
     enforce; what reads the configuration store, while it is away."""
     if (away := known_away(facts)) is not None:
-        return dict.fromkeys(READERS, away)
+        text = f"The pod template is not applied without {away}"
+        return dict.fromkeys(READERS, Blocker(Reason.CONFIGURATION_STORE_AWAY, text))
     if facts.config_map is None or facts.record is not None:
-        return {Component.BROKER: few} if (few := facts.too_few_racks) is not None else {}
-    return {Component.BROKER: f"ConfigMap {facts.config_map['metadata']['name']} to be repaired: see MetadataReady"}
+        few = facts.too_few_racks
+        return {Component.BROKER: Blocker(Reason.TOO_FEW_RACKS, f"Racks are too few: {few}")} if few is not None else {}
+    text = f"ConfigMap {facts.config_map['metadata']['name']} is damaged: see MetadataReady"
+    return {Component.BROKER: Blocker(Reason.METADATA_CONFLICT, text)}
 
 
 def _tiers(step: Step) -> list[Tier]:
     found = []
+    states = {each.component: each for each in component_states(step.live, BRING_UP_ORDER)}
     for component in BRING_UP_ORDER:
         rendered = _workload(step.rendered.of(component))
         if rendered is None:
             continue
-        live = step.live.stateful_set(component)
-        state = evaluate(ComponentPods(component, live, step.live.pods(component))) if live is not None else None
+        live, state = step.live.stateful_set(component), states.get(component)
         since = answers_since(step.facts, component, step.hand.deps.clock)
         tier = Tier(component, rendered, _record(step, component), live, state, answers_since=since)
         # The same object, where it may be: it knows the hash of its rendering by now.

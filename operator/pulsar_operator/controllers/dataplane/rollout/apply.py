@@ -1,0 +1,150 @@
+"""Outdated pods of a PulsarCluster or PulsarInstance are replaced one at a time.
+
+Which is next, and whether it may go, is decided in domain/dataplane/rollout. A pod leaves by eviction, so that a
+rollout and a node drain share one PodDisruptionBudget; one that does no work is deleted. Neither happens while the API
+server would refuse to create its successor (domain/dataplane/pod_admission.py). What the API server answers about one
+pod is about that pod: another one that serves nobody may still go, and so does the rest of the pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.dataplane.children import observe_children
+from pulsar_operator.controllers.dataplane.rollout.observe import component_states
+from pulsar_operator.domain.dataplane.absent_pods import short
+from pulsar_operator.domain.dataplane.budgets import describe_several, selecting
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.pod_admission import refuses, successor
+from pulsar_operator.domain.dataplane.rollout.checks import CHECKS, Decision, blocker_of, decide
+from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RolloutFacts
+from pulsar_operator.domain.dataplane.rollout.order import Candidate, next_pods
+from pulsar_operator.ports import (
+    PDBS,
+    PODS,
+    PVCS,
+    ConflictError,
+    DeadlineError,
+    ForbiddenError,
+    Json,
+    NotFoundError,
+    NotServedError,
+    PortError,
+    RefusedError,
+    ServerError,
+)
+
+Prepare = Callable[[RolloutFacts, Candidate], Awaitable[RolloutFacts]]
+"""What is done for a pod before it goes; the facts with what came out."""
+_ABOUT_ONE_POD = (RefusedError, ServerError, DeadlineError, NotServedError)
+"""Answers that say nothing about other requests, except a missing right."""
+
+
+async def roll_out(
+    actor: Actor, live: Live, facts: RolloutFacts, prepare: Prepare | None = None
+) -> tuple[RolloutFacts, Decision]:
+    """Have the next pod go, if one may: its StatefulSet creates it again. The facts with what was found on the way, and
+    the decision by them. Raises PortError."""
+    for _ in next_pods(facts):
+        decision = decide(facts)
+        candidate = decision.candidate
+        if candidate is None or decision.blocker is not None:
+            break
+        if prepare is not None:
+            facts = await prepare(facts, candidate)
+            if blocker_of(facts, candidate, CHECKS) is not None:
+                continue
+        facts, gone = await _replace(actor, live, facts, candidate)
+        if gone:
+            return facts, decision
+    return facts, decide(facts)
+
+
+async def _replace(actor: Actor, live: Live, facts: RolloutFacts, candidate: Candidate) -> tuple[RolloutFacts, bool]:
+    """Have a pod go that no check blocks. The facts as they are by then, and whether nothing more is to be done.
+
+    Pods are looked at again directly before: a pass may be minutes old, and another pod not ready any more.
+    """
+    if actor.act:
+        live = await observe_children(actor.deps, actor.owner)
+        facts = replace(facts, components=component_states(live, [each.component for each in facts.components]))
+        again = decide(facts)
+        now = again.candidate
+        if now is None or (now.uid, now.urgency) != (candidate.uid, candidate.urgency):
+            return facts, True  # another pod is next: the next pass decides on it
+        if again.blocker is not None:
+            return facts, False
+        candidate = now
+    pod = next(each for each in live.pods(candidate.component) if each["metadata"]["uid"] == candidate.uid)
+    if (claim := await _deleted_claim(actor, pod)) is not None:
+        facts = replace(facts, deleted_claims={**facts.deleted_claims, candidate.uid: claim})
+    if blocker_of(facts, candidate, CHECKS) is not None:
+        return facts, False
+    there = live.stateful_set(candidate.component)
+    refused = await refused_successor(actor, there, pod) if actor.act and there is not None else None
+    refused = refused or await _leave(actor, pod, candidate)
+    return (facts, True) if refused is None else (facts.refusing(candidate.uid, refused), False)
+
+
+async def _leave(actor: Actor, pod: Json, candidate: Candidate) -> Blocker | None:
+    """Evict a pod, or delete it; what the API server says against it."""
+    try:
+        if not candidate.budget:
+            await actor.delete(PODS, pod, candidate.reason, reason=Reason.POD_REPLACED)
+            return None
+        words = await actor.evict(pod, candidate.reason, reason=Reason.POD_REPLACED)
+    except ForbiddenError:
+        raise
+    except _ABOUT_ONE_POD as error:
+        return await _refused_eviction(actor, pod, error)
+    if words is None:
+        return None
+    text = f"Pod {candidate.name} may not be evicted now: {short(words)}. The rollout waits for its budget"
+    return Blocker(Reason.DISRUPTION_BUDGET, text)
+
+
+async def refused_successor(actor: Actor, stateful_set: Json, pod: Json) -> Blocker | None:
+    """Why the API server would not create the pod again. None also where nobody knows: a missing right, a name that is
+    taken, a namespace that is gone. Raises PortError."""
+    name = str(pod["metadata"]["name"])
+    try:
+        await actor.deps.kube.dry_run_create(successor(stateful_set, name))
+    except (ForbiddenError, ConflictError, NotFoundError, NotServedError):
+        return None
+    except _ABOUT_ONE_POD as error:
+        if not refuses(str(error), pod):
+            return None
+        return Blocker(
+            Reason.POD_REFUSED,
+            f"Pod {name} is not replaced, because the API server would refuse to create it again: {short(str(error))}. "
+            "Remove the cause, or change the specification",
+        )
+    return None
+
+
+async def _refused_eviction(actor: Actor, pod: Json, error: PortError) -> Blocker:
+    """What the API server says against the eviction, or the deletion, of one pod; several budgets by name."""
+    meta = pod["metadata"]
+    try:
+        found = selecting(await actor.deps.kube.list(PDBS, meta["namespace"]), pod)
+    except PortError:
+        found = []
+    if len(found) > 1:
+        text = describe_several(meta["name"], found, actor.owner["metadata"]["uid"])
+        return Blocker(Reason.EVICTION_REFUSED, text)
+    text = f"The API server does not let pod {meta['name']} go: {short(str(error))}"
+    return Blocker(Reason.EVICTION_REFUSED, text)
+
+
+async def _deleted_claim(actor: Actor, pod: Json) -> str | None:
+    """A claim of a pod that is being deleted, by name: it is there as long as the pod (finalizer
+    kubernetes.io/pvc-protection). Raises PortError."""
+    for volume in pod["spec"].get("volumes") or ():
+        name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        claim = await actor.deps.kube.get(PVCS, pod["metadata"]["namespace"], name) if name else None
+        if claim is not None and "deletionTimestamp" in claim["metadata"]:
+            return str(name)
+    return None

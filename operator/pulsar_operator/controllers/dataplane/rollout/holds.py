@@ -1,0 +1,79 @@
+"""What a cluster that has pods to replace waits for before it takes the next step: a maintenance window, the
+configuration store, a bookie of its own that leaves, another cluster of its instance.
+
+Clusters of one instance roll out one after another: what breaks one must be seen before it reaches the next. Nobody
+keeps a lock that could outlive its holder. A cluster that may go says so in its status first, with the time
+(``status.rollout.since``), and takes a step only in a pass that finds this already stored; of several the one goes that
+has replaced pods already, else the earliest, by name where the times are equal. Each looks at the API server after it
+wrote, so of two that begin at once at least one sees the other. A cluster that is paused or being deleted holds nobody.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pulsar_operator.api.constants import ANNOTATION_PAUSE, ConditionType, Kind, Reason
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.clusters import instance_of, members
+from pulsar_operator.controllers.core.objects import meta_of
+from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.dataplane.facts import ClusterFacts
+from pulsar_operator.domain.dataplane.rollout.checks import leaving
+from pulsar_operator.domain.dataplane.rollout.facts import Blocker
+from pulsar_operator.domain.windows import held_until
+from pulsar_operator.ports import CUSTOM, Json
+
+
+async def observe_hold(facts: ClusterFacts, actor: Actor) -> Blocker | None:
+    """Why nothing is begun now; None = go on. Asked only while there is something to replace. Raises PortError."""
+    opening = held_until(facts.spec.maintenance_windows, actor.deps.clock.now())
+    if opening is not None:
+        text = f"No maintenance window of the specification is open. The rollout waits for {opening}"
+        return Blocker(Reason.MAINTENANCE_WINDOW, text)
+    store = facts.instance.store
+    if not store.ready:
+        text = f"The configuration store of the instance is unavailable: {store.message}. The rollout goes on with it"
+        return Blocker(Reason.CONFIGURATION_STORE_AWAY, text)
+    bookie = next((row for row in (facts.obj.get("status") or {}).get("bookies") or () if row.get("step")), None)
+    return leaving(bookie.get("id")) if bookie is not None else await _peer(facts, actor)
+
+
+async def _peer(facts: ClusterFacts, actor: Actor) -> Blocker | None:
+    """Another cluster of the instance that rolls out; and whether this one has said that it would."""
+    kube, key = actor.deps.kube, instance_of(facts.obj)
+    instance = await kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name) if key is not None else None
+    if instance is None:
+        return None
+    # One that the instance does not allow, or not any more, has no store to roll with, whatever its status says.
+    found = members(await kube.list(CUSTOM[Kind.CLUSTER], None), instance)
+    others = [each for each in found if each["metadata"]["uid"] != facts.meta.uid]
+    mine = _began(facts.obj)
+    if not others:
+        return None
+    if mine is None:
+        text = "The status does not say yet that this cluster rolls out, which the others of the instance have to see"
+        return Blocker(Reason.WAITING_FOR_CLUSTERS, text)
+    earlier = [(began, each) for each in others if (began := _began(each)) is not None and began < mine]
+    return _waits_for(min(earlier, key=lambda each: each[0])[1]) if earlier else None
+
+
+def _waits_for(other: Json) -> Blocker:
+    meta, progressing = meta_of(other), condition_of(other, ConditionType.PROGRESSING) or {}
+    text = (
+        f"PulsarCluster {meta.namespace}/{meta.name} has been rolling out since {other['status']['rollout']['since']} "
+        f"({progressing.get('reason')}), and clusters of an instance roll out one after another. To go on without it, "
+        f"pause it (kubectl -n {meta.namespace} annotate pulsarcluster/{meta.name} {ANNOTATION_PAUSE}=true) or delete "
+        "it"
+    )
+    return Blocker(Reason.WAITING_FOR_CLUSTERS, text)
+
+
+def _began(cluster: Json) -> tuple[bool, str, str, str] | None:
+    """When it began to roll out, as its status says, and what tells it from others that began then; None = it does not
+    roll out now. One that is paused or being deleted takes no step."""
+    meta = meta_of(cluster)
+    rollout: dict[str, Any] = (cluster.get("status") or {}).get("rollout") or {}
+    since = rollout.get("since")
+    if not since or meta.paused or meta.dry_run or meta.deleting:
+        return None
+    return not rollout.get("podsDone"), str(since), meta.namespace, meta.name

@@ -1,0 +1,199 @@
+"""What a rollout is decided by is read once, into one frozen value (domain/dataplane/rollout/facts.py)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
+from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.dataplane.drain import BrokerDrains
+from pulsar_operator.controllers.dataplane.facts import ClusterFacts
+from pulsar_operator.controllers.dataplane.incarnations import own_bookies_in
+from pulsar_operator.controllers.dataplane.outage import READERS, stores_answer_since, unavailable_store
+from pulsar_operator.controllers.dataplane.quorums import broker_groups, widest_ensemble
+from pulsar_operator.controllers.dataplane.rollout.holds import observe_hold
+from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
+from pulsar_operator.domain.bookkeeper.racks import KnownRacks
+from pulsar_operator.domain.consent import answered, how_to_answer
+from pulsar_operator.domain.dataplane.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.quorum_record import default_ensemble
+from pulsar_operator.domain.dataplane.rollout.checks import HOLDS, READINESS, blocker_of, leaving, question_of
+from pulsar_operator.domain.dataplane.rollout.facts import (
+    FORWARDS,
+    Blocker,
+    BookieFacts,
+    ComponentState,
+    PendingTemplate,
+    RollOrder,
+    RolloutFacts,
+    component_state,
+    given_up_since,
+)
+from pulsar_operator.domain.dataplane.rollout.order import next_pods
+from pulsar_operator.domain.dataplane.turns import Turns
+from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
+from pulsar_operator.domain.render import BRING_UP_ORDER
+from pulsar_operator.domain.render.names import pod_host
+from pulsar_operator.domain.stored import readable
+from pulsar_operator.ports import Deps, PortError
+
+CLIENT_PORT: Final = 2181
+_ABSENT: Final = frozenset({Reason.POD_REFUSED, Reason.NODE_UNREACHABLE})
+
+
+async def observe(
+    facts: ClusterFacts, view: ClusterView, live: Live, actor: Actor, drains: BrokerDrains | None
+) -> RolloutFacts:
+    """All of it. ZooKeeper, the metadata store and the brokers are asked where a pod of theirs may be next. Raises
+    PortError of Kubernetes alone."""
+    components = component_states(live, BRING_UP_ORDER, facts.order)
+    turns = view.turns or Turns({}, await _unknown(facts, actor, components))
+    found = _known(facts, view, live, components, turns)
+    asked = {each.component for each in next_pods(found) if blocker_of(found, each, HOLDS + READINESS) is None}
+    if Component.ZOOKEEPER in asked:
+        ensemble = found.of(Component.ZOOKEEPER)
+        servers = await observe_servers(actor.deps, ensemble, facts.owner.namespace, facts.spec.cluster_domain)
+        found = replace(found, servers=servers)
+    if Component.BOOKIE in asked:
+        try:
+            found = replace(found, bookies=await _bookies(facts, view, live, actor.deps, found.of(Component.BOOKIE)))
+        except PortError as error:
+            found = replace(found, storage_problem=str(error))
+    if Component.BROKER in asked and drains is not None and drains.enabled:
+        found = await _with_brokers(found, facts, drains)
+    return found
+
+
+def component_states(live: Live, components: Iterable[Component], order: RollOrder = FORWARDS) -> list[ComponentState]:
+    """States of those of the components, given in bring-up order, that exist."""
+    parts = [(component, live.stateful_set(component)) for component in order.sorted(components)]
+    return [component_state(c, there, live.pods(c), _absent(live, c)) for c, there in parts if there is not None]
+
+
+def _absent(live: Live, component: Component) -> Blocker | None:
+    """Why a pod of a component is absent: nobody creates it, or its node is lost."""
+    facts = live.facts(component)
+    problem = next((each for each in facts.problems if each.reason in _ABSENT), None) if facts is not None else None
+    return Blocker(problem.reason, f"{problem.message[:1].upper()}{problem.message[1:]}") if problem else None
+
+
+async def _unknown(facts: ClusterFacts, actor: Actor, components: Iterable[ComponentState]) -> Blocker | None:
+    """What holds a cluster whose templates were not looked at: in mode Standalone none are kept."""
+    if not any(state.outdated for state in components):
+        return None
+    if facts.spec.mode is ClusterMode.STANDALONE:
+        return await observe_hold(facts, actor)
+    return Blocker(Reason.PENDING, "The pod templates were not applied in this pass")
+
+
+def _known(
+    facts: ClusterFacts, view: ClusterView, live: Live, components: list[ComponentState], turns: Turns
+) -> RolloutFacts:
+    """What the pass knows already."""
+    away, pending = unavailable_store(facts, view), turns.pending
+    turn = turns.of[pending] if pending is not None else None
+    store = Blocker(Reason.CONFIGURATION_STORE_AWAY, f"The rollout waits for {away}")
+    given_up = {}
+    if live.at is not None:
+        there, answers = [each.component for each in components], stores_answer_since(facts, live.at)
+        given_up = given_up_since(there, live.at, facts.spec.progress_deadline_seconds, answers)
+    return RolloutFacts(
+        components,
+        facts.order,
+        held={each: hold for each in BRING_UP_ORDER if (hold := turns.holds(each)) is not None},
+        hold=turns.held,
+        pending=PendingTemplate(pending, turn.reason, turn.blocker or turns.held) if pending and turn else None,
+        decommission=leaving(view.leave.bookie) if view.leave is not None and view.leave.holds else None,
+        watched=turns.watched,
+        unplaced=turns.unplaced,
+        stores=_stores(facts, view),
+        store_readers=dict.fromkeys(READERS, store) if away is not None else {},
+        given_up=given_up,
+    )
+
+
+def _stores(facts: ClusterFacts, view: ClusterView) -> Blocker | None:
+    """Why a pod that is replaced now could not start: it reads both stores first, and this pass could not. The pods
+    of a configuration store that stands still may be ready all the same."""
+    metadata = view.metadata
+    if facts.spec.mode is ClusterMode.STANDALONE or (metadata is not None and metadata.registered):
+        return None
+    if metadata is None:
+        return Blocker(Reason.WAITING_FOR_ZOOKEEPER, "ZooKeeper has no quorum")
+    text = f"The metadata store or the configuration store does not answer: {metadata.message}"
+    return Blocker(Reason.METADATA_UNREACHABLE, text)
+
+
+async def observe_servers(
+    deps: Deps, ensemble: ComponentState, namespace: str, cluster_domain: str
+) -> Mapping[str, ServerState | None]:
+    """State of each server of an ensemble, by pod; None of one that does not answer."""
+
+    async def state(pod: int) -> ServerState | None:
+        host = pod_host(ensemble.name, pod, namespace, cluster_domain)
+        try:
+            return await deps.zookeeper.server_state(f"{host}:{CLIENT_PORT}")
+        except PortError:
+            return None
+
+    found = await asyncio.gather(*(state(ordinal) for ordinal in range(ensemble.total)))
+    return {f"{ensemble.name}-{ordinal}": each for ordinal, each in enumerate(found)}
+
+
+async def _bookies(
+    facts: ClusterFacts, view: ClusterView, live: Live, deps: Deps, bookies: ComponentState
+) -> BookieFacts:
+    """What the metadata store says of bookies and ledgers. Raises PortError."""
+    rendered, store = view.rendered, facts.instance.store
+    assert rendered is not None and rendered.metadata_store is not None and rendered.quorum is not None
+    local = rendered.metadata_store
+    session = await deps.zookeeper.session(local.servers, local.chroot or None)
+    policies = session if facts.instance.own_store else await deps.zookeeper.session(store.servers or "", store.chroot)
+    default = default_ensemble(live, rendered.quorum.ensemble_size).size
+    wanted = widest_ensemble(deps, policies, default, facts.obj, local=session, groups=broker_groups(facts.spec))
+    storage, widest = await asyncio.gather(storage_facts(session), wanted)
+    own = own_bookies_in(facts, storage)
+    # Somebody may have scaled by hand: one that is gone and has data is missed like the others.
+    gone = {each for each in storage.missing if own.ordinal(each) is not None}
+    status, now = readable(PulsarClusterStatus, facts.obj.get("status")), deps.clock.now()
+    used = [UsedClusterConfirmation.model_validate(each) for each in status.get("usedConfirmations") or ()]
+    turn = view.turns.of.get(Component.BOOKIE) if view.turns is not None else None
+    question = question_of((turn.template if turn is not None else None) or "", live.stateful_set(Component.BOOKIE))
+    confirmation = answered(question, facts.spec.confirmations, used, now)
+    return BookieFacts(
+        storage,
+        own,
+        tuple(sorted({own.id(ordinal) for ordinal in range(bookies.total)} | gone)),
+        max(widest.size, default),
+        widest.bound,
+        widest.problem,
+        _racks(facts.racks, bookies),
+        confirmation,
+        recorded=confirmation in used,
+        remedy=how_to_answer(question, facts.spec.confirmations, now),
+    )
+
+
+def _racks(known: KnownRacks | None, bookies: ComponentState) -> dict[str, str]:
+    racks = known.of if known is not None else {}
+    return {pod.name: rack for pod in bookies.pods if (rack := racks.get(pod.ordinal)) is not None}
+
+
+async def _with_brokers(found: RolloutFacts, facts: ClusterFacts, drains: BrokerDrains) -> RolloutFacts:
+    """With the broker that goes first: the one that has begun to hand over, or has the fewest bundles."""
+    state, broker = found.of(Component.BROKER), facts.spec.broker
+    serving = [pod.name for pod in state.outdated if pod.ready]
+    if broker is not None and state.total > broker.replicas >= 1:
+        found = replace(found, surplus_brokers=broker.replicas)
+    if len(serving) < 2:
+        return found
+    begun = set(((facts.obj.get("status") or {}).get("drain") or {}).get("pods") or ())
+    first = next((name for name in serving if name in begun), None) or await drains.emptiest(serving)
+    return replace(found, emptiest=first)

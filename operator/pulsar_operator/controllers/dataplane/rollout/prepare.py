@@ -1,0 +1,80 @@
+"""What is done before a pod of a PulsarCluster is replaced: a broker hands its bundles over, and BookKeeper is told not
+to take the absence of a bookie for a loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.balance.execution.drain import drain_name
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.dataplane.drain import BrokerDrains
+from pulsar_operator.controllers.dataplane.facts import ClusterFacts
+from pulsar_operator.controllers.dataplane.recovery_delay import raise_delay, seconds_for
+from pulsar_operator.domain.bookkeeper.racks import ordinal_of
+from pulsar_operator.domain.dataplane.cluster_view import DrainFact
+from pulsar_operator.domain.dataplane.rollout.checks import writes_pause
+from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RolloutFacts
+from pulsar_operator.domain.dataplane.rollout.order import Candidate, Urgency
+from pulsar_operator.domain.render import StoreAddress
+from pulsar_operator.ports import PortError
+
+
+@dataclass
+class Preparation:
+    """Of one pass over a cluster."""
+
+    facts: ClusterFacts
+    store: StoreAddress | None
+    """The cluster's own metadata store; None = it has none."""
+    actor: Actor
+    drains: BrokerDrains | None
+    drain: DrainFact | None = None
+    """The drain in progress, once it was asked for."""
+
+    async def prepare(self, found: RolloutFacts, candidate: Candidate) -> RolloutFacts:
+        """Do it for the pod that is next; the facts with what keeps it from going now. Raises PortError of Kubernetes
+        alone."""
+        if candidate.component is Component.BROKER and self.drains is not None:
+            return await self._hand_over(self.drains, found, candidate)
+        if candidate.component is Component.BOOKIE and self.actor.act:
+            return await self._delay_recovery(found, candidate)
+        return found
+
+    async def _hand_over(self, drains: BrokerDrains, found: RolloutFacts, candidate: Candidate) -> RolloutFacts:
+        state = found.of(Component.BROKER)
+        outdated = [pod.name for pod in state.outdated if pod.ready]
+        if candidate.name not in outdated or len(state.pods) < 2:
+            return found  # it serves nothing, or nobody else could
+        # Bundles go to brokers that are done, so that no bundle moves more often than it must.
+        done = any(pod.ready and not pod.terminating and pod.revision == state.revision for pod in state.pods)
+        pod = next(each for each in state.pods if each.uid == candidate.uid)
+        occasion = drain_name(self.facts.meta.name, pod.raw)
+        leave = await drains.leave([pod.name], occasion, avoid=[e for e in outdated if e != pod.name] if done else ())
+        if leave.go or leave.status is None:
+            return found
+        if outdated == [pod.name]:
+            # It comes back empty; what it gets then is asked for while it is clear that it is the last.
+            await drains.fill(pod.uid[-5:], [pod.name], there=True)
+        self.drain = DrainFact(leave.status, leave.waiting_for)
+        text = f"Broker {pod.name} hands its bundles over. The rollout waits for {leave.waiting_for}"
+        return replace(found, handover={**found.handover, pod.uid: Blocker(Reason.DRAINING, text)})
+
+    async def _delay_recovery(self, found: RolloutFacts, candidate: Candidate) -> RolloutFacts:
+        bookies = found.bookies
+        if bookies is None or self.store is None:
+            return found  # a pod that was never ready, and nobody can be told
+        registered = bookies.own.id(ordinal_of(candidate.name)) in bookies.storage.registered
+        if candidate.urgency > Urgency.ROUTINE and not registered:
+            return found
+        try:
+            session = await self.actor.deps.zookeeper.session(self.store.servers, self.store.chroot or None)
+            await raise_delay(session, seconds_for(self.facts.spec))
+        except PortError as error:
+            if candidate.urgency is Urgency.NEVER_READY:
+                return found
+            text = f"The metadata store does not answer: {error}"
+            return found.refusing(candidate.uid, Blocker(Reason.METADATA_UNREACHABLE, text))
+        if (pause := writes_pause(found, candidate)) is not None:
+            await self.actor.warn(Reason.WRITES_PAUSE, f"Replacing {candidate.name}: {pause}")
+        return found

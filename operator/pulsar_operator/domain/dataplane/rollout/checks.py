@@ -1,0 +1,381 @@
+"""When a pod may be replaced: an ordered list of checks, each of which may block it. Pure.
+
+A pod that is ready is only ever replaced while every other pod of its component, and every pod of the components it
+depends on, is ready. Each check says up to which urgency it applies: a pod that was never ready does no work, so what
+protects the work of others does not hold it. `decide` says which pod goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Component, Reason
+from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmationAction, UsedClusterConfirmation
+from pulsar_operator.domain.bookkeeper.affinity import awaited_in_group, paused_in_group
+from pulsar_operator.domain.bookkeeper.facts import not_replicated
+from pulsar_operator.domain.bookkeeper.racks import ordinal_of
+from pulsar_operator.domain.consent import Question
+from pulsar_operator.domain.dataplane.rollout.facts import Blocker, BookieFacts, RolloutFacts, and_more, not_ready
+from pulsar_operator.domain.dataplane.rollout.order import Candidate, Urgency, next_pods
+from pulsar_operator.domain.dataplane.zookeeper_roll import unsynced
+
+NOT_RECORDED: Final = Blocker(Reason.PENDING, "The status does not have the used confirmation yet")
+Find = Callable[[RolloutFacts, Candidate], Blocker | None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One reason for which a pod is not replaced now."""
+
+    find: Find
+    """What blocks the pod; None = nothing that this check knows of."""
+    up_to: Urgency = Urgency.ROUTINE
+    """The most urgent pods it applies to."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Which pod is next, and whether it goes."""
+
+    candidate: Candidate | None = None
+    """None = no pod is outdated."""
+    blocker: Blocker | None = None
+    """None = it may be replaced now."""
+
+
+def decide(facts: RolloutFacts, checks: Sequence[Check] | None = None) -> Decision:
+    """The first pod that no check blocks; else the first one, with what blocks it.
+
+    While the pods of a component are awaited, components that do not depend on it go on. Whatever else blocks a pod
+    keeps all others that serve, and no unready one elsewhere.
+    """
+    found, unready_only = Decision(), False
+    for candidate in next_pods(facts):
+        if unready_only and candidate.urgency is Urgency.ROUTINE and not candidate.unready:
+            continue
+        blocker = blocker_of(facts, candidate, CHECKS if checks is None else checks)
+        if blocker is None:
+            return Decision(candidate)
+        found = found if found.candidate is not None else Decision(candidate, blocker)
+        unready_only = unready_only or blocker_of(facts, candidate, READINESS) is None
+    return found
+
+
+def blocker_of(facts: RolloutFacts, candidate: Candidate, checks: Sequence[Check]) -> Blocker | None:
+    """What the first check that blocks a pod says; None = none does."""
+    found = (check.find(facts, candidate) for check in checks if candidate.urgency <= check.up_to)
+    return next((blocker for blocker in found if blocker is not None), None)
+
+
+# --------------------------------------------------------------------------------------- what holds the whole component
+
+
+def decommission_in_progress(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """A bookie is being decommissioned: what it has is copied by pods that must stay."""
+    return facts.decommission or _held(facts, candidate, Reason.BOOKIE_LEAVING)
+
+
+def rollout_failed(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """The rollout of this component, or of one before it, failed. Components that the failed one needs go on."""
+    return _held(facts, candidate, Reason.ROLL_STOPPED, Reason.CANARY_FAILED)
+
+
+def maintenance_window_closed(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """The specification has maintenance windows, and none is open."""
+    return _held(facts, candidate, Reason.MAINTENANCE_WINDOW)
+
+
+def peer_cluster_rolling(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """Another cluster of the instance began to roll out before this one."""
+    return _held(facts, candidate, Reason.WAITING_FOR_CLUSTERS)
+
+
+def configuration_store_unavailable(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """The instance reports that its configuration store is unavailable."""
+    return _held(facts, candidate, Reason.CONFIGURATION_STORE_AWAY)
+
+
+def templates_not_applied(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """This pass did not look at the pod templates, so nobody knows what holds the cluster. Also what else holds it."""
+    return facts.held.get(candidate.component)
+
+
+def canary_under_observation(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """The first pod of another version is observed before the others follow."""
+    return facts.watched.get(candidate.component)
+
+
+def metadata_store_unavailable(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """The pod reads the metadata store to start. One that was ready before may have ended for that, and comes back."""
+    return None if candidate.component is Component.ZOOKEEPER else facts.stores
+
+
+def configuration_store_needed_to_start(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """The pod reads the configuration store to start, whatever it did before."""
+    return facts.store_readers.get(candidate.component)
+
+
+def _held(facts: RolloutFacts, candidate: Candidate, *reasons: Reason) -> Blocker | None:
+    held = facts.held.get(candidate.component)
+    return held if held is not None and held.reason in reasons else None
+
+
+# ------------------------------------------------------------------------------------------- pods that must serve first
+
+
+def component_not_settled(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """A pod of the component is missing, terminating or too many, or its newest spec is not observed."""
+    state = facts.of(candidate.component)
+    if state.unsettled is None:
+        return None
+    return facts.unplaced.get(candidate.component) or state.busy
+
+
+def other_replica_not_ready(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """Another pod of the component is not ready. An outdated one whose sidecar alone is not ready serves all the same.
+    Outdated pods that ceased to be ready together may come back together: no quorum is taken apart."""
+    state = facts.of(candidate.component)
+    pods = [each for each in state.unready if each.revision == state.revision or not each.serving]
+    pods = [each for each in pods if each.uid != candidate.uid]
+    if not pods:
+        return None
+    return facts.unplaced.get(candidate.component) or state.absent or Blocker(Reason.NOT_READY, not_ready(pods))
+
+
+def dependency_not_ready(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """A component that goes before this one has pods that are missing, unready or outdated."""
+    before = facts.order.before(candidate.component)
+    state = next((each for each in facts.components if each.component in before and not each.quiet), None)
+    if state is None:
+        return None
+    outdated = Blocker(Reason.NOT_READY, f"Pods of {state.component.value} are outdated, and are replaced first")
+    return facts.unplaced.get(state.component) or state.busy or outdated
+
+
+# ----------------------------------------------------------------------- what ZooKeeper, bookies and brokers report
+
+
+def ensemble_not_synced(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """A ZooKeeper server is missing or behind: a quorum is all that would be left. A server that does not answer serves
+    nobody, which is why it is repaired; the others must do without it already."""
+    if candidate.component not in (Component.ZOOKEEPER, Component.CONFIGURATION_STORE):
+        return None
+    total = facts.of(candidate.component).total
+    if facts.servers is None:
+        return Blocker(Reason.WAITING_FOR_ZOOKEEPER, "The ZooKeeper servers were not asked")
+    if facts.servers.get(candidate.name) is not None:
+        problem = unsynced(facts.servers, total)
+    elif candidate.urgency > Urgency.ROUTINE:
+        return None
+    else:
+        others = {name: each for name, each in facts.servers.items() if name != candidate.name}
+        problem = unsynced(others, total - 1) if others else None
+    return Blocker(Reason.WAITING_FOR_ZOOKEEPER, problem) if problem is not None else None
+
+
+def storage_not_read(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """The metadata store was not asked about bookies and ledgers."""
+    if candidate.component is not Component.BOOKIE or facts.bookies is not None or facts.storage_problem is not None:
+        return None
+    return Blocker(Reason.METADATA_UNREACHABLE, "The metadata store was not asked about bookies and ledgers")
+
+
+def storage_unknown(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """The metadata store does not say which bookies are writable and which ledgers lack copies."""
+    if candidate.component is not Component.BOOKIE or facts.storage_problem is None:
+        return None
+    text = f"The state of bookies and ledgers in the metadata store is unknown: {facts.storage_problem}"
+    return Blocker(Reason.METADATA_UNREACHABLE, text)
+
+
+def other_bookie_missing(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """Another bookie of the cluster is not registered. The repair of a bookie that is not registered either takes
+    nothing from anybody."""
+    found, bookie = _storage(facts, candidate)
+    if found is None or (candidate.urgency > Urgency.ROUTINE and bookie not in found.storage.registered):
+        return None
+    names = sorted(set(found.ids) - {bookie} - found.storage.registered)
+    return (
+        Blocker(Reason.WAITING_FOR_BOOKIES, f"Bookie {names[0]} is not registered{and_more(names)}") if names else None
+    )
+
+
+def other_bookie_read_only(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """Another bookie of the cluster is read-only. A bookie that takes nothing new takes nothing away when it goes."""
+    found, bookie = _storage(facts, candidate)
+    if found is None or bookie not in found.storage.writable:
+        return None
+    names = sorted((set(found.ids) - {bookie}) & found.storage.readonly)
+    text = f"Bookie {names[0]} is read-only{and_more(names)}" if names else ""
+    return _unless_confirmed(found, Blocker(Reason.BOOKIE_READ_ONLY, text)) if names else None
+
+
+def storage_under_replicated(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """Ledgers lack copies, or nobody would notice. A bookie that is not registered serves nobody: what it lacks is why
+    it is replaced."""
+    found, bookie = _storage(facts, candidate)
+    if found is None or bookie not in found.storage.registered or (lacking := not_replicated(found.storage)) is None:
+        return None
+    return _unless_confirmed(found, Blocker(Reason.UNDER_REPLICATED, f"The rollout of bookies waits for {lacking}"))
+
+
+def too_few_bookies(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """Fewer writable bookies would be left than the largest ensemble takes, or than a namespace takes that is bound to
+    a group of them. Where there are no more bookies than that, there never will be: the rollout goes on, and says so
+    (`writes_pause`)."""
+    found, bookie = _storage(facts, candidate)
+    if found is None or bookie not in found.storage.writable:
+        return None
+    left = len(found.storage.writable - {bookie})
+    if left < found.ensemble <= len(set(found.ids) - {bookie}):
+        text = (
+            f"The largest ensemble takes {found.ensemble} writable bookies, and {left} would be left without {bookie}"
+        )
+        return Blocker(Reason.WAITING_FOR_BOOKIES, text)
+    awaited = awaited_in_group(bookie, found.storage.writable, found.bound)
+    return Blocker(Reason.WAITING_FOR_BOOKIES, f"The rollout of bookies waits for {awaited}") if awaited else None
+
+
+def surplus_brokers(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """There are more brokers than are wanted: those are removed first."""
+    if facts.surplus_brokers is None or candidate.component is not Component.BROKER or candidate.unready:
+        return None
+    text = f"More brokers than {facts.surplus_brokers} run, and the operator removes those first"
+    return Blocker(Reason.DRAINING, text)
+
+
+def bundles_not_drained(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """The broker still owns bundles that it is to hand over."""
+    return facts.handover.get(candidate.uid)
+
+
+def volume_being_deleted(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """A claim of the pod is being deleted: it exists as long as the pod (finalizer kubernetes.io/pvc-protection)."""
+    claim = facts.deleted_claims.get(candidate.uid)
+    if claim is None:
+        return None
+    text = (
+        f"PersistentVolumeClaim {claim} is being deleted. Replacing pod {candidate.name} now would delete its volume. "
+        f"Have a bookie's volume replaced (annotation {ANNOTATION_REPLACE_VOLUME} on its pod), or delete the pod if "
+        "nobody needs the data on the volume"
+    )
+    return Blocker(Reason.VOLUME_PENDING, text)
+
+
+def api_server_refuses(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """The API server refused the eviction of the pod, or would refuse to create it again."""
+    return facts.refused.get(candidate.uid)
+
+
+HOLDS: Final = (
+    Check(decommission_in_progress),
+    Check(rollout_failed),
+    Check(maintenance_window_closed),
+    Check(peer_cluster_rolling),
+    Check(configuration_store_unavailable),
+    Check(templates_not_applied),
+    Check(canary_under_observation),
+    Check(metadata_store_unavailable, Urgency.RESTARTED),
+    Check(configuration_store_needed_to_start, Urgency.NEVER_READY),
+)
+"""Checks decided by what the pass knows before it asks the servers."""
+READINESS: Final = (
+    Check(component_not_settled),
+    Check(other_replica_not_ready),
+    Check(dependency_not_ready),
+)
+"""Checks of pods. They keep a component waiting, and those that depend on it."""
+SERVERS: Final = (
+    Check(ensemble_not_synced, Urgency.NEVER_READY),
+    Check(storage_not_read, Urgency.NEVER_READY),
+    Check(storage_unknown, Urgency.RESTARTED),
+    Check(other_bookie_missing, Urgency.NEVER_READY),
+    Check(other_bookie_read_only, Urgency.NEVER_READY),
+    Check(storage_under_replicated, Urgency.NEVER_READY),
+    Check(too_few_bookies, Urgency.NEVER_READY),
+    Check(surplus_brokers, Urgency.NEVER_READY),
+    Check(bundles_not_drained, Urgency.NEVER_READY),
+    Check(volume_being_deleted, Urgency.NEVER_READY),
+    Check(api_server_refuses, Urgency.NEVER_READY),
+)
+"""Checks decided by what ZooKeeper, the metadata store, the brokers and the API server say of the pod."""
+CHECKS: Final = HOLDS + READINESS + SERVERS
+"""All of them, in order."""
+ROLLING: Final = frozenset(
+    {
+        Reason.NOT_READY,
+        Reason.PENDING,
+        Reason.CANARY_UNDER_OBSERVATION,
+        Reason.DISRUPTION_BUDGET,
+        Reason.ROLLING,
+        Reason.WAITING_FOR_ZOOKEEPER,
+        Reason.WAITING_FOR_BOOKIES,
+        Reason.METADATA_UNREACHABLE,
+        Reason.BOOKIE_READ_ONLY,
+        Reason.UNDER_REPLICATED,
+        Reason.DRAINING,
+        Reason.VOLUME_PENDING,
+    }
+)
+"""Reasons that a rollout passes through: condition Progressing keeps Rolling, and its message says which."""
+
+
+def leaving(bookie: object) -> Blocker:
+    """That a bookie is being decommissioned."""
+    text = f"Bookie {bookie} is being decommissioned. The rollout goes on when it is gone"
+    return Blocker(Reason.BOOKIE_LEAVING, text)
+
+
+def _storage(facts: RolloutFacts, candidate: Candidate) -> tuple[BookieFacts | None, str]:
+    """What is known before a bookie is replaced, and its id; None = the pod is no bookie, or it is not known."""
+    if candidate.component is not Component.BOOKIE or facts.bookies is None:
+        return None, ""
+    return facts.bookies, facts.bookies.own.id(ordinal_of(candidate.name))
+
+
+def _unless_confirmed(found: BookieFacts, blocker: Blocker) -> Blocker | None:
+    if found.confirmation is None:
+        return Blocker(blocker.reason, f"{blocker.message}. To roll the bookies without that, {found.remedy}")
+    return None if found.recorded else NOT_RECORDED
+
+
+def used_confirmation(facts: RolloutFacts, decision: Decision) -> UsedClusterConfirmation | None:
+    """The confirmation by which a bookie goes, or will once the status has it; None = it needs none."""
+    candidate = decision.candidate
+    if candidate is None or decision.blocker not in (None, NOT_RECORDED) or facts.bookies is None:
+        return None
+    without = replace(facts, bookies=replace(facts.bookies, confirmation=None))
+    needed = other_bookie_read_only(without, candidate) or storage_under_replicated(without, candidate)
+    return facts.bookies.confirmation if needed is not None else None
+
+
+def writes_pause(facts: RolloutFacts, candidate: Candidate) -> str | None:
+    """Why writes pause while a bookie is replaced, in words; None = they do not."""
+    found, bookie = _storage(facts, candidate)
+    if found is None or bookie not in found.storage.writable:
+        return None
+    left = len(found.storage.writable - {bookie})
+    if left < found.ensemble:
+        return (
+            f"{left} writable bookies are left and the largest ensemble takes {found.ensemble}: topics that need a "
+            "new ledger wait until the bookie is back"
+        )
+    if found.groups_unknown is not None:
+        return (
+            "topics of namespaces that are bound to affinity groups may have no new ledger until the bookie is back: "
+            f"{found.groups_unknown}"
+        )
+    return paused_in_group(bookie, found.storage.writable, found.bound)
+
+
+def question_of(template: str, workload: Mapping[str, Any] | None) -> Question:
+    """What is asked before bookies are replaced although copies are missing: about one rollout of a template.
+
+    ``workload`` is the StatefulSet of the bookies. Its generation tells a rollout from an earlier one to the same
+    template, its UID from one of a StatefulSet that was deleted.
+    """
+    meta = (workload or {}).get("metadata") or {}
+    subject = f"{template}/{meta.get('generation', 0)}/{str(meta.get('uid', ''))[:8]}"
+    return Question(ClusterConfirmationAction.ROLL_UNDER_REPLICATED, subject)

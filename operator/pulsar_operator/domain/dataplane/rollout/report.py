@@ -1,0 +1,39 @@
+"""What the status of a PulsarCluster says of its rollout. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
+from pulsar_operator.domain.dataplane.rollout.checks import Decision
+from pulsar_operator.domain.dataplane.rollout.facts import Blocker, ComponentState, RolloutFacts
+
+
+def rollout_status(facts: RolloutFacts, decision: Decision, stored: Mapping[str, Any]) -> RolloutStatus | None:
+    """The rollout in progress, also one that has not begun and the rest of one whose pods are all replaced and not all
+    ready yet; None = there is none. ``stored`` is the rollout of the stored status, empty where it has none."""
+    states = {state.component: state for state in facts.components}
+    candidate, pending = decision.candidate, facts.pending
+    if candidate is not None:
+        return _status(states[candidate.component], candidate.reason, decision.blocker)
+    if pending is not None:
+        state = states.get(pending.component)
+        if state is None:
+            return None
+        return _status(state, pending.reason, pending.blocker).model_copy(update={"pods_done": 0})
+    rest = next((state for state in states.values() if state.component.value == stored.get("component")), None)
+    if rest is None or rest.busy is None or not stored.get("since"):
+        return None
+    return _status(rest, str(stored.get("reason") or ""), facts.unplaced.get(rest.component) or rest.busy)
+
+
+def _status(state: ComponentState, reason: str, blocker: Blocker | None) -> RolloutStatus:
+    return RolloutStatus(
+        component=state.component.value,
+        reason=reason,
+        pods_done=state.done,
+        pods_total=state.total,
+        blocked_by=blocker.reason.value if blocker is not None else None,
+        message=blocker.message if blocker is not None else None,
+    )
