@@ -77,7 +77,6 @@ PLACES = {
     "balancer.saved[].before": ONE,
     "balancer.saved[].name": ONE,
     "canaries": "one for each component",
-    "canaries[].before": "canary: sorts of one pod",
     "canaries[].counters": "canary: sorts of a pod and MOST_PEERS others",
     "canaries[].component": ONE,
     "canaries[].pod": NAME,
@@ -90,7 +89,7 @@ PLACES = {
     "remote_clusters": "remote_clusters.MAX_REMOTE",
     "remote_clusters[].name": "remote_clusters.MAX_REMOTE_NAME",
 }
-PLACES |= {f"canaries[].{rows}[].{name}": NAME for rows in ("before", "counters") for name in ("pod", "uid", "sort")}
+PLACES |= {f"canaries[].counters[].{name}": NAME for name in ("pod", "uid", "sort")}
 PLACES |= {
     f"remote_clusters[].{name}": "remote_clusters.MAX_URL"
     for name in ("broker_service_url", "broker_service_url_tls", "service_url", "service_url_tls")

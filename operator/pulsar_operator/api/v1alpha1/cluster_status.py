@@ -203,12 +203,8 @@ class CanaryStatus(ApiModel):
     """Name of the pod. Unset until it is ready."""
     uid: Annotated[str, Field(max_length=64)] | None = None
     """UID of the pod."""
-    since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """Time at which the comparison began."""
     counters: CounterRows = Field(default_factory=list)
     """Counters of the pod and its peers when the comparison began, or when a peer was added."""
-    before: CounterRows = Field(default_factory=list)
-    """Counters of the only pod of the component before it was replaced, because it has no peers."""
 
 
 class EnsembleStatus(ApiModel):

@@ -56,7 +56,7 @@ async def templates(step: Step) -> Turns:
     minutes, stored, canaries = canary.minutes if canary is not None else 0, stored_canaries(step.facts.obj), []
     crowded = {tier.component: blocker for tier in tiers if (blocker := unplaced(tier)) is not None}
     for index, tier in enumerate(tiers):
-        seen, row = await compared(step.hand.deps, tier, watch(tier, now, minutes), stored.get(tier.component), minutes)
+        seen, row = await compared(step.hand.deps, tier, watch(tier, now, minutes), stored.get(tier.component))
         stop = stopped_by(tier, now, spec.progress_deadline_seconds, absent)
         stop = stop or (seen.failed if seen is not None else None)
         good, left, ran, ready = proved(tier, seen), unneeded(tier), grown(tier), first_ready(tier)
