@@ -40,7 +40,6 @@ WELL = StorageFacts(
     under_replicated=UnderReplicated(0),
     auditor="a:3181",
     disabled=False,
-    lost_bookie_recovery_delay=0,
 )
 BOOKIES = BookieFacts(WELL, OwnBookies.of(IDS[0]), IDS, 2, remedy="confirm it")
 
