@@ -171,7 +171,7 @@ async def test_a_cluster_that_the_instance_does_not_allow_holds_nobody(specified
         rollout = {"component": "broker", "reason": "?", "since": "2020-01-01T00:00:00Z", "podsDone": 1, "podsTotal": 2}
 
         def change(obj: Json) -> None:
-            obj.setdefault("status", {})["rollout"] = {**rollout, "progressed": timestamp(world.clock.now())}
+            obj.setdefault("status", {})["rollout"] = {**rollout, "message": timestamp(world.clock.now())}
 
         await world.backstage.edit(CUSTOM[Kind.CLUSTER], "elsewhere", "north", change)
 
