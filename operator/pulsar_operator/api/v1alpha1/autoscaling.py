@@ -94,8 +94,8 @@ class Behavior(ApiModel):
     model_config = ConfigDict(json_schema_extra=validations(_STILL))
 
     tolerance_percent: Annotated[int, Field(ge=0, le=50)] = 10
-    """Percentage by which the load must exceed the target before pods are added, and must stay below it after pods are
-    removed."""
+    """Percentage by which the load must exceed the target before pods are added, and by which it must stay below the
+    target after pods are removed."""
     scale_up: ScalingRules = Field(default=ScalingRules())
     """Scale-up behavior."""
     scale_down: DownRules = Field(default=DownRules())
@@ -108,7 +108,7 @@ class BookieBehavior(ApiModel):
     model_config = ConfigDict(json_schema_extra=validations(_STILL))
 
     tolerance_percent: Annotated[int, Field(ge=0, le=50)] = 10
-    """Percentage by which disk usage must exceed the target before bookies are added, and must stay below
+    """Percentage by which disk usage must exceed the target before bookies are added, and by which it must stay below
     lowDiskPercent after bookies are removed."""
     scale_up: BookieUpRules = Field(default=BookieUpRules())
     """Scale-up behavior."""

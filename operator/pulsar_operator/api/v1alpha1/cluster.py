@@ -169,7 +169,7 @@ class BookKeeper(ApiModel):
     autoscaling: BookieAutoscaling | None = None
     """Autoscaling of the bookies. If unset, the number of bookies is replicas."""
     journal: JournalVolumes = JournalVolumes()
-    """Volumes of the journal, which every write is synced to."""
+    """Volumes of the journal, to which bookies write each entry first."""
     ledgers: LedgerVolumes = LedgerVolumes()
     """Volumes of the ledgers, which store the messages."""
     ensemble: Ensemble = Field(default=Ensemble())
@@ -196,8 +196,8 @@ class Drain(ApiModel):
 
     enabled: bool = True
     """Whether the operator moves the bundles of a broker to other brokers before it restarts or removes the broker, and
-    moves bundles to brokers that were added or restarted last. If false, a broker unloads its bundles while it stops,
-    and Pulsar's load manager assigns them."""
+    moves bundles to added brokers and to the last broker of a rollout. If false, a broker unloads its bundles while it
+    stops, and Pulsar's load manager assigns them."""
     timeout_seconds: Annotated[int, Field(ge=10, le=86400)] = 1800
     """Seconds after which a broker is restarted or removed although it still has bundles. It unloads them while it
     stops."""
@@ -396,7 +396,7 @@ class PulsarClusterSpec(ApiModel):
     progress_deadline_seconds: Annotated[int, Field(ge=60, le=86400)] = 600
     """Seconds after which the rollout stops if a replaced pod is not ready."""
     upgrade: Upgrade = Field(default=Upgrade())
-    """Upgrade of the pods to another version."""
+    """Upgrade of the pods to another version of Pulsar."""
     confirmations: ClusterConfirmations = Field(default_factory=list)
-    """Confirmations of operations that may lose data. Each one applies only to what its field answers names. If empty,
+    """Confirmations of operations that may lose data. Each one applies only to what its answers field names. If empty,
     such operations are blocked."""

@@ -46,7 +46,7 @@ class Canary(ApiModel):
 
 
 class Upgrade(ApiModel):
-    """Upgrade of the pods of a cluster to another version."""
+    """Upgrade of the pods of a cluster to another version of Pulsar."""
 
     canary: Canary | None = None
     """Observation of the first upgraded pod of each component before the other pods follow. If unset, they follow
