@@ -8,6 +8,7 @@ PersistentTopic.updateRates and NonPersistentTopic.updateRates): ``{ns: {range: 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -148,14 +149,13 @@ class TopicsReader:
         self._fields = fields
 
 
-class TopicTraffic:
-    """Feed it a broker's ``GET /broker-stats/topics`` piece by piece; it keeps 20 bytes of each topic."""
+class _TopicStatistics(ABC):
+    """Feed it a broker's ``GET /broker-stats/topics`` piece by piece; it keeps something of each topic."""
 
     def __init__(self, cost: CostModel, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
         """``skips`` says which namespaces are left out."""
         self._cost, self._most = cost, limits.bundles
         self._reader = TopicsReader(self._add, COST_FIELDS, skips, limits)
-        self.namespaces: dict[str, CellBuffer] = {}
 
     def feed(self, data: bytes) -> None:
         """Take the next piece. Raises FormatError."""
@@ -164,6 +164,19 @@ class TopicTraffic:
     def end(self) -> None:
         """The document ended. Raises FormatError where it is empty or cut."""
         self._reader.end()
+
+    @abstractmethod
+    def _add(self, namespace: str, bundle: str, topic: str, fields: dict[str, Any], counts: TopicCounts) -> None:
+        """Take one topic. Raises FormatError where there are too many namespaces or bundles."""
+
+
+class TopicTraffic(_TopicStatistics):
+    """It keeps 20 bytes of each topic."""
+
+    def __init__(self, cost: CostModel, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
+        """See _TopicStatistics."""
+        super().__init__(cost, skips, limits)
+        self.namespaces: dict[str, CellBuffer] = {}
 
     def _add(self, namespace: str, bundle: str, topic: str, fields: dict[str, Any], counts: TopicCounts) -> None:
         clients = clients_of(fields, counts)
@@ -175,24 +188,15 @@ class TopicTraffic:
         found.add(position_of(topic), topic_cost(self._cost, fields, counts, clients), 1, clients)
 
 
-class TopicTrafficByBundle:
-    """The same document, of which it keeps the weight of each bundle."""
+class TopicTrafficByBundle(_TopicStatistics):
+    """It keeps the weight of each bundle."""
 
     def __init__(self, cost: CostModel, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
-        """``skips`` says which namespaces are left out."""
-        self._cost, self._most = cost, limits.bundles
-        self._reader = TopicsReader(self._add, COST_FIELDS, skips, limits)
+        """See _TopicStatistics."""
+        super().__init__(cost, skips, limits)
         self._place: tuple[str, str] = ("", "")
         self._bundle: BundleId | None = None
         self.bundles: dict[BundleId, BundleLoad] = {}
-
-    def feed(self, data: bytes) -> None:
-        """Take the next piece. Raises FormatError."""
-        self._reader.feed(data)
-
-    def end(self) -> None:
-        """The document ended. Raises FormatError where it is empty or cut."""
-        self._reader.end()
 
     def _add(self, namespace: str, bundle: str, topic: str, fields: dict[str, Any], counts: TopicCounts) -> None:
         if (namespace, bundle) != self._place:
@@ -223,19 +227,12 @@ def topic_cost(cost: CostModel, fields: dict[str, Any], counts: TopicCounts, cli
     )
 
 
-class BundleTraffic:
-    """Feed it a broker's ``GET /broker-stats/load-report`` piece by piece; it keeps the weight of each bundle."""
+class _Figures(ABC):
+    """Feed it a document piece by piece."""
 
-    def __init__(self, cost: CostModel, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
-        """``skips`` says which namespaces are left out."""
-        self._cost, self._skips, self._most = cost, skips, limits.bundles
+    def __init__(self, limits: Limits) -> None:
         self._pieces = Pieces(limits)
         self._depth = 0
-        self._section = self._bundle = self._field = ""
-        self._fields: dict[str, float] = {}
-        self.bundles: dict[BundleId, BundleLoad] = {}
-        self.found = False
-        """Whether there are statistics of bundles at all."""
 
     def feed(self, data: bytes) -> None:
         """Take the next piece. Raises FormatError."""
@@ -244,8 +241,30 @@ class BundleTraffic:
                 self._read(event, value)
 
     def end(self) -> None:
-        """The document ended. Raises FormatError where it is cut or has no statistics of bundles."""
+        """The document ended. Raises FormatError where it is empty or cut."""
         self._pieces.end()
+
+    @abstractmethod
+    def _read(self, event: str, value: Any) -> None:
+        """Take one event of the parser. Raises FormatError where the document is of another form."""
+
+
+class BundleTraffic(_Figures):
+    """Feed it a broker's ``GET /broker-stats/load-report`` piece by piece; it keeps the weight of each bundle."""
+
+    def __init__(self, cost: CostModel, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
+        """``skips`` says which namespaces are left out."""
+        super().__init__(limits)
+        self._cost, self._skips, self._most = cost, skips, limits.bundles
+        self._section = self._bundle = self._field = ""
+        self._fields: dict[str, float] = {}
+        self.bundles: dict[BundleId, BundleLoad] = {}
+        self.found = False
+        """Whether there are statistics of bundles at all."""
+
+    def end(self) -> None:
+        """The document ended. Raises FormatError where it is cut or has no statistics of bundles."""
+        super().end()
         if not self.found:
             raise FormatError("no load report with statistics of bundles")
 
@@ -292,13 +311,12 @@ class BundleTraffic:
             raise FormatError(f"of more than {self._most} bundles")
 
 
-class UsageFigures:
+class UsageFigures(_Figures):
     """Feed it a broker's ``GET /broker-stats/metrics`` piece by piece: a list of dimensions with metrics, of which many
     brokers have one for each namespace. It keeps the largest figure of each resource that a broker can run out of."""
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
-        self._pieces = Pieces(limits)
-        self._depth = 0
+        super().__init__(limits)
         self._section = self._name = ""
         self._most: dict[str, float] = {}
 
@@ -306,16 +324,6 @@ class UsageFigures:
     def told(self) -> list[dict[str, dict[str, float]]]:
         """An item with these figures, as observation.usage_of takes it; none where there are none."""
         return [{"metrics": dict(self._most)}] if self._most else []
-
-    def feed(self, data: bytes) -> None:
-        """Take the next piece. Raises FormatError."""
-        for events in self._pieces.feed(data):
-            for event, value in events:
-                self._read(event, value)
-
-    def end(self) -> None:
-        """The document ended. Raises FormatError where it is empty or cut."""
-        self._pieces.end()
 
     def _read(self, event: str, value: Any) -> None:
         if event == "map_key":
