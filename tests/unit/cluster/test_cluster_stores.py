@@ -135,7 +135,7 @@ async def test_no_broker_is_replaced_while_the_store_stands_still_though_its_pod
     await world.run()
     assert await world.uids(PODS) == pods
     waits = (await world.status(Kind.CLUSTER, "east"))["rollout"]["message"]
-    assert "the instance's configuration store" in waits and STORE in waits
+    assert "The configuration store of the instance is unavailable" in waits and STORE in waits
     world.unreachable.clear()
     await world.run()
     assert await world.all_ready() == {}
