@@ -300,3 +300,20 @@ def test_a_read_only_bookie_goes_before_the_others_and_a_rack_that_has_begun_bef
 def test_the_emptiest_broker_goes_first_and_an_unready_one_before_it() -> None:
     assert goes(facts(BROKER, emptiest="my-broker-0")) == "my-broker-0"
     assert goes(facts(BROKER, OLD, AWAY, OLD, emptiest="my-broker-0")) == "my-broker-1"
+
+
+def test_a_component_that_awaits_its_own_pods_holds_no_component_beside_it() -> None:
+    auto = state(AUTO, OLD, STARTING, replicas=2)
+    assert goes(several(auto, state(BROKER, OLD, OLD, OLD))) == "my-broker-2"
+
+
+@pytest.mark.parametrize("known", [{"held": held(Reason.MAINTENANCE_WINDOW)}, {"watched": {BROKER: SAID}}])
+def test_a_pod_that_restarted_is_repaired_unless_something_holds_its_component(known: Json) -> None:
+    restarted: Json = {**OLD, "ready": False, "was_ready": False, "once_ready": True, "restarts": 1}
+    (free,) = next_pods(facts(BROKER, OLD, restarted, OLD))
+    assert (free.name, free.urgency) == ("my-broker-1", RESTARTED)
+    found = facts(BROKER, OLD, restarted, OLD, **known)
+    (kept,) = next_pods(found)
+    assert kept.urgency is ROUTINE and goes(found) is None
+    leaving = facts(BROKER, OLD, restarted, OLD, held=held(Reason.BOOKIE_LEAVING))
+    assert goes(leaving) == "my-broker-1", "a bookie that leaves may wait for it"
