@@ -23,7 +23,7 @@ from pulsar_operator.balance.autoscaling.policy import (
     policy_of,
     proxy_signals,
 )
-from pulsar_operator.balance.autoscaling.values import HotTopic, Signal, Verdict, Workload
+from pulsar_operator.balance.autoscaling.values import HotTopic, Ramp, Signal, Verdict, Workload
 from pulsar_operator.balance.planner.advice import MORE_PARTITIONS
 from tests.support.balancing.autoscaling import DOUBLED, POLICY, Brokers, cpu, pods, settled
 
@@ -380,7 +380,9 @@ def test_signals_of_targets() -> None:
 
 
 def test_policies_of_the_defaults() -> None:
-    assert policy_of(BrokerAutoscaling(min_replicas=2, max_replicas=20)) == POLICY
+    """Brokers go down as under an HPA: after five minutes, as far as the load fell."""
+    found = policy_of(BrokerAutoscaling(min_replicas=2, max_replicas=20))
+    assert found == replace(POLICY, down=Ramp(300.0, 1, 100, 60.0))
     bookies = policy_of(BookieAutoscaling(min_replicas=3, max_replicas=9), 300.0)
     assert (bookies.down.window, bookies.down.most(9), bookies.interval) == (86400, 1, 300.0)
     targets = bookie_targets(BookieAutoscaling(min_replicas=3, max_replicas=9).targets, 3)

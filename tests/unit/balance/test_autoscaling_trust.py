@@ -10,7 +10,6 @@ import pytest
 from pulsar_operator.balance.autoscaling.forecast import Profile
 from pulsar_operator.balance.autoscaling.history import FULL, State
 from pulsar_operator.balance.autoscaling.trust import believed, judged
-from pulsar_operator.balance.autoscaling.values import Ramp
 from tests.support.balancing.autoscaling import DEFAULTS, MINUTE, TARGET, Brokers
 
 
@@ -21,11 +20,6 @@ def batches(hours: int, every: int, minutes: int, *, height: float = 2.5, base: 
 
 def changes(found: list[int]) -> int:
     return sum(left != right for left, right in pairwise(found))
-
-
-def test_down_is_as_an_hpa_goes_down() -> None:
-    """After five minutes, as far as the load fell."""
-    assert replace(DEFAULTS, up=DEFAULTS.up, down=Ramp(300.0, 1, 100, 60.0)) == DEFAULTS
 
 
 @pytest.mark.parametrize("every", [60, 80, 120])
