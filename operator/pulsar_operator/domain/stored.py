@@ -7,9 +7,19 @@ more counts as never said, as a lost status does (docs/architecture.md); a pass 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def parsed(model: type[ModelT], stored: Mapping[str, Any] | None) -> ModelT:
+    """A stored status with the members that the model accepts, whole; the others have their defaults."""
+    try:
+        return model.model_validate(stored or {})
+    except ValidationError:
+        return model.model_validate(readable(model, stored))
 
 
 def readable(model: type[BaseModel], stored: Mapping[str, Any] | None) -> dict[str, Any]:

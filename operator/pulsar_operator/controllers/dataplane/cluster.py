@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-
-from pydantic import ValidationError
 
 from pulsar_operator.api.constants import (
     ANNOTATION_REMOTE_CLUSTERS,
@@ -24,12 +22,12 @@ from pulsar_operator.api.constants import (
 )
 from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
-from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.controllers.core.capacities import capacities_text
 from pulsar_operator.controllers.core.failures import reason_of
-from pulsar_operator.controllers.core.objects import invalid_fields, is_going, meta_of, owner_of
-from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
-from pulsar_operator.controllers.core.status import write_status
+from pulsar_operator.controllers.core.objects import is_going, owner_of
+from pulsar_operator.controllers.core.reconcile import Context, ObjectReconciler
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.controllers.dataplane.dependents import (
     confirmed_deletion,
@@ -47,7 +45,6 @@ from pulsar_operator.controllers.dataplane.namespaces_there import needed_by_nam
 from pulsar_operator.controllers.dataplane.phases.row import give_back, give_delay_back, run
 from pulsar_operator.controllers.dataplane.tear_down_record import can_be_kept
 from pulsar_operator.controllers.dataplane.teardown import tear_down
-from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.applied_config import running_configs, without_a_roll_of
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, cluster_status, set_conditions
@@ -64,6 +61,7 @@ from pulsar_operator.domain.render import (
     BRING_UP_ORDER,
     ClusterInputs,
     ImageTemplates,
+    Owner,
     RenderedCluster,
     StoreAddress,
     render_cluster,
@@ -71,7 +69,7 @@ from pulsar_operator.domain.render import (
 )
 from pulsar_operator.domain.render.settings import sift, with_kept
 from pulsar_operator.domain.texts import quoted
-from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Deps, Json, Key, PortError, RefusedError
+from pulsar_operator.ports import STATEFUL_SETS, Deps, Json, PortError, RefusedError
 
 RETRY_SECONDS = 5.0
 AGAIN_SECONDS = 1.0
@@ -80,44 +78,56 @@ COPIES_SECONDS = 15.0
 """While copies are missing: nothing tells either that they are made."""
 
 
-class ClusterController:
+@dataclass
+class ClusterPass(Context[PulsarClusterSpec, PulsarClusterStatus]):
+    """What one pass over a PulsarCluster knows."""
+
+    view: ClusterView = field(default_factory=ClusterView)
+
+    @property
+    def owner(self) -> Owner:
+        """The cluster as owner of rendered children."""
+        return owner_of(self.obj, part_of=self.spec.instance_ref.name if self.spec is not None else "")
+
+    def new_status(self) -> PulsarClusterStatus:
+        """See Context."""
+        status = cluster_status(self.spec, self.view, self.conditions, self.obj, self.owner)
+        return status.model_copy(update={"pending_actions": self.actor.pending or None})
+
+
+class ClusterController(ObjectReconciler[ClusterPass]):
     """Reconciles PulsarCluster."""
 
+    kind = Kind.CLUSTER
+    known = CLUSTER_CONDITIONS
+    context = ClusterPass
+
     def __init__(self, deps: Deps) -> None:
-        self._deps = deps
+        super().__init__(deps)
         self._meters = Meters(deps)
         self._forecasts = Forecasts(deps)
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """One pass; see Reconciler."""
-        deps = self._deps
-        obj = await deps.kube.get(CUSTOM[Kind.CLUSTER], key.namespace, key.name)
-        if obj is None:
-            return GONE
-        meta = meta_of(obj)
-        previous = (obj.get("status") or {}).get("conditions") or []
-        conditions = ConditionSet(CLUSTER_CONDITIONS, previous, meta.generation, deps.clock.now())
-        actor = Actor(deps, obj, act=not (meta.paused or meta.dry_run))
+    async def refuse(self, ctx: ClusterPass, /) -> Outcome | None:
+        """See ObjectReconciler. What is given back needs no specification, and neither does a deletion: what it says
+        about the data is not trusted, so the data stays."""
+        unread = PulsarClusterSpec.model_construct(instance_ref=ObjectReference.model_construct(name=""))
+        if ctx.meta.deleting:
+            ctx.spec = unread
+            return await self.converge(ctx)
+        outcome = await super().refuse(ctx)
         try:
-            spec = PulsarClusterSpec.model_validate(obj["spec"])
-        except ValidationError as error:
-            if meta.deleting:
-                # Nothing of it is needed to stop pods; what it says about the data is not trusted, so the data stays.
-                spec = PulsarClusterSpec.model_construct(instance_ref=ObjectReference.model_construct(name=""))
-                return await self._pass(obj, spec, conditions, actor)
-            conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, invalid_fields(error))
-            conditions.summarize(ConditionType.ACCEPTED, ready_message="")
-            owner = owner_of(obj, part_of="")
-            view = await self._unreadable(obj, actor)
-            status = cluster_status(None, view, conditions, obj, owner)
-            await write_status(deps, obj, status.model_copy(update={"pending_actions": actor.pending or None}))
-            raised = view.storage is not None and view.storage.delay is not None
-            return Outcome(requeue_after=STORAGE_SECONDS) if raised or view.error is not None else DONE
-        return await self._pass(obj, spec, conditions, actor)
+            live = await observe_children(self.deps, ctx.obj)
+            nobody = InstanceFact(False, StoreFact(False))
+            facts = ClusterFacts(ctx.obj, ctx.meta, unread, ctx.owner, nobody, live)
+            ctx.view = replace(await give_delay_back(facts, ctx.actor), live=None)
+        except PortError as error:
+            ctx.view = ClusterView(error=quoted(str(error)))
+        raised = ctx.view.storage is not None and ctx.view.storage.delay is not None
+        return Outcome(requeue_after=STORAGE_SECONDS) if raised or ctx.view.error is not None else outcome
 
-    async def _pass(self, obj: Json, spec: PulsarClusterSpec, conditions: ConditionSet, actor: Actor) -> Outcome:
-        """Converge or tear down, then the status, whatever happened."""
-        deps, meta, owner = self._deps, meta_of(obj), owner_of(obj, part_of=spec.instance_ref.name)
+    async def converge(self, ctx: ClusterPass, /) -> Outcome | None:
+        """Converge or tear down, then the conditions, whatever happened."""
+        deps, meta, obj, spec, actor = self.deps, ctx.meta, ctx.obj, ctx.spec, ctx.actor
         sifted = sift(spec, deps.settings)
         view = ClusterView(config=sifted.problems, config_unchecked=sifted.unchecked)
         try:
@@ -125,53 +135,57 @@ class ClusterController:
             view = replace(view, dependents=len(needed_by))
             text = await self._kept(obj, needed_by) if meta.deleting else None
             if text is not None:
-                view = replace(await self._converge(obj, spec, actor, view), stopped_for=text, kept_for=text)
+                view = replace(await self._converge(ctx, view), stopped_for=text, kept_for=text)
             elif meta.deleting:
-                waiting = await tear_down(deps, owner, obj, spec, actor)
+                waiting = await tear_down(deps, ctx.owner, obj, spec, actor)
                 if waiting is None:
-                    return DONE
+                    return None
                 view = replace(view, stopped_for=waiting.text)
                 if waiting.reason is not None:
                     view = replace(view, kept_for=waiting.text, kept_by=waiting.reason)
             else:
-                view = await self._converge(obj, spec, actor, view)
+                view = await self._converge(ctx, view)
         except PortError as error:
             reason, text = reason_of(error)
             view = replace(view, error=text, error_reason=reason)
         if view.live is not None:
             spec = with_wanted(spec, obj.get("status"), view.live, deps.clock.now())
             spec = with_quorum(spec, view.rendered.quorum if view.rendered is not None else None)
-        set_conditions(conditions, spec, view, deleting=meta.deleting, paused=meta.paused, acts=actor.act)
-        status = cluster_status(spec, view, conditions, obj, owner)
-        await write_status(deps, obj, status.model_copy(update={"pending_actions": actor.pending or None}))
+        ctx.spec, ctx.view = spec, view
+        set_conditions(ctx.conditions, spec, view, deleting=meta.deleting, paused=meta.paused, acts=actor.act)
+        return self._next(ctx)
+
+    def _next(self, ctx: ClusterPass) -> Outcome:
+        """When to look again."""
+        view, acts = ctx.view, ctx.actor.act
         if view.error is not None:
             return Outcome(backoff=True)
-        if view.racks is not None and view.racks.again and actor.act:
+        if view.racks is not None and view.racks.again and acts:
             return Outcome(requeue_after=AGAIN_SECONDS)
         if (view.balance is not None and view.balance.again) or (view.scaling is not None and view.scaling.again):
             return Outcome(requeue_after=AGAIN_SECONDS)
-        if view.leave is not None and view.leave.again and actor.act:
+        if view.leave is not None and view.leave.again and acts:
             return Outcome(requeue_after=AGAIN_SECONDS)
-        if view.placement is not None and view.placement.again and actor.act:
+        if view.placement is not None and view.placement.again and acts:
             return Outcome(requeue_after=AGAIN_SECONDS)
         leaving = view.leave is not None and view.leave.step
         scaled = view.scale is not None and (view.scale.waiting_for or view.scale.held)
         if leaving or scaled:
             return Outcome(requeue_after=RETRY_SECONDS)
-        settled = conditions.is_true(ConditionType.READY) and conditions.is_true(ConditionType.UP_TO_DATE)
+        settled = ctx.conditions.is_true(ConditionType.READY) and ctx.conditions.is_true(ConditionType.UP_TO_DATE)
         if settled and view.drain is None:
             # Nothing in Kubernetes tells when a bookie or a copy is lost.
-            look = STORAGE_SECONDS if conditions.is_true(ConditionType.REPLICATED) else COPIES_SECONDS
-            return Outcome(requeue_after=look) if spec.mode is ClusterMode.DISTRIBUTED else DONE
+            look = STORAGE_SECONDS if ctx.conditions.is_true(ConditionType.REPLICATED) else COPIES_SECONDS
+            return Outcome(requeue_after=look) if ctx.spec.mode is ClusterMode.DISTRIBUTED else DONE
         return Outcome(requeue_after=RETRY_SECONDS)
 
     async def _kept(self, obj: Json, needed_by: Sequence[Json]) -> str | None:
         """Why a cluster that is being deleted goes on; None = its deletion goes on, or nothing is left to be kept."""
         if confirmed_deletion(obj):
             return None
-        kept = waited_for(obj, needed_by, self._deps.clock.now())
+        kept = waited_for(obj, needed_by, self.deps.clock.now())
         text = explain(obj, kept) if kept else None
-        if text is None and (needed := await needed_by_namespaces(self._deps, obj)) is not None:
+        if text is None and (needed := await needed_by_namespaces(self.deps, obj)) is not None:
             text = f"{needed}. {remedy(obj, 'Take it out of their lists of clusters, or delete them, first')}"
         return text if text is not None and await self._can_be_kept(obj) else None
 
@@ -179,28 +193,17 @@ class ClusterController:
         """Whether there is anything to be kept. A Kubernetes namespace that is being deleted takes all along, and the
         operator's rights in it first."""
         try:
-            return await can_be_kept(self._deps, obj, Component.BROKER, Component.STANDALONE)
+            return await can_be_kept(self.deps, obj, Component.BROKER, Component.STANDALONE)
         except RefusedError as error:
             going = error.status == HTTPStatus.FORBIDDEN
-            if going and await is_going(self._deps, obj["metadata"]["namespace"], refused=error):
+            if going and await is_going(self.deps, obj["metadata"]["namespace"], refused=error):
                 return False
             raise
 
-    async def _unreadable(self, obj: Json, actor: Actor) -> ClusterView:
-        """What is given back although nobody knows what the specification says."""
-        spec = PulsarClusterSpec.model_construct(instance_ref=ObjectReference.model_construct(name=""))
-        try:
-            live = await observe_children(self._deps, obj)
-            nobody = InstanceFact(False, StoreFact(False))
-            facts = ClusterFacts(obj, meta_of(obj), spec, owner_of(obj, part_of=""), nobody, live)
-            return replace(await give_delay_back(facts, actor), live=None)
-        except PortError as error:
-            return ClusterView(error=quoted(str(error)))
-
-    async def _converge(self, obj: Json, spec: PulsarClusterSpec, actor: Actor, view: ClusterView) -> ClusterView:
+    async def _converge(self, ctx: ClusterPass, view: ClusterView) -> ClusterView:
         """Read, and go through the phases unless something forbids it. Raises PortError while nothing is known."""
-        meta, applied = meta_of(obj), sift(spec, self._deps.settings).spec
-        facts = await observe(self._deps, obj, meta, applied, owner_of(obj, part_of=spec.instance_ref.name))
+        obj, meta, spec, actor = ctx.obj, ctx.meta, ctx.spec, ctx.actor
+        facts = await observe(self.deps, obj, meta, sift(spec, self.deps.settings).spec, ctx.owner)
         view = replace(view, instance=facts.instance, live=facts.live)
         leftovers = facts.live.of_previous_owner()
         if leftovers:
@@ -209,7 +212,7 @@ class ClusterController:
             return replace(view, live=None, stopped_for=text)
         problems, refusal = spec_problems(facts.spec, facts.quorum), Reason.INVALID_SPEC
         if not problems:
-            jump = decide(facts.running, spec.version, self._deps.jumps)
+            jump = decide(facts.running, spec.version, self.deps.jumps)
             problems, refusal = ([_why(jump, facts)] if jump.allowed is False else []), Reason.VERSION_REFUSED
         if problems:
             # What runs stays as it is: half of an unacceptable specification would be worse than the old one.
@@ -225,7 +228,7 @@ class ClusterController:
         """With the keys of config that pods run with and that are not applied, where leaving them out would be all that
         replaces the pods."""
         clean, running = self._rendered(facts), running_configs(facts.live, BRING_UP_ORDER)
-        spec = with_kept(facts.spec, self._deps.settings, running)
+        spec = with_kept(facts.spec, self.deps.settings, running)
         if spec is None:
             return clean
         kept = self._rendered(replace(facts, spec=spec)).components
@@ -238,7 +241,7 @@ class ClusterController:
         )
 
     def _rendered(self, facts: ClusterFacts) -> RenderedCluster:
-        store, images, owner = facts.instance.store, self._deps.images, facts.owner
+        store, images, owner = facts.instance.store, self.deps.images, facts.owner
         rendered = render_cluster(
             ClusterInputs(
                 owner=owner,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.instance import MAX_PAIRS, ReplicationPair, Waiting
@@ -53,7 +53,6 @@ WORDS: Final[Mapping[Reason, str]] = {
     ),
 }
 """What is said of each trouble, the worst last."""
-ROW_KEYS: Final = ("from", "to")
 
 
 async def observe_replication(actor: Actor, instance: Json, clusters: Iterable[Json], conditions: ConditionSet) -> None:
@@ -116,10 +115,11 @@ async def _unload_stuck(actor: Actor, uid: str, clusters: list[Json]) -> None:
         await actor.warn(Reason.NOT_DELIVERING, f"{text}; failed: {'; '.join(failed)}" if failed else text)
 
 
-def replication_rows(deps: Deps, instance: Json) -> list[ReplicationPair] | None:
-    """A row for each pair as last seen; None = there is none."""
-    answers = deps.replication.answers(instance["metadata"]["uid"])
-    stored = {_pair(row): row for row in (instance.get("status") or {}).get("replication") or ()}
+def replication_rows(deps: Deps, uid: str, before: Iterable[ReplicationPair]) -> list[ReplicationPair] | None:
+    """A row for each pair of an instance's clusters as last seen; ``before`` are the stored ones. None = there is
+    none."""
+    answers = deps.replication.answers(uid)
+    stored = {(row.source, row.target): row for row in before}
     now = timestamp(deps.clock.now())
     rows = [
         _row(source, target, reading, stored.get((source, target)), now)
@@ -135,14 +135,8 @@ def replication_rows(deps: Deps, instance: Json) -> list[ReplicationPair] | None
     return sorted(rows, key=lambda row: (row.source, row.target))[:MAX_PAIRS] or None
 
 
-def _pair(row: Mapping[str, Any]) -> tuple[str, str]:
-    source, target = (str(row.get(key)) for key in ROW_KEYS)
-    return source, target
-
-
-def _row(source: str, target: str, seen: Reading | None, old: Mapping[str, Any] | None, now: str) -> ReplicationPair:
+def _row(source: str, target: str, seen: Reading | None, old: ReplicationPair | None, now: str) -> ReplicationPair:
     connected = None if seen is None else seen.connected == seen.replicators
-    same = old is not None and old.get("connected") == connected and old.get("since")
     return ReplicationPair(
         source=source,
         target=target,
@@ -151,7 +145,7 @@ def _row(source: str, target: str, seen: Reading | None, old: Mapping[str, Any] 
         backlog=two_digits(seen.backlog) if seen else None,
         delay_seconds=two_digits(seen.delay_seconds) if seen else None,
         rate_out=two_digits(seen.rate_out) if seen else None,
-        since=str(old["since"]) if same and old is not None else now,
+        since=old.since if old is not None and old.connected == connected and old.since else now,
         namespaces=_waiting(seen.most_in() if seen else ()),
         topics=_waiting(seen.topics if seen else ()),
     )

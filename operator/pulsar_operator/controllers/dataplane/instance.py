@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Any
-
-from pydantic import ValidationError
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import MAX_CLUSTERS
-from pulsar_operator.api.v1alpha1.instance import (
-    InstanceClusterStatus,
-    PulsarInstanceSpec,
-    PulsarInstanceStatus,
-)
-from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.api.v1alpha1.instance import InstanceClusterStatus
 from pulsar_operator.controllers.core.clusters import members, pulsar_name
 from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.finalizers import release_finalizer
-from pulsar_operator.controllers.core.objects import Meta, invalid_fields, is_going, meta_of, owner_of, resume
-from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
-from pulsar_operator.controllers.core.status import is_true, write_status
+from pulsar_operator.controllers.core.objects import is_going, resume
+from pulsar_operator.controllers.core.reconcile import ObjectReconciler
+from pulsar_operator.controllers.core.reconciler import Outcome
+from pulsar_operator.controllers.core.status import is_true
 from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.controllers.dataplane.children import (
     delete_workloads,
@@ -39,13 +32,11 @@ from pulsar_operator.controllers.dataplane.geo_replication import observe_replic
 from pulsar_operator.controllers.dataplane.instance_pass import InstancePass
 from pulsar_operator.controllers.dataplane.namespaces_there import registered_still
 from pulsar_operator.controllers.dataplane.sights import again, look
-from pulsar_operator.controllers.dataplane.store_read import ended_outages
 from pulsar_operator.controllers.dataplane.tear_down_record import can_be_kept, record_tear_down
-from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet
+from pulsar_operator.domain.conditions import FALSE, UNKNOWN
 from pulsar_operator.domain.dataplane.reach import Sight
-from pulsar_operator.domain.stored import readable
 from pulsar_operator.domain.texts import quoted
-from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError, RefusedError
+from pulsar_operator.ports import ForbiddenError, Json, PortError, RefusedError
 
 CONDITIONS = (
     ConditionType.READY,
@@ -59,34 +50,22 @@ LOOK_SECONDS = 15.0
 deadlines an outage is told within 30 s."""
 
 
-class InstanceController:
+class InstanceController(ObjectReconciler[InstancePass]):
     """Reconciles PulsarInstance."""
 
-    def __init__(self, deps: Deps) -> None:
-        self._deps = deps
+    kind = Kind.INSTANCE
+    known = CONDITIONS
+    context = InstancePass
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """One pass; see Reconciler."""
-        deps = self._deps
-        obj = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name)
-        if obj is None:
-            return GONE
-        meta = meta_of(obj)
-        conditions = ConditionSet(
-            CONDITIONS, (obj.get("status") or {}).get("conditions") or [], meta.generation, deps.clock.now()
-        )
-        try:
-            spec = PulsarInstanceSpec.model_validate(obj["spec"])
-        except ValidationError as error:
-            return await self._unreadable(obj, meta, conditions, invalid_fields(error))
-        actor = Actor(deps, obj, act=not (meta.paused or meta.dry_run))
-        state = InstancePass(obj, meta, spec, conditions, actor, owner_of(obj, part_of=meta.name))
+    async def converge(self, state: InstancePass, /) -> Outcome | None:
+        """See ObjectReconciler."""
+        conditions = state.conditions
         conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
         try:
             await self._observe_dependents(state)
-            if meta.deleting:
+            if state.meta.deleting:
                 if await self._tear_down(state):
-                    return DONE
+                    return None
             else:
                 await see_to_store(state)
             await ask_store(state)
@@ -96,61 +75,56 @@ class InstanceController:
             conditions.set(ConditionType.CONFIGURATION_STORE_READY, FALSE if refused else UNKNOWN, reason, text)
             state.backoff = True
         if state.seen:
-            state.sights = await look(actor, state.clusters, (obj.get("status") or {}).get("clusters") or ())
-            await observe_replication(actor, obj, state.clusters, conditions)
+            state.sights = await look(state.actor, state.clusters, state.before.clusters)
+            await observe_replication(state.actor, state.obj, state.clusters, conditions)
         self._summarize(state)
-        await write_status(deps, obj, self._status(state))
+        self._report(state)
         if state.backoff:
             return Outcome(backoff=True)
         ready = conditions.is_true(ConditionType.READY)
-        pause = LOOK_SECONDS if ready and not meta.deleting else RETRY_SECONDS
-        return Outcome(requeue_after=min(pause, again(deps, state.clusters) or pause))
+        pause = LOOK_SECONDS if ready and not state.meta.deleting else RETRY_SECONDS
+        return Outcome(requeue_after=min(pause, again(self.deps, state.clusters) or pause))
 
-    async def _unreadable(self, obj: Json, meta: Meta, conditions: ConditionSet, problem: str) -> Outcome:
+    async def refuse(self, state: InstancePass, /) -> Outcome | None:
         """A specification that means nothing to this operator, as after a downgrade. Clusters go on with the store they
         know from here; it is stopped once nobody needs it, and its volumes stay."""
-        deps, outcome = self._deps, DONE
-        conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, problem)
-        conditions.summarize(ConditionType.ACCEPTED, ready_message="")
-        if meta.deleting and not (meta.paused or meta.dry_run):
-            kept = await self._kept_for(
-                obj, await self._clusters(obj), await dependents_of_instance(deps, obj, live=True)
-            )
-            if kept is None:
-                live = await observe_children(deps, obj)
-                if live.stateful_set(Component.CONFIGURATION_STORE) is not None:
-                    await record_tear_down(deps, obj)
-                why = "the PulsarInstance is being deleted"
-                if not await delete_workloads(Actor(deps, obj), live, [Component.CONFIGURATION_STORE], why):
-                    return Outcome(requeue_after=RETRY_SECONDS)
-                await release_finalizer(deps, obj)
-                return DONE
-            conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.DEPENDENTS_EXIST, kept)
-            outcome = Outcome(requeue_after=RETRY_SECONDS)
-        known = PulsarInstanceStatus.model_validate(readable(PulsarInstanceStatus, obj.get("status")))
-        update = {"observed_generation": meta.generation, "conditions": conditions.result()}
-        await write_status(deps, obj, known.model_copy(update=update))
-        return outcome
+        outcome, obj = await super().refuse(state), state.obj
+        if not state.meta.deleting or state.held is not None:
+            return outcome
+        deps = self.deps
+        others = await dependents_of_instance(deps, obj, live=True)
+        kept = await self._kept_for(obj, await self._clusters(obj), others)
+        if kept is None:
+            live = await observe_children(deps, obj)
+            if live.stateful_set(Component.CONFIGURATION_STORE) is not None:
+                await record_tear_down(deps, obj)
+            why = "the PulsarInstance is being deleted"
+            if not await delete_workloads(state.actor, live, [Component.CONFIGURATION_STORE], why):
+                return Outcome(requeue_after=RETRY_SECONDS)
+            await release_finalizer(deps, obj)
+            return None
+        state.conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.DEPENDENTS_EXIST, kept)
+        return Outcome(requeue_after=RETRY_SECONDS)
 
     async def _clusters(self, obj: Json) -> list[Json]:
         """Clusters of the instance, from every namespace it allows."""
-        return members(await DirectReader(self._deps).every(Kind.CLUSTER, allowed_by=obj), obj)
+        return members(await DirectReader(self.deps).every(Kind.CLUSTER, allowed_by=obj), obj)
 
     async def _kept_for(self, obj: Json, clusters: Iterable[Json], others: Iterable[Json]) -> str | None:
         """Why the configuration store of an instance that is being deleted keeps running; None = nobody needs it."""
         names = ", ".join(pulsar_name(each) for each in clusters)
         if names:
             return f"The configuration store keeps running because clusters still need it: {names}; delete them first"
-        if kept := waited_for(obj, others, self._deps.clock.now()):
-            runs = await can_be_kept(self._deps, obj, Component.CONFIGURATION_STORE)
+        if kept := waited_for(obj, others, self.deps.clock.now()):
+            runs = await can_be_kept(self.deps, obj, Component.CONFIGURATION_STORE)
             return f"The configuration store keeps running: {explain(obj, kept)}" if runs else None
         if (obj["spec"].get("configurationStore") or {}).get("managed") is None or confirmed_deletion(obj):
             return None
         try:
-            runs = await can_be_kept(self._deps, obj, Component.CONFIGURATION_STORE)
+            runs = await can_be_kept(self.deps, obj, Component.CONFIGURATION_STORE)
         except RefusedError:
             return None  # its Kubernetes namespace goes, and rights in it first: _tear_down looks at that
-        users = await registered_still(self._deps, obj) if runs else None
+        users = await registered_still(self.deps, obj) if runs else None
         how = remedy(obj, "Delete them, or take entries that are left over out of it, first")
         return f"The configuration store keeps running: {users}. {how}" if users is not None else None
 
@@ -158,7 +132,7 @@ class InstanceController:
         """Clusters, and the rest that refers to this instance, from every namespace it allows."""
         found = await self._clusters(state.obj)
         state.clusters = tuple(sorted(found, key=pulsar_name))
-        state.others = tuple(await dependents_of_instance(self._deps, state.obj, live=state.meta.deleting))
+        state.others = tuple(await dependents_of_instance(self.deps, state.obj, live=state.meta.deleting))
         state.seen = True
 
     async def _tear_down(self, state: InstancePass) -> bool:
@@ -180,12 +154,12 @@ class InstanceController:
                     return False
             except RefusedError as error:
                 forbidden = error.status == HTTPStatus.FORBIDDEN
-                if not (forbidden and await is_going(self._deps, state.meta.namespace, refused=error)):
+                if not (forbidden and await is_going(self.deps, state.meta.namespace, refused=error)):
                     raise
                 # As for a cluster: the namespace is being deleted, and with it our rights in it.
                 text = f"The store was not stopped in order: {quoted(str(error))}"
                 await state.actor.warn(Reason.FINALIZER_RELEASED, text)
-        await release_finalizer(self._deps, state.obj)
+        await release_finalizer(self.deps, state.obj)
         return True
 
     def _summarize(self, state: InstancePass) -> None:
@@ -213,31 +187,24 @@ class InstanceController:
         if state.meta.deleting:
             conditions.set(ConditionType.READY, False, Reason.DELETING, "The instance is being deleted")
 
-    def _status(self, state: InstancePass) -> PulsarInstanceStatus:
-        clusters = rows(state.clusters, state.sights)
-        ready = sum(1 for c in clusters if c.ready)
-        old = state.obj.get("status") or {}
-        counts: dict[str, Any] = {
-            "clusters": unique(clusters),
-            "cluster_count": len(clusters),
-            "ready_clusters": f"{ready}/{len(clusters)}",
-            "dependents": len(clusters) + len(state.others),
-        }
-        if not state.seen:
-            # A count of 0 would open the guard against deletion.
-            known = PulsarInstanceStatus.model_validate(readable(PulsarInstanceStatus, old))
-            counts = {name: getattr(known, name) for name in counts}
-        return PulsarInstanceStatus(
-            observed_generation=state.meta.generation,
-            conditions=state.conditions.result(),
-            pending_actions=state.actor.pending or None,
-            # What this pass could not see is carried over; the kind of store and the chroot are immutable.
-            configuration_store_servers=state.servers or old.get("configurationStoreServers"),
-            configuration_store_chroot=state.chroot or old.get("configurationStoreChroot"),
-            configuration_store_outages=list(ended_outages(old) if state.outages is None else state.outages) or None,
-            replication=replication_rows(self._deps, state.obj),
-            **counts,
-        )
+    def _report(self, state: InstancePass) -> None:
+        """Status fields. What this pass could not see keeps its value; the kind of store and the chroot are immutable,
+        and a count of 0 would open the guard against deletion."""
+        if state.seen:
+            clusters = rows(state.clusters, state.sights)
+            state.fields |= {
+                "clusters": unique(clusters),
+                "cluster_count": len(clusters),
+                "ready_clusters": f"{sum(1 for c in clusters if c.ready)}/{len(clusters)}",
+                "dependents": len(clusters) + len(state.others),
+            }
+        if state.servers:
+            state.fields["configuration_store_servers"] = state.servers
+        if state.chroot:
+            state.fields["configuration_store_chroot"] = state.chroot
+        if state.outages is not None:
+            state.fields["configuration_store_outages"] = list(state.outages) or None
+        state.fields["replication"] = replication_rows(self.deps, state.meta.uid, state.before.replication or ())
 
 
 def rows(clusters: Iterable[Json], sights: Mapping[str, Sight]) -> list[InstanceClusterStatus]:

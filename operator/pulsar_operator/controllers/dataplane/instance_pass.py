@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pulsar_operator.api.v1alpha1.instance import OutageStatus, PulsarInstanceSpec
-from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.core.objects import Meta
-from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.api.v1alpha1.instance import OutageStatus, PulsarInstanceSpec, PulsarInstanceStatus
+from pulsar_operator.controllers.core.objects import owner_of
+from pulsar_operator.controllers.core.reconcile import Context
 from pulsar_operator.domain.dataplane.reach import Sight
 from pulsar_operator.domain.render import Owner
 from pulsar_operator.ports import Json
 
 
 @dataclass
-class InstancePass:
+class InstancePass(Context[PulsarInstanceSpec, PulsarInstanceStatus]):
     """What one pass learned."""
 
-    obj: Json
-    meta: Meta
-    spec: PulsarInstanceSpec
-    conditions: ConditionSet
-    actor: Actor
-    owner: Owner
     servers: str | None = None
     chroot: str | None = None
     clusters: tuple[Json, ...] = ()
@@ -36,3 +29,8 @@ class InstancePass:
     outages: Sequence[OutageStatus] | None = None
     """Of the store; None = it was not asked."""
     backoff: bool = False
+
+    @property
+    def owner(self) -> Owner:
+        """The instance as owner of rendered children."""
+        return owner_of(self.obj, part_of=self.meta.name)

@@ -7,10 +7,11 @@ asked, so that no tenant, namespace or topic ever waits for it, and what is know
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.instance import InstanceClusterStatus
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import by_name, serving_endpoint
 from pulsar_operator.domain.dataplane.reach import TIMEOUTS, Sight, sight
@@ -21,10 +22,10 @@ ASK_SECONDS: Final = 5.0
 QUESTION: Final = ("clusters",)
 
 
-async def look(actor: Actor, clusters: Iterable[Json], stored: Iterable[Mapping[str, Any]]) -> dict[str, Sight]:
+async def look(actor: Actor, clusters: Iterable[Json], stored: Iterable[InstanceClusterStatus]) -> dict[str, Sight]:
     """What the status says of each cluster, by name inside Pulsar; ``stored`` are the rows of the status as it is."""
     deps = actor.deps
-    before = {str(row.get("name")): row for row in stored}
+    before = {row.name: Sight(row.reachable, row.since, row.last_seen) for row in stored}
     endpoints = {name: serving_endpoint(each) for name, each in by_name(clusters).items()}
     asked = [each for each in endpoints.values() if each is not None]
     answers = await asyncio.gather(*(_ask(deps, endpoint) for endpoint in asked))
@@ -33,8 +34,7 @@ async def look(actor: Actor, clusters: Iterable[Json], stored: Iterable[Mapping[
         if answered is not None:
             deps.reach.asked(each.url, now, answered=answered)
     for name, endpoint in endpoints.items():
-        row = before.get(name, {})
-        known = Sight(row.get("reachable"), row.get("since"), row.get("lastSeen"))
+        known = before.get(name, Sight())
         found[name] = sight(known, deps.reach.of(endpoint.url) if endpoint is not None else None, now)
         if found[name].reachable is False and known.reachable is not False:
             await actor.warn(Reason.ADMIN_UNREACHABLE, _left_out(name, found[name]))

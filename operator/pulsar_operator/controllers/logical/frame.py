@@ -7,16 +7,13 @@ ours is left alone.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, Generic
+from abc import abstractmethod
+from typing import Generic
 
-from pydantic import ValidationError
-
-from pulsar_operator.api.constants import FINALIZER, ConditionType, Kind, Reason
-from pulsar_operator.api.v1alpha1 import MODELS
+from pulsar_operator.api.constants import FINALIZER, ConditionType, Reason
 from pulsar_operator.controllers.core.finalizers import release_finalizer
-from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
-from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
+from pulsar_operator.controllers.core.reconcile import ObjectReconciler
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.logical.deletion_results import keep, let_go_on
 from pulsar_operator.controllers.logical.logical_pass import (
     KNOWN,
@@ -34,9 +31,7 @@ from pulsar_operator.controllers.logical.scope import (
     Scope,
     resolve_scope,
 )
-from pulsar_operator.domain.conditions import ConditionSet
-from pulsar_operator.domain.stored import readable
-from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError
+from pulsar_operator.ports import Json
 
 _OF_THE_SPEC = frozenset(
     {Reason.REFERENCE_NOT_FOUND, Reason.REFERENCE_NOT_ALLOWED, Reason.DUPLICATE, Reason.INVALID_SPEC}
@@ -44,18 +39,14 @@ _OF_THE_SPEC = frozenset(
 """Obstacles that somebody's change of a specification takes away."""
 
 
-class PassFrame(ABC, Generic[SpecT, StatusT]):
+class PassFrame(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[SpecT, StatusT]):
     """Reconciles one kind of the logical plane."""
 
-    kind: Kind
     known: tuple[ConditionType, ...] = KNOWN
-    """Condition types of the kind, which are never absent."""
-
-    def __init__(self, deps: Deps) -> None:
-        self.deps = deps
+    context = LogicalPass
 
     @abstractmethod
-    async def converge(self, p: LogicalPass[SpecT, StatusT]) -> Outcome:
+    async def converge(self, p: LogicalPass[SpecT, StatusT], /) -> Outcome:
         """Make Pulsar like the specification says. Raises ObstacleError, AdminUnreachableError."""
 
     @abstractmethod
@@ -71,10 +62,6 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         """One step of the deletion in Pulsar; None when the object was released. Raises ObstacleError,
         AdminUnreachableError."""
 
-    def forget(self, key: Key) -> None:
-        """The custom resource is gone; nothing about it need be remembered."""
-        return None
-
     def unrestored(self, p: LogicalPass[SpecT, StatusT]) -> str | None:
         """What the deletion has reduced in Pulsar and restores where the object stays, with the command for it."""
         return None
@@ -87,48 +74,21 @@ class PassFrame(ABC, Generic[SpecT, StatusT]):
         """Why the object's name cannot be used in Pulsar, or None."""
         return None
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """One pass; see the module."""
-        obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
-        if obj is None:
-            self.forget(key)
-            return GONE
-        return await self.finish(self.begin(obj))
-
     def begin(self, obj: Json) -> LogicalPass[SpecT, StatusT]:
-        """The pass of an object that was read."""
-        models = MODELS[self.kind]
-        meta, status = meta_of(obj), obj.get("status") or {}
-        conditions = ConditionSet(self.known, status.get("conditions") or (), meta.generation, self.deps.clock.now())
-        spec: Any = None
-        invalid: str | None = None
-        try:
-            spec = models.spec.model_validate(obj.get("spec") or {})
-        except ValidationError as error:
-            invalid = invalid_fields(error)
-        before: Any = models.status.model_validate(readable(models.status, status))
-        p: LogicalPass[SpecT, StatusT] = LogicalPass(self.deps, obj, meta, spec, before, conditions)
-        p.fields["pending_actions"] = None
-        p.invalid = self.problem_of_name(p) if invalid is None else invalid
+        """See ObjectReconciler. A name that Pulsar does not allow counts as a specification that cannot be used."""
+        p = super().begin(obj)
+        p.invalid = p.invalid or self.problem_of_name(p)
         return p
 
     async def finish(self, p: LogicalPass[SpecT, StatusT]) -> Outcome:
-        """Run the pass, then write the status and tell what happened."""
+        """See ObjectReconciler; then the events of the pass are recorded."""
         try:
-            outcome = await self._run(p)
-            if outcome is None:
-                return DONE
-            await p.write()
-        except NotFoundError:
-            return DONE  # deleted meanwhile
-        except ConflictError:
-            return Outcome(backoff=True)  # another object of the same name, or somebody who changes it all the time
+            return await super().finish(p)
         finally:
             await p.record_events()
-        return outcome
 
-    async def _run(self, p: LogicalPass[SpecT, StatusT]) -> Outcome | None:
-        """Everything but the status write; None when the object may be gone."""
+    async def run(self, p: LogicalPass[SpecT, StatusT], /) -> Outcome | None:
+        """See ObjectReconciler."""
         if p.meta.deleting and FINALIZER not in p.meta.finalizers:
             return None
         if p.invalid is not None and not p.meta.deleting:

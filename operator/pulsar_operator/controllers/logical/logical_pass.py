@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from pulsar_operator.api.constants import FINALIZER, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.base import MAX_PENDING, DeletionPolicy, DriftPolicy
 from pulsar_operator.api.v1alpha1.logical import DriftEntry, LogicalSpec, ManagedStatus
-from pulsar_operator.controllers.core.objects import Meta, patch_spec, resume
+from pulsar_operator.controllers.core.objects import patch_spec, resume
+from pulsar_operator.controllers.core.reconcile import Context
 from pulsar_operator.controllers.core.status import condition_of, differs, is_true, write_status
-from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, parse_time
+from pulsar_operator.domain.conditions import FALSE, UNKNOWN, parse_time
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, is_among, joined, printable
 from pulsar_operator.domain.texts import visible
-from pulsar_operator.ports import Deps, Json
+from pulsar_operator.ports import Json
 
 SpecT = TypeVar("SpecT", bound=LogicalSpec)
 StatusT = TypeVar("StatusT", bound=ManagedStatus)
@@ -47,20 +48,9 @@ class LookAgainError(Exception):
 
 
 @dataclass
-class LogicalPass(Generic[SpecT, StatusT]):
-    """State of one pass; nothing of it outlives the pass."""
+class LogicalPass(Context[SpecT, StatusT]):
+    """What one pass over an object of the logical plane knows."""
 
-    deps: Deps
-    obj: Json
-    meta: Meta
-    spec: SpecT
-    before: StatusT
-    """The status as read, and after the write-ahead as written."""
-    conditions: ConditionSet
-    invalid: str | None = None
-    """Why the specification cannot be used, or None."""
-    fields: dict[str, Any] = field(default_factory=dict)
-    """Status fields set in this pass; the others keep their value."""
     looked: bool = False
     """Whether Pulsar was looked at in this pass."""
     look_only: bool = False
@@ -90,13 +80,6 @@ class LogicalPass(Generic[SpecT, StatusT]):
     """Events of this pass: type, reason, message."""
     performed: Callable[[Action], None] = lambda action: None
     """Told of each action Pulsar took."""
-
-    @property
-    def held(self) -> Reason | None:
-        """Why nothing may be changed, or None."""
-        if self.meta.paused:
-            return Reason.PAUSED
-        return Reason.DRY_RUN if self.meta.dry_run else None
 
     @property
     def memory(self) -> Memory:
@@ -156,21 +139,19 @@ class LogicalPass(Generic[SpecT, StatusT]):
     async def store(self, update: Mapping[str, Any]) -> None:
         """Write fields of the status now, besides those that were stored before."""
         self.before = self.before.model_copy(update=update)
-        self.stored(await write_status(self.deps, self.obj, self.before, version=self._version))
+        self.stored(await write_status(self.deps, self.obj, self.before, version=self.version))
         self.obj = {**self.obj, "status": self.before.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
-    async def write(self) -> bool:
-        """Write the status when it differs."""
-        told = {"observed_generation": self.meta.generation, "conditions": self.conditions.result()}
-        status = self.before.model_copy(update={**self.fields, **told})
-        if self.look_only:
-            if differs(self.obj, status):
-                raise LookAgainError
-            return False
-        return await write_status(self.deps, self.obj, status, version=self._version) is not None
+    async def write(self) -> None:
+        """See Context. Raises LookAgainError where nothing may be written."""
+        if not self.look_only:
+            await super().write()
+        elif differs(self.obj, self.new_status()):
+            raise LookAgainError
 
     @property
-    def _version(self) -> str | None:
+    def version(self) -> str | None:
+        """The newest that this pass wrote, or read: spares the write a read."""
         version: str | None = self.obj["metadata"].get("resourceVersion")
         return version
 

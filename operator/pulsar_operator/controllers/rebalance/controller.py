@@ -7,73 +7,57 @@ done: the cluster controller sees to that (dataplane/load_balancer.py) and names
 
 from __future__ import annotations
 
-from pydantic import ValidationError
-
-from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Kind, Reason
-from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceSpec, PulsarRebalanceStatus
-from pulsar_operator.balance.execution.custom_resource import Command, command_of, refused_approval, summary
+from pulsar_operator.api.constants import ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceStatus
+from pulsar_operator.balance.execution.custom_resource import Command, command_of, refused_approval
 from pulsar_operator.balance.execution.drain import DRAIN, brokers_change, purpose_of
-from pulsar_operator.balance.model.names import shortened
 from pulsar_operator.balance.planner import plan as planner
-from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import published_endpoint
 from pulsar_operator.controllers.core.failures import reason_of
-from pulsar_operator.controllers.core.objects import invalid_fields, meta_of
-from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
+from pulsar_operator.controllers.core.reconcile import ObjectReconciler
+from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.references import resolve
-from pulsar_operator.controllers.core.status import write_status
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.rebalance import execution, proposal
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, LIFE, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet, parse_time, seconds_since
 from pulsar_operator.domain.stored import readable
-from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Key, PortError
-
-CONDITIONS = (ConditionType.READY, ConditionType.ACCEPTED, *LIFE)
+from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError
 
 
-class RebalanceController:
+class RebalanceController(ObjectReconciler[RebalancePass]):
     """Reconciles PulsarRebalances. Proposals: proposal.py; steps: execution.py."""
+
+    kind = Kind.REBALANCE
+    known = (ConditionType.READY, ConditionType.ACCEPTED, *LIFE)
+    context = RebalancePass
 
     def __init__(self, deps: Deps, tools: Tools | None = None) -> None:
         """``tools`` defaults to the planner of ``balance``."""
-        self._deps = deps
+        super().__init__(deps)
         self._tools = tools or Tools(deps, planner.plan, planner.balance_of)
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """One pass; see Reconciler."""
-        deps = self._deps
-        obj = await deps.kube.get(CUSTOM[Kind.REBALANCE], key.namespace, key.name)
-        if obj is None:
-            self._tools.forget(f"{key.namespace}/{key.name}")
-            return GONE
-        if "deletionTimestamp" in obj["metadata"]:
-            return DONE  # the cluster controller gives Pulsar's balancer back
-        meta, now = meta_of(obj), deps.clock.now()
-        stored = obj.get("status") or {}
-        known = readable(PulsarRebalanceStatus, stored)
-        if known.keys() != stored.keys():
-            obj, known = {**obj, "status": {}}, {}  # a part of what was under way is no plan to go on with
-        previous = known.get("conditions") or []
-        conditions = ConditionSet(CONDITIONS, previous, meta.generation, now)
-        actor = Actor(deps, obj, act=not (meta.paused or meta.dry_run))
-        try:
-            spec = PulsarRebalanceSpec.model_validate(obj["spec"])
-        except ValidationError as error:
-            conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, invalid_fields(error))
-            conditions.summarize(ConditionType.ACCEPTED, ready_message="")
-            await write_status(
-                deps, obj, PulsarRebalanceStatus(observed_generation=meta.generation, conditions=conditions.result())
-            )
-            return DONE
-        status = PulsarRebalanceStatus.model_validate({**known, "conditions": []})
-        state = RebalancePass(obj, meta, spec, conditions, actor, now, status)
-        state.command = meta.annotations.get(ANNOTATION_REBALANCE)
-        outcome = await self._guarded(state)
-        await self._finish(state)
-        return outcome
+    def forget(self, key: Key) -> None:
+        """See ObjectReconciler."""
+        self._tools.forget(f"{key.namespace}/{key.name}")
 
-    async def _guarded(self, state: RebalancePass) -> Outcome:
+    def begin(self, obj: Json) -> RebalancePass:
+        """See ObjectReconciler."""
+        stored = obj.get("status") or {}
+        if readable(PulsarRebalanceStatus, stored).keys() != stored.keys():
+            obj = {**obj, "status": {}}  # a part of what was under way is no plan to go on with
+        return super().begin(obj)
+
+    async def run(self, state: RebalancePass, /) -> Outcome | None:
+        """See ObjectReconciler. The cluster controller restores Pulsar's balancer for one that is being deleted."""
+        return None if state.meta.deleting else await super().run(state)
+
+    async def refuse(self, state: RebalancePass, /) -> Outcome | None:
+        """See ObjectReconciler."""
+        state.status = PulsarRebalanceStatus()
+        return await super().refuse(state)
+
+    async def converge(self, state: RebalancePass, /) -> Outcome:
         """The pass itself; what is away is told and asked again."""
         try:
             obstacle = await self._find_cluster(state)
@@ -82,9 +66,10 @@ class RebalanceController:
                 state.conditions.set(ConditionType.ACCEPTED, False, reason, text)
                 state.carry(*LIFE)
                 _obstructed(state, reason, text)
-                return Outcome(requeue_after=RETRY_SECONDS)
-            state.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
-            return await self._decide(state)
+                outcome = Outcome(requeue_after=RETRY_SECONDS)
+            else:
+                state.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
+                outcome = await self._decide(state)
         except PortError as error:
             state.carry(*LIFE)
             state.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
@@ -92,11 +77,16 @@ class RebalanceController:
                 state.conditions.set(ConditionType.READY, UNKNOWN, *reason_of(error))
             else:
                 state.conditions.set(ConditionType.READY, False, Reason.ADMIN_UNREACHABLE, str(error)[:2000])
-            return Outcome(backoff=True)
+            outcome = Outcome(backoff=True)
+        if state.conditions.explained(ConditionType.READY) is None:
+            _summarize(state.conditions)
+        if state.spec.repeat_seconds is not None:
+            state.conditions.heals = frozenset({Reason.PLAN_INVALIDATED})  # there will be another proposal
+        return outcome
 
     async def _find_cluster(self, state: RebalancePass) -> tuple[Reason, str] | None:
         """Look the cluster up; why it cannot be balanced, or None."""
-        found = await resolve(self._deps, Kind.CLUSTER, state.spec.cluster_ref, from_namespace=state.meta.namespace)
+        found = await resolve(self.deps, Kind.CLUSTER, state.spec.cluster_ref, from_namespace=state.meta.namespace)
         if not found.found:
             return Reason.REFERENCE_NOT_FOUND, f"{found.text} of spec.clusterRef does not exist: create it"
         if found.obj is None:
@@ -107,7 +97,7 @@ class RebalanceController:
             )
         # What the cluster says of its balancer must not be an old copy.
         meta = found.obj["metadata"]
-        state.cluster = await self._deps.kube.get(CUSTOM[Kind.CLUSTER], meta["namespace"], meta["name"]) or found.obj
+        state.cluster = await self.deps.kube.get(CUSTOM[Kind.CLUSTER], meta["namespace"], meta["name"]) or found.obj
         self._tools.clusters[state.name] = state.cluster_name
         spec, seen = state.cluster.get("spec") or {}, state.cluster.get("status") or {}
         if spec.get("mode") == "Standalone":
@@ -115,7 +105,7 @@ class RebalanceController:
         endpoint = published_endpoint(state.cluster)
         if endpoint is None or not ((seen.get("broker") or {}).get("ready") or 0):
             return Reason.WAITING_FOR_BROKERS, f"{found.text} has no ready broker: see its condition BrokersReady"
-        state.traffic = Traffic(self._deps, endpoint)
+        state.traffic = Traffic(self.deps, endpoint)
         return None
 
     async def _decide(self, state: RebalancePass) -> Outcome:
@@ -196,8 +186,7 @@ class RebalanceController:
         if state.command in {"stop", "approve"}:
             state.done_command = True  # there is nothing to approve or stop
         by_user = any(
-            c.get("type") == ConditionType.STOPPED.value and c.get("reason") == Reason.STOPPED_BY_USER.value
-            for c in (state.obj.get("status") or {}).get("conditions") or ()
+            c.type == ConditionType.STOPPED and c.reason == Reason.STOPPED_BY_USER for c in state.before.conditions
         )
         over = state.was(ConditionType.COMPLETED) and not proposal.standing(state.spec)
         if state.spec.repeat_seconds is None or by_user or over:
@@ -208,45 +197,6 @@ class RebalanceController:
         )
         left = state.spec.repeat_seconds - seconds_since(last, state.now) if last else 0.0
         return Outcome(requeue_after=left) if left > 0 else await proposal.propose(self._tools, state)
-
-    async def _finish(self, state: RebalancePass) -> None:
-        """Write the status, then take a carried-out command off the object."""
-        conditions, status = state.conditions, state.status
-        if conditions.explained(ConditionType.READY) is None:
-            _summarize(conditions)
-        if state.spec.repeat_seconds is not None:
-            conditions.heals = frozenset({Reason.PLAN_INVALIDATED})  # there will be another proposal
-        text = summary(
-            status.proposal.before if status.proposal else None,
-            status.proposal.after if status.proposal else None,
-            status.measured,
-        )
-        await write_status(
-            self._deps,
-            state.obj,
-            status.model_copy(
-                update={
-                    "observed_generation": state.meta.generation,
-                    "conditions": [
-                        each.model_copy(update={"message": shortened(each.message)}) for each in conditions.result()
-                    ],
-                    "pending_actions": state.actor.pending or None,
-                    "summary": text,
-                }
-            ),
-        )
-        if state.done_command and state.actor.act:
-            await self._drop_command(state)
-
-    async def _drop_command(self, state: RebalancePass) -> None:
-        fresh = await self._deps.kube.get(CUSTOM[Kind.REBALANCE], state.meta.namespace, state.meta.name)
-        given = ((fresh or {}).get("metadata") or {}).get("annotations") or {}
-        if fresh is None or fresh["metadata"]["uid"] != state.meta.uid:
-            return
-        if given.get(ANNOTATION_REBALANCE) != state.meta.annotations.get(ANNOTATION_REBALANCE):
-            return  # another command came meanwhile
-        pointer = ANNOTATION_REBALANCE.replace("~", "~0").replace("/", "~1")
-        await self._deps.kube.remove_entries(fresh, [f"/metadata/annotations/{pointer}"])
 
 
 def _obstructed(state: RebalancePass, reason: Reason, text: str) -> None:

@@ -8,23 +8,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Reason
+from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, PulsarRebalanceSpec, PulsarRebalanceStatus
-from pulsar_operator.balance.execution.custom_resource import is_standing
+from pulsar_operator.balance.execution.custom_resource import is_standing, summary
 from pulsar_operator.balance.execution.driver import Decision, Memory, believed, decide
 from pulsar_operator.balance.execution.partial import Silence
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
+from pulsar_operator.balance.model.names import shortened
 from pulsar_operator.balance.model.observation import Usage
 from pulsar_operator.balance.planner.brokers import broker_loads, sums_of
 from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.proposal import Balance, BrokerLoad, Proposal
-from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.core.objects import Meta
+from pulsar_operator.controllers.core.reconcile import Context
 from pulsar_operator.controllers.core.status import is_true
 from pulsar_operator.controllers.core.traffic import Traffic
-from pulsar_operator.domain.conditions import ConditionSet, seconds_since
-from pulsar_operator.ports import Deps, Json
+from pulsar_operator.domain.conditions import seconds_since
+from pulsar_operator.ports import CUSTOM, Deps, Json
 
 LIFE = (
     ConditionType.PROPOSAL_READY,
@@ -146,18 +147,12 @@ class Tools:
 
 
 @dataclass
-class RebalancePass:
+class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
     """What one pass knows, learns and decides."""
 
-    obj: Json
-    meta: Meta
-    spec: PulsarRebalanceSpec
-    conditions: ConditionSet
-    actor: Actor
-    now: datetime
-    status: PulsarRebalanceStatus
+    status: PulsarRebalanceStatus = field(init=False)
     """As stored; replaced as the pass goes."""
-    command: str | None = None
+    command: str | None = field(init=False)
     """approve, refresh or stop."""
     approves: str = ""
     """Id of the proposal that the command approves; empty = none was named."""
@@ -166,6 +161,14 @@ class RebalancePass:
     done_command: bool = False
     undecided: str = ""
     """What the planner left alone because nobody knows enough of it, in words; empty = nothing."""
+
+    def __post_init__(self) -> None:
+        self.status, self.command = self.before, self.meta.annotations.get(ANNOTATION_REBALANCE)
+
+    @property
+    def now(self) -> datetime:
+        """When the pass began."""
+        return self.conditions.now
 
     def was(self, kind: ConditionType) -> bool:
         """Whether a condition was True when the pass began."""
@@ -200,11 +203,10 @@ class RebalancePass:
 
     def carry(self, *kinds: ConditionType) -> None:
         """Keep conditions as they are stored."""
-        for each in (self.obj.get("status") or {}).get("conditions") or ():
-            if each.get("type") in {k.value for k in kinds}:
-                self.conditions.set(
-                    ConditionType(each["type"]), each["status"] == "True", Reason(each["reason"]), each["message"]
-                )
+        for each in self.before.conditions:
+            if each.type in kinds:
+                kind, holds = ConditionType(each.type), each.status is ConditionStatus.TRUE
+                self.conditions.set(kind, holds, Reason(each.reason), each.message)
 
     def flags(
         self, *, approved: bool, executing: bool, completed: bool, stopped: bool, reason: Reason, text: str
@@ -218,3 +220,31 @@ class RebalancePass:
         }
         for kind, value in values.items():
             self.conditions.set(kind, value, reason, text)
+
+    def new_status(self) -> PulsarRebalanceStatus:
+        """See Context."""
+        proposal = self.status.proposal
+        before, after = (proposal.before, proposal.after) if proposal is not None else (None, None)
+        return self.status.model_copy(
+            update={
+                "observed_generation": self.meta.generation,
+                "conditions": [
+                    each.model_copy(update={"message": shortened(each.message)}) for each in self.conditions.result()
+                ],
+                "pending_actions": self.actor.pending or None,
+                "summary": summary(before, after, self.status.measured),
+            }
+        )
+
+    async def write(self) -> None:
+        """See Context. Then a carried-out command is taken off the object."""
+        await super().write()
+        if not self.done_command or not self.actor.act:
+            return
+        fresh = await self.deps.kube.get(CUSTOM[Kind.REBALANCE], self.meta.namespace, self.meta.name)
+        if fresh is None or fresh["metadata"]["uid"] != self.meta.uid:
+            return
+        given = fresh["metadata"].get("annotations") or {}
+        if given.get(ANNOTATION_REBALANCE) == self.meta.annotations.get(ANNOTATION_REBALANCE):  # else another one came
+            pointer = ANNOTATION_REBALANCE.replace("~", "~0").replace("/", "~1")
+            await self.deps.kube.remove_entries(fresh, [f"/metadata/annotations/{pointer}"])

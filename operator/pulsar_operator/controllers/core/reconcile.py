@@ -1,0 +1,141 @@
+"""The pass that controllers share: read the object once, parse it, observe and act, write the status once.
+
+A kind says what it observes, decides and does (``converge``), and what it does about a specification that it cannot
+read (``refuse``). It keeps what it reports in its context; nothing else writes the status, except that a logical kind
+stores what it manages before the first write that needs it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from pulsar_operator.api.constants import ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1 import MODELS
+from pulsar_operator.api.v1alpha1.base import CommonStatus
+from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of
+from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
+from pulsar_operator.controllers.core.status import write_status
+from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.domain.stored import parsed
+from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError
+
+SpecT = TypeVar("SpecT", bound=BaseModel)
+StatusT = TypeVar("StatusT", bound=CommonStatus)
+
+
+@dataclass
+class Context(Generic[SpecT, StatusT]):
+    """What one pass over an object knows; nothing of it outlives the pass."""
+
+    deps: Deps
+    obj: Json
+    meta: Meta
+    spec: SpecT
+    """None at run time where ``invalid`` names what cannot be read."""
+    before: StatusT
+    """The status as read, and after a write ahead as written."""
+    conditions: ConditionSet
+    invalid: str | None = None
+    """Why the specification cannot be used, or None."""
+    fields: dict[str, Any] = field(default_factory=dict)
+    """Status fields set in this pass; the others keep their value."""
+
+    @property
+    def held(self) -> Reason | None:
+        """Why nothing may be changed, or None."""
+        if self.meta.paused:
+            return Reason.PAUSED
+        return Reason.DRY_RUN if self.meta.dry_run else None
+
+    @cached_property
+    def actor(self) -> Actor:
+        """Acts on Kubernetes, or collects the pending actions of a paused object or of a dry run."""
+        return Actor(self.deps, self.obj, act=self.held is None)
+
+    @property
+    def version(self) -> str | None:
+        """The resourceVersion that the status write asks for; None = it overwrites whatever is there."""
+        return None
+
+    def new_status(self) -> BaseModel:
+        """The status to write."""
+        told = {"observed_generation": self.meta.generation, "conditions": self.conditions.result()}
+        return self.before.model_copy(update={"pending_actions": self.actor.pending or None, **self.fields, **told})
+
+    async def write(self) -> None:
+        """Write the status when it differs from the stored one. Raises PortError."""
+        await write_status(self.deps, self.obj, self.new_status(), version=self.version)
+
+
+ContextT = TypeVar("ContextT", bound=Context[Any, Any])
+
+
+class ObjectReconciler(ABC, Generic[ContextT]):
+    """Reconciles one kind of custom resources."""
+
+    kind: ClassVar[Kind]
+    known: Sequence[ConditionType]
+    """Condition types of the kind, which are never absent."""
+    context: ClassVar[type[Context[Any, Any]]] = Context
+
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+
+    @abstractmethod
+    async def converge(self, ctx: ContextT, /) -> Outcome | None:
+        """Observe, decide and act. None where the object may be gone, so that nothing is written."""
+
+    async def refuse(self, ctx: ContextT, /) -> Outcome | None:
+        """Report a specification that cannot be read, and act on nothing. None as in ``converge``."""
+        ctx.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, str(ctx.invalid))
+        ctx.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
+        return DONE
+
+    def forget(self, key: Key) -> None:
+        """Drop what the process knows of an object that is gone."""
+        return None
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """One pass; see Reconciler. Raises PortError where the object cannot be read."""
+        obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
+        if obj is None:
+            self.forget(key)
+            return GONE
+        return await self.finish(self.begin(obj))
+
+    def begin(self, obj: Json) -> ContextT:
+        """The context of a pass over an object that was read."""
+        models, meta, status = MODELS[self.kind], meta_of(obj), obj.get("status") or {}
+        conditions = ConditionSet(self.known, status.get("conditions") or (), meta.generation, self.deps.clock.now())
+        spec: Any = None
+        invalid: str | None = None
+        try:
+            spec = models.spec.model_validate(obj.get("spec") or {})
+        except ValidationError as error:
+            invalid = invalid_fields(error)
+        ctx: Any = self.context(self.deps, obj, meta, spec, parsed(models.status, status), conditions, invalid)
+        return ctx  # type: ignore[no-any-return]
+
+    async def run(self, ctx: ContextT, /) -> Outcome | None:
+        """Everything but the status write."""
+        return await (self.converge(ctx) if ctx.invalid is None else self.refuse(ctx))
+
+    async def finish(self, ctx: ContextT) -> Outcome:
+        """Run the pass, then write the status."""
+        try:
+            outcome = await self.run(ctx)
+            if outcome is None:
+                return DONE
+            await ctx.write()
+        except NotFoundError:
+            return DONE  # the object was deleted during the pass
+        except ConflictError:
+            return Outcome(backoff=True)  # another object of the same name, or another writer was faster
+        return outcome
