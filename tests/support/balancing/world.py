@@ -12,6 +12,7 @@ import pytest
 from pulsar_operator.adapters.clock import SystemEntropy
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, API_VERSION, Kind
 from pulsar_operator.api.v1alpha1 import wire
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.objects import owner_of
 from pulsar_operator.controllers.core.reconciler import Outcome
@@ -20,6 +21,7 @@ from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.handover import Question, whose_turn
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact
+from pulsar_operator.domain.stored import parsed
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, AdminEndpoint, Deps, Json, Key
 from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
@@ -140,7 +142,8 @@ class BalancingWorld:
         actor = Actor(self.deps, cluster)
         listed = self.kube.live(CONFIG_MAPS, NS, balancer_record_name("east"))
         record = BalancerRecord(actor, owner_of(cluster, part_of=""), listed)
-        question = Question(cluster, rebalances, old, drives=drives)
+        before = parsed(PulsarClusterStatus, cluster["status"])
+        question = Question(cluster, rebalances, before, drives=drives)
         found = await whose_turn(actor, AdminEndpoint("east", URL), record, question)
         self.refused += actor.refused
         status = {k: v for k, v in cluster["status"].items() if k not in ("balancer", "handover")}

@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_TEAR_DOWN, API_VERSION, FINALIZER, Kind
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.objects import owner_of
 from pulsar_operator.controllers.dataplane.teardown import tear_down
@@ -61,7 +62,7 @@ class Clusters:
         deps = replace(self.world.deps, zookeeper=self)
         obj["metadata"].setdefault("annotations", {})[ANNOTATION_TEAR_DOWN] = obj["metadata"]["uid"]
         actor = Actor(deps, obj)
-        waiting = await tear_down(deps, owner_of(obj, part_of="demo"), obj, spec, actor)
+        waiting = await tear_down(deps, owner_of(obj, part_of="demo"), obj, spec, PulsarClusterStatus(), actor)
         return waiting.text if waiting is not None else None
 
 

@@ -10,10 +10,12 @@ import pytest
 
 from pulsar_operator.api.constants import LABEL_PURPOSE, Kind
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.balance.execution.drain import BLIND_SECONDS, DRAIN, FILL, drain_manifest, fill_manifest
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.drain import FEW, BrokerDrains
 from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.stored import parsed
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json, PortError, RefusedError, UnavailableError
 from tests.support.balancing.answers import answering
 from tests.support.balancing.world import LAST, NS, URL, BalancingWorld
@@ -57,7 +59,8 @@ class Brokers:
         assert cluster is not None and self.spec.broker is not None
         made = self.spec.broker.model_copy(update={"replicas": replicas})
         spec = self.spec.model_copy(update={"broker": made})
-        return BrokerDrains(self.world.deps, Actor(self.world.deps, cluster), cluster, spec, AdminEndpoint("east", URL))
+        before, actor = parsed(PulsarClusterStatus, cluster["status"]).drain, Actor(self.world.deps, cluster)
+        return BrokerDrains(self.world.deps, actor, cluster, spec, AdminEndpoint("east", URL), before)
 
     def rebalances(self) -> dict[str, Json]:
         return {o["metadata"]["name"]: o for o in self.kube.all() if o["kind"] == Kind.REBALANCE.value}

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import ANNOTATION_REMOTE_CLUSTERS, ANNOTATION_REMOTE_URLS, Kind
-from pulsar_operator.api.v1alpha1.cluster_status import RemoteClusterStatus
+from pulsar_operator.api.v1alpha1.base import Condition, ConditionStatus
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, RemoteClusterStatus
 from pulsar_operator.domain.dataplane.registration import cluster_path
 from pulsar_operator.domain.dataplane.remote_clusters import (
     RemoteUrls,
@@ -35,15 +36,16 @@ WEST = RemoteUrls("http://west:8080", "", "pulsar://west:6650", "")
 MOVED = RemoteUrls("http://west:8080", "", "pulsar://west.other:6650", "")
 
 
-def status(*rows: RemoteClusterStatus) -> Json:
-    return {"remoteClusters": [row.model_dump(by_alias=True, exclude_none=True) for row in rows]}
+def status(*rows: RemoteClusterStatus) -> PulsarClusterStatus:
+    return PulsarClusterStatus(remote_clusters=list(rows))
 
 
-def seen(before: Json | None, **found: RemoteUrls | None) -> dict[str, str | None]:
-    return {row.name: row.changed for row in remote_rows(before, found, NOW)}
+def seen(before: PulsarClusterStatus | None, **found: RemoteUrls | None) -> dict[str, str | None]:
+    return {row.name: row.changed for row in remote_rows(before or status(), found, NOW)}
 
 
-KNOWN = status(*remote_rows(None, {"west": WEST}, NOW))
+KNOWN = status(*remote_rows(status(), {"west": WEST}, NOW))
+READY = Condition(type="Ready", status=ConditionStatus.TRUE, reason="Ready", message="", last_transition_time=THEN)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ class Course:
     """A cluster's passes over another one of its instance, on a status and a StatefulSet that last."""
 
     def __init__(self) -> None:
-        self.status: Json = {}
+        self.status = PulsarClusterStatus()
         self.workload: Json | None = None
         self.now = NOW
 
@@ -188,7 +190,7 @@ class Course:
         found = {} if urls is None else {"west": urls}
         told, kept = remote_changes(made["spec"]["template"]), known_urls(made)
         rows = remote_rows(self.status, found, self.now, told, kept)
-        self.status = {**status(*rows), "conditions": [{"type": "Ready"}]}
+        self.status = PulsarClusterStatus(remote_clusters=rows, conditions=[READY])
 
     def told(self) -> dict[str, str]:
         assert self.workload is not None
@@ -205,7 +207,7 @@ def test_a_status_that_is_lost_or_restored_hides_no_change_and_makes_none(steps:
     for number, (urls, lost, held) in enumerate(steps):
         before = course.told()
         if lost:
-            course.status = backup if number % 2 else {}
+            course.status = backup if number % 2 else PulsarClusterStatus()
         for _ in range(2):
             course.a_pass(urls, held=held)
         for _ in range(4):

@@ -9,7 +9,8 @@ import pytest
 from pulsar_operator.api.constants import Component, Kind, Reason
 from pulsar_operator.api.v1alpha1.autoscaling import BookieAutoscaling
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Ensemble, Proxy, PulsarClusterSpec
-from pulsar_operator.api.v1alpha1.scaling_status import ComponentScalingStatus
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
+from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, ComponentScalingStatus
 from pulsar_operator.balance.autoscaling.bookies import Refused
 from pulsar_operator.balance.autoscaling.history import Expected, State
 from pulsar_operator.balance.autoscaling.values import Verdict
@@ -285,9 +286,7 @@ def test_bookies_are_never_fewer_than_the_quorums_that_are_asked_for(
     limits = BookieAutoscaling(min_replicas=2, max_replicas=6)
     keeper = BookKeeper(replicas=5, autoscaling=limits, ensemble=Ensemble(**ensemble))
     spec = PulsarClusterSpec.model_construct(broker=None, proxy=None, bookkeeper=keeper)
-    status = {
-        "autoscaling": {"bookkeeper": row_at(desired, 1, replicas=5).model_dump(by_alias=True, exclude_none=True)}
-    }
+    status = PulsarClusterStatus(autoscaling=AutoscalingStatus(bookkeeper=row_at(desired, 1, replicas=5)))
     found = with_wanted(spec, status, Live(OWNER, {}), NOW)
     assert found.bookkeeper is not None and found.bookkeeper.replicas == wanted
 

@@ -9,15 +9,18 @@ import pytest
 
 from pulsar_operator.api.constants import LABEL_COMPONENT, Component
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, Record, RecordState, parse_record
 from pulsar_operator.domain.dataplane.quorum_record import default_ensemble, known_quorum
 from pulsar_operator.domain.render import Quorum, render_cluster
+from pulsar_operator.domain.stored import parsed
 from tests.support.cluster.rendering import distributed, inputs
 
 Json = dict[str, Any]
 OWNER = {"kind": "PulsarCluster", "metadata": {"name": "my", "uid": "u"}}
 RECORD = Record("id-1", "c", RecordState.INITIALIZED, registered=True)
+NOTHING = PulsarClusterStatus()
 STATUS = {"ensemble": {"ensembleSize": 4, "writeQuorum": 3, "ackQuorum": 2}}
 
 
@@ -62,7 +65,7 @@ def test_what_is_known(
     live = Live.of(OWNER, children(*there, quorum=Quorum(2, 2, 1)))
     data = {**RECORD.to_data(), **({} if record is None else {"ensemble": record})}
     keeper = BookKeeper(replicas=2)
-    found = known_quorum(keeper, live, record=data, status=status, volumes=volumes)
+    found = known_quorum(keeper, live, record=data, status=parsed(PulsarClusterStatus, status), volumes=volumes)
     assert (None if found is None else str(found)) == expected
 
 
@@ -81,7 +84,8 @@ def test_a_record_that_brokers_do_not_have(ensemble: Json, record: str, expected
     live = Live.of(OWNER, children(*ALL, quorum=Quorum(2, 2, 1)))
     keeper = BookKeeper.model_validate({"replicas": 4, "ensemble": ensemble})
     data = {**RECORD.to_data(), "ensemble": record}
-    assert str(known_quorum(keeper, live, record=data, status=STATUS, volumes=True)) == expected
+    stored = PulsarClusterStatus.model_validate(STATUS)
+    assert str(known_quorum(keeper, live, record=data, status=stored, volumes=True)) == expected
 
 
 def test_a_configuration_that_somebody_edited_overrules_no_record() -> None:
@@ -95,19 +99,19 @@ def test_a_configuration_that_somebody_edited_overrules_no_record() -> None:
             }
     live = Live.of(OWNER, objects)
     for record, expected in (({**RECORD.to_data(), "ensemble": "2/2/1"}, "2/2/1"), (RECORD.to_data(), "4/2/1")):
-        assert str(known_quorum(BookKeeper(), live, record=record, status={}, volumes=True)) == expected
+        assert str(known_quorum(BookKeeper(), live, record=record, status=NOTHING, volumes=True)) == expected
 
 
 def test_bookies_there_are_with_what_is_set() -> None:
     live = Live.of(OWNER, children(Component.BOOKIE, bookies=6))
     for ensemble, expected in (({"writeQuorum": 5}, "5/5/3"), ({"ensembleSize": 7}, "3/3/2")):
         keeper = BookKeeper.model_validate({"replicas": 9, "ensemble": ensemble})
-        assert str(known_quorum(keeper, live, record={}, status={}, volumes=True)) == expected
+        assert str(known_quorum(keeper, live, record={}, status=NOTHING, volumes=True)) == expected
 
 
 def test_brokers_without_their_configuration_say_nothing() -> None:
     objects = [each for each in children(*ALL, quorum=Quorum(2, 2, 1)) if each["kind"] != "ConfigMap"]
-    assert str(known_quorum(BookKeeper(), Live.of(OWNER, objects), record={}, status={}, volumes=True)) == "3/3/2"
+    assert str(known_quorum(BookKeeper(), Live.of(OWNER, objects), record={}, status=NOTHING, volumes=True)) == "3/3/2"
 
 
 def test_the_record_keeps_them_and_older_records_are_read() -> None:

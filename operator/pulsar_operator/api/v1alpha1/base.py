@@ -217,6 +217,10 @@ class CommonStatus(ApiModel):
     pending_actions: Annotated[list[str], Field(max_length=MAX_PENDING)] | None = None
     """Actions that the operator would perform without the dry-run annotation. Unset without that annotation."""
 
+    def condition(self, kind: str) -> Condition | None:
+        """The stored condition of a type; None where there is none."""
+        return next((each for each in self.conditions if each.type == kind), None)
+
 
 class Storage(ApiModel):
     """A volume claim."""

@@ -91,7 +91,7 @@ class ClusterPass(Context[PulsarClusterSpec, PulsarClusterStatus]):
 
     def new_status(self) -> PulsarClusterStatus:
         """See Context."""
-        status = cluster_status(self.spec, self.view, self.conditions, self.obj, self.owner)
+        status = cluster_status(self.spec, self.view, self.conditions, self.before, self.owner)
         return status.model_copy(update={"pending_actions": self.actor.pending or None})
 
 
@@ -118,7 +118,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         try:
             live = await observe_children(self.deps, ctx.obj)
             nobody = InstanceFact(False, StoreFact(False))
-            facts = ClusterFacts(ctx.obj, ctx.meta, unread, ctx.owner, nobody, live)
+            facts = ClusterFacts(ctx.obj, ctx.meta, unread, ctx.owner, nobody, live, ctx.before)
             ctx.view = replace(await give_delay_back(facts, ctx.actor), live=None)
         except PortError as error:
             ctx.view = ClusterView(error=quoted(str(error)))
@@ -137,7 +137,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
             if text is not None:
                 view = replace(await self._converge(ctx, view), stopped_for=text, kept_for=text)
             elif meta.deleting:
-                waiting = await tear_down(deps, ctx.owner, obj, spec, actor)
+                waiting = await tear_down(deps, ctx.owner, obj, spec, ctx.before, actor)
                 if waiting is None:
                     return None
                 view = replace(view, stopped_for=waiting.text)
@@ -149,7 +149,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
             reason, text = reason_of(error)
             view = replace(view, error=text, error_reason=reason)
         if view.live is not None:
-            spec = with_wanted(spec, obj.get("status"), view.live, deps.clock.now())
+            spec = with_wanted(spec, ctx.before, view.live, deps.clock.now())
             spec = with_quorum(spec, view.rendered.quorum if view.rendered is not None else None)
         ctx.spec, ctx.view = spec, view
         set_conditions(ctx.conditions, spec, view, deleting=meta.deleting, paused=meta.paused, acts=actor.act)
@@ -203,7 +203,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
     async def _converge(self, ctx: ClusterPass, view: ClusterView) -> ClusterView:
         """Read, and go through the phases unless something forbids it. Raises PortError while nothing is known."""
         obj, meta, spec, actor = ctx.obj, ctx.meta, ctx.spec, ctx.actor
-        facts = await observe(self.deps, obj, meta, sift(spec, self.deps.settings).spec, ctx.owner)
+        facts = await observe(self.deps, obj, meta, sift(spec, self.deps.settings).spec, ctx.before, ctx.owner)
         view = replace(view, instance=facts.instance, live=facts.live)
         leftovers = facts.live.of_previous_owner()
         if leftovers:
@@ -294,8 +294,7 @@ def _marked(manifest: Json, asked: str | None, facts: ClusterFacts, component: C
         return _restarted(manifest, asked, facts, component)
     there, broker, store = facts.live.stateful_set(component), facts.spec.broker, facts.instance.store
     applied = there["spec"]["template"] if there is not None else None
-    status = facts.obj.get("status")
-    told = with_remote_clusters(with_known_urls(manifest, status, there), status, applied)
+    told = with_remote_clusters(with_known_urls(manifest, facts.before, there), facts.before, applied)
     session = session_of(broker.config if broker is not None else None, store.session)
     told = with_store_away(told, () if own_store else store.outages, there, session)
     newest, record = _restarted(told, asked, facts, component), record_of(facts.live, component)

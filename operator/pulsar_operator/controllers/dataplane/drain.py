@@ -71,11 +71,19 @@ class _Seen:
 class BrokerDrains:
     """One cluster's, for one phase of a pass."""
 
-    def __init__(self, deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, endpoint: AdminEndpoint):
-        """``endpoint`` is the brokers' Service."""
+    def __init__(
+        self,
+        deps: Deps,
+        actor: Actor,
+        cluster: Json,
+        spec: PulsarClusterSpec,
+        endpoint: AdminEndpoint,
+        before: DrainStatus | None,
+    ) -> None:
+        """``endpoint`` is the brokers' Service, ``before`` the drain that the status has."""
         assert spec.broker is not None
         self._deps, self._actor, self._cluster, self._drain = deps, actor, cluster, spec.broker.drain
-        self._replicas = spec.broker.replicas
+        self._replicas, self._before = spec.broker.replicas, before
         self._traffic = Traffic(deps, endpoint)
         self._name = cluster["metadata"]["name"]
         self._namespace = cluster["metadata"]["namespace"]
@@ -178,8 +186,8 @@ class BrokerDrains:
     def _since(self, name: str, now: datetime) -> datetime:
         """Since when they are to go on this occasion, as the status says: whichever of them answer by now, its time
         goes on, and begins anew where the clock was set back."""
-        old = (self._cluster.get("status") or {}).get("drain") or {}
-        since = parse_time(old.get("since")) if old.get("occasion") == name else None
+        old = self._before
+        since = parse_time(old.since) if old is not None and old.occasion == name else None
         since = now if since is None else max(since, self.counts_from or since)
         return min(since, now)
 

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, ClusterMode, PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.balance.autoscaling.outlook import Read
 from pulsar_operator.controllers.core.clusters import published_endpoint, pulsar_name
 from pulsar_operator.controllers.core.objects import Meta
@@ -52,6 +53,8 @@ class ClusterFacts:
     owner: Owner
     instance: InstanceFact
     live: Live
+    before: PulsarClusterStatus = field(default_factory=PulsarClusterStatus)
+    """The status as stored."""
     claims: Sequence[Json] = ()
     """Claims of bookies' volumes that carry our labels."""
     config_map: Json | None = None
@@ -119,9 +122,8 @@ class ClusterFacts:
         """Versions of the pod templates that workloads have, of pods that are not replaced yet, and of volumes that no
         server has opened yet; empty = nothing ran yet, None = not known."""
         found = applied_versions(self.live) | known_pod_versions(self.live) | self.remembered
-        version = (self.obj.get("status") or {}).get("version")
-        if version and not all_on_record(self.live):
-            found |= {str(version)}
+        if self.before.version and not all_on_record(self.live):
+            found |= {self.before.version}
         return found or (None if self.live.every(STATEFUL_SETS.kind) else frozenset())
 
     @property
@@ -136,7 +138,9 @@ class ClusterFacts:
         return AdminEndpoint(pulsar_name(self.obj), str(rendered.endpoints.broker_web_service_url))
 
 
-async def observe(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec, owner: Owner) -> ClusterFacts:
+async def observe(
+    deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec, before: PulsarClusterStatus, owner: Owner
+) -> ClusterFacts:
     """Read all of it. Raises PortError: facts are complete or not there."""
     volumes = selector_text(owner, Component.BOOKIE)
     instance, live, claims = await asyncio.gather(
@@ -149,9 +153,9 @@ async def observe(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec, ow
         # The list shows what has our labels: one that was restored by hand may have none.
         record = await deps.kube.get(CONFIG_MAPS, meta.namespace, record_name(meta.name))
     unlabelled = not claims and await _claims_without_labels(deps, meta, spec, owner, record)
-    wanted = with_wanted(spec, obj.get("status"), live, deps.clock.now())
+    wanted = with_wanted(spec, before, live, deps.clock.now())
     stored = None if wanted is spec else spec
-    facts = ClusterFacts(obj, meta, wanted, owner, instance, live, claims, record, stored_spec=stored)
+    facts = ClusterFacts(obj, meta, wanted, owner, instance, live, before, claims, record, stored_spec=stored)
     facts = replace(facts, unlabelled_claims=unlabelled)
     if wanted.bookkeeper is None:
         return facts
@@ -174,8 +178,7 @@ async def _claims_without_labels(
 
 def _with_quorum(facts: ClusterFacts, keeper: BookKeeper) -> ClusterFacts:
     record = (facts.config_map or {}).get("data") or {}
-    status = facts.obj.get("status") or {}
-    known = known_quorum(keeper, facts.live, record=record, status=status, volumes=facts.bookie_volumes)
+    known = known_quorum(keeper, facts.live, record=record, status=facts.before, volumes=facts.bookie_volumes)
     enough = with_quorum(facts.spec, known)
     if enough is not facts.spec:
         facts = replace(facts, spec=enough, stored_spec=facts.declared)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, HandoverStatus, PulsarClusterStatus
+from pulsar_operator.api.v1alpha1.cluster_status import HandoverStatus, PulsarClusterStatus
 from pulsar_operator.balance.execution.custom_resource import is_standing, standing_name
 from pulsar_operator.balance.execution.handover import Handover, ability_of, given_back_words, judge, told
 from pulsar_operator.controllers.core.actor import Actor
@@ -19,7 +19,6 @@ from pulsar_operator.controllers.dataplane.balancer_record import MAX_COUNT, Bal
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, executing, hold, holder
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact
-from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import AdminEndpoint, Json, PortError, UnavailableError
 
 
@@ -46,8 +45,8 @@ class Question:
     cluster: Json
     rebalances: Sequence[Json]
     """Those that may belong to it."""
-    balancer: Json | None
-    """status.balancer as stored."""
+    before: PulsarClusterStatus
+    """The cluster's status as stored. What another version wrote and nobody can read is in the record."""
     drives: bool
     """Whether ``spec.loadBalancing.driver`` is Operator."""
     rolls: bool = False
@@ -58,17 +57,17 @@ class Question:
 
 async def whose_turn(hand: Actor, endpoint: AdminEndpoint, record: BalancerRecord, asked: Question) -> BalanceFact:
     """Take Pulsar's balancer over, or give it back. Raises PortError for Kubernetes alone."""
-    cluster, old = asked.cluster, asked.balancer
+    cluster, old = asked.cluster, asked.before.balancer
     going = executing(cluster, asked.rebalances)
     now = hand.deps.clock.now() if asked.drives or going else None
     turn = await _judged(hand, record, asked, now) if asked.drives and now is not None else Turn()
     if turn.begins:
         # It is in the status before the settings are restored: by then the standing rebalance moves nothing.
-        status = BalancerStatus.model_validate(old).model_copy(update={"held_for": None}) if old else None
+        status = old.model_copy(update={"held_for": None}) if old is not None else None
         return BalanceFact(status, again=True, handover=turn.status, told=turn.told)
     with_pulsar = turn.known.given_back is not None
     candidates = {name: each for name, each in going.items() if not (with_pulsar and is_standing(each, cluster))}
-    wanted = holder(cluster, candidates, (old or {}).get("heldFor"), now) if now is not None else None
+    wanted = holder(cluster, candidates, old.held_for if old is not None else None, now) if now is not None else None
     # Not given back between two brokers of a roll: it would undo what was just planned.
     keep = (asked.drives and not with_pulsar) or asked.drains or (old is not None and asked.rolls)
     try:
@@ -98,14 +97,14 @@ async def _judged(hand: Actor, record: BalancerRecord, asked: Question, now: dat
 
     Where the operator does not act on the cluster nothing changes: settings that nobody may restore are not given back.
     """
-    cluster = asked.cluster
+    cluster, held = asked.cluster, asked.before.balancer
     name = standing_name(cluster)
     standing = next((each for each in asked.rebalances if is_standing(each, cluster)), None)
     ability = ability_of(standing, name, now, changing=asked.rolls or asked.drains)
-    if ability.reason is Reason.WAITING_FOR_BALANCER and (asked.balancer or {}).get("heldFor") is None:
+    if ability.reason is Reason.WAITING_FOR_BALANCER and (held is None or held.held_for is None):
         # For nobody else: the settings are not changed, which takes a moment, or Pulsar does not let the operator.
         ability = replace(ability, decides=False)
-    before = _known(cluster, record)
+    before = _known(asked.before, record)
     after = judge(before, now.timestamp(), ability.decides)
     begins = after.count > before.count
     if not hand.act:
@@ -113,18 +112,16 @@ async def _judged(hand: Actor, record: BalancerRecord, asked: Question, now: dat
             hand.pending.append("Give Pulsar's own balancer back")
         return Turn(before, told=told(before, ability, name))
     if begins:
-        held = asked.balancer
-        saved = BalancerStatus.model_validate(held).saved if held else record.saved(FLAGS)
-        await record.write(saved, after, held=bool(held) or record.held)
+        saved = held.saved if held is not None else record.saved(FLAGS)
+        await record.write(saved, after, held=held is not None or record.held)
         hand.deps.metrics.balancer_given_back(cluster["metadata"]["namespace"], cluster["metadata"]["name"])
         await hand.warn(Reason.PULSAR_BALANCES, given_back_words(after, ability))
     return Turn(after, begins, told(after, ability, name))
 
 
-def _known(cluster: Json, record: BalancerRecord) -> Handover:
+def _known(before: PulsarClusterStatus, record: BalancerRecord) -> Handover:
     """What the status says, or the record where it knows of more: the status was lost, or not written any more."""
-    stored = readable(PulsarClusterStatus, cluster.get("status")).get("handover")
-    status, noted = _from_status(HandoverStatus.model_validate(stored or {})), record.handover()
+    status, noted = _from_status(before.handover or HandoverStatus()), record.handover()
     return noted if noted.count > status.count else status
 
 

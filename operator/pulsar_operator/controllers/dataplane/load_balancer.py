@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
@@ -72,7 +72,7 @@ async def hold(
     deps: Deps,
     actor: Actor,
     endpoint: AdminEndpoint,
-    old: Mapping[str, Any] | None,
+    before: BalancerStatus | None,
     wanted: str | None,
     *,
     drives: bool,
@@ -85,7 +85,6 @@ async def hold(
     ``handover`` is kept in the record where Pulsar's balancer was ever given back. ``executing`` are rebalances that go
     on as soon as they can: the status names none of them before the settings are restored. Raises PortError.
     """
-    before = BalancerStatus.model_validate(old) if old else None
     kept = handover if handover is not None and handover.count else None
     if wanted is None and not drives:
         if before is None and (record.listed is None or (kept is not None and not record.held)):
@@ -180,12 +179,15 @@ async def restore(admin: PulsarAdminPort, endpoint: AdminEndpoint, before: Balan
             await admin.call(endpoint, "DELETE", (*CONFIGURATION, flag.name))
 
 
-async def standing_rebalance(deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, *, drives: bool) -> None:
-    """Keep the PulsarRebalance through which the operator drives; delete it when it does not. Raises PortError."""
+async def standing_rebalance(
+    deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, *, drives: bool, held: bool
+) -> None:
+    """Keep the PulsarRebalance through which the operator drives; delete it when it does not. ``held``: whether the
+    status says whose the balancer is. Raises PortError."""
     meta = cluster["metadata"]
     name = standing_name(cluster)
     if not drives:
-        if (cluster.get("status") or {}).get("balancer") is None:
+        if not held:
             return  # never driven, or all given back
         live = await deps.kube.get(CUSTOM[Kind.REBALANCE], meta["namespace"], name)
         if live is not None and _owned(live, meta["uid"]):

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from pydantic import ValidationError
-
 from pulsar_operator.api.constants import Component, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
-from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus
+from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus, PulsarClusterStatus
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import (
     allows,
@@ -45,7 +43,9 @@ STEPS: tuple[tuple[Component, ...], ...] = (
 """Brokers hand over their bundles and close ledgers while bookies and ZooKeeper still answer."""
 
 
-async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> Waiting | None:
+async def tear_down(
+    deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, before: PulsarClusterStatus, actor: Actor
+) -> Waiting | None:
     """One step of the deletion; what it waits for, or None when the finalizer is off.
 
     The other children go by garbage collection.
@@ -63,7 +63,7 @@ async def tear_down(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec
         text = f"clusters that use its metadata store as configuration store to be deleted first: {names}"
         return Waiting(text, Reason.DEPENDENTS_EXIST)
     try:
-        waiting = await _stop_and_clean(deps, owner, obj, spec, actor)
+        waiting = await _stop_and_clean(deps, owner, obj, spec, before, actor)
     except RefusedError as error:
         forbidden = error.status == HTTPStatus.FORBIDDEN
         if not (forbidden and await is_going(deps, owner.namespace, refused=error)):
@@ -100,13 +100,15 @@ async def _users_of_its_store(deps: Deps, obj: Json) -> list[str]:
     return sorted(owner_text(each) for each in users)
 
 
-async def _stop_and_clean(deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor) -> Waiting | None:
+async def _stop_and_clean(
+    deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, before: PulsarClusterStatus, actor: Actor
+) -> Waiting | None:
     live, left = await observe_children(deps, obj), await leaving(deps, obj, actor)
     if left is not None and runs(obj, live, Component.BROKER) and (waiting := await left.narrow()) is not None:
         return waiting
     for step in STEPS:
         if Component.BROKER in step:
-            await _give_balancer_back(deps, owner, obj, spec, actor, live)
+            await _give_balancer_back(deps, owner, obj, spec, before.balancer, actor, live)
         pods = f"the {' and '.join(component.value for component in step)} pods to stop"
         written = Component.BROKER in step and await record_tear_down(deps, obj)
         if not await delete_workloads(actor, live, step, "the PulsarCluster is being deleted") or written:
@@ -136,21 +138,25 @@ async def _forget_at_once(deps: Deps, obj: Json, actor: Actor) -> Waiting | None
 
 
 async def _give_balancer_back(
-    deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, actor: Actor, live: Live
+    deps: Deps,
+    owner: Owner,
+    obj: Json,
+    spec: PulsarClusterSpec,
+    before: BalancerStatus | None,
+    actor: Actor,
+    live: Live,
 ) -> None:
     """The settings of Pulsar's own balancer, while brokers can still be asked: they are in the metadata, and who makes
     the cluster again from it may want Pulsar to balance. Brokers that do not answer hold nothing: the record stays."""
-    there = live.stateful_set(Component.BROKER)
-    old, record = (obj.get("status") or {}).get("balancer"), BalancerRecord.of(actor, owner, live)
-    if there is None or "deletionTimestamp" in there["metadata"] or not (old or record.listed):
+    there, record = live.stateful_set(Component.BROKER), BalancerRecord.of(actor, owner, live)
+    if there is None or "deletionTimestamp" in there["metadata"] or not (before or record.listed):
         return
     endpoint = published_endpoint(obj) or AdminEndpoint(
         pulsar_name(obj), broker_web_service_url(owner, spec.cluster_domain)
     )
     try:
-        before = BalancerStatus.model_validate(old) if old else None
         await give_back(deps, actor, endpoint, before, record)
-    except (PortError, ValidationError) as error:
+    except PortError as error:
         await actor.warn(
             Reason.LOAD_BALANCER_NOT_RESUMED,
             f"Settings of Pulsar's balancer not restored: {error}; see {' and '.join(FLAGS)} if the metadata is used "

@@ -11,7 +11,7 @@ from pulsar_operator.api.v1alpha1.base import MAX_PENDING, DeletionPolicy, Drift
 from pulsar_operator.api.v1alpha1.logical import DriftEntry, LogicalSpec, ManagedStatus
 from pulsar_operator.controllers.core.objects import patch_spec, resume
 from pulsar_operator.controllers.core.reconcile import Context
-from pulsar_operator.controllers.core.status import condition_of, differs, is_true, write_status
+from pulsar_operator.controllers.core.status import differs, is_true, write_status
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, parse_time
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, is_among, joined, printable
 from pulsar_operator.domain.texts import visible
@@ -174,15 +174,15 @@ class LogicalPass(Context[SpecT, StatusT]):
         It may be refused for the sake of something else, another object that is yet to come or that only Pulsar knows,
         and nobody tells when that is there.
         """
-        condition = condition_of(self.obj, ConditionType.ACCEPTED.value) or {}
-        since = parse_time(condition.get("lastTransitionTime")) if condition.get("status") == FALSE.value else None
+        found = self.before.condition(ConditionType.ACCEPTED)
+        since = parse_time(found.last_transition_time) if found is not None and found.status is FALSE else None
         waited = (self.conditions.now - since).total_seconds() if since is not None else 0.0
         return min(max(waited, UNSEEN_SECONDS), REFUSED_LIMIT_SECONDS)
 
     def said_before(self, kind: ConditionType, text: str) -> bool:
         """Whether the stored condition already tells this."""
-        condition = condition_of(self.obj, kind.value)
-        return condition is not None and text in str(condition.get("message"))
+        condition = self.before.condition(kind)
+        return condition is not None and text in condition.message
 
 
 @dataclass

@@ -22,7 +22,6 @@ from pulsar_operator.balance.planner.brokers import broker_loads, sums_of
 from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.proposal import Balance, BrokerLoad, Proposal
 from pulsar_operator.controllers.core.reconcile import Context
-from pulsar_operator.controllers.core.status import is_true
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.domain.conditions import seconds_since
 from pulsar_operator.ports import CUSTOM, Deps, Json
@@ -172,7 +171,8 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
 
     def was(self, kind: ConditionType) -> bool:
         """Whether a condition was True when the pass began."""
-        return is_true(self.obj, kind.value)
+        found = self.before.condition(kind)
+        return found is not None and found.status is ConditionStatus.TRUE
 
     @property
     def cluster_name(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -12,14 +11,13 @@ from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import (
     BookieStatus,
     ComponentStatus,
-    DrainStatus,
     Endpoints,
     EnsembleStatus,
-    HandoverStatus,
     PulsarClusterStatus,
     RolloutStatus,
     VersionStatus,
 )
+from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
 from pulsar_operator.domain.bookkeeper.facts import bookie_rows, own_bookies_of
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, parse_time
@@ -40,7 +38,6 @@ from pulsar_operator.domain.dataplane.rollout.checks import ROLLING
 from pulsar_operator.domain.dataplane.running import pod_versions
 from pulsar_operator.domain.dataplane.wanted import rows_of
 from pulsar_operator.domain.render import Owner, selector_text
-from pulsar_operator.domain.stored import readable
 
 CLUSTER_CONDITIONS = (
     ConditionType.READY,
@@ -241,20 +238,22 @@ def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
         conditions.set(kind, True, Reason.ROLLED, "Every pod is of the newest revision")
 
 
-def _used(old: Mapping[str, Any], spec: PulsarClusterSpec | None, view: ClusterView, now: datetime) -> Any:
+def _used(
+    stored: list[UsedClusterConfirmation], spec: PulsarClusterSpec | None, view: ClusterView, now: datetime
+) -> list[UsedClusterConfirmation]:
     """Confirmations that were used, as long as they are declared, or would count if they were declared again."""
-    stored = old.get("usedConfirmations") or []
     if spec is None or view.roll is None or view.leave is None:
         return stored
-    declared = {(each.action.value, each.expires_time) for each in spec.confirmations}
+    declared = {(each.action, each.expires_time) for each in spec.confirmations}
+    new = [each for each in (view.roll.confirmed, view.leave.confirmed) if each is not None]
+    keys = {(each.action, each.expires_time) for each in new}
     kept = [
         each
         for each in stored
-        if (each["action"], each["expiresTime"]) in declared or (parse_time(each["expiresTime"]) or now) > now
+        if (key := (each.action, each.expires_time)) not in keys
+        and (key in declared or (parse_time(each.expires_time) or now) > now)
     ]
-    new = [each for each in (view.roll.confirmed, view.leave.confirmed) if each is not None]
-    keys = {(each.action.value, each.expires_time) for each in new}
-    return [*new, *(each for each in kept if (each["action"], each["expiresTime"]) not in keys)][:MOST_USED]
+    return [*new, *kept][:MOST_USED]
 
 
 def _versions(view: ClusterView, component: Component) -> list[VersionStatus]:
@@ -262,13 +261,13 @@ def _versions(view: ClusterView, component: Component) -> list[VersionStatus]:
     return [VersionStatus(version=version, pods=sorted(pods)) for version, pods in sorted(found.items())]
 
 
-def _bookies(old: Mapping[str, Any], view: ClusterView, now: datetime) -> Any:
+def _bookies(previous: list[BookieStatus], view: ClusterView, now: datetime) -> list[BookieStatus]:
     """Rows of bookies; the stored ones where the store was not read."""
     rendered, storage = view.rendered, view.storage
     facts = storage.facts if storage is not None else None
     if rendered is None or storage is None or facts is None or not rendered.bookie_ids:
-        return old.get("bookies") or []
-    previous, leave = [BookieStatus.model_validate(each) for each in old.get("bookies") or ()], view.leave
+        return previous
+    leave = view.leave
     pods = set(range(len(rendered.bookie_ids)))
     if leave is None:
         steps = {each.id: each.step for each in previous if each.step}
@@ -289,21 +288,33 @@ def _bookies(old: Mapping[str, Any], view: ClusterView, now: datetime) -> Any:
 
 
 def cluster_status(
-    spec: PulsarClusterSpec | None, view: ClusterView, conditions: ConditionSet, obj: Mapping[str, Any], owner: Owner
+    spec: PulsarClusterSpec | None,
+    view: ClusterView,
+    conditions: ConditionSet,
+    before: PulsarClusterStatus,
+    owner: Owner,
 ) -> PulsarClusterStatus:
-    """The status to write. Facts this pass could not see are carried over from the stored status."""
-    old, now = readable(PulsarClusterStatus, obj.get("status")), conditions.now
-    rendered, stored = view.rendered, view.storage
-    store, quorum = (rendered.metadata_store, rendered.quorum) if rendered else (None, None)
+    """The status to write. Facts this pass could not see are carried over from the stored one, ``before``."""
+    now, rendered, metadata, storage = conditions.now, view.rendered, view.metadata, view.storage
     brokers = view.live.stateful_set(Component.BROKER) if view.live is not None else None
     told = remote_changes(brokers["spec"]["template"]) if brokers is not None else {}
-    remote = view.metadata.remote if view.metadata else None
-    parts: dict[str, Any] = {}
+    remote = metadata.remote if metadata is not None else None
+    known: dict[str, Any] = {
+        "observed_generation": conditions.generation,
+        "conditions": conditions.result(),
+        "waiting_for": view.waiting_for,
+        "missing_pods": missing_rows(before.missing_pods, view.missing, now),
+        "used_confirmations": _used(before.used_confirmations, spec, view, now),
+        "bookies": _bookies(before.bookies, view, now),
+        "remote_clusters": remote_rows(before, remote, now, told, known_urls(brokers)),
+        "autoscaling": scaling.status_of(rows_of(before) if view.scaling is None else view.scaling.rows),
+    }
     for component in Component:
-        facts = view.components.get(component)
-        name = STATUS_FIELDS.get(component, component.value)
+        facts, name = view.components.get(component), STATUS_FIELDS.get(component, component.value)
+        if component is Component.CONFIGURATION_STORE:
+            continue
         if facts is not None and facts.exists:
-            parts[name] = ComponentStatus(
+            known[name] = ComponentStatus(
                 desired=facts.desired or 0,
                 ready=facts.ready or 0,
                 summary=f"{facts.ready or 0}/{facts.desired or 0}",
@@ -312,44 +323,38 @@ def cluster_status(
                 selector=selector_text(owner, component),
                 versions=_versions(view, component),
             )
-        elif name in old and (rendered is None or component in rendered.components):
-            parts[name] = old[name]
-    settled = conditions.is_true(ConditionType.UP_TO_DATE) or not old.get("version")
-    instance_id = view.metadata.instance_id if view.metadata and view.metadata.instance_id else old.get("instanceId")
-    return PulsarClusterStatus.model_validate(
-        {
-            "observedGeneration": conditions.generation,
-            "conditions": conditions.result(),
-            **{k: v for k, v in parts.items() if k != Component.CONFIGURATION_STORE.value},
-            "endpoints": Endpoints(**asdict(rendered.endpoints)) if rendered else old.get("endpoints"),
-            "ensemble": EnsembleStatus(**asdict(quorum)) if quorum else old.get("ensemble"),
-            "waitingFor": view.waiting_for,
-            "dependents": old.get("dependents") if view.dependents is None else view.dependents,
-            "rollout": old.get("rollout") if view.roll is None else view.roll.rollout,
-            "missingPods": missing_rows(old.get("missingPods") or (), view.missing, now),
-            "canaries": (old.get("canaries") or []) if view.turns is None else list(view.turns.canaries),
-            "usedConfirmations": _used(old, spec, view, now),
-            "recoveryDelay": old.get("recoveryDelay") if stored is None or stored.facts is None else stored.delay,
-            "bookies": _bookies(old, view, now),
-            "placement": old.get("placement") if view.placement is None else view.placement.status,
-            "drain": _drain(old, view),
-            "remoteClusters": remote_rows(old, remote, now, told, known_urls(brokers)),
-            "autoscaling": scaling.status_of(rows_of(old) if view.scaling is None else view.scaling.rows),
-            "balancer": view.balance.status if view.balance is not None and view.balance.seen else old.get("balancer"),
-            "handover": _handover(spec, old, view),
-            "instanceId": instance_id,
-            "version": spec.version if spec and rendered and settled else old.get("version"),
-            "metadataStoreServers": store.servers if store else old.get("metadataStoreServers"),
-            "metadataStoreChroot": (store.chroot or None) if store else old.get("metadataStoreChroot"),
-        }
-    )
-
-
-def _handover(spec: PulsarClusterSpec | None, old: Mapping[str, Any], view: ClusterView) -> HandoverStatus | Any:
-    """What is remembered while the operator is to balance; the stored one where nobody judged."""
+        elif rendered is not None and component not in rendered.components:
+            known[name] = None
+    if rendered is not None:
+        known["endpoints"] = Endpoints(**asdict(rendered.endpoints))
+        if rendered.quorum:
+            known["ensemble"] = EnsembleStatus(**asdict(rendered.quorum))
+        if (store := rendered.metadata_store) is not None:
+            known |= {"metadata_store_servers": store.servers, "metadata_store_chroot": store.chroot or None}
+        if spec is not None and (conditions.is_true(ConditionType.UP_TO_DATE) or not before.version):
+            known["version"] = spec.version
+    if metadata is not None and metadata.instance_id:
+        known["instance_id"] = metadata.instance_id
+    if view.dependents is not None:
+        known["dependents"] = view.dependents
+    if view.roll is not None:
+        known["rollout"] = view.roll.rollout
+    if view.turns is not None:
+        known["canaries"] = list(view.turns.canaries)
+    if storage is not None and storage.facts is not None:
+        known["recovery_delay"] = storage.delay
+    if view.placement is not None:
+        known["placement"] = view.placement.status
+    if view.drain is not None or (view.roll is not None and view.scale is not None):
+        # The stored one, with its time, stays while a phase that decides on it did not run.
+        known["drain"] = view.drain.status if view.drain is not None else None
+    if view.balance is not None and view.balance.seen:
+        known["balancer"] = view.balance.status
     if spec is not None and spec.load_balancing.driver is not BalancingDriver.OPERATOR:
-        return None
-    return view.balance.handover if view.balance is not None and view.balance.told is not None else old.get("handover")
+        known["handover"] = None
+    elif view.balance is not None and view.balance.told is not None:
+        known["handover"] = view.balance.handover
+    return before.model_copy(update=known)
 
 
 def _balancing(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
@@ -361,10 +366,3 @@ def _balancing(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterV
         conditions.set(kind, *view.balance.told)
     elif not conditions.carry(kind):
         conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The brokers do not serve yet")
-
-
-def _drain(old: Mapping[str, Any], view: ClusterView) -> DrainStatus | Any:
-    """The drain in progress; the stored one, with its time, while a phase that decides on it did not run."""
-    if view.drain is not None:
-        return view.drain.status
-    return old.get("drain") if view.roll is None or view.scale is None else None

@@ -15,6 +15,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Component
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.domain.bookkeeper.leaving_values import Widest
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.dataplane.metadata import recorded_quorum
@@ -25,7 +26,7 @@ from pulsar_operator.domain.render.quorum import BROKER_KEYS, default_quorum
 
 
 def known_quorum(
-    keeper: BookKeeper, live: Live, *, record: Mapping[str, str], status: Mapping[str, Any], volumes: bool
+    keeper: BookKeeper, live: Live, *, record: Mapping[str, str], status: PulsarClusterStatus, volumes: bool
 ) -> Quorum | None:
     """The quorums in force; None = nothing of the cluster was brought up yet.
 
@@ -101,10 +102,9 @@ def _mounted(live: Live, pod: Mapping[str, Any], *, proved: bool = False) -> Quo
     return None
 
 
-def _of_status(status: Mapping[str, Any]) -> Quorum | None:
-    told = status.get("ensemble")
-    fields = ("ensembleSize", "writeQuorum", "ackQuorum")
-    return _parsed(*(str(told.get(field)) for field in fields)) if isinstance(told, Mapping) else None
+def _of_status(status: PulsarClusterStatus) -> Quorum | None:
+    told = status.ensemble
+    return _parsed(*map(str, (told.ensemble_size, told.write_quorum, told.ack_quorum))) if told is not None else None
 
 
 def _of_bookies(keeper: BookKeeper, live: Live) -> Quorum | None:

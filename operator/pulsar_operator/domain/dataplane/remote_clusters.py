@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -30,7 +30,6 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
 from pulsar_operator.domain.apply import manifest_hash
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.templates import with_annotation
-from pulsar_operator.domain.stored import readable
 from pulsar_operator.domain.texts import without_userinfo
 
 Json = dict[str, Any]
@@ -80,7 +79,7 @@ def remote_urls(data: bytes) -> RemoteUrls | None:
 
 
 def remote_rows(
-    status: Mapping[str, Any] | None,
+    status: PulsarClusterStatus,
     found: Mapping[str, RemoteUrls | None] | None,
     now: datetime,
     told: Mapping[str, str] | None = None,
@@ -89,7 +88,7 @@ def remote_rows(
     """Rows by name, with the time at which the URLs became others. ``found`` has the clusters that the store names,
     None for one that cannot be read; None for all = the store did not answer, and what was known stays. ``told`` is
     what brokers know already (remote_changes), ``kept`` what they have (known_urls)."""
-    before = {row.name: row for row in _stored(status)}
+    before = {row.name: row for row in status.remote_clusters}
     if found is None:
         return list(before.values())
     rows = []
@@ -121,12 +120,12 @@ def remote_rows(
 
 
 def with_remote_clusters(
-    manifest: Mapping[str, Any], status: Mapping[str, Any] | None, applied_template: Mapping[str, Any] | None
+    manifest: Mapping[str, Any], status: PulsarClusterStatus, applied_template: Mapping[str, Any] | None
 ) -> Json:
     """The manifest of the brokers' StatefulSet, whose pod template says when the URLs of which cluster became others;
     as given where none ever did. ``applied_template`` is the one applied last, None = there is no StatefulSet yet."""
     told = remote_changes(applied_template)
-    for row in _stored(status):
+    for row in status.remote_clusters:
         if row.changed is not None and row.changed > told.get(row.name, ""):
             told[row.name] = row.changed
     if not told:
@@ -148,15 +147,15 @@ def remote_changes(template: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def with_known_urls(
-    manifest: Mapping[str, Any], status: Mapping[str, Any] | None, workload: Mapping[str, Any] | None
+    manifest: Mapping[str, Any], status: PulsarClusterStatus, workload: Mapping[str, Any] | None
 ) -> Json:
     """The manifest of the brokers' StatefulSet, which says for its pod template what URLs other clusters have; as given
     where it knows none. What it says for that template stays, whatever a status says that was lost or restored.
     ``workload`` is the StatefulSet as it is, None = there is none yet."""
     told = remote_changes(workload["spec"]["template"]) if workload is not None else {}
     before = _noted(workload)
-    known = {} if (status or {}).get("conditions") else dict(before)
-    for row in _stored(status):
+    known = {} if status.conditions else dict(before)
+    for row in status.remote_clusters:
         since = told.get(row.name, "")
         if row.name in before and ((row.changed or "") > since or before[row.name][0] == since):
             known[row.name] = before[row.name]
@@ -193,11 +192,6 @@ def _noted(workload: Mapping[str, Any] | None) -> dict[str, list[str]]:
 
 def _digest(urls: RemoteUrls) -> str:
     return manifest_hash(asdict(urls))
-
-
-def _stored(status: Mapping[str, Any] | None) -> Sequence[RemoteClusterStatus]:
-    rows = readable(PulsarClusterStatus, status).get("remoteClusters") or ()
-    return [RemoteClusterStatus.model_validate(row) for row in rows]
 
 
 def _urls(row: RemoteClusterStatus) -> RemoteUrls:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Proxy, PulsarClusterSpec
@@ -19,7 +19,6 @@ from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, Compo
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.render import Quorum, QuorumError, resolve_quorum
-from pulsar_operator.domain.stored import readable
 
 FIELDS: Final[Mapping[Component, str]] = {
     Component.BROKER: "broker",
@@ -34,10 +33,9 @@ COUNTS_SECONDS: Final = 1800.0
 Rows = Mapping[Component, ComponentScalingStatus]
 
 
-def rows_of(status: Mapping[str, Any] | None) -> Rows:
-    """Decisions in a stored status, as far as they can be read."""
-    stored = readable(PulsarClusterStatus, status).get("autoscaling") or {}
-    found = AutoscalingStatus.model_validate(stored)
+def rows_of(status: PulsarClusterStatus) -> Rows:
+    """Decisions in a stored status."""
+    found = status.autoscaling or AutoscalingStatus()
     return {component: row for component, name in FIELDS.items() if (row := getattr(found, name)) is not None}
 
 
@@ -71,9 +69,7 @@ def _counts(row: ComponentScalingStatus, now: datetime) -> bool:
     return written is not None and abs((now - written).total_seconds()) <= COUNTS_SECONDS
 
 
-def with_wanted(
-    spec: PulsarClusterSpec, status: Mapping[str, Any] | None, live: Live, now: datetime
-) -> PulsarClusterSpec:
+def with_wanted(spec: PulsarClusterSpec, status: PulsarClusterStatus, live: Live, now: datetime) -> PulsarClusterSpec:
     """The specification with the replicas that count; the same one where nothing was ever decided. Bookies that scale
     themselves may be too few in it for the quorums on record (`with_quorum`)."""
     rows = rows_of(status)

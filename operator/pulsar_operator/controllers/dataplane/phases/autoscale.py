@@ -47,7 +47,7 @@ from pulsar_operator.domain.render import BRING_UP_ORDER
 
 async def autoscale(step: Step) -> ScalingFact:
     """Decide for each component that has autoscaling; of one that has it no more the last number is remembered."""
-    stored = rows_of(step.facts.obj.get("status"))
+    stored = rows_of(step.facts.before)
     rows: dict[Component, ComponentScalingStatus] = {}
     again = False
     for component in SCALED:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Component, Kind
-from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
@@ -13,7 +12,6 @@ from pulsar_operator.controllers.dataplane.load_balancer import standing_rebalan
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, RollFact, ScaleFact
-from pulsar_operator.domain.stored import readable
 
 
 async def balance(step: Step) -> BalanceFact:
@@ -27,10 +25,10 @@ async def balance(step: Step) -> BalanceFact:
     roll, scale, drains = view.roll or RollFact(), view.scale or ScaleFact(), step.drains
     if drains is not None:
         await drains.clean(roll.asked | scale.asked, changing=view.drain is not None)
-    # What it was cannot be read from a status of another version: then the record has it.
-    old = readable(PulsarClusterStatus, facts.obj.get("status")).get("balancer")
     drives = facts.spec.load_balancing.driver is BalancingDriver.OPERATOR
-    await standing_rebalance(hand.deps, hand, facts.obj, facts.spec, drives=drives)
+    await standing_rebalance(
+        hand.deps, hand, facts.obj, facts.spec, drives=drives, held=facts.before.balancer is not None
+    )
     brokers = step.live.facts(Component.BROKER)
     endpoint = facts.brokers(step.manifests)
     if brokers is None or not brokers.ready or endpoint is None:
@@ -42,7 +40,7 @@ async def balance(step: Step) -> BalanceFact:
     question = Question(
         facts.obj,
         rebalances,
-        old,
+        facts.before,
         drives=drives,
         rolls=roll.of_brokers and held is None,
         drains=view.drain is not None,

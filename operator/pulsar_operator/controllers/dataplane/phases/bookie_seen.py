@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
+from pulsar_operator.api.v1alpha1.cluster_status import BookieStatus
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.controllers.dataplane.ledger_scan import GONE, examine_ledgers
 from pulsar_operator.controllers.dataplane.outage import back_since
@@ -37,7 +36,6 @@ from pulsar_operator.domain.dataplane.quorum_record import default_ensemble
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.names import pod_host, workload_name
 from pulsar_operator.domain.render.volumes import disk_shares
-from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import Json, PortError, UnavailableError, ZooKeeperSession
 
 TAKES_ENTRIES = frozenset({Act.READ_ONLY, Act.WRITABLE, Act.RAISE, Act.RELEASE})
@@ -46,10 +44,9 @@ DECISIONS = 5
 """Of one pass: each but the last only looks at more."""
 
 
-def stored_row(step: Step) -> dict[str, Any] | None:
+def stored_row(step: Step) -> BookieStatus | None:
     """The row of the status that has a step; None = none has."""
-    status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
-    return next((row for row in status.get("bookies") or () if row.get("step")), None)
+    return next((row for row in step.facts.before.bookies if row.step), None)
 
 
 @dataclass
@@ -158,7 +155,7 @@ class Seen:
             readonly=await self.readonly(ordinal) if pod is not None else None,
             claims=tuple(claim for claim in await claims(step, [ordinal]) if claim.ordinal == ordinal),
             memo=memo,
-            step=row["step"] if row is not None and row["id"] == bookie else None,
+            step=row.step if row is not None and row.id == bookie else None,
             helpers=self._helpers(),
             widest=None,
             obstacle=_roll(step),
@@ -187,20 +184,21 @@ class Seen:
             successor=later if later != bookie else "",
         )
 
-    def _used(self) -> list[UsedClusterConfirmation]:
-        status = readable(PulsarClusterStatus, self.step.facts.obj.get("status"))
-        return [UsedClusterConfirmation.model_validate(each) for each in status.get("usedConfirmations") or ()]
-
     def _accepted(self, ordinal: int, memo: LeavingMemo | None) -> int | None:
         if memo is None:
             return None
         now = self.step.hand.deps.clock.now()
-        return accepted_number(question_of(ordinal, memo), self.step.facts.spec.confirmations, self._used(), now)
+        return accepted_number(
+            question_of(ordinal, memo),
+            self.step.facts.spec.confirmations,
+            self.step.facts.before.used_confirmations,
+            now,
+        )
 
     def answered(self, question: Question) -> UsedClusterConfirmation | None:
         """The confirmation that answers a question; None = there is none."""
         now = self.step.hand.deps.clock.now()
-        return answered(question, self.step.facts.spec.confirmations, self._used(), now)
+        return answered(question, self.step.facts.spec.confirmations, self.step.facts.before.used_confirmations, now)
 
     def _has_rack(self, bookie: str, ordinal: int, wanted: int) -> bool:
         """Whether its rack is yet to be taken out (phases/racks.py)."""

@@ -4,11 +4,9 @@ many others do. While the configuration store is away it does where too few othe
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.domain.bookkeeper.identity import host_of
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
-from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import PortError
 
 
@@ -20,12 +18,11 @@ async def free(step: Step) -> None:
 async def make_writable(step: Step, why: str, *, others: frozenset[str] | None = None) -> None:
     """Make it writable, and remember that. ``others``: bookies that take entries; it stays read-only where these are
     enough for new ledgers. So does a bookie whose PersistentVolumeClaims are deleted, by the metadata store."""
-    status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
-    servers = status.get("metadataStoreServers")
+    servers, chroot = step.facts.before.metadata_store_servers, step.facts.before.metadata_store_chroot
     if not servers or step.live.stateful_set(Component.BOOKIE) is None:
         return
     try:
-        session = await step.hand.deps.zookeeper.session(str(servers), status.get("metadataStoreChroot"))
+        session = await step.hand.deps.zookeeper.session(servers, chroot)
         node = await session.get(MEMO_PATH)
         memo = parse_leaving_memo(node.data) if node is not None else None
         if node is None or memo is None or memo.freed or memo.forgot or not memo.run:

@@ -66,8 +66,8 @@ def _unknown(step: Step, why: str) -> LeaveFact:
         if there is None or replicas_of(there) <= wanted(step, Component.BOOKIE):
             return LeaveFact()
         return LeaveFact(waiting_for=why, message=f"A bookie is to be removed: waiting for {why}")
-    text = f"Bookie {row['id']} leaves: waiting for {why}"
-    return LeaveFact(row["id"], row.get("ordinal"), row["step"], why, message=text, holds=True)
+    text = f"Bookie {row.id} leaves: waiting for {why}"
+    return LeaveFact(row.id, row.ordinal, row.step, why, message=text, holds=True)
 
 
 async def _next_action(the: Decommission, storage: StorageFacts) -> LeaveFact:

@@ -67,7 +67,7 @@ class Step:
         endpoint = facts.brokers(self.manifests)
         if facts.spec.mode is ClusterMode.STANDALONE or endpoint is None:
             return None
-        found = BrokerDrains(self.hand.deps, self.hand, facts.obj, facts.spec, endpoint)
+        found = BrokerDrains(self.hand.deps, self.hand, facts.obj, facts.spec, endpoint, facts.before.drain)
         found.counts_from = answers_since(facts, Component.BROKER, self.hand.deps.clock)
         return found
 

@@ -4,7 +4,7 @@ done about them: BookKeeper moves no entries for the sake of racks."""
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.api.v1alpha1.cluster_status import PlacementStatus, PulsarClusterStatus
+from pulsar_operator.api.v1alpha1.cluster_status import PlacementStatus
 from pulsar_operator.controllers.dataplane.ledger_count import count_ledgers
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
@@ -12,7 +12,6 @@ from pulsar_operator.domain.bookkeeper.placement import Wanted, is_due
 from pulsar_operator.domain.bookkeeper.scan_record import Examining
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.cluster_view import PlacementFact
-from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import PortError
 
 
@@ -22,8 +21,7 @@ async def placement(step: Step) -> PlacementFact:
     keeper, racks, leave = step.facts.spec.bookkeeper, step.view.racks, step.view.leave
     if keeper is None or keeper.racks is None:
         return PlacementFact()
-    row = readable(PulsarClusterStatus, step.facts.obj.get("status")).get("placement")
-    stored = PlacementStatus.model_validate(row) if row else None
+    stored = step.facts.before.placement
     known = racks is not None and racks.said is not None and racks.said[1] is Reason.RACKS_KNOWN
     if not known or racks is None or racks.written is None or leave is None or leave.step is not None:
         return PlacementFact(stored)

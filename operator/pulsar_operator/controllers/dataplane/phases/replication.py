@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, RecoveryDelayStatus
+from pulsar_operator.api.v1alpha1.cluster_status import RecoveryDelayStatus
 from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.dataplane.bootstrap import Store
 from pulsar_operator.controllers.dataplane.given_up import still_given_up
@@ -27,7 +27,6 @@ from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
 from pulsar_operator.domain.bookkeeper.facts import Space, StorageFacts
 from pulsar_operator.domain.bookkeeper.identity import host_of
 from pulsar_operator.domain.dataplane.cluster_view import StorageFact
-from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import Deps, PortError, ZooKeeperSession
 
 
@@ -63,11 +62,10 @@ def _ready_bookies(step: Step, storage: StorageFacts) -> list[str]:
 async def replication_alone(step: Step) -> StorageFact | None:
     """The same where the specification is refused: by the address that the status has. None = there is no bookie, or
     no address."""
-    status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
-    servers = status.get("metadataStoreServers")
+    servers, chroot = step.facts.before.metadata_store_servers, step.facts.before.metadata_store_chroot
     if not servers or step.live.stateful_set(Component.BOOKIE) is None:
         return None
-    return await _look(step, Store(str(servers), status.get("metadataStoreChroot")))
+    return await _look(step, Store(servers, chroot))
 
 
 async def _look(step: Step, store: Store) -> StorageFact:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from pulsar_operator.api.v1alpha1.cluster_status import BookieStatus, PulsarClusterStatus
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import own_bookies
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
@@ -24,7 +23,6 @@ from pulsar_operator.domain.bookkeeper.unwritable import (
 )
 from pulsar_operator.domain.dataplane.quorum_record import default_ensemble
 from pulsar_operator.domain.render.volumes import disk_shares
-from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import PortError
 
 
@@ -35,8 +33,7 @@ async def unwritable(step: Step) -> Unwritable | None:
         return None
     facts, own, usage = storage.facts, own_bookies(step), storage.usage
     limits = DiskLimits(*disk_shares(keeper, step.facts.spec.preset))
-    status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
-    previous = {row["id"]: BookieStatus.model_validate(row) for row in status.get("bookies") or ()}
+    previous = {row.id: row for row in step.facts.before.bookies}
     # While a bookie has a step the operator has it read-only, or is about to.
     ours = {leave.bookie} if leave.bookie is not None and leave.step is not None else set()
     mine = {each for each in facts.registered if own.ordinal(each) is not None} - ours
