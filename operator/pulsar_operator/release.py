@@ -12,6 +12,7 @@ from typing import Protocol
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus
 from pulsar_operator.controllers.core.clusters import pulsar_name
+from pulsar_operator.controllers.core.stores import metadata_store
 from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, restore
 from pulsar_operator.controllers.dataplane.recovery_delay import restore_delay
 from pulsar_operator.domain.bookkeeper.facts import BookieState
@@ -162,12 +163,12 @@ async def _release_storage(
     obj: Json, zookeeper: ZooKeeperPort, bookies: BookiePort, say: Callable[[str], None]
 ) -> None:
     meta, status = obj["metadata"], obj.get("status") or {}
-    name, servers = f"{Kind.CLUSTER.value} {meta['namespace']}/{meta['name']}", status.get("metadataStoreServers")
-    if not servers:
+    name, store = f"{Kind.CLUSTER.value} {meta['namespace']}/{meta['name']}", metadata_store(obj)
+    if store is None:
         return  # of mode Standalone, or never brought up
     try:
         async with asyncio.timeout(STORAGE_SECONDS):
-            session = await zookeeper.session(str(servers), status.get("metadataStoreChroot"))
+            session = await zookeeper.session(*store)
             delay = await restore_delay(session)
             if delay is not None:
                 say(f"{name}: lostBookieRecoveryDelay restored to {delay.before} s")

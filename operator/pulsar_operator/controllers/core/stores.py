@@ -8,7 +8,8 @@ or removed, no bundle unloaded. The PulsarInstance's pass asks the store itself.
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from pulsar_operator.api.constants import ConditionType, Kind
 from pulsar_operator.controllers.core.clusters import instance_of
@@ -20,6 +21,32 @@ PORT: Final = 2181
 """Of a ZooKeeper server that is named without one."""
 
 
+class Store(NamedTuple):
+    """A ZooKeeper ensemble and the path in it under which everything lives."""
+
+    servers: str
+    chroot: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.servers}{self.chroot or ''}"
+
+
+def configuration_store(instance: Json) -> Store | None:
+    """Where the status of a PulsarInstance says that its configuration store is; None where it does not say."""
+    return _named(instance, "configurationStore")
+
+
+def metadata_store(cluster: Json) -> Store | None:
+    """Where the status of a PulsarCluster says that its own metadata store is; None where it does not say."""
+    return _named(cluster, "metadataStore")
+
+
+def _named(obj: Json, field: str) -> Store | None:
+    status = obj.get("status") or {}
+    servers = status.get(f"{field}Servers")
+    return Store(str(servers), status.get(f"{field}Chroot")) if servers else None
+
+
 def share_store(one: Json, other: Json) -> bool:
     """Whether two instances keep what their clusters share in one configuration store, as their status says where it
     is, or of a new one the specification: then they are one in Pulsar. A server that both name is of one ensemble."""
@@ -29,22 +56,40 @@ def share_store(one: Json, other: Json) -> bool:
 
 def _store(instance: Json) -> tuple[frozenset[str], str]:
     """Servers and chroot."""
-    status, spec = instance.get("status") or {}, instance.get("spec") or {}
-    servers, chroot = status.get("configurationStoreServers"), status.get("configurationStoreChroot")
-    if not servers:
-        external = (spec.get("configurationStore") or {}).get("external") or {}
-        servers, chroot = external.get("servers"), external.get("chroot")
+    external = ((instance.get("spec") or {}).get("configurationStore") or {}).get("external") or {}
+    servers, chroot = configuration_store(instance) or (external.get("servers"), external.get("chroot"))
     named = (each.strip().lower() for each in str(servers or "").split(","))
     full = frozenset(each if each.rpartition(":")[2].isdigit() else f"{each}:{PORT}" for each in named if each)
     return full, str(chroot or "").strip("/")
 
 
+@dataclass(frozen=True, slots=True)
+class StoreState:
+    """Whether the configuration store of an instance answers."""
+
+    ready: bool | None = None
+    """None = not known."""
+    message: str = "not observed yet"
+    reason: str | None = None
+    since: str | None = None
+    """Time since which it is so, as in a status."""
+
+
+def store_state(instance: Json) -> StoreState:
+    """What the status of a PulsarInstance says; everybody who depends on its store decides by this."""
+    found = condition_of(instance, ConditionType.CONFIGURATION_STORE_READY)
+    if found is None:
+        return StoreState()
+    ready = {"True": True, "False": False}.get(str(found.get("status")))
+    return StoreState(ready, str(found.get("message")), found.get("reason"), found.get("lastTransitionTime"))
+
+
 def store_away(instance: Json) -> str | None:
     """Why the configuration store of an instance is away, in words; None = it answers, or nobody could look."""
-    found = condition_of(instance, ConditionType.CONFIGURATION_STORE_READY)
-    if found is None or found.get("status") != "False":
+    state = store_state(instance)
+    if state.ready is not False:
         return None
-    return f"the configuration store of PulsarInstance {instance['metadata']['name']}: {found.get('message')}"
+    return f"the configuration store of PulsarInstance {instance['metadata']['name']}: {state.message}"
 
 
 async def store_away_of(deps: Deps, cluster: Json) -> str | None:

@@ -15,6 +15,7 @@ from typing import TypeVar
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation
 from pulsar_operator.balance.model.ranges import even_boundaries
+from pulsar_operator.controllers.core.stores import Store
 from pulsar_operator.controllers.dataplane.claims import claimant_there
 from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest, record_name, write_record
 from pulsar_operator.domain.dataplane.metadata import (
@@ -63,17 +64,6 @@ NOT_CHOSEN = "(new)"
 """Stands for the id while nothing is written, so that what is pending reads the same in every pass."""
 ATTEMPTS = 3
 """Passes over a store when another writer is faster; after that the next reconcile goes on."""
-
-
-@dataclass(frozen=True)
-class Store:
-    """A ZooKeeper ensemble and the path everything lives under."""
-
-    servers: str
-    chroot: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.servers}{self.chroot or ''}"
 
 
 @dataclass(frozen=True)

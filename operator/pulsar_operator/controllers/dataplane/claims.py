@@ -7,6 +7,7 @@ from typing import Final
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.clusters import owner_text, pulsar_name
+from pulsar_operator.controllers.core.stores import metadata_store
 from pulsar_operator.domain.dataplane.deregistration import is_claim_of
 from pulsar_operator.domain.dataplane.registration import claim_path, claimant
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, PortError
@@ -31,13 +32,12 @@ async def claimant_there(deps: Deps, claim: bytes | None, instance_id: str | Non
 async def registered_with(deps: Deps, cluster: Json, others: Sequence[Json]) -> list[Json]:
     """Those of some PulsarClusters that are registered in a cluster's own metadata store, as their claims there say; no
     status does, for anybody may write that of his own. A store that gives no answer, twice, has none."""
-    status = cluster.get("status") or {}
-    servers = status.get("metadataStoreServers")
-    if not servers or not others:
+    store = metadata_store(cluster)
+    if store is None or not others:
         return []
     for _ in range(ATTEMPTS):
         try:
-            session = await deps.zookeeper.session(servers, status.get("metadataStoreChroot"))
+            session = await deps.zookeeper.session(*store)
             nodes = [await session.get(claim_path(pulsar_name(each))) for each in others]
         except PortError:
             continue

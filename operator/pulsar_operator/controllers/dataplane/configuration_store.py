@@ -11,6 +11,7 @@ from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.core.stores import Store, metadata_store
 from pulsar_operator.controllers.dataplane.children import (
     NameConflictError,
     delete_workloads,
@@ -70,7 +71,8 @@ async def ask_store(state: InstancePass) -> None:
     ready = state.conditions.is_true(kind)
     if state.servers is None:
         return
-    problem, state.outages = await ask(state.actor.deps, state.obj, state.servers, state.chroot, ready=ready)
+    store, stored = Store(state.servers, state.chroot), state.before.configuration_store_outages or ()
+    problem, state.outages = await ask(state.deps, state.obj, store, stored, ready=ready)
     if problem is not None:
         # Also where its pods say why: who is started meanwhile knows by the reason that it did answer.
         known = None if ready else state.conditions.explained(kind)
@@ -105,8 +107,7 @@ def _cluster_store(state: InstancePass, name: str) -> None:
             f'"{state.meta.name}"',
         )
         return
-    status = cluster.get("status") or {}
-    state.servers, state.chroot = status.get("metadataStoreServers"), status.get("metadataStoreChroot")
+    state.servers, state.chroot = metadata_store(cluster) or (None, None)
     metadata = condition_of(cluster, ConditionType.METADATA_READY)
     ready = metadata is not None and metadata["status"] == "True"
     if ready:

@@ -18,7 +18,7 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.core.clusters import allows, instance_of, owner_text, pulsar_name
 from pulsar_operator.controllers.core.status import condition_of
-from pulsar_operator.controllers.dataplane.bootstrap import Store
+from pulsar_operator.controllers.core.stores import Store, configuration_store, metadata_store
 from pulsar_operator.controllers.dataplane.claims import claimant_there
 from pulsar_operator.controllers.dataplane.dependents import confirmed_deletion, remedy
 from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest, record_name, write_record
@@ -94,10 +94,7 @@ async def leaving(deps: Deps, obj: Json, actor: Actor) -> Leaving | None:
     instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name) if key is not None else None
     if instance is None or has_own_store(instance, obj):
         return None
-    status = instance.get("status") or {}
-    servers = status.get("configurationStoreServers")
-    store = Store(str(servers), status.get("configurationStoreChroot")) if servers else None
-    return Leaving(deps, obj, actor, instance, store, await other_clusters(deps, instance, obj))
+    return Leaving(deps, obj, actor, instance, configuration_store(instance), await other_clusters(deps, instance, obj))
 
 
 class Leaving:
@@ -164,13 +161,11 @@ class Leaving:
         return None
 
     async def _with_cursor(self, cluster: Json, cursor: str) -> str | None:
-        status, name = cluster.get("status") or {}, pulsar_name(cluster)
-        servers = status.get("metadataStoreServers")
-        if not servers:
+        store, name = metadata_store(cluster), pulsar_name(cluster)
+        if store is None:
             return None
         try:
-            local = await self._deps.zookeeper.session(servers, status.get("metadataStoreChroot"))
-            topics = await with_cursor(local, cursor)
+            topics = await with_cursor(await self._deps.zookeeper.session(*store), cursor)
         except PortError as error:
             return f"not known of {name}: {error}"
         return f"{len(topics)} topics of {name} have one: {named(topics)}" if topics else None
@@ -353,12 +348,11 @@ class Leaving:
         what was given up. Nobody can say whether they are needed, so they are named and not deleted."""
         if self._last:
             return
-        status = self._obj.get("status") or {}
-        servers = status.get("metadataStoreServers")
-        if not servers:
+        store = metadata_store(self._obj)
+        if store is None:
             return
         try:
-            found = await left_behind(await self._deps.zookeeper.session(servers, status.get("metadataStoreChroot")))
+            found = await left_behind(await self._deps.zookeeper.session(*store))
         except PortError as error:
             found = [f"not known: {error}"]
         if found:

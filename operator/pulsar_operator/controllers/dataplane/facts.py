@@ -8,18 +8,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, ClusterMode, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
+from pulsar_operator.api.v1alpha1.instance import PulsarInstanceStatus
 from pulsar_operator.balance.autoscaling.outlook import Read
 from pulsar_operator.controllers.core.clusters import published_endpoint, pulsar_name
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.references import resolve
-from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.core.stores import store_state
 from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.controllers.dataplane.instance_id_record import record_name
 from pulsar_operator.controllers.dataplane.meters import Loads
 from pulsar_operator.controllers.dataplane.rack_facts import known_racks
-from pulsar_operator.controllers.dataplane.store_read import ended_outages
 from pulsar_operator.domain.bookkeeper.racks import KnownRacks, too_few
 from pulsar_operator.domain.bookkeeper.volumes import is_claim_of
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
@@ -40,6 +41,7 @@ from pulsar_operator.domain.dataplane.versions import downgrade
 from pulsar_operator.domain.dataplane.wanted import with_quorum, with_wanted
 from pulsar_operator.domain.render import Owner, Quorum, RenderedCluster, selector_text
 from pulsar_operator.domain.render.names import workload_name
+from pulsar_operator.domain.stored import parsed
 from pulsar_operator.ports import CONFIG_MAPS, PVCS, STATEFUL_SETS, AdminEndpoint, Deps, Json
 
 
@@ -144,7 +146,7 @@ async def observe(
     """Read all of it. Raises PortError: facts are complete or not there."""
     volumes = selector_text(owner, Component.BOOKIE)
     instance, live, claims = await asyncio.gather(
-        _instance(deps, obj, meta, spec),
+        _instance(deps, meta, spec, before),
         observe_children(deps, obj),
         deps.kube.list(PVCS, meta.namespace, selector=volumes),
     )
@@ -188,7 +190,7 @@ def _with_quorum(facts: ClusterFacts, keeper: BookKeeper) -> ClusterFacts:
         return replace(facts, quorum=known)
 
 
-async def _instance(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec) -> InstanceFact:
+async def _instance(deps: Deps, meta: Meta, spec: PulsarClusterSpec, before: PulsarClusterStatus) -> InstanceFact:
     """The instance's store: this cluster's own metadata store, or what the instance's status names."""
     found = await resolve(deps, Kind.INSTANCE, spec.instance_ref, from_namespace=meta.namespace)
     if found.obj is None:
@@ -213,24 +215,18 @@ async def _instance(deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec) 
     store = found.obj["spec"].get("configurationStore") or {}
     mine = (store.get("cluster") or {}).get("name") == meta.name
     if (mine and found.obj["metadata"]["namespace"] == meta.namespace) or spec.mode is ClusterMode.STANDALONE:
-        return InstanceFact(True, StoreFact(True, since=_true_since(obj, ConditionType.METADATA_READY)), own_store=True)
-    ready = condition_of(found.obj, ConditionType.CONFIGURATION_STORE_READY)
-    status = found.obj.get("status") or {}
+        metadata = before.condition(ConditionType.METADATA_READY)
+        ready = metadata is not None and metadata.status is ConditionStatus.TRUE
+        since = metadata.last_transition_time if metadata is not None and ready else None
+        return InstanceFact(True, StoreFact(True, since=since), own_store=True)
+    status, state = parsed(PulsarInstanceStatus, found.obj.get("status")), store_state(found.obj)
     known = StoreFact(
         False,
-        status.get("configurationStoreServers"),
-        status.get("configurationStoreChroot"),
-        outages=ended_outages(status),
+        status.configuration_store_servers,
+        status.configuration_store_chroot,
+        outages=status.configuration_store_outages or (),
         session=granted_by((store.get("managed") or {}).get("config")),
     )
-    if ready is not None and ready["status"] == "True" and known.servers:
-        since = _true_since(found.obj, ConditionType.CONFIGURATION_STORE_READY)
-        return InstanceFact(True, replace(known, ready=True, since=since))
-    why = ready["message"] if ready else "not observed yet"
-    return InstanceFact(True, replace(known, message=f"Configuration store of {found.text}: {why}"))
-
-
-def _true_since(obj: Json, kind: ConditionType) -> str | None:
-    """Since when a condition of an object is True; None = it is not."""
-    found = condition_of(obj, kind)
-    return str(found["lastTransitionTime"]) if found is not None and found["status"] == "True" else None
+    if state.ready and known.servers:
+        return InstanceFact(True, replace(known, ready=True, since=state.since))
+    return InstanceFact(True, replace(known, message=f"Configuration store of {found.text}: {state.message}"))

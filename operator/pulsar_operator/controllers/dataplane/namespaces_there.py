@@ -15,6 +15,7 @@ from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.core.clusters import allows, instance_of, members, owner_text, pulsar_name, referring
 from pulsar_operator.controllers.core.status import condition_of
+from pulsar_operator.controllers.core.stores import configuration_store, metadata_store
 from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.controllers.dataplane.tear_down_record import can_be_kept, has_begun
@@ -99,25 +100,24 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
     if instance is None:
         return await _instance_gone(deps, key, cluster) if key is not None else None
     others = await other_clusters(deps, instance, cluster)
-    store, local = instance.get("status") or {}, cluster.get("status") or {}
-    servers, own = store.get("configurationStoreServers"), local.get("metadataStoreServers")
+    store, own = configuration_store(instance), metadata_store(cluster)
     if has_own_store(instance, cluster) and not (others.staying and own):
         return await _shared_apart(deps, others, cluster)
     all_go = not others.staying and await _goes_with_all(deps, instance)
     unknown = "whether namespaces in Pulsar need it is not known"
-    if not servers:
+    if store is None:
         return None if all_go else f"{unknown}: no status says where the configuration store is yet"
     try:
-        shared = await deps.zookeeper.session(servers, store.get("configurationStoreChroot"))
+        shared = await deps.zookeeper.session(*store)
         if not others.staying and not await others.apart(shared, pulsar_name(cluster)):
             return None
-        if not own:
+        if own is None:
             return f"{unknown}: no status says where its own metadata store is yet"
         if not (allows(instance, cluster) or await _is_its_name(shared, cluster)):
             return None  # whoever may not refer to the instance is told nothing of it
         policies = await namespace_policies(shared)
-        topics = await deps.zookeeper.session(own, local.get("metadataStoreChroot"))
-        if (lost := await _lost(topics, own, local.get("instanceId"))) is not None:
+        topics = await deps.zookeeper.session(*own)
+        if (lost := await _lost(topics, own.servers, _instance_id(cluster))) is not None:
             return lost
         found = await _needing(policies, topics, pulsar_name(cluster))
     except PortError as error:
@@ -178,9 +178,8 @@ async def _went_with(deps: Deps, instance: Key, store: StoreAddress) -> bool:
 
 def _is_its_own(cluster: Json, store: StoreAddress) -> bool:
     """Whether a configuration store is the cluster's own metadata store."""
-    status = cluster.get("status") or {}
-    servers = status.get("metadataStoreServers")
-    return bool(servers) and StoreAddress.of(str(servers), status.get("metadataStoreChroot")) == store
+    own = metadata_store(cluster)
+    return own is not None and StoreAddress.of(*own) == store
 
 
 async def _goes_with_all(deps: Deps, instance: Json) -> bool:
@@ -200,13 +199,11 @@ async def _shared_apart(deps: Deps, others: Others, cluster: Json) -> str | None
     it. A store that does not answer for long has nothing that anybody could still use."""
     if (cluster.get("spec") or {}).get("mode") == ClusterMode.STANDALONE:
         return None  # nobody can reach it
-    local = cluster.get("status") or {}
-    servers, unknown = local.get("metadataStoreServers"), "whether other clusters are registered in its metadata store"
-    if not servers:
+    own, unknown = metadata_store(cluster), "whether other clusters are registered in its metadata store"
+    if own is None:
         return f"{unknown} is not known: no status says where that is yet"
     try:
-        store = await deps.zookeeper.session(servers, local.get("metadataStoreChroot"))
-        found = sorted(await others.apart(store, pulsar_name(cluster)))
+        found = sorted(await others.apart(await deps.zookeeper.session(*own), pulsar_name(cluster)))
     except PortError as error:
         silent = _silent_for_long(cluster, ConditionType.METADATA_READY, deps.clock.now())
         return None if silent else f"{unknown} is not known: {error}"
@@ -220,13 +217,13 @@ async def _shared_apart(deps: Deps, others: Others, cluster: Json) -> str | None
 async def registered_still(deps: Deps, instance: Json) -> str | None:
     """Who has registered in the managed store of an instance that is being deleted, once its own clusters have left it:
     one that it allowed once, or one from elsewhere. None = nobody, or there is nothing that anybody could still use."""
-    status, who = instance.get("status") or {}, "clusters that are not of the instance here"
-    servers, unknown = status.get("configurationStoreServers"), f"whether {who} are registered in it is not known"
-    if not servers:
+    store, who = configuration_store(instance), "clusters that are not of the instance here"
+    unknown = f"whether {who} are registered in it is not known"
+    if store is None:
         return f"{unknown}: no status says where it is yet"
     try:
-        store = await deps.zookeeper.session(str(servers), status.get("configurationStoreChroot"))
-        found = sorted(frozenset(await store.children(CLUSTERS_PATH) or ()) - {GLOBAL})
+        session = await deps.zookeeper.session(*store)
+        found = sorted(frozenset(await session.children(CLUSTERS_PATH) or ()) - {GLOBAL})
     except PortError as error:
         silent = _silent_for_long(instance, ConditionType.CONFIGURATION_STORE_READY, deps.clock.now())
         return None if silent else f"{unknown}: {error}"
@@ -294,8 +291,12 @@ def has_own_store(instance: Json, cluster: Json) -> bool:
 async def _is_its_name(shared: ZooKeeperSession, cluster: Json) -> bool:
     """Whether the cluster was registered under its name when it was allowed to. Raises PortError."""
     claim = await shared.get(claim_path(pulsar_name(cluster)))
-    known = (cluster.get("status") or {}).get("instanceId")
-    return claim is not None and is_claimed_by(claim.data, known, owner_text(cluster))
+    return claim is not None and is_claimed_by(claim.data, _instance_id(cluster), owner_text(cluster))
+
+
+def _instance_id(cluster: Json) -> str | None:
+    found: str | None = (cluster.get("status") or {}).get("instanceId")
+    return found
 
 
 async def _lost(local: ZooKeeperSession, servers: str, instance_id: str | None) -> str | None:

@@ -4,16 +4,14 @@ same."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from pulsar_operator.api.constants import ConditionType, Reason
-from pulsar_operator.api.v1alpha1.instance import OutageStatus, PulsarInstanceStatus
-from pulsar_operator.controllers.core.status import condition_of, is_true
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.instance import OutageStatus
+from pulsar_operator.controllers.core.stores import Store, store_state
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH
-from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import Deps, Json, UnavailableError
 
 READ_SECONDS: Final = 5.0
@@ -41,36 +39,21 @@ async def away(deps: Deps, servers: str, chroot: str | None) -> str | None:
 
 
 async def ask(
-    deps: Deps, instance: Json, servers: str, chroot: str | None, *, ready: bool
+    deps: Deps, instance: Json, store: Store, stored: Sequence[OutageStatus], *, ready: bool
 ) -> tuple[str | None, list[OutageStatus]]:
     """Why the store gives no answer, as above, and the outages that are known then. One that is not ``ready`` by what
-    else is known is asked if it ever answered, to know how long it is away. Raises PortError."""
-    reads, uid, told = deps.store_reads, instance["metadata"]["uid"], _told_away(instance)
-    stored = ended_outages(instance.get("status"))
-    if not (
-        ready or reads.known(uid) or told is not None or is_true(instance, ConditionType.CONFIGURATION_STORE_READY)
-    ):
-        return None, stored
-    problem = await away(deps, servers, chroot)
+    else is known is asked if it ever answered, to know how long it is away. ``stored`` are the outages that the status
+    has, the last one first. Raises PortError."""
+    reads, uid, state = deps.store_reads, instance["metadata"]["uid"], store_state(instance)
+    told = parse_time(state.since) if state.reason == Reason.CONFIGURATION_STORE_AWAY else None
+    if not (ready or reads.known(uid) or told is not None or state.ready):
+        return None, list(stored)
+    problem = await away(deps, *store)
     now = deps.clock.now()
     if problem is not None:
         reads.silent(uid, now)
         return problem, reads.outages(uid, stored, now)
     return None, reads.outages(uid, stored, now, reads.answered(uid, now, told))
-
-
-def ended_outages(status: Mapping[str, Any] | None) -> list[OutageStatus]:
-    """In an instance's stored status, the last one first; what cannot be read is none."""
-    found = readable(PulsarInstanceStatus, status).get("configurationStoreOutages") or ()
-    return [OutageStatus.model_validate(each) for each in found]
-
-
-def _told_away(instance: Json) -> datetime | None:
-    """Since when the stored status says that the store is away; None = it does not."""
-    told = condition_of(instance, ConditionType.CONFIGURATION_STORE_READY)
-    if told is None or told.get("reason") != Reason.CONFIGURATION_STORE_AWAY:
-        return None
-    return parse_time(str(told["lastTransitionTime"]))
 
 
 async def _read(deps: Deps, servers: str, chroot: str | None) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 from pulsar_operator.api.constants import ANNOTATION_TEAR_DOWN, TEAR_DOWN_MANAGER, Component, Kind
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.clusters import published_endpoint
+from pulsar_operator.controllers.core.stores import configuration_store
 from pulsar_operator.controllers.dataplane.children import observe_children
 from pulsar_operator.controllers.dataplane.instance_id_record import record_name
 from pulsar_operator.domain.dataplane.live import Live
@@ -68,13 +69,12 @@ def is_foreground(owner: Json) -> bool:
 
 async def _has_served(deps: Deps, owner: Json) -> bool:
     """Whether others may have used it. A cluster that was never registered and never ran is needed by nobody."""
-    status = owner.get("status") or {}
     if owner["kind"] == Kind.INSTANCE.value:
         store = (owner.get("spec") or {}).get("configurationStore") or {}
-        return store.get("managed") is not None and bool(status.get("configurationStoreServers"))
+        return store.get("managed") is not None and configuration_store(owner) is not None
     if (owner.get("spec") or {}).get("mode") == ClusterMode.STANDALONE:
         return published_endpoint(owner) is not None
-    if not status.get("instanceId"):
+    if not (owner.get("status") or {}).get("instanceId"):
         return False
     meta = owner["metadata"]
     record = await deps.kube.get(CONFIG_MAPS, meta["namespace"], record_name(meta["name"]))

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
+from pulsar_operator.controllers.core.stores import configuration_store
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.domain.logical.owners import Owner, owner_properties
 from pulsar_operator.domain.policies import Call
@@ -104,14 +105,14 @@ class NodeRecord:
 
     def __init__(self, deps: Deps, scope: Scope, path: str, what: str) -> None:
         self._deps = deps
-        self._status = scope.chain[-1].get("status") or {}
+        self._store = configuration_store(scope.chain[-1])
         self._path = path
         self._what = what
 
     @property
     def kept(self) -> bool:
         """Whether the instance says where its store is. Its clusters are usable only after that."""
-        return bool(self._status.get("configurationStoreServers"))
+        return self._store is not None
 
     async def read(self) -> Owner | None:
         """The owner; None where there is no record. Raises ObstacleError."""
@@ -153,8 +154,8 @@ class NodeRecord:
             self._away(error)
 
     async def _session(self) -> ZooKeeperSession:
-        servers = str(self._status["configurationStoreServers"])
-        return await self._deps.zookeeper.session(servers, self._status.get("configurationStoreChroot"))
+        assert self._store is not None
+        return await self._deps.zookeeper.session(*self._store)
 
     def _away(self, error: PortError) -> NoReturn:
         text = f"Nobody knows which object manages {self._what}: the configuration store: {error}"

@@ -18,6 +18,7 @@ from functools import partial
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.index import key_of, references
+from pulsar_operator.controllers.core.stores import configuration_store
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.domain.logical.names import policies_node
 from pulsar_operator.ports import Deps, Json, Key, PortError, RefusedError, ZooKeeperSession
@@ -131,10 +132,8 @@ class PolicyWatch:
         reader = reader_of(self._deps)
         stores: dict[Key, tuple[str, str]] = {}
         for obj in await reader.every(Kind.INSTANCE):
-            status = obj.get("status") or {}
-            if status.get("configurationStoreServers"):
-                store = str(status["configurationStoreServers"]), str(status.get("configurationStoreChroot") or "")
-                stores[key_of(Kind.INSTANCE, obj)] = store
+            if (store := configuration_store(obj)) is not None:
+                stores[key_of(Kind.INSTANCE, obj)] = store.servers, store.chroot or ""
         found: defaultdict[Place, set[Key]] = defaultdict(set)
         for kind in (Kind.TENANT, Kind.NAMESPACE):
             inside: dict[Key, tuple[str, str]] = {}

@@ -14,7 +14,6 @@ from typing import Any
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.balance.model.isolation import expressions_of, shared_brokers, unevaluated_in
-from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN
@@ -71,9 +70,9 @@ async def record_shared_brokers(p: LogicalPass[Any, Any], scope: Scope, facts: I
 
 async def _record(p: LogicalPass[Any, Any], status: ConditionStatus, reason: Reason, text: str) -> None:
     """Set the condition, with an event where it had another reason before."""
-    before = condition_of(p.obj, LEFT.value) or {}
+    before = p.before.condition(LEFT)
     p.conditions.set(LEFT, status, reason, text)
-    if (before.get("status"), before.get("reason")) != (status.value, reason.value):
+    if before is None or (before.status, before.reason) != (status, reason):
         await p.event(reason, text, warning=True)
 
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Collection
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.controllers.core.stores import configuration_store
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope
 from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
 from pulsar_operator.domain.logical.clusters import ALLOWED, CLUSTERS, allowed_of, replication_of
@@ -111,18 +112,16 @@ async def _stored(deps: Deps, scope: Scope, name: str, *, absent: bool = False) 
 async def _node(deps: Deps, scope: Scope, what: str, path: str, *, absent: bool = False) -> object:
     """What a node of the store has; None where no status says where it is, or it cannot be read, or where it may be
     ``absent``: else brokers answer with what the store does not have. Raises ObstacleError."""
-    status = scope.chain[-1].get("status") or {}
-    servers = status.get("configurationStoreServers")
-    if not servers:
+    store = configuration_store(scope.chain[-1])
+    if store is None:
         return None
     try:
-        session = await deps.zookeeper.session(str(servers), status.get("configurationStoreChroot"))
+        session = await deps.zookeeper.session(*store)
         node = await session.get(path)
     except PortError as error:
         text = f"Nothing is taken out of {what}: the configuration store: {error}"
         raise ObstacleError(Reason.CONFIGURATION_STORE_AWAY, text) from error
     if node is None and not absent:
-        store = f"{servers}{status.get('configurationStoreChroot') or ''}"
         text = (
             f"The configuration store {store} has no {path}, and brokers do not say so: nothing is taken out of {what}"
             f". {WHY}; or they have another store: look at spec.configurationStore of the PulsarInstance"

@@ -8,6 +8,7 @@ done: the cluster controller sees to that (dataplane/load_balancer.py) and names
 from __future__ import annotations
 
 from pulsar_operator.api.constants import ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceStatus
 from pulsar_operator.balance.execution.custom_resource import Command, command_of, refused_approval
 from pulsar_operator.balance.execution.drain import DRAIN, brokers_change, purpose_of
@@ -21,7 +22,7 @@ from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.rebalance import execution, proposal
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, LIFE, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet, parse_time, seconds_since
-from pulsar_operator.domain.stored import readable
+from pulsar_operator.domain.stored import parsed, readable
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError
 
 
@@ -99,11 +100,11 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         meta = found.obj["metadata"]
         state.cluster = await self.deps.kube.get(CUSTOM[Kind.CLUSTER], meta["namespace"], meta["name"]) or found.obj
         self._tools.clusters[state.name] = state.cluster_name
-        spec, seen = state.cluster.get("spec") or {}, state.cluster.get("status") or {}
-        if spec.get("mode") == "Standalone":
+        state.of_cluster = parsed(PulsarClusterStatus, state.cluster.get("status"))
+        if (state.cluster.get("spec") or {}).get("mode") == "Standalone":
             return Reason.NOT_SUPPORTED, f"{found.text} is Standalone: one broker has nothing to balance"
         endpoint = published_endpoint(state.cluster)
-        if endpoint is None or not ((seen.get("broker") or {}).get("ready") or 0):
+        if endpoint is None or state.of_cluster.broker is None or not state.of_cluster.broker.ready:
             return Reason.WAITING_FOR_BROKERS, f"{found.text} has no ready broker: see its condition BrokersReady"
         state.traffic = Traffic(self.deps, endpoint)
         return None

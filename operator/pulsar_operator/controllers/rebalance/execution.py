@@ -93,7 +93,7 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
         steps = read_steps(live, proposal)
     except ValueError as error:
         return await _invalidated(tools, state, str(error))
-    held = ((state.cluster.get("status") or {}).get("balancer") or {}).get("heldFor")
+    held = state.of_cluster.balancer.held_for if state.of_cluster.balancer is not None else None
     if held != state.name:
         state.progress(blocked_since=None)  # resumed after it held nothing any more: it waits for its turn
         whom = f"; it is off for PulsarRebalance {held}, which goes first" if held else ""

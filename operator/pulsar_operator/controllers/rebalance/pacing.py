@@ -36,7 +36,7 @@ def unload_seconds(tools: Tools, state: RebalancePass) -> float | None:
 
 def expected(tools: Tools, state: RebalancePass, steps: Sequence[Step]) -> float:
     """Seconds from the approval until the last of the steps is verified."""
-    held = bool((state.cluster.get("status") or {}).get("balancer"))
+    held = state.of_cluster.balancer is not None
     return expected_seconds(steps, pace_of(state.spec), unload_seconds(tools, state), held=held)
 
 

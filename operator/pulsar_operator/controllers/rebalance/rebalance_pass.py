@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ConditionStatus
+from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, PulsarRebalanceSpec, PulsarRebalanceStatus
 from pulsar_operator.balance.execution.custom_resource import is_standing, summary
 from pulsar_operator.balance.execution.driver import Decision, Memory, believed, decide
@@ -156,6 +157,8 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
     approves: str = ""
     """Id of the proposal that the command approves; empty = none was named."""
     cluster: Json = field(default_factory=dict)
+    of_cluster: PulsarClusterStatus = field(default_factory=PulsarClusterStatus)
+    """The status of the cluster."""
     traffic: Traffic | None = None
     done_command: bool = False
     undecided: str = ""
@@ -188,9 +191,8 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
     @property
     def pulsar_balances(self) -> str | None:
         """Since when Pulsar balances in the place of this standing object; None = it does not, or it is another one."""
-        handover = (self.cluster.get("status") or {}).get("handover") or {}
-        since = handover.get("givenBackTime") if is_standing(self.obj, self.cluster) else None
-        return str(since) if since else None
+        handover = self.of_cluster.handover
+        return handover.given_back_time if handover is not None and is_standing(self.obj, self.cluster) else None
 
     def set(self, **fields: Any) -> None:
         """Change the status."""

@@ -4,6 +4,7 @@ many others do. While the configuration store is away it does where too few othe
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.controllers.core.stores import metadata_store
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.domain.bookkeeper.identity import host_of
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
@@ -18,11 +19,11 @@ async def free(step: Step) -> None:
 async def make_writable(step: Step, why: str, *, others: frozenset[str] | None = None) -> None:
     """Make it writable, and remember that. ``others``: bookies that take entries; it stays read-only where these are
     enough for new ledgers. So does a bookie whose PersistentVolumeClaims are deleted, by the metadata store."""
-    servers, chroot = step.facts.before.metadata_store_servers, step.facts.before.metadata_store_chroot
-    if not servers or step.live.stateful_set(Component.BOOKIE) is None:
+    store = metadata_store(step.facts.obj)
+    if store is None or step.live.stateful_set(Component.BOOKIE) is None:
         return
     try:
-        session = await step.hand.deps.zookeeper.session(servers, chroot)
+        session = await step.hand.deps.zookeeper.session(*store)
         node = await session.get(MEMO_PATH)
         memo = parse_leaving_memo(node.data) if node is not None else None
         if node is None or memo is None or memo.freed or memo.forgot or not memo.run:

@@ -6,7 +6,8 @@ import asyncio
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.core.clusters import pulsar_name
-from pulsar_operator.controllers.dataplane.bootstrap import BootstrapRequest, Store, ensure_cluster_metadata
+from pulsar_operator.controllers.core.stores import Store
+from pulsar_operator.controllers.dataplane.bootstrap import BootstrapRequest, ensure_cluster_metadata
 from pulsar_operator.controllers.dataplane.ensemble import has_quorum
 from pulsar_operator.controllers.dataplane.instance_id_record import record_name
 from pulsar_operator.controllers.dataplane.phases.phase import Step

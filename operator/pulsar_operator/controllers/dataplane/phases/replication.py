@@ -12,7 +12,7 @@ from typing import Final
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import RecoveryDelayStatus
 from pulsar_operator.controllers.core.bounded import each_of
-from pulsar_operator.controllers.dataplane.bootstrap import Store
+from pulsar_operator.controllers.core.stores import Store, metadata_store
 from pulsar_operator.controllers.dataplane.given_up import still_given_up
 from pulsar_operator.controllers.dataplane.incarnations import CountCopy, own_bookies_in, settle
 from pulsar_operator.controllers.dataplane.phases.phase import Step
@@ -62,10 +62,10 @@ def _ready_bookies(step: Step, storage: StorageFacts) -> list[str]:
 async def replication_alone(step: Step) -> StorageFact | None:
     """The same where the specification is refused: by the address that the status has. None = there is no bookie, or
     no address."""
-    servers, chroot = step.facts.before.metadata_store_servers, step.facts.before.metadata_store_chroot
-    if not servers or step.live.stateful_set(Component.BOOKIE) is None:
+    store = metadata_store(step.facts.obj)
+    if store is None or step.live.stateful_set(Component.BOOKIE) is None:
         return None
-    return await _look(step, Store(servers, chroot))
+    return await _look(step, store)
 
 
 async def _look(step: Step, store: Store) -> StorageFact:
