@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.api.constants import FINALIZER, ConditionType, Kind, Reason
+from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.ports import CUSTOM, Deps, Key
@@ -24,7 +24,7 @@ class Passes:
 
     def __init__(self, kind: Kind) -> None:
         self.kube, self.kind = FakeKube(), kind
-        self.kube.put(custom(kind, "ns", "x", {}, finalizers=[FINALIZER]))
+        self.kube.put(custom(kind, "ns", "x", {}))
         deps = Deps(self.kube, None, None, SteppingClock(), None, CountingMetrics(), FakeBookies())  # type: ignore[arg-type]
         self.controller = controllers(deps)[kind]
 
