@@ -49,6 +49,7 @@ from pulsar_operator.domain.dataplane.applied_config import running_configs, wit
 from pulsar_operator.domain.dataplane.bring_up import StoreFact
 from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, cluster_status, set_conditions
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView, InstanceFact
+from pulsar_operator.domain.dataplane.findings import RETRY_SECONDS, findings_of, fold
 from pulsar_operator.domain.dataplane.local_volumes import with_local_volumes, without_a_roll
 from pulsar_operator.domain.dataplane.remote_clusters import with_known_urls, with_remote_clusters
 from pulsar_operator.domain.dataplane.restart import with_reason_kept, with_restart
@@ -71,8 +72,6 @@ from pulsar_operator.domain.render.settings import sift, with_kept
 from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import STATEFUL_SETS, Deps, Json, PortError, RefusedError
 
-RETRY_SECONDS = 5.0
-AGAIN_SECONDS = 1.0
 STORAGE_SECONDS = 60.0
 COPIES_SECONDS = 15.0
 """While copies are missing: nothing tells either that they are made."""
@@ -157,21 +156,11 @@ class ClusterController(ObjectReconciler[ClusterPass]):
 
     def _next(self, ctx: ClusterPass) -> Outcome:
         """When to look again."""
-        view, acts = ctx.view, ctx.actor.act
+        view = ctx.view
         if view.error is not None:
             return Outcome(backoff=True)
-        if view.racks is not None and view.racks.again and acts:
-            return Outcome(requeue_after=AGAIN_SECONDS)
-        if (view.balance is not None and view.balance.again) or (view.scaling is not None and view.scaling.again):
-            return Outcome(requeue_after=AGAIN_SECONDS)
-        if view.leave is not None and view.leave.again and acts:
-            return Outcome(requeue_after=AGAIN_SECONDS)
-        if view.placement is not None and view.placement.again and acts:
-            return Outcome(requeue_after=AGAIN_SECONDS)
-        leaving = view.leave is not None and view.leave.step
-        scaled = view.scale is not None and (view.scale.waiting_for or view.scale.held)
-        if leaving or scaled:
-            return Outcome(requeue_after=RETRY_SECONDS)
+        if (asked := fold(findings_of(view)).requeue) is not None:
+            return Outcome(requeue_after=asked)
         settled = ctx.conditions.is_true(ConditionType.READY) and ctx.conditions.is_true(ConditionType.UP_TO_DATE)
         if settled and view.drain is None:
             # Nothing in Kubernetes tells when a bookie or a copy is lost.

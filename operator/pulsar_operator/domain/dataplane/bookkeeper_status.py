@@ -30,12 +30,6 @@ def set_unwritable(conditions: ConditionSet, view: ClusterView) -> None:
         conditions.set(kind, True, told[1], f"{told[2]}; {nearly_full(fact)}")
 
 
-def foreign_volume(view: ClusterView) -> str | None:
-    """Which volume starts no bookie: of a pod that is to be added, or of one that is there."""
-    added = view.scale.foreign if view.scale is not None else None
-    return added or (view.volumes.foreign if view.volumes is not None else None)
-
-
 def set_volumes(conditions: ConditionSet, view: ClusterView) -> None:
     """Volumes of unequal size are named, and pods that must stay on volumes they do not start with. The status is what
     the pods say."""

@@ -14,7 +14,6 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     Endpoints,
     EnsembleStatus,
     PulsarClusterStatus,
-    RolloutStatus,
     VersionStatus,
 )
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
@@ -25,16 +24,15 @@ from pulsar_operator.domain.dataplane import scaling
 from pulsar_operator.domain.dataplane.absent_pods import missing_rows
 from pulsar_operator.domain.dataplane.applied_config import set_config_condition
 from pulsar_operator.domain.dataplane.bookkeeper_status import (
-    foreign_volume,
     set_auto_recovery,
     set_racks,
     set_replicated,
     set_unwritable,
     set_volumes,
 )
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView, LeaveFact
+from pulsar_operator.domain.dataplane.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.findings import findings_of, fold
 from pulsar_operator.domain.dataplane.remote_clusters import known_urls, remote_changes, remote_rows
-from pulsar_operator.domain.dataplane.rollout.checks import ROLLING
 from pulsar_operator.domain.dataplane.running import pod_versions
 from pulsar_operator.domain.dataplane.wanted import rows_of
 from pulsar_operator.domain.render import Owner, selector_text
@@ -110,50 +108,19 @@ def set_conditions(
         ConditionType.PROXIES_READY,
         ready_message="Paused: all components were ready when last looked at" if paused else "All components are ready",
     )
-    rollout = view.roll.rollout if view.roll is not None else None
+    found = fold(findings_of(view)).progressing
     if view.error is not None:
         conditions.set(ConditionType.PROGRESSING, UNKNOWN, view.error_reason, view.error)
     elif view.refused and not view.rendered:
         text = "Nothing is in progress: the specification is refused"
         conditions.set(ConditionType.PROGRESSING, False, view.refusal, text)
-    elif view.leave is not None and view.leave.step is not None:
-        conditions.set(ConditionType.PROGRESSING, *_leaving(view.leave))
-    elif rollout is not None:
-        _rolling(conditions, rollout, view)
-    elif view.drain is not None:
-        conditions.set(ConditionType.PROGRESSING, True, Reason.DRAINING, f"Waiting for {view.drain.waiting_for}")
-    elif (foreign := foreign_volume(view)) is not None:
-        conditions.set(ConditionType.PROGRESSING, False, Reason.FOREIGN_VOLUME, foreign)
-    elif view.leave is not None and view.leave.message:
-        conditions.set(ConditionType.PROGRESSING, *_leaving(view.leave))
-    elif view.scale is not None and view.scale.waiting_for is not None:
-        text = f"Adding bookies: waiting for {view.scale.waiting_for}"
-        conditions.set(ConditionType.PROGRESSING, True, Reason.PENDING, text)
-    elif view.scale is not None and view.scale.held is not None:
-        conditions.set(ConditionType.PROGRESSING, True, Reason.CONFIGURATION_STORE_AWAY, view.scale.held)
+    elif found is not None:
+        conditions.set(ConditionType.PROGRESSING, *found)
     elif conditions.is_true(ConditionType.READY):
         conditions.set(ConditionType.PROGRESSING, False, Reason.READY, "Nothing is in progress")
     else:
         text = view.waiting_for or "components to be ready"
         conditions.set(ConditionType.PROGRESSING, True, Reason.PENDING, f"Waiting for {text}")
-
-
-def _leaving(leave: LeaveFact) -> tuple[bool, Reason, str]:
-    """What a bookie's removal, or its new volume, is about; one that is refused makes no progress to be waited for."""
-    return leave.reason is None, leave.reason or leave.doing, leave.message
-
-
-def _rolling(conditions: ConditionSet, rollout: RolloutStatus, view: ClusterView) -> None:
-    """What a rollout is about. One that failed, or waits for its window, makes no progress to be waited for."""
-    turns = view.turns
-    if turns is not None and turns.stop is not None and turns.held is not None:
-        conditions.set(ConditionType.PROGRESSING, False, turns.stop.reason, turns.held.message)
-        return
-    blocked = Reason(rollout.blocked_by) if rollout.blocked_by is not None else Reason.ROLLING
-    text = f"Rolling {rollout.component}: {rollout.pods_done} of {rollout.pods_total} pods done"
-    text = f"{text}. {rollout.message}" if rollout.message is not None else text
-    reason = Reason.ROLLING if blocked in ROLLING else blocked
-    conditions.set(ConditionType.PROGRESSING, reason is not Reason.MAINTENANCE_WINDOW, reason, text)
 
 
 def _accepted(conditions: ConditionSet, view: ClusterView) -> None:

@@ -28,7 +28,6 @@ from pulsar_operator.balance.autoscaling.values import Verdict, Workload
 from pulsar_operator.balance.model.capacity import cpus_of
 from pulsar_operator.controllers.dataplane.phases.autoscale_bookies import STAYS, decide_bookies, leaving
 from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.controllers.dataplane.scaling import (
     INTERVAL,
     Decided,
@@ -148,7 +147,7 @@ def _reasons(step: Step, component: Component, number: int) -> set[Reason]:
         found.add(Reason.PAUSED)
     storage = view.storage.facts if view.storage is not None else None
     unread = view.metadata is None or not view.metadata.registered or storage is None
-    if unread or not facts.instance.store.ready or store_away(step) is not None:
+    if unread or step.store_unavailable is not None:
         found.add(Reason.CONFIGURATION_STORE_AWAY)
     if _rolling(step, component):
         found.add(Reason.ROLLING)

@@ -10,7 +10,6 @@ from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.handover import Question, whose_turn
 from pulsar_operator.controllers.dataplane.load_balancer import standing_rebalance, without_standing
 from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, RollFact, ScaleFact
 
 
@@ -19,7 +18,7 @@ async def balance(step: Step) -> BalanceFact:
 
     Nothing of it while the configuration store is away: no bundle can be moved, and whoever balances goes on after it.
     """
-    if step.facts.instance.found and store_away(step) is not None:
+    if step.facts.instance.found and step.store_unavailable is not None:
         return BalanceFact(seen=False)
     facts, view, hand = step.facts, step.view, step.hand
     roll, scale, drains = view.roll or RollFact(), view.scale or ScaleFact(), step.drains

@@ -17,7 +17,6 @@ from pulsar_operator.controllers.dataplane.phases.decommission_actions import AC
 from pulsar_operator.controllers.dataplane.phases.free import make_writable
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.phases.replication import local_store
-from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of, wanted
 from pulsar_operator.controllers.dataplane.phases.volume_requests import requests
 from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
@@ -39,7 +38,7 @@ async def leave(step: Step) -> LeaveFact:
     asked = await requests(step, there)
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
         return _unknown(step, storage.problem if storage is not None else "the metadata store is not known")
-    if (away := store_away(step)) is not None:
+    if (away := step.store_unavailable) is not None:
         short = "while the configuration store is away: too few others do"
         await make_writable(step, short, others=storage.facts.writable)
         return _held(step, there, away)
@@ -107,7 +106,7 @@ async def _act(the: Decommission, bookie: Leaving, found: Next) -> LeaveFact:
     if found.act is Act.NOTHING:
         waits = fact(bookie, found, waiting_for=None if found.reason is not None else found.text)
         if bookie.examining is not None:
-            return replace(waits, again=True)
+            return replace(waits, again=hand.act)
         by = the.seen.answered(found.question) if found.question is not None and hand.act else None
         return waits if by is None else replace(waits, confirmed=by, again=True)
     if not hand.act:

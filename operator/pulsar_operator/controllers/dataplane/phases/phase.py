@@ -11,7 +11,7 @@ from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.drain import BrokerDrains
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
-from pulsar_operator.controllers.dataplane.outage import answers_since
+from pulsar_operator.controllers.dataplane.outage import answers_since, unavailable_store
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.render import RenderedCluster
@@ -57,6 +57,11 @@ class Step:
     def live(self) -> Live:
         """Children as they are by now."""
         return (self.view.live or self.facts.live).having(*self.hand.written)
+
+    @property
+    def store_unavailable(self) -> str | None:
+        """Why the configuration store is unavailable, in words; None = it is not."""
+        return unavailable_store(self.facts, self.view)
 
     @property
     def drains(self) -> BrokerDrains | None:

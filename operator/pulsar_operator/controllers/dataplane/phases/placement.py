@@ -36,7 +36,7 @@ async def placement(step: Step) -> PlacementFact:
         # Not at every pass: so many reads are work for the store.
         return PlacementFact(PlacementStatus(time=timestamp(now), racks=wanted.digest))
     if isinstance(found, Examining):
-        return PlacementFact(stored, str(found), again=True)
+        return PlacementFact(stored, str(found), again=step.hand.act)
     against = found.counted if not found.undecodable else None
     counted = PlacementStatus(against=against, ledgers=found.ledgers, time=timestamp(now), racks=wanted.digest)
     return PlacementFact(counted)

@@ -51,7 +51,8 @@ async def racks(step: Step) -> RacksFact:
     if written is None:
         return RacksFact()
     found = _fact(step, written)
-    return replace(found, again=written.again or not await _tell(step, written.racks))
+    again = written.again or not await _tell(step, written.racks)
+    return replace(found, again=again and step.hand.act)
 
 
 @dataclass(frozen=True)

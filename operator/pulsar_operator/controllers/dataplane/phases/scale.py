@@ -12,7 +12,6 @@ from pulsar_operator.controllers.dataplane.outage import READERS
 from pulsar_operator.controllers.dataplane.phases.bookie_numbers import raise_to, workload
 from pulsar_operator.controllers.dataplane.phases.bookie_volumes import Returns
 from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.store_away import store_away
 from pulsar_operator.controllers.dataplane.phases.templates import dressed
 from pulsar_operator.controllers.dataplane.phases.tiers import not_ours, replicas_of
 from pulsar_operator.domain.dataplane.cluster_view import DrainFact, ScaleFact
@@ -30,7 +29,7 @@ async def scale(step: Step) -> ScaleFact:
         wanted = next((replicas_of(m) for m in manifests if m["kind"] == STATEFUL_SETS.kind), None)
         if there is None or wanted is None or replicas_of(there) == wanted:
             continue
-        if component in READERS and (away := store_away(step)) is not None:
+        if component in READERS and (away := step.store_unavailable) is not None:
             found = replace(found, held=found.held or f"{component.value} pods wait for {away}")
             continue
         if component in READERS and (not step.facts.instance.store_known or not_ours(step)):

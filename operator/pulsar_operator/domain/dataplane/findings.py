@@ -1,0 +1,99 @@
+"""What each phase of a pass reports beside its facts: whether it makes progress, and when to look again. Pure.
+
+Reports fold in the order of the phases. What is under way comes before what is blocked, and that before what waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.dataplane.cluster_view import ClusterView, LeaveFact, RollFact, ScaleFact
+from pulsar_operator.domain.dataplane.rollout.checks import ROLLING
+from pulsar_operator.domain.dataplane.turns import Turns
+
+AGAIN_SECONDS: Final = 1.0
+"""Until the next pass where something was only begun."""
+RETRY_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Report of one phase, or of all of them."""
+
+    requeue: float | None = None
+    """Seconds until the next pass at the latest; None = the phase asks for none."""
+    progressing: tuple[bool, Reason, str] | None = None
+    """Condition Progressing; None = nothing is under way, and nothing waits."""
+    under_way: bool = False
+    """Whether it has begun."""
+
+    @property
+    def blocked(self) -> bool:
+        """Whether it makes no progress that could be waited for."""
+        return self.progressing is not None and not self.progressing[0]
+
+
+def fold(findings: Iterable[Finding]) -> Finding:
+    """One report of those of the phases, given in their order."""
+    every = list(findings)
+    told = [each for each in every if each.progressing is not None]
+    first = min(told, key=lambda each: (not each.under_way, not each.blocked), default=Finding())
+    requeue = min((each.requeue for each in every if each.requeue is not None), default=None)
+    return Finding(requeue, first.progressing, first.under_way)
+
+
+def findings_of(view: ClusterView) -> Iterator[Finding]:
+    """Reports of the phases that ran, in their order."""
+    if view.volumes is not None and view.volumes.foreign is not None:
+        yield _foreign(view.volumes.foreign)
+    if view.leave is not None:
+        yield _leave(view.leave)
+    if view.roll is not None:
+        yield _roll(view.roll, view.turns)
+    if view.scale is not None:
+        yield _scale(view.scale)
+        if view.scale.foreign is not None:
+            yield _foreign(view.scale.foreign)
+    for fact in (view.racks, view.placement, view.balance, view.scaling):
+        if fact is not None and fact.again:
+            yield Finding(AGAIN_SECONDS)
+
+
+def _foreign(text: str) -> Finding:
+    return Finding(progressing=(False, Reason.FOREIGN_VOLUME, text))
+
+
+def _leave(fact: LeaveFact) -> Finding:
+    """What a bookie's removal, or its new volume, is about; one that is refused makes no progress."""
+    begun = fact.step is not None
+    told = (fact.reason is None, fact.reason or fact.doing, fact.message) if begun or fact.message else None
+    return Finding(AGAIN_SECONDS if fact.again else RETRY_SECONDS if fact.step else None, told, begun)
+
+
+def _roll(fact: RollFact, turns: Turns | None) -> Finding:
+    """What a rollout is about. One that failed, or waits for its window, makes no progress."""
+    rollout = fact.rollout
+    if rollout is None:
+        return Finding()
+    if turns is not None and turns.stop is not None and turns.held is not None:
+        return Finding(progressing=(False, turns.stop.reason, turns.held.message), under_way=True)
+    blocked = Reason(rollout.blocked_by) if rollout.blocked_by is not None else Reason.ROLLING
+    text = f"Rolling {rollout.component}: {rollout.pods_done} of {rollout.pods_total} pods done"
+    text = f"{text}. {rollout.message}" if rollout.message is not None else text
+    reason = Reason.ROLLING if blocked in ROLLING else blocked
+    return Finding(progressing=(reason is not Reason.MAINTENANCE_WINDOW, reason, text), under_way=True)
+
+
+def _scale(fact: ScaleFact) -> Finding:
+    """What pods that are added or removed wait for."""
+    requeue = RETRY_SECONDS if fact.waiting_for or fact.held else None
+    if fact.drain is not None:
+        return Finding(requeue, (True, Reason.DRAINING, f"Waiting for {fact.drain.waiting_for}"), under_way=True)
+    if fact.waiting_for is not None:
+        return Finding(requeue, (True, Reason.PENDING, f"Adding bookies: waiting for {fact.waiting_for}"))
+    if fact.held is not None:
+        return Finding(requeue, (True, Reason.CONFIGURATION_STORE_AWAY, fact.held))
+    return Finding(requeue)

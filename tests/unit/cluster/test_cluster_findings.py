@@ -1,0 +1,86 @@
+"""domain/dataplane/findings.py: what the phases report, folded in their order."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus, RolloutStatus
+from pulsar_operator.domain.dataplane.cluster_view import (
+    BalanceFact,
+    ClusterView,
+    DrainFact,
+    LeaveFact,
+    PlacementFact,
+    RacksFact,
+    RollFact,
+    ScaleFact,
+    ScalingFact,
+    VolumesFact,
+)
+from pulsar_operator.domain.dataplane.findings import AGAIN_SECONDS, RETRY_SECONDS, findings_of, fold
+
+ROLLOUT = RollFact(RolloutStatus(component="broker", reason="image", pods_done=1, pods_total=3))
+IN_A_WINDOW = RollFact(
+    RolloutStatus(
+        component="broker",
+        reason="image",
+        pods_done=1,
+        pods_total=3,
+        blocked_by=Reason.MAINTENANCE_WINDOW.value,
+        message="No window is open",
+    )
+)
+DRAIN = ScaleFact(DrainFact(DrainStatus(pods=["east-broker-2"], since="2026-01-01T00:00:00Z", bundles=4), "4 bundles"))
+BEGUN = LeaveFact("b:3181", 2, "ReadOnly", message="Bookie b leaves")
+REFUSED = LeaveFact(message="No bookie can leave", reason=Reason.DECOMMISSION_REFUSED)
+SOON = LeaveFact(message="A bookie is to be removed")
+FOREIGN = VolumesFact(foreign="the volume of another")
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        pytest.param(ClusterView(), None, id="nothing"),
+        pytest.param(ClusterView(leave=LeaveFact(), roll=RollFact(), scale=ScaleFact()), None, id="all at rest"),
+        pytest.param(ClusterView(leave=BEGUN, roll=ROLLOUT), (True, Reason.BOOKIE_LEAVING), id="in phase order"),
+        pytest.param(ClusterView(leave=SOON, roll=ROLLOUT), (True, Reason.ROLLING), id="begun before what waits"),
+        pytest.param(ClusterView(volumes=FOREIGN, roll=ROLLOUT), (True, Reason.ROLLING), id="begun before blocked"),
+        pytest.param(ClusterView(roll=IN_A_WINDOW), (False, Reason.MAINTENANCE_WINDOW), id="a window"),
+        pytest.param(ClusterView(roll=ROLLOUT, scale=DRAIN), (True, Reason.ROLLING), id="a rollout and a drain"),
+        pytest.param(ClusterView(leave=SOON, scale=DRAIN), (True, Reason.DRAINING), id="a drain has begun"),
+        pytest.param(ClusterView(volumes=FOREIGN, leave=SOON), (False, Reason.FOREIGN_VOLUME), id="blocked first"),
+        pytest.param(
+            ClusterView(leave=SOON, scale=ScaleFact(foreign="of another")), (False, Reason.FOREIGN_VOLUME), id="added"
+        ),
+        pytest.param(ClusterView(leave=REFUSED), (False, Reason.DECOMMISSION_REFUSED), id="a refusal"),
+        pytest.param(
+            ClusterView(leave=SOON, scale=ScaleFact(waiting_for="x")), (True, Reason.BOOKIE_LEAVING), id="both wait"
+        ),
+        pytest.param(ClusterView(scale=ScaleFact(waiting_for="x", held="y")), (True, Reason.PENDING), id="to be added"),
+        pytest.param(ClusterView(scale=ScaleFact(held="y")), (True, Reason.CONFIGURATION_STORE_AWAY), id="held"),
+    ],
+)
+def test_progress(view: ClusterView, expected: tuple[bool, Reason] | None) -> None:
+    found = fold(findings_of(view)).progressing
+    assert (found[:2] if found is not None else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        pytest.param(ClusterView(leave=LeaveFact(), scale=ScaleFact(), roll=ROLLOUT, volumes=FOREIGN), None, id="none"),
+        pytest.param(ClusterView(racks=RacksFact(again=True), leave=BEGUN), AGAIN_SECONDS, id="racks"),
+        pytest.param(ClusterView(leave=LeaveFact(again=True)), AGAIN_SECONDS, id="a bookie that leaves"),
+        pytest.param(ClusterView(placement=PlacementFact(again=True)), AGAIN_SECONDS, id="placement"),
+        pytest.param(ClusterView(balance=BalanceFact(again=True)), AGAIN_SECONDS, id="the balancer"),
+        pytest.param(ClusterView(scaling=ScalingFact(again=True), leave=BEGUN), AGAIN_SECONDS, id="autoscaling"),
+        pytest.param(ClusterView(leave=BEGUN), RETRY_SECONDS, id="a step"),
+        pytest.param(ClusterView(leave=SOON), None, id="no step"),
+        pytest.param(ClusterView(scale=ScaleFact(waiting_for="x")), RETRY_SECONDS, id="bookies to be added"),
+        pytest.param(ClusterView(scale=ScaleFact(held="x")), RETRY_SECONDS, id="held"),
+        pytest.param(ClusterView(scale=DRAIN), None, id="a drain alone"),
+    ],
+)
+def test_the_earliest_pass_that_a_phase_asks_for(view: ClusterView, expected: float | None) -> None:
+    assert fold(findings_of(view)).requeue == expected
