@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.cluster_status import CanaryStatus, PulsarClusterStatus
+from pulsar_operator.api.v1alpha1.cluster_status import CanaryStatus
 from pulsar_operator.domain.dataplane.canary import (
     Watch,
     begun,
@@ -20,19 +20,11 @@ from pulsar_operator.domain.dataplane.canary import (
 from pulsar_operator.domain.dataplane.counters import PATHS, SORTS, Counts, counts, names_of
 from pulsar_operator.domain.dataplane.pods import PodFacts
 from pulsar_operator.domain.dataplane.turns import Tier
-from pulsar_operator.domain.stored import readable
-from pulsar_operator.ports import CountersPort, Deps, Json, PortError
+from pulsar_operator.ports import CountersPort, Deps, PortError
 
 _PORT = "http"
 """Name of the port at which a container of ours has its metrics."""
 _MAX_WORDS = 200
-
-
-def stored_canaries(obj: Json) -> dict[str, CanaryStatus]:
-    """What a PulsarCluster's status remembers of the watched pods, by component."""
-    canaries = (obj.get("status") or {}).get("canaries") or []
-    rows = readable(PulsarClusterStatus, {"canaries": canaries}).get("canaries") or ()
-    return {row.component: row for row in map(CanaryStatus.model_validate, rows)}
 
 
 async def compared(

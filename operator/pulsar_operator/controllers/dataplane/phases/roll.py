@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, RolloutStatus
+from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
 from pulsar_operator.controllers.dataplane.phases.phase import Step
 from pulsar_operator.controllers.dataplane.rollout.apply import roll_out
 from pulsar_operator.controllers.dataplane.rollout.observe import observe
@@ -15,7 +15,6 @@ from pulsar_operator.domain.dataplane.cluster_view import RollFact
 from pulsar_operator.domain.dataplane.rollout.checks import used_confirmation
 from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts
 from pulsar_operator.domain.dataplane.rollout.report import rollout_status
-from pulsar_operator.domain.stored import readable
 
 _GOES_ON: Final = (Reason.WAITING_FOR_CLUSTERS, Reason.ROLL_STOPPED, Reason.CANARY_FAILED)
 """Holds in which a cluster keeps its place before the others: what stopped here would stop there too."""
@@ -27,10 +26,10 @@ async def roll(step: Step) -> RollFact:
     found = await observe(step.facts, step.view, step.live, step.hand, drains)
     work = Preparation(step.facts, step.rendered.metadata_store, step.hand, drains)
     found, decision = await roll_out(step.hand, step.live, found, work.prepare)
-    stored = readable(PulsarClusterStatus, step.facts.obj.get("status")).get("rollout") or {}
+    stored = step.facts.before.rollout
     rollout = rollout_status(found, decision, stored)
     return RollFact(
-        _since(step, found, rollout, stored.get("since")),
+        _since(step, found, rollout, stored.since if stored is not None else None),
         work.drain,
         drains.asked if drains is not None else frozenset(),
         used_confirmation(found, decision),

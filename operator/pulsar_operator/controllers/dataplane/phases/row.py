@@ -8,7 +8,6 @@ from typing import Final
 
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
-from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, RolloutStatus
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.dataplane.children import OWNED, NameConflictError
@@ -34,7 +33,6 @@ from pulsar_operator.controllers.dataplane.rollout.observe import component_stat
 from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, ClusterView, LeaveFact, RollFact, ScaleFact
 from pulsar_operator.domain.dataplane.running import record_of
 from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster
-from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     CUSTOM,
@@ -121,11 +119,10 @@ async def give_back(facts: ClusterFacts, view: ClusterView, actor: Actor) -> Clu
 
 def _half_done(facts: ClusterFacts) -> RollFact:
     """The rollout that does not go on now, as the status has it: other clusters wait for it."""
-    stored = readable(PulsarClusterStatus, facts.obj.get("status")).get("rollout")
+    rollout = facts.before.rollout
     states = component_states(facts.live, BRING_UP_ORDER)
-    if not stored or all(each.quiet and record_of(facts.live, each.component).stop is None for each in states):
+    if rollout is None or all(each.quiet and record_of(facts.live, each.component).stop is None for each in states):
         return RollFact()
-    rollout = RolloutStatus.model_validate(stored)
     text = "The specification is refused. Correct it to go on"
     return RollFact(
         rollout.model_copy(update={"blocked_by": Reason.INVALID_SPEC.value, "message": text}), goes_on=False

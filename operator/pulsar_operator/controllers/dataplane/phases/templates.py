@@ -9,9 +9,8 @@ from datetime import datetime
 from functools import partial
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.controllers.dataplane.children import apply_children
-from pulsar_operator.controllers.dataplane.comparison import compared, stored_canaries
+from pulsar_operator.controllers.dataplane.comparison import compared
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
 from pulsar_operator.controllers.dataplane.outage import READERS, answers_since, known_away
 from pulsar_operator.controllers.dataplane.phases.phase import Step
@@ -42,7 +41,6 @@ from pulsar_operator.domain.dataplane.templates import (
 )
 from pulsar_operator.domain.dataplane.turns import Tier, Turns, turns
 from pulsar_operator.domain.render import BRING_UP_ORDER
-from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
 
 
@@ -53,7 +51,8 @@ async def templates(step: Step) -> Turns:
     tiers = [replace(each, down=down(each, now, spec.progress_deadline_seconds, absent)) for each in _tiers(step)]
     canary = spec.upgrade.canary
     watched: dict[Component, Blocker] = {}
-    minutes, stored, canaries = canary.minutes if canary is not None else 0, stored_canaries(step.facts.obj), []
+    minutes, canaries = canary.minutes if canary is not None else 0, []
+    stored = {row.component: row for row in step.facts.before.canaries}
     crowded = {tier.component: blocker for tier in tiers if (blocker := unplaced(tier)) is not None}
     for index, tier in enumerate(tiers):
         seen, row = await compared(step.hand.deps, tier, watch(tier, now, minutes), stored.get(tier.component))
@@ -92,8 +91,7 @@ async def templates(step: Step) -> Turns:
 
 def _absent(step: Step, now: datetime) -> dict[str, Absence]:
     """Pods that do not exist, as the status of the last pass has them."""
-    status = readable(PulsarClusterStatus, step.facts.obj.get("status"))
-    return absences(status.get("missingPods") or (), step.live.refusals, now)
+    return absences(step.facts.before.missing_pods, step.live.refusals, now)
 
 
 def _fixed(facts: ClusterFacts) -> dict[Component, Blocker]:

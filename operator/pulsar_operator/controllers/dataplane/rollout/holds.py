@@ -34,8 +34,8 @@ async def observe_hold(facts: ClusterFacts, actor: Actor) -> Blocker | None:
     if not store.ready:
         text = f"The configuration store of the instance is unavailable: {store.message}. The rollout goes on with it"
         return Blocker(Reason.CONFIGURATION_STORE_AWAY, text)
-    bookie = next((row for row in (facts.obj.get("status") or {}).get("bookies") or () if row.get("step")), None)
-    return leaving(bookie.get("id")) if bookie is not None else await _peer(facts, actor)
+    bookie = next((row for row in facts.before.bookies if row.step), None)
+    return leaving(bookie.id) if bookie is not None else await _peer(facts, actor)
 
 
 async def _peer(facts: ClusterFacts, actor: Actor) -> Blocker | None:

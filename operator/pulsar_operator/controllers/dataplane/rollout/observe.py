@@ -9,8 +9,6 @@ from typing import Final
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
-from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
-from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.drain import BrokerDrains
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
@@ -41,7 +39,6 @@ from pulsar_operator.domain.dataplane.turns import Turns
 from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.names import pod_host
-from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import Deps, PortError
 
 CLIENT_PORT: Final = 2181
@@ -162,8 +159,7 @@ async def _bookies(
     own = own_bookies_in(facts, storage)
     # Somebody may have scaled by hand: one that is gone and has data is missed like the others.
     gone = {each for each in storage.missing if own.ordinal(each) is not None}
-    status, now = readable(PulsarClusterStatus, facts.obj.get("status")), deps.clock.now()
-    used = [UsedClusterConfirmation.model_validate(each) for each in status.get("usedConfirmations") or ()]
+    used, now = facts.before.used_confirmations, deps.clock.now()
     turn = view.turns.of.get(Component.BOOKIE) if view.turns is not None else None
     question = question_of((turn.template if turn is not None else None) or "", live.stateful_set(Component.BOOKIE))
     confirmation = answered(question, facts.spec.confirmations, used, now)
@@ -194,6 +190,6 @@ async def _with_brokers(found: RolloutFacts, facts: ClusterFacts, drains: Broker
         found = replace(found, surplus_brokers=broker.replicas)
     if len(serving) < 2:
         return found
-    begun = set(((facts.obj.get("status") or {}).get("drain") or {}).get("pods") or ())
+    begun = set(facts.before.drain.pods if facts.before.drain is not None else ())
     first = next((name for name in serving if name in begun), None) or await drains.emptiest(serving)
     return replace(found, emptiest=first)

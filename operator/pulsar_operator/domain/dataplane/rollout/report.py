@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
 from pulsar_operator.domain.dataplane.rollout.checks import Decision
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker, ComponentState, RolloutFacts
 
 
-def rollout_status(facts: RolloutFacts, decision: Decision, stored: Mapping[str, Any]) -> RolloutStatus | None:
+def rollout_status(facts: RolloutFacts, decision: Decision, stored: RolloutStatus | None) -> RolloutStatus | None:
     """The rollout in progress, also one that has not begun and the rest of one whose pods are all replaced and not all
-    ready yet; None = there is none. ``stored`` is the rollout of the stored status, empty where it has none."""
+    ready yet; None = there is none. ``stored`` is the rollout of the stored status; None = it has none."""
     states = {state.component: state for state in facts.components}
     candidate, pending = decision.candidate, facts.pending
     if candidate is not None:
@@ -22,10 +19,12 @@ def rollout_status(facts: RolloutFacts, decision: Decision, stored: Mapping[str,
         if state is None:
             return None
         return _status(state, pending.reason, pending.blocker).model_copy(update={"pods_done": 0})
-    rest = next((state for state in states.values() if state.component.value == stored.get("component")), None)
-    if rest is None or rest.busy is None or not stored.get("since"):
+    if stored is None or not stored.since:
         return None
-    return _status(rest, str(stored.get("reason") or ""), facts.unplaced.get(rest.component) or rest.busy)
+    rest = next((state for state in states.values() if state.component.value == stored.component), None)
+    if rest is None or rest.busy is None:
+        return None
+    return _status(rest, stored.reason, facts.unplaced.get(rest.component) or rest.busy)
 
 
 def _status(state: ComponentState, reason: str, blocker: Blocker | None) -> RolloutStatus:
