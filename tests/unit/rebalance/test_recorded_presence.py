@@ -233,6 +233,23 @@ async def test_a_list_that_is_not_answered_is_a_missing_fact(monkeypatch: pytest
     assert f"(shop/orders: its topics are not known: {why})" in told(world)
 
 
+@pytest.mark.parametrize("older", [False, True])
+async def test_a_namespace_whose_bundles_are_not_told_stays_as_it_is(older: bool) -> None:
+    """The others are proposed for as recorded, also by a result of an older job, which tells no boundaries."""
+    names = (ORDERS, OTHERS, "shop/third", "shop/fourth")
+    world = uneven(*names)
+    remember(world, *names)
+    if older:
+        found = [each.model_copy(update={"boundaries_now": ()}) for each in world.sizing.result.namespaces]
+        world.sizing.result = world.sizing.result.model_copy(update={"namespaces": tuple(found)})
+    refused = RefusedError("HTTP 403", status=403)
+    answering(world, lambda asked, path: path[-3:] == ["shop", "orders", "bundles"], refused)
+    made = await ran(world)
+    assert splits(made) and not any("/shop/orders/" in each for each in made)
+    now = await Traffic(world.deps, AdminEndpoint("east", URL)).observe_with(world.sizing.result)
+    assert len(now.cells[ORDERS].cells()) == 12, "as its broker counts them"
+
+
 async def test_a_namespace_whose_topics_are_not_told_counts_by_what_its_brokers_count() -> None:
     """The others are proposed for as recorded."""
     world = uneven(ORDERS, OTHERS)

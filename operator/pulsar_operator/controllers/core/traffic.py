@@ -209,10 +209,12 @@ class Traffic:
         observed, answered = await self._frame()
         observed.cuts = {}
         await self.namespaces.take(observed, {each.namespace for each in result.namespaces})
-        there = [each for each in result.namespaces if each.namespace in observed.boundaries]
+        told = observed.boundaries.keys() - observed.unread.keys()
+        there = [each for each in result.namespaces if each.namespace in told]
         limit = asyncio.Semaphore(LISTINGS)
         known = (self._present(each, observed.boundaries[each.namespace], limit) for each in there)
-        unused: dict[str, str] = {}
+        unread = {each.namespace for each in result.namespaces} & observed.unread.keys()
+        unused = {name: f"Pulsar does not tell the operator of it: {observed.unread[name]}" for name in unread}
         for each, found in zip(there, await asyncio.gather(*known, return_exceptions=True), strict=True):
             name = each.namespace
             if isinstance(found, PortError):
