@@ -152,7 +152,7 @@ async def test_a_leak_would_be_seen(kind: Kind, path: str, broken: str, monkeypa
             return str([item["input"] for item in error.errors()])
 
         monkeypatch.setattr(objects, "invalid_fields", telling)
-        monkeypatch.setattr("pulsar_operator.controllers.dataplane.cluster.invalid_fields", telling)
+        monkeypatch.setattr("pulsar_operator.controllers.core.reconcile.invalid_fields", telling)
     else:
         for row in entry_rows.NAMESPACE_ENTRIES:
             changed = copy.copy(row)
