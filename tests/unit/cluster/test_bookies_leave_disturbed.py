@@ -6,6 +6,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
+from pulsar_operator.domain.bookkeeper.scan_record import SCAN_PATH
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, Json, UnavailableError
 from tests.support.cluster.leaving_bookies import (
@@ -61,6 +62,18 @@ async def test_paused_nothing_goes_on(how: str, step: str) -> None:
     await hold(Kind.CLUSTER, "east", on=False)
     await world.run(rounds=200)
     await left(world)
+
+
+@pytest.mark.parametrize("how", ["pause", "dry_run"])
+async def test_an_examination_in_a_pause_is_not_on_record(world: LedgerWorld, how: str) -> None:
+    """It tells whether the bookie may leave, and nothing of it is written to the metadata store."""
+    await getattr(world, how)(Kind.CLUSTER, "east")
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].update(replicas=2))
+    for _ in range(5):
+        await world.round()
+    pending = (await world.status(Kind.CLUSTER, "east"))["pendingActions"]
+    assert [each for each in pending if "leaves: spec.bookkeeper.replicas is 2" in each], pending
+    assert not [path for path in world.store.nodes if path.startswith(SCAN_PATH)]
 
 
 @pytest.mark.parametrize("step", STEPS)
