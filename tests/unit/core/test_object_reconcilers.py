@@ -7,7 +7,7 @@ import pytest
 from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.controllers.core.status import condition_of
-from pulsar_operator.ports import CUSTOM, Deps, Key
+from pulsar_operator.ports import CUSTOM, Deps, Key, NotFoundError
 from pulsar_operator.runtime import controllers
 from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube
@@ -72,3 +72,16 @@ async def test_another_object_of_the_name_is_looked_at_again(kind: Kind) -> None
     passes.kube.before.append(another)
     assert await passes.once() == Outcome(backoff=True)
     assert condition_of(passes.kube.live(CUSTOM[kind], "ns", "x"), ConditionType.ACCEPTED) is None
+
+
+@KINDS
+async def test_something_else_that_is_not_found_fails_the_pass(kind: Kind) -> None:
+    passes = Passes(kind)
+
+    def missing(call: Call) -> None:
+        if call.verb == "apply_status":
+            raise NotFoundError("namespaces ns not found")
+
+    passes.kube.before.append(missing)
+    with pytest.raises(NotFoundError):
+        await passes.once()

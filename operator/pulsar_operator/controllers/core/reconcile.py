@@ -135,7 +135,14 @@ class ObjectReconciler(ABC, Generic[ContextT]):
                 return DONE
             await ctx.write()
         except NotFoundError:
+            if await self._exists(ctx):
+                raise  # something else that the pass needed is missing
             return DONE  # the object was deleted during the pass
         except ConflictError:
             return Outcome(backoff=True)  # another object of the same name, or another writer was faster
         return outcome
+
+    async def _exists(self, ctx: ContextT) -> bool:
+        """Whether the API server still has the object of the pass, and not another one of its name."""
+        obj = await self.deps.kube.get(CUSTOM[self.kind], ctx.meta.namespace, ctx.meta.name)
+        return obj is not None and obj["metadata"].get("uid") == ctx.meta.uid
