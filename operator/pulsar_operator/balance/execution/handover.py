@@ -61,7 +61,6 @@ ABLE: Final = frozenset(
         Reason.EXPIRED,
         Reason.MEASURING,
         Reason.NO_IMPROVEMENT_POSSIBLE,
-        Reason.PLAN_INVALIDATED,
         Reason.PROPOSED,
         Reason.PULSAR_BALANCES,
         Reason.REFRESHED,
@@ -76,8 +75,9 @@ IDLE: Final = frozenset(
     {Reason.ALREADY_DRAINED, Reason.BALANCED, Reason.NO_IMPROVEMENT_POSSIBLE, Reason.WAITING_FOR_APPROVAL}
 )
 """Those with which nothing is to be moved now, or a user decides: it does not matter whether Pulsar would."""
-NEITHER: Final = frozenset({Reason.BROKERS_CHANGING, Reason.CONFIGURATION_STORE_AWAY})
-"""Reasons that say nothing of it: brokers are being replaced or removed, or no bundle can be moved by anybody."""
+NEITHER: Final = frozenset({Reason.BROKERS_CHANGING, Reason.CONFIGURATION_STORE_AWAY, Reason.PLAN_INVALIDATED})
+"""Reasons that say nothing of it: brokers are being replaced or removed, no bundle can be moved by anybody, or an
+execution ended and the look for the next proposal is yet to come."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def ability_of(rebalance: Mapping[str, Any] | None, name: str, now: datetime, *,
     except ValueError:
         reason = Reason.UNKNOWN
     message = f"PulsarRebalance {name} says {reason.value}: {str(ready.get('message') or '').rstrip('.')[:500]}"
-    if reason in ABLE - IDLE and (failure := _failing(rebalance, now)):
+    if reason in (ABLE - IDLE) | {Reason.PLAN_INVALIDATED} and (failure := _failing(rebalance, now)):
         return Ability(False, Reason.PLAN_INVALIDATED, f"PulsarRebalance {name} moves nothing: {failure}")
     neither = reason in NEITHER and (changing or reason is not Reason.BROKERS_CHANGING)
     return Ability(None if neither else reason in ABLE, reason, message)
