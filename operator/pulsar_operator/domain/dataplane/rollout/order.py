@@ -8,7 +8,8 @@
    start: otherwise a version that does not start would take each pod that restarts.
 2. Otherwise one pod of each component that has an outdated one, in the order of the components: an unready one first,
    then a read-only bookie, a bookie of the rack that has begun, the emptiest broker, the highest ordinal; the leader of
-   an ensemble last.
+   an ensemble last. While pods are to be repaired, only the unready ones: what serves waits for the repair, and the
+   repair may wait for them, as a broker does for the metadata store.
 
 Whether it may be replaced now is decided in checks.py.
 """
@@ -65,9 +66,10 @@ def next_pods(facts: RolloutFacts) -> tuple[Candidate, ...]:
         for pod in sorted(state.outdated, key=lambda each: _rank(facts, state, each))
         if _repaired(facts, state, pod)
     ]
-    if repairs:
-        return tuple(repairs)
-    return tuple(_candidate(state, _first(facts, state), Urgency.ROUTINE) for state in observed if state.outdated)
+    begun = {each.component for each in repairs}
+    others = [state for state in observed if state.outdated and state.component not in begun]
+    routine = [_candidate(state, _first(facts, state), Urgency.ROUTINE) for state in others]
+    return tuple([*repairs, *(each for each in routine if each.unready)] if repairs else routine)
 
 
 def _repaired(facts: RolloutFacts, state: ComponentState, pod: PodFacts) -> bool:
