@@ -82,6 +82,22 @@ def test_servers_and_stores_that_nobody_asked_give_no_pod(kind: Json) -> None:
     assert goes(facts(BOOKIE, OLD, OLD, kind, bookies=None)) is None
 
 
+def test_a_node_that_does_not_report_says_nothing_of_its_pod() -> None:
+    """Its containers were last reported as ready, which is not known any more."""
+    name, pods = "my-broker", [pod(f"my-broker-{n}", ready=n != 0) for n in range(3)]
+    pods[0]["status"]["containerStatuses"][0]["ready"] = True
+    broker = stateful_set(name, replicas=3, revision="r2")
+    sidecar = several(component_state(BROKER, broker, pods))
+    assert goes(sidecar) == "my-broker-2", "its sidecar alone is not ready, and it serves"
+    pods[0]["status"]["conditions"].append({"type": "ContainersReady", "status": "True"})
+    pods[0]["spec"]["nodeName"] = "n1"
+    lost = several(component_state(BROKER, broker, pods))
+    assert goes(lost) == "my-broker-0"
+    pods[1]["status"] = pods[0]["status"]
+    pods[1]["spec"]["nodeName"] = "n1"
+    assert goes(several(component_state(BROKER, broker, pods))) is None
+
+
 @pytest.mark.parametrize(("kind", "gone"), [(OLD, None), (AWAY, None), (RESTARTED, None), (BROKEN, "my-bookie-2")])
 def test_a_store_that_does_not_answer_gives_the_bookie_alone_that_never_served(kind: Json, gone: str | None) -> None:
     assert goes(facts(BOOKIE, OLD, OLD, kind, bookies=None, storage_problem="silent")) == gone

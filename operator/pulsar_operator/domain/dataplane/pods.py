@@ -67,7 +67,7 @@ class PodFacts:
     """Whether the running container was ready at some time, or may have been: then the pod may still do work. A sidecar
     says nothing of that."""
     serving: bool
-    """Whether the operator's own container is ready, whatever a sidecar is."""
+    """Whether the operator's own container is ready, whatever a sidecar is. Not on a node that does not report."""
     problem: PodProblem | None
     raw: Json = field(repr=False, compare=False)
     once_ready: bool = False
@@ -207,7 +207,7 @@ def pod_facts(pod: Json) -> PodFacts:
         terminating="deletionTimestamp" in meta,
         revision=(meta.get("labels") or {}).get(REVISION_LABEL),
         serving_before=ready or _was_ready(status),
-        serving=ready or any(_is_main(each) and each.get("ready") is True for each in _containers(status)),
+        serving=ready or (_main_ready(status) and describe_lost(pod, None) is None),
         problem=None if ready else pod_problem(pod),
         raw=pod,
         once_ready=ready or _was_ready(status) or _was_once_ready(status),
@@ -270,6 +270,11 @@ def _values(containers: Iterable[Json]) -> frozenset[str]:
 def _is_main(container: Json) -> bool:
     """Whether a container is the operator's own; users cannot give theirs such a name (domain/render/containers.py)."""
     return container.get("name") in {*Component}
+
+
+def _main_ready(status: Json) -> bool:
+    """Whether the operator's own container was last reported as ready."""
+    return any(_is_main(each) and each.get("ready") is True for each in _containers(status))
 
 
 def _has_secrets(container: Json) -> bool:
