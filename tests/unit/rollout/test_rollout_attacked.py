@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
 from pulsar_operator.domain.bookkeeper.facts import UnderReplicated
 from pulsar_operator.domain.dataplane.canary import compare, counted
 from pulsar_operator.domain.dataplane.counters import Counts, Tally
@@ -26,6 +27,7 @@ from pulsar_operator.domain.dataplane.rollout.facts import (
     component_state,
 )
 from pulsar_operator.domain.dataplane.rollout.order import Urgency
+from pulsar_operator.domain.dataplane.rollout.report import rollout_status
 from tests.support.cluster.stateful_sets import pod, stateful_set
 from tests.unit.rollout.test_rollout_checks import (
     AUTO,
@@ -290,6 +292,18 @@ def test_every_component_has_its_place_in_the_order() -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- status
+
+
+def test_the_only_pod_of_the_last_component_rolls_out_until_it_was_observed() -> None:
+    """Clusters of an instance follow once `status.rollout` is gone."""
+    quiet = replace(state(BROKER, NEW), total=1)
+    stored = RolloutStatus(component="broker", since="2026-01-01T00:00:00Z", reason="image changed")
+    found = several(quiet)
+    assert rollout_status(found, decide(found), stored) is None
+    watched = replace(found, watched={BROKER: Blocker(Reason.CANARY_UNDER_OBSERVATION, "watched")})
+    status = rollout_status(watched, decide(watched), stored)
+    assert status is not None and status.blocked_by == Reason.CANARY_UNDER_OBSERVATION
+    assert (status.pods_done, status.pods_total, status.reason) == (1, 1, "image changed")
 
 
 def test_a_confirmation_opens_what_it_was_asked_for_and_only_once_it_is_on_record() -> None:

@@ -8,8 +8,9 @@ from pulsar_operator.domain.dataplane.rollout.facts import Blocker, ComponentSta
 
 
 def rollout_status(facts: RolloutFacts, decision: Decision, stored: RolloutStatus | None) -> RolloutStatus | None:
-    """The rollout in progress, also one that has not begun and the rest of one whose pods are all replaced and not all
-    ready yet; None = there is none. ``stored`` is the rollout of the stored status; None = it has none."""
+    """The rollout in progress, also one that has not begun and the rest of one whose pods are all replaced, but not all
+    ready yet or still under observation; None = there is none. ``stored`` is the rollout of the stored status; None =
+    it has none."""
     states = {state.component: state for state in facts.components}
     candidate, pending = decision.candidate, facts.pending
     if candidate is not None:
@@ -22,9 +23,9 @@ def rollout_status(facts: RolloutFacts, decision: Decision, stored: RolloutStatu
     if stored is None or not stored.since:
         return None
     rest = next((state for state in states.values() if state.component.value == stored.component), None)
-    if rest is None or rest.busy is None:
+    if rest is None or (busy := rest.busy or facts.watched.get(rest.component)) is None:
         return None
-    return _status(rest, stored.reason, facts.unplaced.get(rest.component) or rest.busy)
+    return _status(rest, stored.reason, facts.unplaced.get(rest.component) or busy)
 
 
 def _status(state: ComponentState, reason: str, blocker: Blocker | None) -> RolloutStatus:
