@@ -11,9 +11,51 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.dataplane.rollout.prepare import Preparation
 from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts
 from pulsar_operator.domain.dataplane.rollout.order import Candidate
-from pulsar_operator.ports import PODS, STATEFUL_SETS, Json
-from tests.support.cluster.rolls import CLOSED, NEW, images, one_of_each, reason, three, two, version
-from tests.support.cluster.world import NS, ClusterWorld
+from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS, Json
+from tests.support.cluster.rolls import CLOSED, NEW, brought_up, images, one_of_each, reason, three, two, version
+from tests.support.cluster.workloads import PROTECTION
+from tests.support.cluster.world import NS, ClusterWorld, quickstart
+
+
+async def claim_of(world: ClusterWorld, pod: str) -> str:
+    volumes = (await world.get(PODS, pod))["spec"]["volumes"]
+    return str(next(each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each))
+
+
+async def remove_by_force(world: ClusterWorld, claim: str) -> None:
+    """Somebody deletes a claim that is in use, and its finalizer."""
+
+    def without_protection(obj: Json) -> None:
+        obj["metadata"]["finalizers"] = [each for each in obj["metadata"].get("finalizers") or () if each != PROTECTION]
+
+    await world.backstage.edit(PVCS, NS, claim, without_protection)
+    await world.backstage.remove(PVCS, NS, claim)
+    assert await world.live(PVCS, claim) is None
+
+
+async def small() -> ClusterWorld:
+    """One ZooKeeper server and one bookie."""
+    manifests = quickstart()[:2]
+    one_of_each(manifests[1]["spec"])
+    return await brought_up(*manifests)
+
+
+@pytest.mark.parametrize("component", ["zookeeper", "bookie"])
+async def test_a_pod_whose_claim_was_removed_by_force_keeps_its_volume(component: str) -> None:
+    """Its successor would get an empty one: of the only server of ZooKeeper all is lost."""
+    world, name = await small(), f"east-{component}-0"
+    await remove_by_force(world, await claim_of(world, name))
+    part = "metadataStore" if component == "zookeeper" else "bookkeeper"
+
+    def change(spec: Json) -> None:
+        at = spec[part]["managed"] if component == "zookeeper" else spec[part]
+        at["pod"] = {"annotations": {"example.com/changed": "yes"}}
+
+    await world.change(Kind.CLUSTER, "east", change)
+    await world.run()
+    assert name not in world.journal.pods_gone()
+    rollout = (await world.status(Kind.CLUSTER, "east"))["rollout"]
+    assert rollout["blockedBy"] == "VolumePending" and "does not exist" in rollout["message"]
 
 
 async def test_another_cluster_waits_until_the_only_broker_of_a_new_version_was_observed() -> None:

@@ -171,6 +171,7 @@ ROWS = [
     Row("surplus_brokers", facts(BROKER, surplus_brokers=2), Reason.DRAINING, (True, True)),
     Row("bundles_not_drained", facts(BROKER, handover={"uid-my-broker-2-r1": SAID}), Reason.PENDING, (True, True)),
     Row("volume_being_deleted", facts(ZK, deleted_claims={"u": "data-0"}), Reason.VOLUME_PENDING, (True, True)),
+    Row("volume_missing", facts(ZK, missing_claims={"u": "data-0"}), Reason.VOLUME_PENDING, (True, False)),
     Row("api_server_refuses", facts(BROKER, refused={"u": SAID}), Reason.PENDING, (True, True)),
 ]
 
@@ -178,7 +179,7 @@ ROWS = [
 def candidate_of(row: Row) -> Candidate:
     """The pod of the last component that has the highest ordinal."""
     last = row.blocked.components[-1]
-    uid = "u" if row.blocked.deleted_claims or row.blocked.refused else last.pods[-1].uid
+    uid = "u" if row.blocked.deleted_claims or row.blocked.missing_claims or row.blocked.refused else last.pods[-1].uid
     return Candidate(last.component, f"{last.name}-{last.total - 1}", uid, "image changed")
 
 

@@ -79,8 +79,7 @@ async def _replace(actor: Actor, live: Live, facts: RolloutFacts, candidate: Can
             return facts, False
         candidate = now
     pod = next(each for each in live.pods(candidate.component) if each["metadata"]["uid"] == candidate.uid)
-    if (claim := await _deleted_claim(actor, pod)) is not None:
-        facts = replace(facts, deleted_claims={**facts.deleted_claims, candidate.uid: claim})
+    facts = await _with_claims(actor, facts, pod)
     if blocker_of(facts, candidate, CHECKS) is not None:
         return facts, False
     there = live.stateful_set(candidate.component)
@@ -139,12 +138,16 @@ async def _refused_eviction(actor: Actor, pod: Json, error: PortError) -> Blocke
     return Blocker(Reason.EVICTION_REFUSED, text)
 
 
-async def _deleted_claim(actor: Actor, pod: Json) -> str | None:
-    """A claim of a pod that is being deleted, by name: it is there as long as the pod (finalizer
-    kubernetes.io/pvc-protection). Raises PortError."""
+async def _with_claims(actor: Actor, facts: RolloutFacts, pod: Json) -> RolloutFacts:
+    """With a claim of a pod that is being deleted, which exists as long as the pod (finalizer
+    kubernetes.io/pvc-protection), or that was removed by force. Raises PortError."""
+    meta = pod["metadata"]
     for volume in pod["spec"].get("volumes") or ():
         name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
-        claim = await actor.deps.kube.get(PVCS, pod["metadata"]["namespace"], name) if name else None
+        claim = await actor.deps.kube.get(PVCS, meta["namespace"], name) if name else None
         if claim is not None and "deletionTimestamp" in claim["metadata"]:
-            return str(name)
-    return None
+            return replace(facts, deleted_claims={**facts.deleted_claims, meta["uid"]: str(name)})
+        # Users mount claims of their own; the StatefulSet controller creates those that are named after the pod.
+        if name and claim is None and str(name).endswith(f"-{meta['name']}"):
+            return replace(facts, missing_claims={**facts.missing_claims, meta["uid"]: str(name)})
+    return facts

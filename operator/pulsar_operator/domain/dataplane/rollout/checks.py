@@ -264,6 +264,19 @@ def volume_being_deleted(facts: RolloutFacts, candidate: Candidate) -> Blocker |
     return Blocker(Reason.VOLUME_PENDING, text)
 
 
+def volume_missing(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
+    """A claim of the pod does not exist any more, because somebody removed its finalizer. The pod has the volume as
+    long as it exists, and its successor gets an empty one. A pod that was never ready may be waiting for the claim."""
+    claim = facts.missing_claims.get(candidate.uid)
+    if claim is None:
+        return None
+    text = (
+        f"PersistentVolumeClaim {claim} does not exist. Replacing pod {candidate.name} now would give it an empty "
+        "volume. Copy the data on the volume, or delete the pod if nobody needs the data"
+    )
+    return Blocker(Reason.VOLUME_PENDING, text)
+
+
 def api_server_refuses(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     """The API server refused the eviction of the pod, or would refuse to create it again."""
     return facts.refused.get(candidate.uid)
@@ -298,6 +311,7 @@ SERVERS: Final = (
     Check(surplus_brokers, Urgency.NEVER_READY),
     Check(bundles_not_drained, Urgency.NEVER_READY),
     Check(volume_being_deleted, Urgency.NEVER_READY),
+    Check(volume_missing, Urgency.RESTARTED),
     Check(api_server_refuses, Urgency.NEVER_READY),
 )
 """Checks decided by what ZooKeeper, the metadata store, the brokers and the API server say of the pod."""

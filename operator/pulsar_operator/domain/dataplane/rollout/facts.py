@@ -248,6 +248,8 @@ class RolloutFacts:
     """Brokers that have not handed their bundles over, by UID."""
     deleted_claims: Mapping[str, str] = field(default_factory=dict)
     """Claims that are being deleted, by UID of the pod that has one."""
+    missing_claims: Mapping[str, str] = field(default_factory=dict)
+    """Claims of a StatefulSet's pod that do not exist, by UID of the pod."""
     refused: Mapping[str, Blocker] = field(default_factory=dict)
     """What the API server says against the replacement of a pod, by its UID."""
 
