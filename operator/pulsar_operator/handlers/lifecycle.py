@@ -18,14 +18,14 @@ import kopf
 from pulsar_operator.api.constants import LEASE_NAME
 
 END_SECONDS = 8.0
-"""How long kopf may take to end: it waits 5 s for tasks that are none of its own."""
+"""Seconds kopf may take to end: it waits 5 s for tasks that it did not start."""
 
 Session = Callable[[], Awaitable[tuple[str, aiohttp.ClientSession]]]
 """Gives the API server's URL and a session with current credentials."""
 
 
 class EndedError(RuntimeError):
-    """kopf or the streams ended although nobody asked them to."""
+    """kopf or the watch streams ended without a request to stop."""
 
 
 def kopf_settings() -> kopf.OperatorSettings:
@@ -98,10 +98,10 @@ async def run(
 def _ended(framework: asyncio.Task[None], opened: asyncio.Task[None]) -> EndedError:
     for task, what in ((framework, "kopf"), (opened, "the watch streams")):
         if task.done() and not task.cancelled():
-            error = EndedError(f"{what} ended although nobody asked for it")
+            error = EndedError(f"{what} ended without a request to stop")
             error.__cause__ = task.exception()
             return error
-    return EndedError("kopf closed the watch streams although nobody asked for it")
+    return EndedError("kopf closed the watch streams without a request to stop")
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

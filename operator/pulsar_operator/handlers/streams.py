@@ -26,7 +26,7 @@ class Sink(Protocol):
         """An event of an owned object."""
 
     def recheck(self, key: Key, delay: float = 0.0) -> None:
-        """A list lacks a custom resource that was there: its pass asks the API server whether it is gone."""
+        """A list lacks a known custom resource: its pass asks the API server whether it is gone."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class CustomResources:
     sink: Sink
 
     def keep(self, obj: Json) -> None:
-        """Nothing: namespace and name say it all."""
+        """Nothing: namespace and name identify the object."""
 
     def observed(self, obj: Json, *, deleted: bool) -> None:
         """To the engine."""
         self.sink.observe(self.kind, obj, deleted=deleted)
 
     def missing(self, namespace: str, name: str, kept: None, delay: float) -> None:
-        """Only the API server's word on that very object makes it gone."""
+        """Only an answer of the API server about that object shows that it is gone."""
         self.sink.recheck(Key(self.kind, namespace, name), delay)
 
 
@@ -55,12 +55,12 @@ class Children:
     sink: Sink
 
     def keep(self, obj: Json) -> Json:
-        """Whose it is."""
+        """The key of the owner."""
         labels = obj["metadata"].get("labels") or {}
         return {name: labels[name] for name in (LABEL_OWNER_KIND, LABEL_OWNER_NAME) if name in labels}
 
     def observed(self, obj: Json, *, deleted: bool) -> None:
-        """To the engine, which does not care what happened to it."""
+        """To the engine, whatever happened to the object."""
         self.sink.observe_child(obj)
 
     def missing(self, namespace: str, name: str, kept: Json, delay: float) -> None:
