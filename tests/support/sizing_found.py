@@ -1,0 +1,113 @@
+"""What the sizing job finds in the twenty weeks, and how it is compared with what the first job found.
+
+``python -m tests.support.sizing_found [WEEK ...]`` runs the job and writes data/weeks.json.gz anew: do so only when a
+difference is intended, and list it in docs/sizing.md.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.support.sizing_weeks import WEEKS, Week
+
+EXPECTED = Path(__file__).resolve().parents[1] / "unit/sizing/data/weeks.json.gz"
+TOLERANCE = 1e-9
+"""Relative difference of two floats that are the same."""
+
+
+def same(found: Any, wanted: Any, at: str = "") -> list[str]:
+    """Differences between two documents; floats may differ by TOLERANCE."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        keys = [f"{at}: fields {sorted(found)}, not {sorted(wanted)}"] if found.keys() != wanted.keys() else []
+        return keys + [text for key in wanted if key in found for text in same(found[key], wanted[key], f"{at}.{key}")]
+    if isinstance(wanted, list) and isinstance(found, list):
+        many = [f"{at}: {len(found)} entries, not {len(wanted)}"] if len(found) != len(wanted) else []
+        pairs = enumerate(zip(found, wanted, strict=False))
+        return many + [text for n, (one, other) in pairs for text in same(one, other, f"{at}[{n}]")]
+    if isinstance(wanted, float) and isinstance(found, float):
+        equal = bool(np.isclose(found, wanted, rtol=TOLERANCE, atol=TOLERANCE))
+    else:
+        equal = type(found) is type(wanted) and found == wanted
+    return [] if equal else [f"{at}: {found!r}, not {wanted!r}"]
+
+
+def document(result: Any, busy_hours: Sequence[int], minutes: Any, hottest: Any) -> dict[str, Any]:
+    """What a run found, as JSON tells it, without when it ran."""
+    found = {
+        "result": result.model_dump(mode="json", by_alias=True, exclude={"generated_time"}),
+        "busyHours": list(busy_hours),
+        "minutes": minutes
+        and {"recorded": minutes.recorded, "now": dict(minutes.now), "recommended": dict(minutes.recommended)},
+        "hottest": hottest,
+    }
+    parsed: dict[str, Any] = json.loads(json.dumps(found))
+    return parsed
+
+
+def expected() -> dict[str, Any]:
+    """The committed documents by the name of the week."""
+    found: dict[str, Any] = json.loads(gzip.decompress(EXPECTED.read_bytes()))
+    return found
+
+
+def by_tasks(spark: Any, week: Week, root: Path) -> dict[str, Any]:
+    """What the first job finds in a week."""
+    from pulsar_sizing.job import report
+    from pulsar_sizing.job.minutes import minutes_above
+    from pulsar_sizing.job.request import Request
+    from pulsar_sizing.job.run import Recorded, run
+    from pulsar_sizing.job.state import State, run_name
+
+    store = week.store(root)
+    request = Request(week.recording.instance, week.recording.cluster, **week.question)
+    state = State(store, request.instance, request.cluster)
+    numbers = iter(range(100))
+
+    def once() -> Any:
+        name = run_name(week.now, f"{next(numbers):04d}")
+        return run(spark, store, state, request, now=week.now, name=name, say=lambda text: None)
+
+    outcome = week.play(root, once)
+    minutes = minutes_above(Recorded(spark.sparkContext, store), request, outcome.result)
+    hottest = report.heat(spark, state, outcome.manifest, outcome.result)
+    return document(outcome.result, outcome.busy_hours, minutes, hottest)
+
+
+def main(names: Sequence[str]) -> int:
+    """Write the expected documents of the named weeks anew, or of all, with a line for each."""
+    from pulsar_sizing.job import session
+
+    found = expected() if EXPECTED.exists() else {}
+    quick = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    with tempfile.TemporaryDirectory() as above:
+        spark = session.create("local[2]", Path(above) / "scratch", quick, memory="1g")
+        for week in WEEKS:
+            if week.name in (names or [week.name]):
+                found[week.name] = by_tasks(spark, week, Path(above) / week.name)
+                text = json.dumps(found, separators=(",", ":"), sort_keys=True).encode()
+                EXPECTED.write_bytes(gzip.compress(text, mtime=0))
+                print(f"{week.name}: {_summary(found[week.name])}", flush=True)
+        spark.stop()
+    return 0
+
+
+def _summary(found: dict[str, Any]) -> str:
+    result = found["result"]
+    cost, profile = result["cost"], result["profile"]
+    return (
+        f"{result['samples']} samples, completeness {result['completeness']:.3f}, rejected {result['rejected']}, "
+        f"{len(result['namespaces'])} namespaces, {len(result['partitions'])} topics with advice, "
+        f"{cost and cost['factors']} factors, profile {profile and profile['period']}, busy {found['busyHours']}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
