@@ -308,7 +308,7 @@ def test_all_that_decisions_remember_stands_in_status() -> None:
     """A new operator decides the same."""
     runs = ((0.0, 5), (60.0, 4))
     expected = Expected(60.0, 2000, 150, 2500)
-    state = State(0.0, 60.0, runs, ((0.0, 4),), 0.0, True, 3, 0.0, True, 60.0, 60.0, 4, (0.0, 60.0), 2, 25, expected)
+    state = State(0.0, 60.0, runs, ((0.0, 4),), 0.0, True, 3, 0.0, True, 60.0, 60.0, 4, 25, expected)
     verdict = Verdict(4, Reason.WITHIN_TARGET, "as it is.")
     row = row_of(Decided(4, 4, 4, Decision(verdict, state), 4), None, NOW)
     stored = ComponentScalingStatus.model_validate(row.model_dump(by_alias=True, exclude_none=True))
