@@ -30,13 +30,13 @@ CLUSTER = "a"
 SEED = 7
 LAST = 0xFFFFFFFF
 HEAVY, TIMES = 0.2, 4
-"""Share of the brokers that have so many times the bundles of the others."""
+"""Fraction of brokers that own more bundles, and how many times as many as each of the others."""
 PIECE_BYTES = 64 * 1024
 STATS_PERIOD = "5"
 """Seconds, so that a finished drain is measured soon."""
 RATES = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
 BUSY_EVERY = 10
-"""One topic of so many has more clients than one producer and one consumer."""
+"""Every n-th topic has more clients than one producer and one consumer."""
 
 Bundle = tuple[str, int]
 """Namespace and number of the bundle."""
@@ -44,7 +44,7 @@ Bundle = tuple[str, int]
 
 @dataclass
 class Cluster:
-    """What there is, and who serves it."""
+    """The topics of a simulated cluster, and the broker that owns each bundle."""
 
     topics: int
     brokers: list[str]

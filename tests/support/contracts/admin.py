@@ -210,8 +210,10 @@ class AdminContract:
             await site.call("PUT", "persistent", site.tenant, "n", name)
         path = ("persistent", site.tenant, "n")
         pieces: list[bytes] = []
-        await site.port.stream(site.endpoint, path, pieces.append, query={"includeSystemTopic": "false"})
-        assert sorted(json.loads(b"".join(pieces))) == sorted(f"persistent://{site.tenant}/n/{name}" for name in names)
+        await site.port.stream(site.endpoint, path, pieces.append, query={"includeSystemTopic": "true"})
+        # Pulsar may have a topic of its own in the namespace by now.
+        listed = [name for name in json.loads(b"".join(pieces)) if "/__" not in name]
+        assert sorted(listed) == sorted(f"persistent://{site.tenant}/n/{name}" for name in names)
         pieces.clear()
         with pytest.raises(NotFoundError):
             await site.port.stream(site.endpoint, ("tenants", f"{site.tenant}-none"), pieces.append)
