@@ -54,6 +54,25 @@ async def test_a_roll_empties_every_broker_first_and_fills_the_last() -> None:
     assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"
 
 
+async def test_no_bundle_is_moved_between_brokers_with_different_load_managers() -> None:
+    """Pulsar sends every lookup to the brokers with the newest manager, so that a planned move never ends."""
+    world = await BusyWorld.up(3)
+    before, drained = await uids(world), set[str]()
+
+    async def observe() -> None:
+        drained.update((await world.status(Kind.CLUSTER, "east")).get("drain", {}).get("pods", []))
+
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(loadBalancing={"manager": "Extensible"}))
+    await world.run(rounds=600, each=observe)
+    after = await uids(world)
+    assert before.keys() == after.keys() and not set(before.values()) & set(after.values())
+    assert drained == {"east-broker-2"}
+    incomplete = [each.message for each in world.journal.events if each.reason == "DrainIncomplete"]
+    assert len(incomplete) == 2 and all("run two load managers" in message for message in incomplete), incomplete
+    assert await drains(world) == []
+    assert await world.all_ready() == {}
+
+
 async def test_brokers_are_removed_when_they_have_no_bundles() -> None:
     world = await BusyWorld.up(3)
     held: list[int] = []

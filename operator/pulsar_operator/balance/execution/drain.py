@@ -36,6 +36,8 @@ class DrainFacts:
     """Bundles they own, those of Pulsar's own namespaces left out; None = they did not say."""
     others: int
     """Brokers that may take them."""
+    mixed_managers: bool = False
+    """Whether the brokers run more than one load manager."""
     rebalance: Mapping[str, Any] | None = None
     """The drain as it is, None when there is none yet."""
     failure: str = ""
@@ -62,6 +64,13 @@ def decide(facts: DrainFacts, drain: Drain) -> Decision:
     left = "bundles" if facts.bundles is None else f"{facts.bundles} bundles"
     if not facts.pods or facts.bundles == 0:
         return Decision(True)
+    if facts.mixed_managers:
+        # Every broker then sends lookups to a random one of those whose load manager is that of the broker started last
+        # (class RedirectManager of Pulsar 4.0.8, findRedirectLookupResultAsync), whatever the destination of an unload.
+        why = (
+            f"{who} still had {left}: the brokers run two load managers, and Pulsar moves no bundle to a chosen broker"
+        )
+        return Decision(True, why=f"{why} until all run the same one")
     if facts.age >= drain.timeout_seconds:
         return Decision(True, why=f"{who} still had {left} after {drain.timeout_seconds} s (spec.broker.drain)")
     if facts.others < 1:

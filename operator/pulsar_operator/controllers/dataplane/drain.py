@@ -89,6 +89,8 @@ class BrokerDrains:
         self._namespace = cluster["metadata"]["namespace"]
         self.counts_from: datetime | None = None
         """No time before it counts towards a drain's time-out: no bundle could be moved."""
+        self.mixed_managers = False
+        """Whether the brokers run more than one load manager, as they do while ``spec.loadBalancing.manager`` changes."""
         self._used: set[str] = set()
         """Rebalances that are needed."""
 
@@ -163,7 +165,15 @@ class BrokerDrains:
                 self._actor.refused.append(f"PulsarRebalance {name} exists, not owned by this cluster: delete it")
                 live = None
         age = (now - since).total_seconds()
-        facts = DrainFacts(tuple(sorted(pods)), age, seen.bundles, seen.others, rebalance=live, failure=seen.failure)
+        facts = DrainFacts(
+            tuple(sorted(pods)),
+            age,
+            seen.bundles,
+            seen.others,
+            mixed_managers=self.mixed_managers,
+            rebalance=live,
+            failure=seen.failure,
+        )
         decision = decide(facts, self._drain)
         if decision.go:
             if decision.why:

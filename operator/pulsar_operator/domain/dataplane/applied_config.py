@@ -14,6 +14,7 @@ from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.live import STATEFUL_SET, Live
 from pulsar_operator.domain.dataplane.local_volumes import without_a_roll
 from pulsar_operator.domain.dataplane.running import record_of
+from pulsar_operator.domain.render.broker import LOAD_MANAGER_KEY
 from pulsar_operator.domain.render.config import OVERRIDES_FILE, parse_overrides
 from pulsar_operator.domain.render.settings import SHOWN
 
@@ -40,13 +41,29 @@ def running_configs(live: Live, components: Iterable[Component]) -> dict[Compone
     found: dict[Component, Mapping[str, str]] = {}
     for component in components:
         there = live.stateful_set(component)
-        volumes = (there["spec"]["template"]["spec"].get("volumes") or ()) if there is not None else ()
-        names = [each["configMap"]["name"] for each in volumes if each["name"] == "config" and "configMap" in each]
-        for name in names:
-            mounted = live.get(CONFIG_MAP, name)
-            if mounted is not None:
-                found[component] = parse_overrides((mounted.get("data") or {}).get(OVERRIDES_FILE, ""))
+        config = None if there is None else _mounted_config(live, there["spec"]["template"]["spec"])
+        if config is not None:
+            found[component] = config
     return found
+
+
+def load_managers(live: Live) -> frozenset[str]:
+    """Classes of the load managers that the brokers' pods run, without pods that are being deleted and those whose
+    ConfigMap is unknown."""
+    pods = (pod for pod in live.pods(Component.BROKER) if "deletionTimestamp" not in pod["metadata"])
+    configs = (_mounted_config(live, pod.get("spec") or {}) or {} for pod in pods)
+    return frozenset(name for each in configs if (name := each.get(LOAD_MANAGER_KEY)))
+
+
+def _mounted_config(live: Live, pod_spec: Mapping[str, Any]) -> dict[str, str] | None:
+    """Settings in the overrides.conf that a pod mounts; None where it mounts none or the ConfigMap is unknown."""
+    names = (
+        each["configMap"]["name"]
+        for each in pod_spec.get("volumes") or ()
+        if "configMap" in each and each["name"] == "config"
+    )
+    mounted = next((found for name in names if (found := live.get(CONFIG_MAP, name)) is not None), None)
+    return None if mounted is None else parse_overrides((mounted.get("data") or {}).get(OVERRIDES_FILE, ""))
 
 
 def without_a_roll_of(clean: Sequence[Json], kept: Sequence[Json], live: Live, component: Component) -> list[Json]:

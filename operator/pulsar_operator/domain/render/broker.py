@@ -22,6 +22,7 @@ PORTS = {"pulsar": 6650, "http": 8080}
 GRACE_SECONDS = 90
 """Termination grace period, two thirds of which a broker has to hand over its bundles."""
 
+LOAD_MANAGER_KEY = "loadManagerClassName"
 _BALANCE = "org.apache.pulsar.broker.loadbalance"
 
 
@@ -30,10 +31,10 @@ def balancer_config(manager: LoadManager) -> dict[str, str]:
     anyway when the configured one belongs to the modular manager."""
     if manager is LoadManager.EXTENSIBLE:
         return {
-            "loadManagerClassName": f"{_BALANCE}.extensions.ExtensibleLoadManagerImpl",
+            LOAD_MANAGER_KEY: f"{_BALANCE}.extensions.ExtensibleLoadManagerImpl",
             "loadBalancerLoadSheddingStrategy": f"{_BALANCE}.extensions.scheduler.TransferShedder",
         }
-    return {"loadManagerClassName": f"{_BALANCE}.impl.ModularLoadManagerImpl"}
+    return {LOAD_MANAGER_KEY: f"{_BALANCE}.impl.ModularLoadManagerImpl"}
 
 
 def recommended_config(manager: LoadManager) -> dict[str, str]:

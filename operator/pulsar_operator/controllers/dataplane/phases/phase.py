@@ -12,6 +12,7 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.drain import BrokerDrains
 from pulsar_operator.controllers.dataplane.facts import ClusterFacts
 from pulsar_operator.controllers.dataplane.outage import answers_since, unavailable_store
+from pulsar_operator.domain.dataplane.applied_config import load_managers
 from pulsar_operator.domain.dataplane.cluster_view import ClusterView
 from pulsar_operator.domain.dataplane.live import Live
 from pulsar_operator.domain.render import RenderedCluster
@@ -73,6 +74,7 @@ class Step:
         if facts.spec.mode is ClusterMode.STANDALONE or endpoint is None:
             return None
         found = BrokerDrains(self.hand.deps, self.hand, facts.obj, facts.spec, endpoint, facts.before.drain)
+        found.mixed_managers = len(load_managers(self.live)) > 1
         found.counts_from = answers_since(facts, Component.BROKER, self.hand.deps.clock)
         return found
 
