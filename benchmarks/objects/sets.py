@@ -17,8 +17,8 @@ WHO = "set"
 def measure_set(found: World, load: Load) -> None:
     """A set of ``load.size`` topics, whose template is the specification of single topics."""
     template = {name: value for name, value in load.spec.items() if name != "namespaceRef"}
-    names = [f"s{number:05d}" for number in range(load.size)]
-    spec = {"namespaceRef": load.spec["namespaceRef"], "names": names, "template": template}
+    count = {"prefix": "s-", "number": load.size}
+    spec = {"namespaceRef": load.spec["namespaceRef"], "count": count, "template": template}
     with operator(found, workers=load.workers, also=(Kind.TOPIC_SET,)) as running:
         wait(running.is_ready, LIMIT, "the operator to be ready without topics")
         mark, calls, before = found.api.audit_mark(), found.admin_counts(running), processor_seconds()
