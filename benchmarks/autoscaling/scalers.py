@@ -17,7 +17,7 @@ from pulsar_operator.balance.autoscaling.history import State
 from pulsar_operator.balance.autoscaling.outlook import Foreseen
 from pulsar_operator.balance.autoscaling.policy import Measured
 from pulsar_operator.balance.autoscaling.values import TrafficGrowth, Workload
-from pulsar_operator.domain.dataplane.pod_loads import KEPT_SECONDS, Reading, Readings, added, measured
+from pulsar_operator.domain.dataplane.scaling.pod_loads import KEPT_SECONDS, Reading, Readings, added, measured
 
 LEAST, MOST = 2, 40
 INTERVAL = 60.0

@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.objects.pulsar_server import serve
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
-from pulsar_operator.domain.logical.names import policies_node
+from pulsar_operator.domain.logical.pulsar_names import policies_node
 from pulsar_operator.ports import ConflictError, Node, NotFoundError, PortError, ZooKeeperSession
 from tests.fakes.answers import Answer
 from tests.fakes.pulsar import FakePulsar

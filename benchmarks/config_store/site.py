@@ -22,7 +22,7 @@ from benchmarks.config_store.statuses import Statuses
 from benchmarks.objects.names import objects
 from benchmarks.objects.world import CREATORS, Pulsar, World, endpoint, wait, world
 from e2e.support.admin import ask
-from pulsar_operator.domain.logical.names import policies_node
+from pulsar_operator.domain.logical.pulsar_names import policies_node
 from tests.support.processes.launching import stopped
 from tests.support.processes.zookeeper import RealZooKeeper
 

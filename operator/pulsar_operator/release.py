@@ -13,13 +13,13 @@ from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus
 from pulsar_operator.controllers.core.clusters import pulsar_name
 from pulsar_operator.controllers.core.stores import metadata_store
-from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, restore
-from pulsar_operator.controllers.dataplane.recovery_delay import restore_delay
-from pulsar_operator.domain.bookkeeper.facts import BookieState
-from pulsar_operator.domain.bookkeeper.identity import host_of
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, LeavingMemo, parse_leaving_memo
+from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS, restore
+from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import restore_delay
+from pulsar_operator.domain.bookkeeper.bookie_ids import host_of
+from pulsar_operator.domain.bookkeeper.storage_facts import BookieState
 from pulsar_operator.domain.bookkeeper.znodes import READONLY
-from pulsar_operator.domain.dataplane.absent_pods import short
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, LeavingMemo, parse_leaving_memo
+from pulsar_operator.domain.dataplane.objects.absent_pods import short
 from pulsar_operator.ports import (
     CUSTOM,
     AdminEndpoint,

@@ -39,8 +39,8 @@ from pulsar_operator.api.constants import LEASE_NAME, Kind
 from pulsar_operator.controllers.core.engine import Engine
 from pulsar_operator.controllers.core.reconciler import Reconciler
 from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
-from pulsar_operator.controllers.dataplane.cluster import ClusterController
-from pulsar_operator.controllers.dataplane.instance import InstanceController
+from pulsar_operator.controllers.dataplane.cluster.cluster_controller import ClusterController
+from pulsar_operator.controllers.dataplane.instance.instance_controller import InstanceController
 from pulsar_operator.controllers.logical.isolation_policy import IsolationPolicyController
 from pulsar_operator.controllers.logical.namespace import NamespaceController
 from pulsar_operator.controllers.logical.policy_changes import PolicyWatch
@@ -49,7 +49,7 @@ from pulsar_operator.controllers.logical.tenant import TenantController
 from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
-from pulsar_operator.domain.dataplane.versions import Jumps
+from pulsar_operator.domain.dataplane.rollout.versions import Jumps
 from pulsar_operator.domain.render.settings import KnownSettings
 from pulsar_operator.domain.texts import quoted
 from pulsar_operator.handlers import lifecycle

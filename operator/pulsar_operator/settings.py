@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from pulsar_operator.domain.dataplane.versions import Jumps
+from pulsar_operator.domain.dataplane.rollout.versions import Jumps
 from pulsar_operator.ports import OperatorImages
 
 PREFIX = "PULSAR_OPERATOR_"

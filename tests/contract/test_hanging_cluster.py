@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.dataplane.reach import TIMEOUTS
+from pulsar_operator.domain.dataplane.instance.reachability import TIMEOUTS
 from pulsar_operator.ports import AdminEndpoint, DeadlineError
 from tests.fakes.admin import serve
 from tests.support.core.recorder import CountingMetrics

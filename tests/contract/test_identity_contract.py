@@ -13,7 +13,7 @@ from pulsar_start.identity import RECORD_PATH, Names, identity
 from pulsar_start.identity import parse_record as parsed_by_start
 from pulsar_start.session import Node
 
-from pulsar_operator.domain.bookkeeper.identity import (
+from pulsar_operator.domain.bookkeeper.bookie_ids import (
     INCARNATIONS_PATH,
     OwnBookies,
     host_of,
@@ -21,7 +21,7 @@ from pulsar_operator.domain.bookkeeper.identity import (
     settled,
 )
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
-from pulsar_operator.domain.render.names import bookie_id, pod_host
+from pulsar_operator.domain.render.child_names import bookie_id, pod_host
 
 WORKLOAD, NAMESPACE, DOMAIN = "east-bookie", "pulsar", "cluster.local"
 FIRST = bookie_id(WORKLOAD, 0, NAMESPACE, DOMAIN)

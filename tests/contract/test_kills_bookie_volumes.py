@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
 from pulsar_operator.ports import PODS, PVCS, Json
 from tests.support.cluster.end_state import differences, end_state
 from tests.support.cluster.leaving_bookies import lose

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
 from pulsar_operator.ports import PVCS, STATEFUL_SETS
 from tests.support.cluster.end_state import differences, end_state
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie

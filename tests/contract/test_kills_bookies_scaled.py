@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
 from pulsar_operator.ports import PVCS
 from tests.support.cluster.ledgers import NS, WORKLOAD, LedgerWorld
 from tests.support.cluster.scaling_bookies import SOON, SPARSE, fill, looks, row, scaling

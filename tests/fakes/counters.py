@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_operator.domain.dataplane.counters import parse
+from pulsar_operator.domain.dataplane.observed.pod_counters import parse
 from pulsar_operator.ports import Clock, RefusedError, Scrape, UnavailableError
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pulsar_operator.adapters.zookeeper_state import address_of
-from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
+from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
 from pulsar_operator.ports import ConflictError, Node, NotFoundError, RefusedError, UnavailableError
 from tests.fakes.values import Value
 

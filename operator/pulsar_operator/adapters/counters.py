@@ -11,7 +11,7 @@ from typing import Final
 
 import aiohttp
 
-from pulsar_operator.domain.dataplane.counters import Sample, parse
+from pulsar_operator.domain.dataplane.observed.pod_counters import Sample, parse
 from pulsar_operator.ports import Clock, RefusedError, Scrape, UnavailableError
 
 DEADLINE_SECONDS: Final = 10.0

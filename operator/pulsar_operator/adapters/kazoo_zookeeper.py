@@ -28,7 +28,7 @@ from kazoo.protocol.states import KazooState
 from pulsar_operator.adapters.fence import Fence, open_fence
 from pulsar_operator.adapters.zookeeper_errors import port_error
 from pulsar_operator.adapters.zookeeper_state import ServerStates
-from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
+from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
 from pulsar_operator.ports import ConflictError, Node, NotFoundError, RefusedError, UnavailableError
 
 log = logging.getLogger(__name__)

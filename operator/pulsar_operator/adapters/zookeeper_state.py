@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 
-from pulsar_operator.domain.dataplane.zookeeper_roll import Mode, ServerState
+from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import Mode, ServerState
 from pulsar_operator.domain.texts import without_secrets
 from pulsar_operator.ports import RefusedError, UnavailableError
 

@@ -39,7 +39,7 @@ from pulsar_operator.domain.export import (
     with_sets,
 )
 from pulsar_operator.domain.logical.clusters import clusters_of
-from pulsar_operator.domain.logical.names import (
+from pulsar_operator.domain.logical.pulsar_names import (
     domain_of,
     failure_domain_path,
     is_system_topic,

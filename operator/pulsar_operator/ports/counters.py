@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from pulsar_operator.domain.dataplane.counters import Sample
+from pulsar_operator.domain.dataplane.observed.pod_counters import Sample
 
 
 @dataclass(frozen=True)

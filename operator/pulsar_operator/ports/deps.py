@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pulsar_operator.domain.dataplane.geo_replication import ReplicationLooks
-from pulsar_operator.domain.dataplane.reach import Reach
-from pulsar_operator.domain.dataplane.store_sessions import StoreReads
-from pulsar_operator.domain.dataplane.versions import Jumps
+from pulsar_operator.domain.dataplane.instance.geo_replication import ReplicationLooks
+from pulsar_operator.domain.dataplane.instance.reachability import Reach
+from pulsar_operator.domain.dataplane.observed.store_sessions import StoreReads
+from pulsar_operator.domain.dataplane.rollout.versions import Jumps
 from pulsar_operator.domain.render.settings import KnownSettings
 from pulsar_operator.ports.admin import PulsarAdminPort
 from pulsar_operator.ports.bookies import BookiePort

@@ -16,7 +16,7 @@ from e2e.support.eventually import eventually_async
 from pulsar_operator.adapters.bookie import HttpBookies
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
-from pulsar_operator.domain.dataplane.metadata import Record, RecordState, local_nodes
+from pulsar_operator.domain.dataplane.registration.metadata import Record, RecordState, local_nodes
 from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError, UnavailableError, ZooKeeperSession
 from tests.support.contracts.bookies import BookiesContract, Ground
 from tests.support.processes.bookkeeper import AUTORECOVERY, BOOKIE, BookKeeperProcess

@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 
 from e2e.support.eventually import LOCAL, eventually
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
-from pulsar_operator.domain.dataplane.metadata import Record, RecordState, local_nodes
+from pulsar_operator.domain.dataplane.registration.metadata import Record, RecordState, local_nodes
 from tests.support.processes.bookkeeper import BOOKIE, START_SECONDS, BookKeeperProcess
 from tests.support.processes.launching import free_ports
 from tests.support.processes.zookeeper import RealZooKeeper, real_zookeeper

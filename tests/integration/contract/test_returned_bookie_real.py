@@ -18,7 +18,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from e2e.support.eventually import LOCAL, eventually
-from pulsar_operator.domain.bookkeeper.identity import INCARNATIONS_PATH, Count, OwnBookies, incarnations_data
+from pulsar_operator.domain.bookkeeper.bookie_ids import INCARNATIONS_PATH, Count, OwnBookies, incarnations_data
 from tests.integration.contract.test_bookie_contract_real import CHROOT, prepare
 from tests.support.bookkeeper.handles import OpenHandles
 from tests.support.processes.bookkeeper import BOOKIE, BookKeeperProcess

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
-from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
+from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
 from pulsar_operator.ports import (
     ConflictError,
     Node,

@@ -16,7 +16,7 @@ from pulsar_operator.adapters.kube import KubeAdapter
 from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.core.stores import Store
-from pulsar_operator.controllers.dataplane.bootstrap import BootstrapResult, ensure_cluster_metadata
+from pulsar_operator.controllers.dataplane.registration.bootstrap import BootstrapResult, ensure_cluster_metadata
 from pulsar_operator.ports import CONFIG_MAPS, Deps
 from tests.fakes.killed import Killed
 from tests.fakes.kube import FakeKube

@@ -13,11 +13,11 @@ from uuid import uuid4
 import pytest
 
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
-from pulsar_operator.controllers.dataplane.ledger_scan import examine_ledgers
-from pulsar_operator.controllers.dataplane.scan_store import forget_examination
-from pulsar_operator.controllers.dataplane.scan_sweep import Slice, Subject
-from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan
-from pulsar_operator.domain.bookkeeper.scan_record import SCAN_PATH, Examining
+from pulsar_operator.controllers.dataplane.bookkeeper.ledger_scan import examine_ledgers
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_store import forget_examination
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_sweep import Slice, Subject
+from pulsar_operator.domain.bookkeeper.ledger_scan import Handles, LedgerScan
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import SCAN_PATH, Examining
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from pulsar_operator.ports import Node, ZooKeeperSession
 from tests.support.bookkeeper.encoding import ledger

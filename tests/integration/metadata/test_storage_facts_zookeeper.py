@@ -10,9 +10,9 @@ import pytest
 
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
-from pulsar_operator.domain.bookkeeper.facts import replicated
+from pulsar_operator.controllers.dataplane.bookkeeper.storage_facts import storage_facts
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
+from pulsar_operator.domain.bookkeeper.storage_facts import replicated
 from pulsar_operator.domain.bookkeeper.znodes import parse_mark
 from tests.support.bookkeeper.classes import written_store
 from tests.support.bookkeeper.every_ledger import ledgers_naming

@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 
 from e2e.support.eventually import LOCAL, eventually_async
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
-from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState, leader_of, unsynced
+from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState, leader_of, unsynced
 from pulsar_operator.domain.render.zookeeper import METRICS
 from pulsar_operator.ports import UnavailableError
 from tests.support.processes.ensemble import LoopbackEnsemble

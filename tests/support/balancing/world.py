@@ -17,10 +17,10 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.objects import owner_of
 from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.controllers.core.status import condition_of
-from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord, balancer_record_name
-from pulsar_operator.controllers.dataplane.handover import Question, whose_turn
+from pulsar_operator.controllers.dataplane.balancing.balancer_record import BalancerRecord, balancer_record_name
+from pulsar_operator.controllers.dataplane.balancing.balancing_owner import Question, whose_turn
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
-from pulsar_operator.domain.dataplane.cluster_view import BalanceFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import BalanceFact
 from pulsar_operator.domain.stored import parsed
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, AdminEndpoint, Deps, Json, Key
 from tests.fakes.bookies import FakeBookies

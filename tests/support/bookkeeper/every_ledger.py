@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 from pulsar_operator.controllers.core.bounded import each_of
-from pulsar_operator.controllers.dataplane.ledger_walk import IN_FLIGHT, decoded, groups
+from pulsar_operator.controllers.dataplane.bookkeeper.ledger_walk import IN_FLIGHT, decoded, groups
+from pulsar_operator.domain.bookkeeper.disk_space import ENTRY
+from pulsar_operator.domain.bookkeeper.ledger_scan import WRITTEN_BY_TOPICS, Handles, LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState
-from pulsar_operator.domain.bookkeeper.scan import WRITTEN_BY_TOPICS, Handles, LedgerScan, NamingLedger
-from pulsar_operator.domain.bookkeeper.space import ENTRY
 from pulsar_operator.ports import ZooKeeperSession
 
 KEPT: Final = 1000

@@ -9,8 +9,12 @@ from typing import Any, Protocol, cast
 
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation
 from pulsar_operator.controllers.core.stores import Store
-from pulsar_operator.controllers.dataplane.bootstrap import BootstrapRequest, BootstrapResult, ensure_cluster_metadata
-from pulsar_operator.domain.dataplane.registration import ClusterUrls
+from pulsar_operator.controllers.dataplane.registration.bootstrap import (
+    BootstrapRequest,
+    BootstrapResult,
+    ensure_cluster_metadata,
+)
+from pulsar_operator.domain.dataplane.registration.registration import ClusterUrls
 from pulsar_operator.ports import CONFIG_MAPS, Deps, Json, KubePort, ZooKeeperPort
 from tests.fakes.bookies import FakeBookies
 from tests.fakes.killed import Killed

@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_APPLIED_HASH, ANNOTATION_CONFIG_HASH, ANNOTATION_TEMPLATE
-from pulsar_operator.controllers.dataplane.children import OWNED
-from pulsar_operator.domain.dataplane.templates import is_record
+from pulsar_operator.controllers.dataplane.objects.children import OWNED
+from pulsar_operator.domain.dataplane.objects.template_record import is_record
 from pulsar_operator.ports import CUSTOM, PODS, PVCS, SECRETS, Json
 from tests.support.cluster.world import NS, ClusterWorld
 

@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, Kind
-from pulsar_operator.controllers.dataplane.namespaces_there import MANAGED_LEDGERS
-from pulsar_operator.domain.dataplane.registration import POLICIES_PATH, claim_path, cluster_path
+from pulsar_operator.controllers.dataplane.observed.namespace_inventory import MANAGED_LEDGERS
+from pulsar_operator.domain.dataplane.registration.registration import POLICIES_PATH, claim_path, cluster_path
 from pulsar_operator.ports import Json, UnavailableError
 from tests.fakes.zookeeper import FakeEnsemble, FakeZooKeeper
 from tests.support.cluster.copies import made_once

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Kind
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, READONLY
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
 from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS, Json
 from tests.support.cluster.copies import made_once
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie, claims, cookie

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.dataplane.versions import Jumps
+from pulsar_operator.domain.dataplane.rollout.versions import Jumps
 from pulsar_operator.ports import PODS, Json
 from tests.support.cluster.copies import made_once
 from tests.support.cluster.workloads import Trouble

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
 from pulsar_operator.ports import DiskInfo, Json, Key
 from tests.support.cluster.copies import made_once
 from tests.support.cluster.ledgers import LedgerWorld, host

@@ -19,7 +19,7 @@ from datetime import datetime
 from uuid import uuid4
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.dataplane.children import OWNED
+from pulsar_operator.controllers.dataplane.objects.children import OWNED
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.ports import (
     CUSTOM,

@@ -21,9 +21,9 @@ from pulsar_operator.api.constants import (
 )
 from pulsar_operator.controllers.core.index import Effect, RefIndex, key_of
 from pulsar_operator.controllers.core.reconciler import Outcome, Reconciler
-from pulsar_operator.controllers.dataplane.children import OWNED
-from pulsar_operator.controllers.dataplane.cluster import ClusterController
-from pulsar_operator.controllers.dataplane.instance import InstanceController
+from pulsar_operator.controllers.dataplane.cluster.cluster_controller import ClusterController
+from pulsar_operator.controllers.dataplane.instance.instance_controller import InstanceController
+from pulsar_operator.controllers.dataplane.objects.children import OWNED
 from pulsar_operator.controllers.logical.isolation_policy import IsolationPolicyController
 from pulsar_operator.controllers.logical.namespace import NamespaceController
 from pulsar_operator.controllers.logical.resource_group import ResourceGroupController
@@ -32,9 +32,9 @@ from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.dataplane.geo_replication import ReplicationLooks
-from pulsar_operator.domain.dataplane.reach import Reach
-from pulsar_operator.domain.dataplane.store_sessions import StoreReads
+from pulsar_operator.domain.dataplane.instance.geo_replication import ReplicationLooks
+from pulsar_operator.domain.dataplane.instance.reachability import Reach
+from pulsar_operator.domain.dataplane.observed.store_sessions import StoreReads
 from pulsar_operator.ports import (
     CUSTOM,
     PODS,

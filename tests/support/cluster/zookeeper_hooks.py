@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
+from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
 from pulsar_operator.ports import Node, ZooKeeperPort, ZooKeeperSession
 from tests.fakes.zookeeper import Call, Hook, run_hooks
 

@@ -18,7 +18,7 @@ from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.observation import RESOURCES, Observed
 from pulsar_operator.controllers.core.traffic import Traffic
-from pulsar_operator.controllers.dataplane.load_balancer import CONFIGURATION, FLAGS
+from pulsar_operator.controllers.dataplane.balancing.load_balancer import CONFIGURATION, FLAGS
 from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError
 
 PAUSE_SECONDS = 0.25

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import pytest
 
-from pulsar_operator.domain.dataplane.counters import Sample
+from pulsar_operator.domain.dataplane.observed.pod_counters import Sample
 from pulsar_operator.ports import CountersPort, RefusedError, UnavailableError
 
 NAMES = frozenset({"lines_total", "requests_total"})

@@ -20,7 +20,7 @@ import pytest
 from e2e.support.eventually import eventually_async
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.isolation_policy import UnloadScope
-from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path, resource_group_path
+from pulsar_operator.domain.logical.pulsar_names import failure_domain_path, isolation_path, resource_group_path
 from pulsar_operator.domain.policies.instance_rows import RESOURCE_GROUP_LIMITS
 from pulsar_operator.ports import (
     AdminEndpoint,

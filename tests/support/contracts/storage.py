@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.controllers.dataplane.ledger_count import LedgerCount, count_ledgers
-from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
+from pulsar_operator.controllers.dataplane.bookkeeper.ledger_count import LedgerCount, count_ledgers
+from pulsar_operator.controllers.dataplane.bookkeeper.storage_facts import storage_facts
+from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts, UnderReplicated
 from pulsar_operator.domain.bookkeeper.znodes import (
     AUDITOR,
     AVAILABLE,

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from e2e.support.eventually import eventually_async
-from pulsar_operator.domain.logical.names import isolation_path
+from pulsar_operator.domain.logical.pulsar_names import isolation_path
 from pulsar_operator.domain.logical.subscriptions import subscription_path
 from pulsar_operator.domain.policies import (
     GLOBAL_POLICIES,

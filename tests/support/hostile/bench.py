@@ -10,7 +10,7 @@ from typing import Any
 
 from e2e.support.eventually import eventually_async
 from pulsar_operator.api.constants import ConditionType
-from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path
+from pulsar_operator.domain.logical.pulsar_names import failure_domain_path, isolation_path
 from pulsar_operator.ports import ConflictError, UnavailableError
 from tests.support.cluster.end_state import differences
 from tests.support.hostile.places import VALUES, Place

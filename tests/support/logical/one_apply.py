@@ -18,14 +18,14 @@ from pulsar_operator.controllers.core.engine import Engine
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.status import is_true
 from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
-from pulsar_operator.controllers.dataplane.instance import InstanceController
+from pulsar_operator.controllers.dataplane.instance.instance_controller import InstanceController
 from pulsar_operator.controllers.logical.isolation_policy import IsolationPolicyController
 from pulsar_operator.controllers.logical.namespace import NamespaceController
 from pulsar_operator.controllers.logical.resource_group import ResourceGroupController
 from pulsar_operator.controllers.logical.tenant import TenantController
 from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
-from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
+from pulsar_operator.domain.dataplane.registration.registration import POLICIES_PATH
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 from tests.fakes.admin import AdminCall, FakeAdmin
 from tests.fakes.bookies import FakeBookies

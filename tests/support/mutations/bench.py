@@ -18,7 +18,7 @@ from typing import Any
 from e2e.support.eventually import eventually_async
 from pulsar_operator.api.constants import ConditionType, Kind
 from pulsar_operator.api.v1alpha1.topic import PARTITION_SUFFIX
-from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path, resource_group_path
+from pulsar_operator.domain.logical.pulsar_names import failure_domain_path, isolation_path, resource_group_path
 from pulsar_operator.domain.logical.schema import schema_path
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, Call, too_old
 from pulsar_operator.ports import AdminEndpoint, NotFoundError, PulsarAdminPort, UnavailableError

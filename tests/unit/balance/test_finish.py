@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.model.cluster import ClusterModel
+from pulsar_operator.balance.planner.bundle_placement import Placement
 from pulsar_operator.balance.planner.finish import CUT_WORTH, Finish
 from pulsar_operator.balance.planner.goals import Limits
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
-from pulsar_operator.balance.planner.placement import Placement
 from pulsar_operator.balance.planner.plan import plan
 from pulsar_operator.balance.planner.search import Search
 from pulsar_operator.balance.planner.splitting import Splitter

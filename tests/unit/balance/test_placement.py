@@ -1,11 +1,11 @@
-"""balance/planner/placement.py: when a move would put namespaces of an anti-affinity group closer together."""
+"""balance/planner/bundle_placement.py: when a move would put namespaces of an anti-affinity group closer together."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from pulsar_operator.balance.model.cluster import Bundle, BundleId, ClusterModel
-from pulsar_operator.balance.planner.placement import Placement
+from pulsar_operator.balance.planner.bundle_placement import Placement
 from tests.support.balancing.planning import cluster
 
 A, B, C = "a:8080", "b:8080", "c:8080"

@@ -13,23 +13,23 @@ import pytest
 from pulsar_start.errors import StartError
 from pulsar_start.identity import parse_record as read_by_the_bookie
 
-from pulsar_operator.controllers.dataplane.given_up import remember_given_up
-from pulsar_operator.controllers.dataplane.ledger_count import parse_count
-from pulsar_operator.controllers.dataplane.namespaces_there import namespace_policies
+from pulsar_operator.controllers.dataplane.bookkeeper.abandoned_ledgers import remember_given_up
+from pulsar_operator.controllers.dataplane.bookkeeper.ledger_count import parse_count
+from pulsar_operator.controllers.dataplane.observed.namespace_inventory import namespace_policies
+from pulsar_operator.domain.bookkeeper.abandoned_ledgers import GIVEN_UP_PATH, parse_given_up
 from pulsar_operator.domain.bookkeeper.affinity import local_groups
-from pulsar_operator.domain.bookkeeper.given_up import GIVEN_UP_PATH, parse_given_up
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies, parse_copy, parse_incarnations
-from pulsar_operator.domain.bookkeeper.leaving_memo import parse_copies, parse_leaving_memo
-from pulsar_operator.domain.bookkeeper.leaving_values import STALL_SECONDS, Act
+from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies, parse_copy, parse_incarnations
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import parse_block, parse_chunk, parse_scan_record
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.rack_entries import parse_record as parse_racks
-from pulsar_operator.domain.bookkeeper.renewing import next_step
-from pulsar_operator.domain.bookkeeper.scan_record import parse_block, parse_chunk, parse_scan_record
-from pulsar_operator.domain.bookkeeper.volume_requests import parse_request
-from pulsar_operator.domain.bookkeeper.volumes import parse_empty_mark
 from pulsar_operator.domain.bookkeeper.znodes import parse_auditor
-from pulsar_operator.domain.dataplane.metadata import parse_marker
-from pulsar_operator.domain.dataplane.templates import parse_record as parse_template
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import STALL_SECONDS, Act
+from pulsar_operator.domain.dataplane.decommission.decommission_record import parse_copies, parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.volume_claims import parse_empty_mark
+from pulsar_operator.domain.dataplane.decommission.volume_replacement import next_step
+from pulsar_operator.domain.dataplane.decommission.volume_requests import parse_request
+from pulsar_operator.domain.dataplane.objects.template_record import parse_record as parse_template
+from pulsar_operator.domain.dataplane.registration.metadata import parse_marker
 from pulsar_operator.ports import PortError
 from tests.fakes.zookeeper import FakeZooKeeper
 from tests.unit.bookkeeper.test_given_up import scan as naming_scan

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.domain.bookkeeper.identity import (
+from pulsar_operator.domain.bookkeeper.bookie_ids import (
     Count,
     OwnBookies,
     copy_text,
@@ -22,7 +22,7 @@ from pulsar_operator.domain.bookkeeper.identity import (
 )
 from pulsar_operator.domain.bookkeeper.ledgers import checked_bookie_id
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
-from pulsar_operator.domain.render.names import bookie_id, pod_host
+from pulsar_operator.domain.render.child_names import bookie_id, pod_host
 
 WORKLOAD = "c-bookie"
 FIRST = bookie_id(WORKLOAD, 0, "ns", "cluster.local")

@@ -1,4 +1,4 @@
-"""domain/bookkeeper/volumes.py: marks on claims, and which ordinals may have a pod."""
+"""domain/dataplane/decommission/volume_claims.py: marks on claims, and which ordinals may have a pod."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY
-from pulsar_operator.domain.bookkeeper.volumes import (
+from pulsar_operator.domain.dataplane.decommission.volume_claims import (
     Claim,
     EmptyMark,
     Return,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pulsar_operator.controllers.dataplane.phases.decommission_actions import ACTIONS
-from pulsar_operator.domain.bookkeeper.leaving_values import Act
+from pulsar_operator.controllers.dataplane.decommission.decommission_actions import ACTIONS
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act
 
 
 def test_each_act_that_changes_something_has_an_action() -> None:

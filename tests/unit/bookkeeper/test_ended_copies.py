@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.domain.bookkeeper.ended_copies import (
+from pulsar_operator.domain.dataplane.decommission.ended_copies import (
     FIRST_SECONDS,
     FORGOTTEN,
     MOST_SECONDS,

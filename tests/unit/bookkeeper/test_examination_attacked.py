@@ -7,11 +7,11 @@ import zlib
 
 import pytest
 
-from pulsar_operator.controllers.dataplane import ledger_scan
-from pulsar_operator.controllers.dataplane.scan_store import forget_examination
-from pulsar_operator.controllers.dataplane.scan_sweep import Slice
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan
-from pulsar_operator.domain.bookkeeper.scan_record import SCAN_PATH
+from pulsar_operator.controllers.dataplane.bookkeeper import ledger_scan
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_store import forget_examination
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_sweep import Slice
+from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import SCAN_PATH
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from pulsar_operator.ports import PortError
 from tests.unit.bookkeeper.test_ledger_examination import ME, TAKES_NOTHING, B, C, D, Ledgers, filled

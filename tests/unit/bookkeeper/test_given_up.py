@@ -1,12 +1,11 @@
-"""domain/bookkeeper/given_up.py, and what condition Replicated says of it."""
+"""domain/bookkeeper/abandoned_ledgers.py, and what condition Replicated says of it."""
 
 from __future__ import annotations
 
 import pytest
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated, replicated
-from pulsar_operator.domain.bookkeeper.given_up import (
+from pulsar_operator.domain.bookkeeper.abandoned_ledgers import (
     LISTED,
     GivenUp,
     given_up_data,
@@ -15,8 +14,9 @@ from pulsar_operator.domain.bookkeeper.given_up import (
     pruned,
     with_given_up,
 )
+from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan, NamingLedger
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts, UnderReplicated, replicated
 
 FACTS = StorageFacts(frozenset({"a"}), frozenset(), frozenset({"a"}), UnderReplicated(0), "auditor", False)
 

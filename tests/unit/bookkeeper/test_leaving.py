@@ -1,4 +1,5 @@
-"""domain/bookkeeper/leaving.py: tables of what is next, and properties over any interleaving of facts."""
+"""domain/dataplane/decommission/decommission.py: tables of what is next, and properties over any interleaving of
+facts."""
 
 from __future__ import annotations
 
@@ -11,14 +12,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies
-from pulsar_operator.domain.bookkeeper.leaving import may_act, next_step, readonly_now, round_now, subject
-from pulsar_operator.domain.bookkeeper.leaving_memo import Cause, LeavingMemo, Renewal, parse_leaving_memo
-from pulsar_operator.domain.bookkeeper.leaving_values import STALL_SECONDS, Act, Helper, Leaving, Next, Step, Widest
+from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
+from pulsar_operator.domain.bookkeeper.ledger_scan import Handles, LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
-from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan, NamingLedger
-from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts, UnderReplicated
+from pulsar_operator.domain.dataplane.decommission.decommission import (
+    may_act,
+    next_step,
+    readonly_now,
+    round_now,
+    subject,
+)
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import (
+    STALL_SECONDS,
+    Act,
+    Helper,
+    Leaving,
+    Next,
+    Step,
+    Widest,
+)
+from pulsar_operator.domain.dataplane.decommission.decommission_record import (
+    Cause,
+    LeavingMemo,
+    Renewal,
+    parse_leaving_memo,
+)
+from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim, EmptyMark
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWN = OwnBookies("c-bookie", "c-bookie-headless.ns.svc.cluster.local:3181")

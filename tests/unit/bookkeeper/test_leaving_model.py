@@ -11,14 +11,21 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies
-from pulsar_operator.domain.bookkeeper.leaving import asked_now, may_act, next_step, readonly_now, round_now, subject
-from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
-from pulsar_operator.domain.bookkeeper.leaving_values import Act, Helper, Leaving, Next, Widest
+from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
+from pulsar_operator.domain.bookkeeper.ledger_scan import Handles, LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
-from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan, NamingLedger
-from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, may_return
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts, UnderReplicated
+from pulsar_operator.domain.dataplane.decommission.decommission import (
+    asked_now,
+    may_act,
+    next_step,
+    readonly_now,
+    round_now,
+    subject,
+)
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Helper, Leaving, Next, Widest
+from pulsar_operator.domain.dataplane.decommission.decommission_record import LeavingMemo
+from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim, EmptyMark, may_return
 
 OWN = OwnBookies("c-bookie", "h.ns.svc.cluster.local:3181")
 ENSEMBLE = 2

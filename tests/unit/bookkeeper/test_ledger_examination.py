@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_operator.controllers.dataplane.ledger_scan import examine_ledgers
-from pulsar_operator.controllers.dataplane.scan_answers import SOME
-from pulsar_operator.controllers.dataplane.scan_store import Unwritten, forget_examination, took_entries
-from pulsar_operator.controllers.dataplane.scan_sweep import Slice, Subject
-from pulsar_operator.domain.bookkeeper import scan_record
+from pulsar_operator.controllers.dataplane.bookkeeper.ledger_scan import examine_ledgers
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_answers import SOME
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_store import Unwritten, forget_examination, took_entries
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_sweep import Slice, Subject
+from pulsar_operator.domain.bookkeeper import ledger_scan_record
+from pulsar_operator.domain.bookkeeper.ledger_scan import Handles, LedgerScan
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import SCAN_PATH, Examining, parse_scan_record
 from pulsar_operator.domain.bookkeeper.ledgers import decode_ledger
-from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan
-from pulsar_operator.domain.bookkeeper.scan_record import SCAN_PATH, Examining, parse_scan_record
 from pulsar_operator.domain.bookkeeper.znodes import LEDGERS, ledger_path
 from tests.fakes.zookeeper import Call, FakeZooKeeper
 from tests.support.bookkeeper.encoding import framed, ledger_body
@@ -179,7 +179,7 @@ async def test_each_ledger_is_read_once_whatever_the_slices() -> None:
 @pytest.mark.parametrize(("least", "percent"), [(1, 1), (100, 10)], ids=["as of many ledgers", "a hundred of few"])
 async def test_a_killed_operator_repeats_little(monkeypatch: pytest.MonkeyPatch, least: int, percent: int) -> None:
     """The head is written after 0.5 % of all ledgers, and of few ledgers after a hundred."""
-    monkeypatch.setattr(scan_record, "LEAST", least)
+    monkeypatch.setattr(ledger_scan_record, "LEAST", least)
     ledgers = filled(1000)
     for after in (700, 333):
         ledgers.kill_after = after

@@ -12,6 +12,15 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.racks import Racks
+from pulsar_operator.domain.bookkeeper.bookie_racks import (
+    KnownRacks,
+    begun_first,
+    by_ordinal,
+    rack_of,
+    racks_known,
+    too_few,
+    unreadable,
+)
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.rack_entries import (
     Entries,
@@ -21,15 +30,6 @@ from pulsar_operator.domain.bookkeeper.rack_entries import (
     parse_record,
     racks_of,
     record_data,
-)
-from pulsar_operator.domain.bookkeeper.racks import (
-    KnownRacks,
-    begun_first,
-    by_ordinal,
-    rack_of,
-    racks_known,
-    too_few,
-    unreadable,
 )
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN
 

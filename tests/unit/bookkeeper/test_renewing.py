@@ -1,4 +1,5 @@
-"""domain/bookkeeper/renewing.py: what is next for a bookie that gets a new volume; and what it is decided by."""
+"""domain/dataplane/decommission/volume_replacement.py: what is next for a bookie that gets a new volume; and what it is
+decided by."""
 
 from __future__ import annotations
 
@@ -10,16 +11,24 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.dataplane.unloading import unloaded_by
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
-from pulsar_operator.domain.bookkeeper.identity import Count, OwnBookies
-from pulsar_operator.domain.bookkeeper.leaving_memo import Cause, LeavingMemo, Renewal
-from pulsar_operator.domain.bookkeeper.leaving_values import STALL_SECONDS, Act, Helper, Leaving, Step, Widest
+from pulsar_operator.controllers.dataplane.objects.topic_unloading import unloaded_by
+from pulsar_operator.domain.bookkeeper.bookie_ids import Count, OwnBookies
+from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, LedgerUse, Segment
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
-from pulsar_operator.domain.bookkeeper.renewing import AUDITOR, next_step
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan, NamingLedger
-from pulsar_operator.domain.bookkeeper.volume_record import (
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts, UnderReplicated
+from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import (
+    STALL_SECONDS,
+    Act,
+    Helper,
+    Leaving,
+    Step,
+    Widest,
+)
+from pulsar_operator.domain.dataplane.decommission.decommission_record import Cause, LeavingMemo, Renewal
+from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim, EmptyMark
+from pulsar_operator.domain.dataplane.decommission.volume_record import (
     NONE,
     VOLUMES_PATH,
     Volume,
@@ -29,8 +38,7 @@ from pulsar_operator.domain.bookkeeper.volume_record import (
     recorded,
     volumes_data,
 )
-from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark
-from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.dataplane.decommission.volume_replacement import AUDITOR, next_step
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWN = OwnBookies("c-bookie", "h.ns.svc.cluster.local:3181")

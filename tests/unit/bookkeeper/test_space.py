@@ -1,4 +1,4 @@
-"""domain/bookkeeper/space.py: whether the bookies that are left have room; and what a ledger says of its size."""
+"""domain/bookkeeper/disk_space.py: whether the bookies that are left have room; and what a ledger says of its size."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.domain.bookkeeper.facts import Space
-from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, Segment
-from pulsar_operator.domain.bookkeeper.space import (
+from pulsar_operator.domain.bookkeeper.disk_space import (
     GUARD,
     MARGIN,
     shortage,
@@ -16,6 +14,8 @@ from pulsar_operator.domain.bookkeeper.space import (
     told,
     unknown_of,
 )
+from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, Segment
+from pulsar_operator.domain.bookkeeper.storage_facts import Space
 
 GIB = 1 << 30
 MARK = 0.95

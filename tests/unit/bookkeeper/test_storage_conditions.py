@@ -14,7 +14,8 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.healing import HEALING, Healing
 from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster_status import MAX_BOOKIES, BookieStatus
-from pulsar_operator.domain.bookkeeper.facts import (
+from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
+from pulsar_operator.domain.bookkeeper.storage_facts import (
     BookieState,
     StorageFacts,
     UnderReplicated,
@@ -23,8 +24,7 @@ from pulsar_operator.domain.bookkeeper.facts import (
     not_replicated,
     replicated,
 )
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies
-from pulsar_operator.domain.render.names import bookie_id
+from pulsar_operator.domain.render.child_names import bookie_id
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WORKLOAD = "c-bookie"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.domain.bookkeeper.scan import Handles
+from pulsar_operator.domain.bookkeeper.ledger_scan import Handles
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from tests.fakes.zookeeper import FakeZooKeeper
 from tests.support.bookkeeper.encoding import framed, ledger_body

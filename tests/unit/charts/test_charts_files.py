@@ -309,7 +309,7 @@ def test_deletion_guard_knows_every_parent_and_its_children() -> None:
     for child, parent in parents.items():
         assert "dependents" in MODELS[parent].status.model_fields
         children.setdefault(parent.value, set()).add(child.value)
-    # A cluster is no field of theirs, and is needed all the same (controllers/dataplane/dependents.py).
+    # A cluster is no field of theirs, and is needed all the same (controllers/dataplane/objects/dependents.py).
     children[Kind.CLUSTER.value] = {kind.value for kind in SITED}
     told = {kind: set(re.findall(r"Pulsar\w+", names)) for kind, names in re.findall(r'"(Pulsar\w+)": "(.*?)"', text)}
     assert told == children

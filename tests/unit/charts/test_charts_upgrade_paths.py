@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.domain.dataplane.versions import Jumps, JumpsError
+from pulsar_operator.domain.dataplane.rollout.versions import Jumps, JumpsError
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[3] / "helm/pulsar-operator/values.schema.json").read_text())
 ITEM = SCHEMA["properties"]["upgradePaths"]["items"]

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME
-from pulsar_operator.domain.bookkeeper.identity import INCARNATIONS_PATH
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.bookkeeper.bookie_ids import INCARNATIONS_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, parse_leaving_memo
 from pulsar_operator.ports import PODS, Json
 from tests.support.cluster.affinity import bind, group
 from tests.support.cluster.leaving_bookies import TWO, left, lose, well

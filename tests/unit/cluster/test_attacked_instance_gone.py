@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_TEAR_DOWN, Component, Kind
-from pulsar_operator.domain.dataplane.broker_store import store_of_brokers
-from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.observed.broker_store import store_of_brokers
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.config import OVERRIDES_FILE
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, STATEFUL_SETS

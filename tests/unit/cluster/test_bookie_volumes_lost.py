@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, ANNOTATION_REPLACE_VOLUME, API_VERSION, Kind
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
-from pulsar_operator.domain.bookkeeper.volume_record import VOLUMES_PATH, parse_volumes
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.volume_record import VOLUMES_PATH, parse_volumes
 from pulsar_operator.ports import CUSTOM, PODS, PVCS
 from tests.support.cluster.copies import made_once
 from tests.support.cluster.leaving_bookies import HOUR, STEPS, TWO, confirm, copying, entry_asked_for, lose, well, world

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.bookkeeper.given_up import GIVEN_UP_PATH, parse_given_up
+from pulsar_operator.domain.bookkeeper.abandoned_ledgers import GIVEN_UP_PATH, parse_given_up
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from pulsar_operator.ports import Json, UnavailableError
 from tests.support.cluster.leaving_bookies import TWO, confirm, lose, well

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Kind
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
 from pulsar_operator.ports import PVCS
 from tests.support.cluster.leaving_bookies import HOUR, TWO, by_hand, copying
 from tests.support.cluster.ledgers import TOPICS, WORKLOAD, LedgerWorld, bookie, claims, cookie, of_topic

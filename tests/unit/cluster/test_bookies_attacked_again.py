@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind
-from pulsar_operator.domain.bookkeeper.leaving_memo import COPIES_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import COPIES_PATH
 from pulsar_operator.ports import CONFIG_MAPS, PODS, PVCS, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.support.cluster.leaving_bookies import HOUR, TWO, confirm, copying, lose, lowered, well

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_VOLUME_REQUESTED
-from pulsar_operator.domain.bookkeeper.identity import INCARNATIONS_PATH
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
-from pulsar_operator.domain.bookkeeper.scan_record import SCAN_PATH
+from pulsar_operator.domain.bookkeeper.bookie_ids import INCARNATIONS_PATH
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import SCAN_PATH
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
 from pulsar_operator.ports import PVCS, Json
 from tests.support.cluster.leaving_bookies import entry_asked_for, left, lose, well, world
 from tests.support.cluster.ledgers import LedgerWorld, bookie, claims

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.bookkeeper.identity import INCARNATIONS_PATH, Count, parse_copy
-from pulsar_operator.domain.dataplane.metadata import INCARNATIONS_KEY
+from pulsar_operator.domain.bookkeeper.bookie_ids import INCARNATIONS_PATH, Count, parse_copy
+from pulsar_operator.domain.dataplane.registration.metadata import INCARNATIONS_KEY
 from pulsar_operator.ports import CONFIG_MAPS, PVCS, STATEFUL_SETS, Json
 from tests.support.cluster.leaving_bookies import forgotten, left, well, world
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, claims, cookie

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind
-from pulsar_operator.domain.bookkeeper.identity import INCARNATIONS_PATH, Count, OwnBookies, parse_incarnations
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
+from pulsar_operator.domain.bookkeeper.bookie_ids import INCARNATIONS_PATH, Count, OwnBookies, parse_incarnations
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES, READONLY_NAME
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
 from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS
 from tests.support.cluster.leaving_bookies import TWO, by_hand, copying, forgotten, left, lose, well, world
 from tests.support.cluster.ledgers import TOPICS, WORKLOAD, LedgerWorld, bookie, claims, cookie, of_topic

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, parse_leaving_memo
 from pulsar_operator.ports import UnavailableError
 from tests.support.cluster.leaving_bookies import copying, left, well
 from tests.support.cluster.ledgers import TOPICS, LedgerWorld, bookie, host, of_topic

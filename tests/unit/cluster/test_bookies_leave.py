@@ -8,8 +8,8 @@ import json
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Kind
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, ledger_path
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
 from pulsar_operator.ports import PODS, PVCS, Json, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.support.cluster.leaving_bookies import (

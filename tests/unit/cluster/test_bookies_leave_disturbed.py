@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
-from pulsar_operator.domain.bookkeeper.scan_record import SCAN_PATH
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import SCAN_PATH
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
 from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, Json, UnavailableError
 from tests.support.cluster.leaving_bookies import (
     STEPS,

@@ -7,11 +7,11 @@ import re
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind
-from pulsar_operator.controllers.dataplane import ledger_count, ledger_scan
-from pulsar_operator.controllers.dataplane.ledger_count import COUNT_PATH
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
-from pulsar_operator.domain.bookkeeper.scan_record import SCAN_PATH
+from pulsar_operator.controllers.dataplane.bookkeeper import ledger_count, ledger_scan
+from pulsar_operator.controllers.dataplane.bookkeeper.ledger_count import COUNT_PATH
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import SCAN_PATH
 from pulsar_operator.domain.bookkeeper.znodes import LEDGERS
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
 from pulsar_operator.ports import PODS, UnavailableError
 from tests.support.cluster.leaving_bookies import HOUR, left, lose, well
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
 from pulsar_operator.ports import CONFIG_MAPS, PODS, PVCS, STATEFUL_SETS, ConflictError, Json, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.support.cluster.leaving_bookies import HOUR, by_hand, copying, forgotten, lowered

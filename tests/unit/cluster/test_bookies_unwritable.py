@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind, Reason
-from pulsar_operator.domain.bookkeeper.unwritable import UNSURE_SECONDS, UNWRITABLE
+from pulsar_operator.domain.bookkeeper.read_only_bookies import UNSURE_SECONDS, UNWRITABLE
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, READONLY
-from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
+from pulsar_operator.domain.dataplane.registration.registration import POLICIES_PATH
 from pulsar_operator.ports import PODS, DiskInfo, Json, Key, UnavailableError
 from tests.support.cluster.affinity import bind, group
 from tests.support.cluster.leaving_bookies import TWO

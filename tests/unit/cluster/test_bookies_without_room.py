@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME
-from pulsar_operator.domain.bookkeeper.ended_copies import FIRST_SECONDS, MOST_SECONDS
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.ended_copies import FIRST_SECONDS, MOST_SECONDS
 from pulsar_operator.ports import PODS, DiskInfo, Json, UnavailableError
 from tests.support.bookkeeper.encoding import framed, ledger_body
 from tests.support.cluster.leaving_bookies import copies_asked, copying, left, well

@@ -7,7 +7,7 @@ import pytest
 
 from pulsar_operator.api.constants import Component, Kind, Reason
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE
-from pulsar_operator.domain.dataplane.bring_up import BringUpFacts, Gate, StoreFact, gates
+from pulsar_operator.domain.dataplane.cluster.bring_up import BringUpFacts, Gate, StoreFact, gates
 from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS
 from tests.fakes.zookeeper import FakeEnsemble
 from tests.support.cluster.leaving_bookies import TWO, confirm, lose

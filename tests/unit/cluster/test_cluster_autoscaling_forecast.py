@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.balance.sizing.result import HottestTopic, SizingResult
-from pulsar_operator.controllers.dataplane import forecasts
+from pulsar_operator.controllers.dataplane.observed import forecasts
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.ports import RefusedError, UnavailableError
 from tests.support.cluster.busy import BusyWorld

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, Kind
-from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
+from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, AdminEndpoint, Json, UnavailableError
 from tests.support.cluster.copies import made_once, ready_world
 from tests.support.cluster.world import NS, ClusterWorld, quickstart

@@ -1,4 +1,4 @@
-"""domain/dataplane/cluster_status.py by itself."""
+"""domain/dataplane/cluster/cluster_status.py by itself."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus, RolloutStatus
 from pulsar_operator.domain.conditions import ConditionSet
-from pulsar_operator.domain.dataplane.bring_up import MetadataFact
-from pulsar_operator.domain.dataplane.cluster_status import (
+from pulsar_operator.domain.dataplane.cluster.bring_up import MetadataFact
+from pulsar_operator.domain.dataplane.cluster.cluster_status import (
     CLUSTER_CONDITIONS,
     _accepted,
     _metadata,
     set_conditions,
 )
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView, DrainFact, RollFact, ScaleFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView, DrainFact, RollFact, ScaleFact
 
 
 @pytest.mark.parametrize(

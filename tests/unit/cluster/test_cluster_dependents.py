@@ -11,9 +11,14 @@ import pytest
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, API_VERSION, Kind
 from pulsar_operator.controllers.core.index import RefIndex
 from pulsar_operator.controllers.core.watch_cache import DirectReader
-from pulsar_operator.controllers.dataplane.cluster import ClusterController
-from pulsar_operator.controllers.dataplane.dependents import BLOCKED_GRACE, dependents_of_cluster, explain, waited_for
-from pulsar_operator.controllers.dataplane.instance import InstanceController
+from pulsar_operator.controllers.dataplane.cluster.cluster_controller import ClusterController
+from pulsar_operator.controllers.dataplane.instance.instance_controller import InstanceController
+from pulsar_operator.controllers.dataplane.objects.dependents import (
+    BLOCKED_GRACE,
+    dependents_of_cluster,
+    explain,
+    waited_for,
+)
 from pulsar_operator.ports import CUSTOM, NAMESPACES, STATEFUL_SETS, Json, Key, UnavailableError
 from tests.support.cluster.copies import ready_world
 from tests.support.cluster.world import NS, ClusterWorld

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.dataplane.metadata import Marker
-from pulsar_operator.domain.dataplane.registration import POLICIES_PATH, claim_path, cluster_path
+from pulsar_operator.domain.dataplane.registration.metadata import Marker
+from pulsar_operator.domain.dataplane.registration.registration import POLICIES_PATH, claim_path, cluster_path
 from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, UnavailableError
 from tests.support.cluster.copies import ready_world
 from tests.support.cluster.leaving import (

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
-from pulsar_operator.domain.dataplane.registration import POLICIES_PATH, claim_path, cluster_path
+from pulsar_operator.domain.dataplane.registration.metadata import INSTANCE_ID_PATH
+from pulsar_operator.domain.dataplane.registration.registration import POLICIES_PATH, claim_path, cluster_path
 from pulsar_operator.ports import CUSTOM, NAMESPACES, STATEFUL_SETS, ForbiddenError, UnavailableError
 from tests.support.cluster.leaving import (
     CLAIM,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.bookkeeper.facts import used_percent
+from pulsar_operator.domain.bookkeeper.storage_facts import used_percent
 from pulsar_operator.ports import DiskInfo
 from tests.support.cluster.copies import made_once
 from tests.support.cluster.workloads import Trouble

@@ -1,4 +1,4 @@
-"""domain/dataplane/findings.py: what the phases report, folded in their order."""
+"""domain/dataplane/cluster/findings.py: what the phases report, folded in their order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus, RolloutStatus
-from pulsar_operator.domain.dataplane.cluster_view import (
+from pulsar_operator.domain.dataplane.cluster.cluster_view import (
     BalanceFact,
     ClusterView,
     DrainFact,
@@ -18,7 +18,7 @@ from pulsar_operator.domain.dataplane.cluster_view import (
     ScalingFact,
     VolumesFact,
 )
-from pulsar_operator.domain.dataplane.findings import AGAIN_SECONDS, RETRY_SECONDS, findings_of, fold
+from pulsar_operator.domain.dataplane.cluster.findings import AGAIN_SECONDS, RETRY_SECONDS, findings_of, fold
 
 ROLLOUT = RollFact(RolloutStatus(component="broker", reason="image", pods_done=1, pods_total=3))
 IN_A_WINDOW = RollFact(

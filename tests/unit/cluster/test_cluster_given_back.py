@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
+from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, Json, UnavailableError
 from tests.support.cluster.copies import made_once
 from tests.support.cluster.world import NS, ClusterWorld

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, Kind
-from pulsar_operator.controllers.dataplane.namespaces_there import MANAGED_LEDGERS
-from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
+from pulsar_operator.controllers.dataplane.observed.namespace_inventory import MANAGED_LEDGERS
+from pulsar_operator.domain.dataplane.registration.registration import POLICIES_PATH
 from pulsar_operator.ports import CUSTOM, PODS, Json, UnavailableError
 from tests.fakes.zookeeper import FakeEnsemble, FakeZooKeeper
 from tests.support.cluster.rolls import two

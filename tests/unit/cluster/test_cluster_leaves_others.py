@@ -7,8 +7,8 @@ import copy
 import pytest
 
 from pulsar_operator.api.constants import API_VERSION, FINALIZER, Kind
-from pulsar_operator.controllers.dataplane.namespaces_there import SILENT_SECONDS
-from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
+from pulsar_operator.controllers.dataplane.observed.namespace_inventory import SILENT_SECONDS
+from pulsar_operator.domain.dataplane.registration.metadata import INSTANCE_ID_PATH
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, STATEFUL_SETS, ForbiddenError, Json, Key, UnavailableError
 from tests.support.cluster.copies import converged, ready_world
 from tests.support.cluster.leaving import (

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
+from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS
 from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, Json
 from tests.support.cluster.busy import BusyWorld
 from tests.support.cluster.copies import converged, ready_world

@@ -9,8 +9,8 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.phases.row import ROWS
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView
+from pulsar_operator.controllers.dataplane.cluster.pipeline import ROWS
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
 from pulsar_operator.ports import PODS, SERVICES, STATEFUL_SETS, Json, UnavailableError
 from tests.support.cluster.busy import BusyWorld
 from tests.support.cluster.copies import ready_world

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.dataplane.metadata import Record, RecordState
+from pulsar_operator.domain.dataplane.registration.metadata import Record, RecordState
 from pulsar_operator.domain.render import Quorum
 from pulsar_operator.domain.render.config import OVERRIDES_FILE
 from pulsar_operator.domain.render.quorum import BROKER_KEYS

@@ -12,9 +12,9 @@ from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.objects import owner_of
-from pulsar_operator.controllers.dataplane.teardown import tear_down
-from pulsar_operator.domain.dataplane.metadata import Marker
-from pulsar_operator.domain.dataplane.registration import claim_path
+from pulsar_operator.controllers.dataplane.cluster.teardown import tear_down
+from pulsar_operator.domain.dataplane.registration.metadata import Marker
+from pulsar_operator.domain.dataplane.registration.registration import claim_path
 from pulsar_operator.ports import CUSTOM, Json, UnavailableError, ZooKeeperSession
 from tests.fakes.zookeeper import FakeEnsemble, FakeZooKeeper
 from tests.support.balancing.world import BalancingWorld

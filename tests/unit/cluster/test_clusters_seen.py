@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.conditions import parse_time, timestamp
-from pulsar_operator.domain.dataplane.reach import (
+from pulsar_operator.domain.dataplane.instance.reachability import (
     FIRST_PAUSE_SECONDS,
     FRESH_SECONDS,
     LONGEST_PAUSE_SECONDS,

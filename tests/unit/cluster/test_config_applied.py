@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.dataplane.cluster import ClusterController
-from pulsar_operator.controllers.dataplane.instance import InstanceController
+from pulsar_operator.controllers.dataplane.cluster.cluster_controller import ClusterController
+from pulsar_operator.controllers.dataplane.instance.instance_controller import InstanceController
 from pulsar_operator.domain.render.settings import KnownSettings
 from pulsar_operator.ports import CONFIG_MAPS, PODS, Json
 from tests.support.cluster.copies import converged, made_once

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.dataplane.store_read import READ_SECONDS, away
-from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH
+from pulsar_operator.controllers.dataplane.instance.configuration_store_check import READ_SECONDS, away
+from pulsar_operator.domain.dataplane.registration.registration import CLUSTERS_PATH
 from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, Json, RefusedError, UnavailableError
 from tests.support.cluster.busy import BusyWorld
 from tests.support.cluster.copies import converged

@@ -17,10 +17,10 @@ from pulsar_operator.api.v1alpha1.confirmations import (
     ClusterConfirmationAction,
     UsedClusterConfirmation,
 )
-from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
-from pulsar_operator.domain.bookkeeper.renewing import question_of as question_of_loss
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.consent import Question, accepted_number, answered, how_to_answer
+from pulsar_operator.domain.dataplane.decommission.decommission_record import LeavingMemo
+from pulsar_operator.domain.dataplane.decommission.volume_replacement import question_of as question_of_loss
 from pulsar_operator.domain.dataplane.rollout.checks import question_of as question_of_roll
 
 NOW = datetime(2026, 5, 1, 23, 30, tzinfo=UTC)

@@ -13,7 +13,7 @@ from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.balance.execution.drain import BLIND_SECONDS, DRAIN, FILL, drain_manifest, fill_manifest
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.drain import FEW, BrokerDrains
+from pulsar_operator.controllers.dataplane.balancing.broker_drains import FEW, BrokerDrains
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.stored import parsed
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json, PortError, RefusedError, UnavailableError

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Kind, Reason
-from pulsar_operator.controllers.dataplane.geo_replication import LOOK_SECONDS
-from pulsar_operator.domain.dataplane.counters import parse
-from pulsar_operator.domain.dataplane.geo_replication import (
+from pulsar_operator.controllers.dataplane.instance.geo_replication import LOOK_SECONDS
+from pulsar_operator.domain.dataplane.instance.geo_replication import (
     BEHIND_MESSAGES,
     NAMES,
     Reading,
@@ -20,6 +19,7 @@ from pulsar_operator.domain.dataplane.geo_replication import (
     together,
     trouble,
 )
+from pulsar_operator.domain.dataplane.observed.pod_counters import parse
 from pulsar_operator.ports import Json
 from tests.support.cluster.leaving import again
 from tests.support.cluster.rolls import two

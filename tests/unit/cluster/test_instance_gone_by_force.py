@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import Component, Kind
-from pulsar_operator.domain.dataplane.broker_store import store_of_brokers
-from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.observed.broker_store import store_of_brokers
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json
 from tests.support.cluster.leaving import EXTERNAL, SHARED, again, alone, blocked, confirm, ensemble, go, own

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, Kind
-from pulsar_operator.controllers.dataplane.namespaces_there import SILENT_SECONDS
+from pulsar_operator.controllers.dataplane.observed.namespace_inventory import SILENT_SECONDS
 from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json
 from tests.support.cluster.leaving import (
     SHARED,

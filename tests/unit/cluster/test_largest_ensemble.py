@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.dataplane.quorums import widest_ensemble
+from pulsar_operator.controllers.dataplane.observed.quorums import widest_ensemble
 from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json
 from tests.support.cluster.ledgers import STORE, LedgerWorld
 from tests.support.cluster.world import NS

@@ -10,8 +10,8 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_LOCAL_VOLUMES, ANNOTATION_RESTART, Kind
 from pulsar_operator.domain.apply import stamped
-from pulsar_operator.domain.dataplane.local_volumes import with_local_volumes, without_a_roll
-from pulsar_operator.domain.dataplane.templates import Stop, TemplateRecord, template_hash, with_template
+from pulsar_operator.domain.dataplane.objects.local_volumes import with_local_volumes, without_a_roll
+from pulsar_operator.domain.dataplane.objects.template_record import Stop, TemplateRecord, template_hash, with_template
 from pulsar_operator.ports import PODS, STATEFUL_SETS, Json
 from tests.support.cluster.rolls import BROKEN, reason, three, two
 from tests.support.cluster.world import ClusterWorld

@@ -12,10 +12,10 @@ from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.balance.autoscaling.policy import traffic_growth
 from pulsar_operator.balance.autoscaling.pressure import STALE_INTERVALS
-from pulsar_operator.controllers.dataplane.meters import EVERY_SECONDS, FORGOTTEN_SECONDS, LOOK_SECONDS, Meters
-from pulsar_operator.controllers.dataplane.scaling import INTERVAL
-from pulsar_operator.domain.dataplane.counters import parse
-from pulsar_operator.domain.dataplane.pods import pod_facts
+from pulsar_operator.controllers.dataplane.observed.meters import EVERY_SECONDS, FORGOTTEN_SECONDS, LOOK_SECONDS, Meters
+from pulsar_operator.controllers.dataplane.scaling.scaling_inputs import INTERVAL
+from pulsar_operator.domain.dataplane.objects.pods import pod_facts
+from pulsar_operator.domain.dataplane.observed.pod_counters import parse
 from pulsar_operator.ports import Scrape
 from tests.fakes.counters import FakeCounters
 from tests.support.core.virtual_time import run_virtual

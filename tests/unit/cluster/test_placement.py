@@ -8,8 +8,8 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.cluster_status import PlacementStatus
+from pulsar_operator.domain.bookkeeper.ledger_placement import AGAIN_SECONDS, PAUSE_SECONDS, Wanted
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, Segment
-from pulsar_operator.domain.bookkeeper.placement import AGAIN_SECONDS, PAUSE_SECONDS, Wanted
 from pulsar_operator.domain.bookkeeper.znodes import LEDGERS
 from pulsar_operator.ports import Json, UnavailableError
 from tests.support.cluster.ledgers import LedgerWorld, bookie

@@ -11,8 +11,16 @@ from pulsar_operator.api.constants import Component
 from pulsar_operator.balance.autoscaling.policy import Measured, traffic_growth
 from pulsar_operator.balance.autoscaling.pressure import doubt
 from pulsar_operator.balance.autoscaling.values import Signal, Workload
-from pulsar_operator.domain.dataplane.counters import parse
-from pulsar_operator.domain.dataplane.pod_loads import Reading, Readings, added, figures, measured, names_of, reading
+from pulsar_operator.domain.dataplane.observed.pod_counters import parse
+from pulsar_operator.domain.dataplane.scaling.pod_loads import (
+    Reading,
+    Readings,
+    added,
+    figures,
+    measured,
+    names_of,
+    reading,
+)
 from tests.support.balancing.autoscaling import POLICY
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

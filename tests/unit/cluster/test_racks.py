@@ -8,10 +8,10 @@ import json
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_RACK, Kind
-from pulsar_operator.controllers.dataplane.phases.racks import RACKS_PATH, RECORD_PATH
-from pulsar_operator.domain.bookkeeper.identity import host_of
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_racks import RACKS_PATH, RECORD_PATH
+from pulsar_operator.domain.bookkeeper.bookie_ids import host_of
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
 from pulsar_operator.ports import NODES, PODS, STATEFUL_SETS, ForbiddenError, Json, UnavailableError
 from tests.support.cluster.data_plane import LOOKS
 from tests.support.cluster.ledgers import STORE, WORKLOAD, LedgerWorld, bookie

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import ANNOTATION_REMOTE_CLUSTERS, ANNOTATION_REMOTE_URLS, Kind
 from pulsar_operator.api.v1alpha1.base import Condition, ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, RemoteClusterStatus
-from pulsar_operator.domain.dataplane.registration import cluster_path
-from pulsar_operator.domain.dataplane.remote_clusters import (
+from pulsar_operator.domain.dataplane.observed.remote_clusters import (
     RemoteUrls,
     known_urls,
     looked_at,
@@ -24,6 +23,7 @@ from pulsar_operator.domain.dataplane.remote_clusters import (
     with_known_urls,
     with_remote_clusters,
 )
+from pulsar_operator.domain.dataplane.registration.registration import cluster_path
 from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, Json, ZooKeeperSession
 from tests.support.cluster.copies import made_once
 from tests.support.cluster.rolls import one_of_each, two

@@ -14,7 +14,7 @@ from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, Compo
 from pulsar_operator.balance.autoscaling.bookies import Refused
 from pulsar_operator.balance.autoscaling.history import Expected, State
 from pulsar_operator.balance.autoscaling.values import Verdict
-from pulsar_operator.controllers.dataplane.scaling import (
+from pulsar_operator.controllers.dataplane.scaling.scaling_inputs import (
     Decided,
     Decision,
     refused_of,
@@ -24,11 +24,11 @@ from pulsar_operator.controllers.dataplane.scaling import (
     workload_of,
 )
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.pods import pod_facts
-from pulsar_operator.domain.dataplane.scaling import said
-from pulsar_operator.domain.dataplane.wanted import replicas as replicas_that_count
-from pulsar_operator.domain.dataplane.wanted import with_wanted
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.objects.pods import pod_facts
+from pulsar_operator.domain.dataplane.scaling.replicas import replicas as replicas_that_count
+from pulsar_operator.domain.dataplane.scaling.replicas import with_wanted
+from pulsar_operator.domain.dataplane.scaling.scaling_status import said
 from pulsar_operator.domain.render import Owner
 from pulsar_operator.domain.render.proxy import drain_problems, proxy_pod
 from pulsar_operator.ports import Json

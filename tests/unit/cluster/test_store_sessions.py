@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import ANNOTATION_STORE_AWAY, Kind
 from pulsar_operator.api.v1alpha1.instance import OutageStatus
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.dataplane.store_sessions import (
+from pulsar_operator.domain.dataplane.observed.store_sessions import (
     SESSION,
     UNSEEN,
     StoreReads,

@@ -10,10 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.dataplane.geo_replication import LOOK_SECONDS
-from pulsar_operator.domain.dataplane.counters import parse
-from pulsar_operator.domain.dataplane.geo_replication import MOST_STILL, NAMES, Reading, ReplicationLooks, readings
-from pulsar_operator.domain.dataplane.stuck_topics import STUCK_AFTER, UNLOADED_AGAIN_AFTER, UNLOADS, StuckTopics
+from pulsar_operator.controllers.dataplane.instance.geo_replication import LOOK_SECONDS
+from pulsar_operator.domain.dataplane.instance.geo_replication import (
+    MOST_STILL,
+    NAMES,
+    Reading,
+    ReplicationLooks,
+    readings,
+)
+from pulsar_operator.domain.dataplane.instance.stuck_topics import (
+    STUCK_AFTER,
+    UNLOADED_AGAIN_AFTER,
+    UNLOADS,
+    StuckTopics,
+)
+from pulsar_operator.domain.dataplane.observed.pod_counters import parse
 from pulsar_operator.ports import PODS, Json
 from tests.support.cluster.rolls import two
 from tests.support.cluster.workloads import Trouble

@@ -8,10 +8,10 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.phases.phase import Phase, Step
-from pulsar_operator.controllers.dataplane.phases.row import _through
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView
-from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.controllers.dataplane.cluster.pipeline import _through
+from pulsar_operator.controllers.dataplane.observed.phase import Phase, Step
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.ports import PDBS, PODS, STATEFUL_SETS, NotServedError, PortError, UnavailableError
 from tests.fakes.kube_calls import Call
 from tests.support.cluster.rolls import NEW, OLD, images, reason, three, version

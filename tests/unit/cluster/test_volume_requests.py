@@ -7,8 +7,13 @@ import json
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_PAUSE, ANNOTATION_REPLACE_VOLUME, ANNOTATION_VOLUME_REQUESTED, Kind
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH
-from pulsar_operator.domain.bookkeeper.volume_requests import VolumeRequest, goes_on, parse_request, request_now
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.volume_requests import (
+    VolumeRequest,
+    goes_on,
+    parse_request,
+    request_now,
+)
 from pulsar_operator.ports import PODS, PVCS, Json
 from tests.support.cluster.leaving_bookies import well, world
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie, claims

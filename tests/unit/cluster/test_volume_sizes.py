@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.bookkeeper.volume_sizes import new_claims, smaller_claims
+from pulsar_operator.domain.dataplane.decommission.volume_sizes import new_claims, smaller_claims
 from pulsar_operator.ports import PVCS, Json
 from tests.support.cluster.leaving_bookies import world
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, claims

@@ -12,7 +12,7 @@ import pytest
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.controllers.core.reconciler import Outcome
-from pulsar_operator.controllers.dataplane.instance import InstanceController
+from pulsar_operator.controllers.dataplane.instance.instance_controller import InstanceController
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, RefusedError, UnavailableError
 from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube

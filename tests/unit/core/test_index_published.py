@@ -10,7 +10,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.controllers.core.index import PUBLISHED, RefIndex, key_of
-from pulsar_operator.controllers.dataplane.instance import InstanceController
+from pulsar_operator.controllers.dataplane.instance.instance_controller import InstanceController
 from pulsar_operator.ports import CUSTOM, Deps, Json
 from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube

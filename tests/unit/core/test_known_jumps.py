@@ -10,7 +10,7 @@ from kubernetes.aio.client.configuration import Configuration
 
 from e2e.kind.dockerfile import copy_sources, source_paths, stage
 from pulsar_operator.adapters.kube_http import KubeClient
-from pulsar_operator.domain.dataplane.versions import Jumps, decide
+from pulsar_operator.domain.dataplane.rollout.versions import Jumps, decide
 from pulsar_operator.ports import Deps
 from pulsar_operator.runtime import Operator, known_jumps
 from pulsar_operator.settings import Settings, load

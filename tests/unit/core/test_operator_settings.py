@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from pulsar_operator.domain.dataplane.versions import Jumps
+from pulsar_operator.domain.dataplane.rollout.versions import Jumps
 from pulsar_operator.logs import JsonFormatter, TextFormatter
 from pulsar_operator.settings import Settings, SettingsError, load
 

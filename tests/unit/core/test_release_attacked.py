@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.controllers.dataplane.recovery_delay import DELAY_PATH
-from pulsar_operator.controllers.dataplane.recovery_delay import MEMO_PATH as DELAY_MEMO
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, LeavingMemo, parse_leaving_memo
+from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import DELAY_PATH
+from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import MEMO_PATH as DELAY_MEMO
 from pulsar_operator.domain.bookkeeper.znodes import READONLY
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, LeavingMemo, parse_leaving_memo
 from pulsar_operator.ports import ConflictError
 from tests.unit.core.test_release_storage import BOOKIE, HOST, NOW, World, cluster
 

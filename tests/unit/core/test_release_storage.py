@@ -9,10 +9,16 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.dataplane.recovery_delay import DELAY_PATH, RaisedDelay
-from pulsar_operator.controllers.dataplane.recovery_delay import MEMO_PATH as DELAY_MEMO
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, Cause, LeavingMemo, Renewal, parse_leaving_memo
+from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import DELAY_PATH, RaisedDelay
+from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import MEMO_PATH as DELAY_MEMO
 from pulsar_operator.domain.bookkeeper.znodes import READONLY
+from pulsar_operator.domain.dataplane.decommission.decommission_record import (
+    MEMO_PATH,
+    Cause,
+    LeavingMemo,
+    Renewal,
+    parse_leaving_memo,
+)
 from pulsar_operator.ports import CUSTOM, Json, ResourceType, UnavailableError
 from pulsar_operator.release import release_storage
 from tests.fakes.bookies import FakeBookies

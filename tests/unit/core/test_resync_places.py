@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.watch_cache import DirectReader, WatchCache
-from pulsar_operator.controllers.dataplane.dependents import dependents_of_cluster, dependents_of_instance
+from pulsar_operator.controllers.dataplane.objects.dependents import dependents_of_cluster, dependents_of_instance
 from pulsar_operator.ports import CUSTOM, Deps, Json, PortError, RefusedError, UnavailableError
 from tests.fakes.bookies import FakeBookies
 from tests.fakes.kube import FakeKube

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.domain.export import is_system_namespace, is_system_tenant, object_name
-from pulsar_operator.domain.logical.names import is_partition_of, is_system_topic, split_partition
+from pulsar_operator.domain.logical.pulsar_names import is_partition_of, is_system_topic, split_partition
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """As Kubernetes checks names of custom resources (validation.IsDNS1123Subdomain)."""

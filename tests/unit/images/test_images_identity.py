@@ -17,8 +17,8 @@ from pulsar_start.main import prepare
 from pulsar_start.registration import TLS_ARGUMENT
 from pulsar_start.session import Node, ProtocolError
 
-from pulsar_operator.domain.bookkeeper.identity import INCARNATIONS_PATH, OwnBookies, incarnations_data
-from pulsar_operator.domain.bookkeeper.identity import Count as Counted
+from pulsar_operator.domain.bookkeeper.bookie_ids import INCARNATIONS_PATH, OwnBookies, incarnations_data
+from pulsar_operator.domain.bookkeeper.bookie_ids import Count as Counted
 from tests.support.processes.zookeeper_socket import SocketServer, Tree
 
 HOST = "b-2.b.ns.svc.cluster.local"

@@ -10,7 +10,7 @@ from pulsar_operator.adapters.admin_answers import interpret
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.topic_parts import TopicSchema
 from pulsar_operator.controllers.logical.initial_bundles import MAX_LOOKED_AT, _names_of_topics
-from pulsar_operator.domain.logical.names import MOST_PARTITIONS, partition_count
+from pulsar_operator.domain.logical.pulsar_names import MOST_PARTITIONS, partition_count
 from pulsar_operator.domain.logical.schema import LiveSchema, is_same
 from pulsar_operator.domain.logical.subscriptions import partitions_without_stats
 from pulsar_operator.ports import UnavailableError

@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_DRY_RUN, ANNOTATION_PAUSE, Kind, Reason
 from pulsar_operator.controllers.core.failures import Failure, tell_failure
-from pulsar_operator.controllers.dataplane.dependents import waited_for
+from pulsar_operator.controllers.dataplane.objects.dependents import waited_for
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.ports import CUSTOM, ForbiddenError, Key, RefusedError, UnavailableError
 from tests.fakes.admin import AdminCall

@@ -1,4 +1,4 @@
-"""logical/census.py by itself: when a list is made, how long it serves, and that nothing is kept for ever."""
+"""logical/topic_inventory.py by itself: when a list is made, how long it serves, and that nothing is kept for ever."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.controllers.logical import census
-from pulsar_operator.controllers.logical.census import CROWD, KEEP_SECONDS, Census, Registrar
+from pulsar_operator.controllers.logical import topic_inventory
+from pulsar_operator.controllers.logical.topic_inventory import CROWD, KEEP_SECONDS, Census, Registrar
 from tests.support.logical.topic_sets import Still
 
 
@@ -25,7 +25,7 @@ class Asked:
             self.lists.append(namespace)
             return Census((), {}, ())
 
-        monkeypatch.setattr(census, "take_census", take)
+        monkeypatch.setattr(topic_inventory, "take_census", take)
 
     async def ask(self, namespace: str = "n", times: int = 1, instance: str = "u1") -> list[bool]:
         """Questions; whether each was answered by a list."""
@@ -113,7 +113,7 @@ class Answers:
 
 async def taken(names: Any, whole: Any) -> Census:
     scope: Any = SimpleNamespace(admin=Answers(names, whole), names={"east"})
-    found = await census.take_census(scope, "t", "n")
+    found = await topic_inventory.take_census(scope, "t", "n")
     assert found is not None
     return found
 
@@ -127,14 +127,14 @@ async def test_an_answer_that_is_no_list_of_names_is_no_empty_list(odd: Any) -> 
 
 
 async def test_long_lists_are_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(census, "LARGE", 3)
-    where, counted = list[int](), census._counted
+    monkeypatch.setattr(topic_inventory, "LARGE", 3)
+    where, counted = list[int](), topic_inventory._counted
 
     def noted(names: list[str], partitioned: frozenset[str]) -> dict[str, int]:
         where.append(threading.get_ident())
         return counted(names, partitioned)
 
-    monkeypatch.setattr(census, "_counted", noted)
+    monkeypatch.setattr(topic_inventory, "_counted", noted)
     for number in (1, 4):
         names = [f"persistent://t/n/a{n}" for n in range(number)]
         found = await taken([*names, "persistent://t/n/p-partition-0"], ["persistent://t/n/p"])

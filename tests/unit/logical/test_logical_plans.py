@@ -15,10 +15,10 @@ from pulsar_operator.api.v1alpha1.policies import NamespacePolicies, TopicPolici
 from pulsar_operator.api.v1alpha1.quantities import MEBI
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
-from pulsar_operator.domain.logical.names import topic_name_problem
 from pulsar_operator.domain.logical.namespace import NamespaceFacts, found_policies, plan_namespace, wanted_policies
 from pulsar_operator.domain.logical.owners import Claim, winner
 from pulsar_operator.domain.logical.plan import Memory, Plan, Verb
+from pulsar_operator.domain.logical.pulsar_names import topic_name_problem
 from pulsar_operator.domain.logical.tenant import LiveTenant, TenantFacts, plan_tenant
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, POLICIES, PolicyRow, Scope, lookup, lookup_each, too_old

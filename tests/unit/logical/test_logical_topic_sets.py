@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.topicset.turns import CANARIES, SETTLE_SECONDS
+from pulsar_operator.controllers.topicset.topic_schedule import CANARIES, SETTLE_SECONDS
 from pulsar_operator.ports import CUSTOM, ConflictError, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_parts import FakeTopic

@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.bounded import AT_ONCE, each_of
-from pulsar_operator.controllers.logical import topic_apart
+from pulsar_operator.controllers.logical import replicated_topic_deletion
 from pulsar_operator.ports import AdminEndpoint, UnavailableError
 from tests.fakes.admin import AdminCall, FakeAdmin
 from tests.fakes.pulsar_parts import FakeTopic
@@ -81,7 +81,7 @@ async def test_few_calls_for_each_partition(clusters: str, policy: str) -> None:
 @pytest.mark.parametrize("kind", [Kind.TOPIC, SET])
 @pytest.mark.parametrize("clusters", ["a", "ab"])
 async def test_passes_go_on_with_what_is_left(kind: Kind, clusters: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_apart, "PER_PASS", 20)
+    monkeypatch.setattr(replicated_topic_deletion, "PER_PASS", 20)
     monkeypatch.setattr("pulsar_operator.controllers.topicset.removal.PER_PASS", 20)
     w = await world(kind, 50, *clusters)
     outcome = await w.reconcile(kind, "x")
@@ -103,7 +103,7 @@ async def test_passes_go_on_with_what_is_left(kind: Kind, clusters: str, monkeyp
 
 
 async def test_who_uses_one_of_the_rest_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_apart, "PER_PASS", 20)
+    monkeypatch.setattr(replicated_topic_deletion, "PER_PASS", 20)
     w = await world(Kind.TOPIC, 50, "a", "b")
     await w.reconcile(Kind.TOPIC, "x")
     used = next(name for name in w.pulsar.topics["b"] if X in name)

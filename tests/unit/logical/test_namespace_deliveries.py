@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.logical import deliveries
-from pulsar_operator.controllers.logical.deliveries import FRESH_SECONDS, MOST
-from pulsar_operator.domain.logical.delivery import Delivery, delivery, is_asked, undelivered
+from pulsar_operator.controllers.logical import replication_backlog
+from pulsar_operator.controllers.logical.replication_backlog import FRESH_SECONDS, MOST
+from pulsar_operator.domain.logical.replication_backlog import Delivery, delivery, is_asked, undelivered
 from pulsar_operator.ports import AdminEndpoint, Json, UnavailableError
 from tests.fakes.admin import AdminCall, FakeAdmin
 from tests.fakes.pulsar_parts import FakeTopic
@@ -341,7 +341,7 @@ async def test_a_topic_that_does_not_answer_the_last_question_is_waited_for() ->
 
 
 async def test_topics_that_one_pass_cannot_ask_were_asked_a_short_time_ago(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deliveries, "LAST_MOST", 2)
+    monkeypatch.setattr(replication_backlog, "LAST_MOST", 2)
     w = await world()
     slow = has(w, "a", X, 10, b=4)
     others = [has(w, "a", f"persistent://t/n/t{number}", 10, b=0) for number in range(5)]

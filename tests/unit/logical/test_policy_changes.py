@@ -12,7 +12,7 @@ import pytest
 
 from pulsar_operator.api.constants import API_VERSION, Kind
 from pulsar_operator.controllers.logical.policy_changes import PolicyWatch
-from pulsar_operator.domain.logical.names import policies_node
+from pulsar_operator.domain.logical.pulsar_names import policies_node
 from pulsar_operator.ports import Json, Key, UnavailableError
 from tests.fakes.zookeeper import Call, FakeEnsemble, FakeZooKeeper
 

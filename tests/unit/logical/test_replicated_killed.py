@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.logical import topic_apart
+from pulsar_operator.controllers.logical import replicated_topic_deletion
 from pulsar_operator.ports import DeadlineError
 from tests.fakes.admin import AdminCall
 from tests.fakes.killed import Killed
@@ -74,7 +74,9 @@ async def test_it_ends_anywhere(
     every: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(topic_apart, "APART_SECONDS", 0.0)  # what replicates it still in the end is waited for
+    monkeypatch.setattr(
+        replicated_topic_deletion, "APART_SECONDS", 0.0
+    )  # what replicates it still in the end is waited for
     met, at = True, 1 + first(every)
     while met:
         met, found = await play(kind, clusters, spec, policy, at=at, error=error, when=when)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.dataplane.reach import PATIENCE_SECONDS
+from pulsar_operator.domain.dataplane.instance.reachability import PATIENCE_SECONDS
 from pulsar_operator.ports import AdminEndpoint, DeadlineError
 from tests.fakes.admin import FakeAdmin
 from tests.support.logical.world import LogicalWorld

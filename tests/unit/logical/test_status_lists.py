@@ -11,12 +11,12 @@ from pulsar_operator.api.v1alpha1.base import MAX_CLUSTERS, MAX_PENDING
 from pulsar_operator.api.v1alpha1.instance import InstanceClusterStatus
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.controllers.core.actor import Pending
-from pulsar_operator.controllers.dataplane.geo_replication import MAX_NAME, _waiting
-from pulsar_operator.controllers.dataplane.instance import unique
-from pulsar_operator.controllers.logical.census import _counted
+from pulsar_operator.controllers.dataplane.instance.geo_replication import MAX_NAME, _waiting
+from pulsar_operator.controllers.dataplane.instance.instance_controller import unique
 from pulsar_operator.controllers.logical.logical_pass import MAX_FIELDS
-from pulsar_operator.domain.dataplane.counters import Sample
-from pulsar_operator.domain.dataplane.geo_replication import readings, together
+from pulsar_operator.controllers.logical.topic_inventory import _counted
+from pulsar_operator.domain.dataplane.instance.geo_replication import readings, together
+from pulsar_operator.domain.dataplane.observed.pod_counters import Sample
 from pulsar_operator.domain.logical.plan import joined
 from pulsar_operator.ports import CUSTOM
 from tests.support.logical.world import NS, LogicalWorld

@@ -13,7 +13,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.logical.namespace import NamespaceController
 from pulsar_operator.controllers.logical.tenant import TenantController
 from pulsar_operator.controllers.logical.topic import TopicController
-from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
+from pulsar_operator.domain.dataplane.registration.registration import POLICIES_PATH
 from pulsar_operator.ports import CUSTOM
 from tests.fakes.admin import AdminCall
 from tests.fakes.pulsar_parts import FakeTopic

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.api.v1alpha1.topic import SYSTEM_SUFFIX, SYSTEM_TOPICS
-from pulsar_operator.domain.logical.names import is_system_topic, system_topic_problem, topic_name_problem
+from pulsar_operator.domain.logical.pulsar_names import is_system_topic, system_topic_problem, topic_name_problem
 from pulsar_operator.ports import CUSTOM
 from tests.fakes.pulsar_parts import FakeTopic
 from tests.support.logical.topic_sets import SET, TTL, SetWorld

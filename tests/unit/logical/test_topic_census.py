@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.logical.census import CROWD, KEEP_SECONDS
+from pulsar_operator.controllers.logical.topic_inventory import CROWD, KEEP_SECONDS
 from tests.support.logical.world import LogicalWorld
 
 MANY = CROWD + 30

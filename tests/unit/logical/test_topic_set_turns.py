@@ -1,10 +1,11 @@
-"""controllers/topicset/turns.py by itself: how long a topic waits with which something is the matter, and a set."""
+"""controllers/topicset/topic_schedule.py by itself: how long a topic waits with which something is the matter, and a
+set."""
 
 from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.controllers.topicset.turns import SLICE_SECONDS, SMALL, State, Turn, Turns
+from pulsar_operator.controllers.topicset.topic_schedule import SLICE_SECONDS, SMALL, State, Turn, Turns
 
 
 def waits(state: State, looks: int) -> list[float]:

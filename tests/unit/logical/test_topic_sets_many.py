@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
-from pulsar_operator.controllers.topicset.turns import CANARIES, PERIOD_SECONDS, ROUND, SLICE_SECONDS
+from pulsar_operator.controllers.topicset.topic_schedule import CANARIES, PERIOD_SECONDS, ROUND, SLICE_SECONDS
 from pulsar_operator.ports import CUSTOM
 from tests.fakes.killed import Killed
 from tests.fakes.pulsar_parts import FakeTopic

@@ -12,9 +12,9 @@ import yaml
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.core.stores import Store
-from pulsar_operator.controllers.dataplane.bootstrap import ensure_cluster_metadata
-from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
-from pulsar_operator.domain.dataplane.registration import ClusterUrls, cluster_path
+from pulsar_operator.controllers.dataplane.registration.bootstrap import ensure_cluster_metadata
+from pulsar_operator.domain.dataplane.registration.metadata import INSTANCE_ID_PATH
+from pulsar_operator.domain.dataplane.registration.registration import ClusterUrls, cluster_path
 from pulsar_operator.ports import CONFIG_MAPS, Json, RefusedError, UnavailableError
 from tests.fakes.killed import Killed
 from tests.fakes.zookeeper import Call

@@ -11,9 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.dataplane.deregistration import LeavingFacts, LeavingPlan, paths_of_lists, plan_leaving
-from pulsar_operator.domain.dataplane.metadata import Marker, Refusal
-from pulsar_operator.domain.dataplane.registration import Stored
+from pulsar_operator.domain.dataplane.registration.deregistration import (
+    LeavingFacts,
+    LeavingPlan,
+    paths_of_lists,
+    plan_leaving,
+)
+from pulsar_operator.domain.dataplane.registration.metadata import Marker, Refusal
+from pulsar_operator.domain.dataplane.registration.registration import Stored
 
 CLAIM, ENTRY, POLICIES = "/pulsar-operator/clusters/b", "/admin/clusters/b", "/admin/policies/"
 MINE = json.loads(Marker("id-b", "b", "ns/b").to_bytes())

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.bookkeeper.identity import Count
-from pulsar_operator.domain.dataplane.metadata import (
+from pulsar_operator.domain.bookkeeper.bookie_ids import Count
+from pulsar_operator.domain.dataplane.registration.metadata import (
     INSTANCE_ID_PATH,
     DamagedRecordError,
     Identity,

@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.core.stores import Store
-from pulsar_operator.controllers.dataplane.bootstrap import ensure_cluster_metadata
-from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH, MARKER_PATH
+from pulsar_operator.controllers.dataplane.registration.bootstrap import ensure_cluster_metadata
+from pulsar_operator.domain.dataplane.registration.metadata import INSTANCE_ID_PATH, MARKER_PATH
 from pulsar_operator.ports import CONFIG_MAPS, Node
 from tests.fakes.killed import Killed
 from tests.fakes.kube import FakeKube

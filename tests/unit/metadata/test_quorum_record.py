@@ -10,9 +10,9 @@ import pytest
 from pulsar_operator.api.constants import LABEL_COMPONENT, Component
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, Record, RecordState, parse_record
-from pulsar_operator.domain.dataplane.quorum_record import default_ensemble, known_quorum
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.registration.metadata import DamagedRecordError, Record, RecordState, parse_record
+from pulsar_operator.domain.dataplane.registration.quorum_record import default_ensemble, known_quorum
 from pulsar_operator.domain.render import Quorum, render_cluster
 from pulsar_operator.domain.stored import parsed
 from tests.support.cluster.rendering import distributed, inputs

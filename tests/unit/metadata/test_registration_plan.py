@@ -11,8 +11,8 @@ import pytest
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.balance.model.ranges import even_boundaries
-from pulsar_operator.domain.dataplane.metadata import Marker, Refusal
-from pulsar_operator.domain.dataplane.registration import (
+from pulsar_operator.domain.dataplane.registration.metadata import Marker, Refusal
+from pulsar_operator.domain.dataplane.registration.registration import (
     CLUSTER_DEFAULTS,
     COORDINATOR_PATH,
     GLOBAL_PATH,

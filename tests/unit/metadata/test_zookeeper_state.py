@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_operator.adapters.kazoo_zookeeper import KazooZooKeeper
 from pulsar_operator.adapters.zookeeper_state import MOST_BYTES, ServerStates, address_of
-from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
+from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
 from pulsar_operator.ports import RefusedError, UnavailableError
 from tests.fakes.zookeeper import Call, FakeZooKeeper
 from tests.support.cluster.zookeeper_hooks import HookedZooKeeper

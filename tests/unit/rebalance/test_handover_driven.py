@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_PAUSE, Kind
 from pulsar_operator.balance.execution.custom_resource import own_rebalance, standing_name
-from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
+from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, Json, RefusedError
 from tests.fakes.killed import Killed
 from tests.fakes.kube_calls import Call

@@ -9,9 +9,9 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.balance.execution.handover import lapsed
-from pulsar_operator.controllers.dataplane.drain import BrokerDrains
-from pulsar_operator.domain.bookkeeper.leaving_memo import parse_leaving_memo
+from pulsar_operator.controllers.dataplane.balancing.broker_drains import BrokerDrains
 from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.domain.dataplane.decommission.decommission_record import parse_leaving_memo
 from pulsar_operator.ports import CUSTOM
 from tests.support.balancing.world import NS, BalancingWorld
 from tests.unit.cluster.test_drain_facts import NAME, PODS, Brokers

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_DRY_RUN, Kind
-from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
+from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, Json, RefusedError
 from tests.support.balancing.world import NS, BalancingWorld, world
 

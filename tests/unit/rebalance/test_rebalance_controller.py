@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REBALANCE, Kind
-from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
+from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM
 from tests.support.balancing.world import LAST, NS, BalancingWorld, world
 

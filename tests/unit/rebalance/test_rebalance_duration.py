@@ -17,7 +17,7 @@ from pulsar_operator.balance.planner.proposal import Move, Proposal, Split
 from pulsar_operator.controllers.core.engine import PARENT_DELAY_SECONDS
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.rebalance.rebalance_pass import Tools
-from pulsar_operator.domain.dataplane.findings import AGAIN_SECONDS
+from pulsar_operator.domain.dataplane.cluster.findings import AGAIN_SECONDS
 from pulsar_operator.ports import AdminEndpoint
 from tests.fakes.pulsar_brokers import FakeBrokers
 from tests.support.balancing.world import LAST, BalancingWorld

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_DRY_RUN, ANNOTATION_PAUSE, Kind
-from pulsar_operator.controllers.dataplane.load_balancer import FLAGS
+from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS
 from pulsar_operator.ports import CUSTOM, ForbiddenError, Json
 from tests.support.balancing.world import NS, BalancingWorld, world
 

@@ -9,7 +9,7 @@ import pytest
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.domain.render import render_cluster, spec_problems
-from pulsar_operator.domain.render.placement import affinity, zone_spread
+from pulsar_operator.domain.render.pod_placement import affinity, zone_spread
 from tests.support.cluster.rendering import distributed, inputs, of_kind, overrides, standalone
 
 Json = dict[str, Any]

@@ -23,8 +23,8 @@ from pulsar_operator.api.constants import (
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.domain.render import render_cluster, render_configuration_store, selector_text
+from pulsar_operator.domain.render.child_names import child_name, is_claim_of, is_labelled
 from pulsar_operator.domain.render.common import WRITABLE
-from pulsar_operator.domain.render.names import child_name, is_claim_of, is_labelled
 from tests.support.cluster.pod_fields import USERS
 from tests.support.cluster.rendering import (
     CLUSTER_NAMES,

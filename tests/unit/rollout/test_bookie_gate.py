@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmationAction, UsedClusterConfirmation
 from pulsar_operator.domain.bookkeeper.affinity import Bound, Groups
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts, UnderReplicated
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies
+from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts, UnderReplicated
 from pulsar_operator.domain.dataplane.rollout.checks import (
     SERVERS,
     Decision,

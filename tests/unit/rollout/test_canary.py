@@ -10,11 +10,11 @@ import pytest
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.domain.conditions import parse_time, timestamp
-from pulsar_operator.domain.dataplane.canary import watch
-from pulsar_operator.domain.dataplane.progress import proved
+from pulsar_operator.domain.dataplane.objects.template_record import Kept, Stop, TemplateRecord, parse_record
+from pulsar_operator.domain.dataplane.rollout.canary import watch
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker
-from pulsar_operator.domain.dataplane.templates import Kept, Stop, TemplateRecord, parse_record
-from pulsar_operator.domain.dataplane.turns import Tier, turns
+from pulsar_operator.domain.dataplane.rollout.progress import proved
+from pulsar_operator.domain.dataplane.rollout.template_order import Tier, turns
 from tests.support.cluster.stateful_sets import LATER
 from tests.unit.rollout.test_turns import BOOKIE, NEW, NEW_HASH, OLD, OLD_HASH, ZK, given, tier
 

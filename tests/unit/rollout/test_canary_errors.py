@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.domain.dataplane.canary import (
+from pulsar_operator.domain.dataplane.objects.pods import PodFacts, pod_facts
+from pulsar_operator.domain.dataplane.observed.pod_counters import Counts, Tally
+from pulsar_operator.domain.dataplane.rollout.canary import (
     MIN_ERRORS,
     MOST_PEERS,
     Comparison,
@@ -19,8 +21,6 @@ from pulsar_operator.domain.dataplane.canary import (
     remembered,
     too_many,
 )
-from pulsar_operator.domain.dataplane.counters import Counts, Tally
-from pulsar_operator.domain.dataplane.pods import PodFacts, pod_facts
 from tests.support.cluster.stateful_sets import pod
 from tests.unit.rollout.test_canary import OUTDATED, upgraded
 

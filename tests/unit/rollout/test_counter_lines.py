@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.domain.dataplane import counters
-from pulsar_operator.domain.dataplane.counters import Sample, parse
+from pulsar_operator.domain.dataplane.observed import pod_counters
+from pulsar_operator.domain.dataplane.observed.pod_counters import Sample, parse
 
 NAMES = frozenset({"a", "a_total"})
 
@@ -88,7 +88,7 @@ def steps(call: Callable[[], Any]) -> int:
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal count
-        if frame.f_code.co_filename != counters.__file__:
+        if frame.f_code.co_filename != pod_counters.__file__:
             return None
         count += event == "line"
         return trace
@@ -110,4 +110,4 @@ def test_eight_times_the_text_takes_eight_times_the_steps_at_most(line: Callable
 
 def test_no_expression_reads_them() -> None:
     """Steps inside of one are not counted above."""
-    assert not hasattr(counters, "re")
+    assert not hasattr(pod_counters, "re")

@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.dataplane.absent_pods import absences, describe_lost, missing_names, missing_rows, refusals
-from pulsar_operator.domain.dataplane.budgets import describe_several, selecting
-from pulsar_operator.domain.dataplane.pod_admission import freed, refuses, successor
+from pulsar_operator.domain.dataplane.objects.absent_pods import (
+    absences,
+    describe_lost,
+    missing_names,
+    missing_rows,
+    refusals,
+)
+from pulsar_operator.domain.dataplane.objects.budgets import describe_several, selecting
+from pulsar_operator.domain.dataplane.objects.pod_admission import freed, refuses, successor
 from tests.support.cluster.stateful_sets import pod, stateful_set
 
 Json = dict[str, Any]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.domain.dataplane.counters import SORTS, Tally, counts, names_of, parse
+from pulsar_operator.domain.dataplane.observed.pod_counters import SORTS, Tally, counts, names_of, parse
 
 PAGES = Path(__file__).parent / "counters"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.controllers.dataplane.recovery_delay import (
+from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import (
     DELAY_PATH,
     MEMO_PATH,
     RaisedDelay,

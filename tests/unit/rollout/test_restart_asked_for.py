@@ -15,8 +15,8 @@ from pulsar_operator.api.constants import (
     Component,
 )
 from pulsar_operator.domain.apply import why_apply
-from pulsar_operator.domain.dataplane.pod_diff import replacement_reason
-from pulsar_operator.domain.dataplane.restart import NO_REASON, restart_reason, restart_text, with_restart
+from pulsar_operator.domain.dataplane.rollout.pod_diff import replacement_reason
+from pulsar_operator.domain.dataplane.rollout.restart import NO_REASON, restart_reason, restart_text, with_restart
 from pulsar_operator.domain.render import render_cluster
 from tests.support.cluster.rendering import distributed, inputs
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
-from pulsar_operator.domain.bookkeeper.facts import UnderReplicated
-from pulsar_operator.domain.dataplane.canary import compare, counted
-from pulsar_operator.domain.dataplane.counters import Counts, Tally
+from pulsar_operator.domain.bookkeeper.storage_facts import UnderReplicated
+from pulsar_operator.domain.dataplane.observed.pod_counters import Counts, Tally
+from pulsar_operator.domain.dataplane.rollout.canary import compare, counted
 from pulsar_operator.domain.dataplane.rollout.checks import NOT_RECORDED, decide, used_confirmation
 from pulsar_operator.domain.dataplane.rollout.facts import (
     DEPENDS_ON,
@@ -27,7 +27,7 @@ from pulsar_operator.domain.dataplane.rollout.facts import (
     component_state,
 )
 from pulsar_operator.domain.dataplane.rollout.order import Urgency
-from pulsar_operator.domain.dataplane.rollout.report import rollout_status
+from pulsar_operator.domain.dataplane.rollout.rollout_status import rollout_status
 from tests.support.cluster.stateful_sets import pod, stateful_set
 from tests.unit.rollout.test_rollout_checks import (
     AUTO,

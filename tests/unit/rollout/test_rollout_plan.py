@@ -10,7 +10,7 @@ import pytest
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.dataplane.rollout.checks import READINESS, Decision, decide
 from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts, component_state, given_up_since
-from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
+from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
 from tests.support.cluster.stateful_sets import pod, stateful_set, template
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.dataplane.pods import observe_component, pod_facts, pod_problem
+from pulsar_operator.domain.dataplane.objects.pods import observe_component, pod_facts, pod_problem
 from tests.support.cluster.stateful_sets import pod, stateful_set
 
 Json = dict[str, Any]

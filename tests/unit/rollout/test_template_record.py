@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.apply import manifest_hash
-from pulsar_operator.domain.dataplane.progress import proved, stopped_by
-from pulsar_operator.domain.dataplane.templates import (
+from pulsar_operator.domain.dataplane.objects.template_record import (
     Kept,
     Stop,
     TemplateRecord,
@@ -23,6 +22,7 @@ from pulsar_operator.domain.dataplane.templates import (
     parse_record,
     with_template,
 )
+from pulsar_operator.domain.dataplane.rollout.progress import proved, stopped_by
 from tests.support.cluster.stateful_sets import template
 from tests.unit.rollout.test_turns import NEW, NEW_HASH, OLD, OLD_HASH, tier
 

@@ -11,11 +11,11 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_TEMPLATE, Component, Reason
 from pulsar_operator.domain.apply import manifest_hash
-from pulsar_operator.domain.dataplane.absent_pods import Absence
-from pulsar_operator.domain.dataplane.progress import down
+from pulsar_operator.domain.dataplane.objects.absent_pods import Absence
+from pulsar_operator.domain.dataplane.objects.template_record import Kept, Stop, TemplateRecord
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RollOrder, component_state
-from pulsar_operator.domain.dataplane.templates import Kept, Stop, TemplateRecord
-from pulsar_operator.domain.dataplane.turns import Tier, Turns, turns
+from pulsar_operator.domain.dataplane.rollout.progress import down
+from pulsar_operator.domain.dataplane.rollout.template_order import Tier, Turns, turns
 from tests.support.cluster.stateful_sets import pod, stateful_set, template
 
 Json = dict[str, Any]

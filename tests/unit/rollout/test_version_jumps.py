@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.domain.dataplane.versions import (
+from pulsar_operator.domain.dataplane.rollout.versions import (
     PLACEHOLDER,
     Jumps,
     JumpsError,

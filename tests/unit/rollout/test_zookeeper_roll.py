@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState, leader_of, unsynced
+from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState, leader_of, unsynced
 
 LEADER = ServerState("leader", 0x200000001, 2)
 FOLLOWER = ServerState("follower", 0x200000001)

@@ -6,7 +6,7 @@ Pulsar's balancer is given back, once, and taken again after a while (RETURN_SEC
 PulsarRebalance that executes holds Pulsar's balancer no longer after HOLD_SECONDS without a step.
 
 Times are seconds of a clock; one that was set back is not waited for. The cluster controller keeps the value in the
-cluster's status and in the record of the settings (controllers/dataplane/balancer_record.py).
+cluster's status and in the record of the settings (controllers/dataplane/balancing/balancer_record.py).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from pulsar_operator.balance.model.cluster import Bundle, ClusterModel
-from pulsar_operator.balance.planner.placement import Placement
+from pulsar_operator.balance.planner.bundle_placement import Placement
 from pulsar_operator.balance.planner.proposal import Advice, Balance
 
 MORE_PARTITIONS: Final = "MorePartitions"

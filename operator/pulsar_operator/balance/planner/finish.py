@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pulsar_operator.balance.planner.bundle_placement import Placement
 from pulsar_operator.balance.planner.goals import BUSIEST
-from pulsar_operator.balance.planner.placement import Placement
 from pulsar_operator.balance.planner.search import Search
 from pulsar_operator.balance.planner.splitting import Splitter
 

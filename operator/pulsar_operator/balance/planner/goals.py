@@ -12,8 +12,8 @@ from math import inf
 from typing import ClassVar, Final, Protocol
 
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId
+from pulsar_operator.balance.planner.bundle_placement import Placement
 from pulsar_operator.balance.planner.options import Budget, Mode
-from pulsar_operator.balance.planner.placement import Placement
 
 BUSIEST: Final = "BusiestBroker"
 """Soft: the highest utilization comes down towards the bound."""

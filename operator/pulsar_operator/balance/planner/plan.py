@@ -31,6 +31,7 @@ from pulsar_operator.balance.planner.advice import (
     hot_topics,
     not_emptied,
 )
+from pulsar_operator.balance.planner.bundle_placement import NOBODY, Placement
 from pulsar_operator.balance.planner.finish import Finish
 from pulsar_operator.balance.planner.goals import (
     BUSIEST,
@@ -48,7 +49,6 @@ from pulsar_operator.balance.planner.inputs import check_input
 from pulsar_operator.balance.planner.joining import affordable, joined, told
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.outcome import as_asked, balance_of, outcome
-from pulsar_operator.balance.planner.placement import NOBODY, Placement
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal, Split
 from pulsar_operator.balance.planner.reasons import NEW, explained
 from pulsar_operator.balance.planner.rounds import towards

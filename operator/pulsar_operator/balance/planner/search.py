@@ -18,8 +18,8 @@ from math import inf
 from typing import Final
 
 from pulsar_operator.balance.model.cluster import ClusterModel
+from pulsar_operator.balance.planner.bundle_placement import NOBODY, Placement
 from pulsar_operator.balance.planner.goals import BUSIEST, Cooling, Goal, Limits
-from pulsar_operator.balance.planner.placement import NOBODY, Placement
 
 SWAP_PARTNERS: Final = 32
 """Least busy brokers that a swap is tried with."""

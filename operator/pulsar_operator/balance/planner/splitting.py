@@ -17,9 +17,9 @@ from typing import Final
 from pulsar_operator.balance.model.cells import weights_of
 from pulsar_operator.balance.model.cluster import Bundle
 from pulsar_operator.balance.model.cuts import Line
+from pulsar_operator.balance.planner.bundle_placement import Placement
 from pulsar_operator.balance.planner.goals import BUSIEST
 from pulsar_operator.balance.planner.options import Budget
-from pulsar_operator.balance.planner.placement import Placement
 from pulsar_operator.balance.planner.search import WORTH, Search
 
 CANDIDATES: Final = 8

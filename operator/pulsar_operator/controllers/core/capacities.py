@@ -8,7 +8,7 @@ from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.balance.model.capacity import capacities_of, cpus_of
 from pulsar_operator.controllers.core.objects import owner_of
-from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.render import selector_text
 from pulsar_operator.domain.render.cluster import CAPACITIES_KEY, capacities_name
 from pulsar_operator.ports import CONFIG_MAPS, PODS, Deps, Json

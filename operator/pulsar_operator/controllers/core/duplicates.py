@@ -14,8 +14,8 @@ from datetime import datetime
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.index import key_of
+from pulsar_operator.controllers.core.parent_resolution import Site, Whereabouts, site_of
 from pulsar_operator.controllers.core.watch_cache import name_of
-from pulsar_operator.controllers.core.whereabouts import Site, Whereabouts, site_of
 from pulsar_operator.domain.conditions import seconds_since
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 

@@ -61,7 +61,7 @@ TASKS = frozenset({Kind.REBALANCE})
 """Kinds that ask for something to be done: they end with the object they refer to, and never keep it from going."""
 
 SITED = frozenset({Kind.TENANT, Kind.NAMESPACE, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY})
-"""Kinds that a cluster counts as its dependents (dependents.py)."""
+"""Kinds that a cluster counts as its dependents (objects/dependents.py)."""
 
 
 def key_of(kind: Kind, obj: Json) -> Key:

@@ -2,8 +2,8 @@
 
 A PulsarNamespace is renamed by applying it under its new name together with what is in it: for a while two objects
 stand for one namespace, each with its own children. For the management of an object only one of the two counts, since
-the other is a duplicate and its children wait. For a deletion both do. Used by namesakes.py, logical/topic.py,
-logical/declared_inside.py, topicset/listing.py and dataplane/quorums.py.
+the other is a duplicate and its children wait. For a deletion both do. Used by duplicates.py, logical/topic.py,
+logical/declared_inside.py, topicset/listing.py and dataplane/observed/quorums.py.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Instances and clusters: metadata, pods, drains and rolls."""
+"""Instances and clusters, in rooms by what a cluster does; each room may use those below it (pyproject.toml)."""

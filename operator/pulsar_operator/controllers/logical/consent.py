@@ -17,8 +17,8 @@ from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.controllers.logical.topic_content import asked_of_listed
 from pulsar_operator.domain.conditions import seconds_since
 from pulsar_operator.domain.logical.consent import Stored
-from pulsar_operator.domain.logical.delivery import is_asked
-from pulsar_operator.domain.logical.names import namespace_path
+from pulsar_operator.domain.logical.pulsar_names import namespace_path
+from pulsar_operator.domain.logical.replication_backlog import is_asked
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, Call, PolicyRow
 from pulsar_operator.domain.policies.kept import Amount, Keeps, least
 from pulsar_operator.ports import PortError

@@ -4,9 +4,9 @@ Pulsar asks nobody when it deletes by force. So the operator asks first: any obj
 it declares, whoever wrote it and in whatever Kubernetes namespace it is. Of objects that are being deleted too, as by
 ``kubectl delete namespace``, only those with deletionPolicy ForceDelete give their content up.
 
-The API server is asked, as namesakes.py does it: a list serves for a few seconds, and only for a parent that it shows
-as being deleted already, so that many deletions at once need few lists. Children of that very parent that the watches
-have heard of since are read one by one.
+The API server is asked, as core/duplicates.py does it: a list serves for a few seconds, and only for a parent that it
+shows as being deleted already, so that many deletions at once need few lists. Children of that very parent that the
+watches have heard of since are read one by one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pulsar_operator.api.constants import FINALIZER, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.controllers.core.index import PARENT_FIELD, key_of
 from pulsar_operator.controllers.core.objects import meta_of
-from pulsar_operator.controllers.core.whereabouts import Site, Whereabouts, site_of
+from pulsar_operator.controllers.core.parent_resolution import Site, Whereabouts, site_of
 from pulsar_operator.controllers.logical.deletion_results import Blocker, keep, let_go_on
 from pulsar_operator.controllers.logical.retained import gives_up
 from pulsar_operator.controllers.logical.scope import Scope

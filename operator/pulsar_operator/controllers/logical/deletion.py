@@ -11,13 +11,13 @@ from typing import Generic
 
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
+from pulsar_operator.controllers.core.duplicates import Namesakes
 from pulsar_operator.controllers.core.failures import reason_of
-from pulsar_operator.controllers.core.namesakes import Namesakes
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.logical.declared_inside import CHILDREN, DeclaredInside
 from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Progress, Unfinished, keep
-from pulsar_operator.controllers.logical.frame import PassFrame
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass, SpecT, StatusT
+from pulsar_operator.controllers.logical.reconciler_base import PassFrame
 from pulsar_operator.controllers.logical.retained import RetainedContent
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, RefusedError

@@ -20,7 +20,7 @@ from pulsar_operator.controllers.core.index import allows_references, key_of, re
 from pulsar_operator.controllers.core.traffic import sizing_url
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.scope import Scope
-from pulsar_operator.domain.logical.names import MOST_PARTITIONS
+from pulsar_operator.domain.logical.pulsar_names import MOST_PARTITIONS
 from pulsar_operator.domain.logical.topic_set import Selection
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import CUSTOM, Deps, Json, PortError

@@ -42,9 +42,9 @@ from pulsar_operator.domain.logical.isolation_policy import (
     plan_isolation,
     target_clusters,
 )
-from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path
 from pulsar_operator.domain.logical.owners import Claim, claim_of, owner_node, winner
 from pulsar_operator.domain.logical.plan import Memory, Plan
+from pulsar_operator.domain.logical.pulsar_names import failure_domain_path, isolation_path
 from pulsar_operator.domain.logical.tenant import entry, items_of
 from pulsar_operator.domain.logical.topic_set import some
 from pulsar_operator.domain.policies import Call

@@ -25,18 +25,17 @@ from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.consent import StoredBytes, inherited_by_namespace
 from pulsar_operator.controllers.logical.controller import LogicalController
 from pulsar_operator.controllers.logical.deletion_results import Blocker
-from pulsar_operator.controllers.logical.deliveries import Deliveries, Leaving
 from pulsar_operator.controllers.logical.initial_bundles import new_bundles
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.namespace_deletion import NamespaceDeletion, unrestored
 from pulsar_operator.controllers.logical.owner_records import NamespaceRecord
 from pulsar_operator.controllers.logical.ownership import Record
 from pulsar_operator.controllers.logical.policies import read_own
+from pulsar_operator.controllers.logical.replication_backlog import Deliveries, Leaving
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.logical.stored_lists import look_before_write
 from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, leaving, used_confirmations
 from pulsar_operator.domain.logical.consent import Guard, asked_of, moment_of
-from pulsar_operator.domain.logical.names import namespace_path, tenant_path
 from pulsar_operator.domain.logical.namespace import (
     NamespaceFacts,
     boundaries_match,
@@ -49,6 +48,7 @@ from pulsar_operator.domain.logical.namespace import (
 )
 from pulsar_operator.domain.logical.owners import owner_of, owner_properties, record_in
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, concerned
+from pulsar_operator.domain.logical.pulsar_names import namespace_path, tenant_path
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
 from pulsar_operator.ports import ConflictError, Deps, RefusedError
 

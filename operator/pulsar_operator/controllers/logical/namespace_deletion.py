@@ -25,7 +25,7 @@ from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.stored_lists import look_before_deletion
 from pulsar_operator.domain.logical.clusters import allowed_of, clusters_of, replication_of
-from pulsar_operator.domain.logical.names import namespace_path
+from pulsar_operator.domain.logical.pulsar_names import namespace_path
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import ConflictError, Deps, Json, NotFoundError, PortError, RefusedError
 

@@ -17,9 +17,9 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.controllers.core.stores import share_store
 from pulsar_operator.controllers.core.watch_cache import reader_of
-from pulsar_operator.controllers.logical.frame import PassFrame
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass, SpecT, StatusT
 from pulsar_operator.controllers.logical.owner_records import NodeRecord
+from pulsar_operator.controllers.logical.reconciler_base import PassFrame
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.domain.logical.owners import Owner, claim_of, owner_node, owner_of, winner
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key

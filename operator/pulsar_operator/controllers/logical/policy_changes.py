@@ -20,7 +20,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.stores import configuration_store
 from pulsar_operator.controllers.core.watch_cache import reader_of
-from pulsar_operator.domain.logical.names import policies_node
+from pulsar_operator.domain.logical.pulsar_names import policies_node
 from pulsar_operator.ports import Deps, Json, Key, PortError, RefusedError, ZooKeeperSession
 
 log = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """What the topics of a namespace have for clusters that are to leave its replication, and those for the others.
 
 Looked at in Pulsar itself, topic by topic, so that what leaves the list takes nothing with it; see
-domain/logical/delivery.py for what counts as delivered.
+domain/logical/replication_backlog.py for what counts as delivered.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.topic_content import asked_of_listed
 from pulsar_operator.domain.conditions import seconds_since
-from pulsar_operator.domain.logical.delivery import Delivery, Position, delivery, is_asked, undelivered
-from pulsar_operator.domain.logical.names import namespace_path
+from pulsar_operator.domain.logical.pulsar_names import namespace_path
+from pulsar_operator.domain.logical.replication_backlog import Delivery, Position, delivery, is_asked, undelivered
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.domain.texts import two_digits
 from pulsar_operator.ports import PortError

@@ -13,8 +13,8 @@ from pulsar_operator.controllers.logical.controller import LogicalController
 from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import Scope
-from pulsar_operator.domain.logical.names import resource_group_path
 from pulsar_operator.domain.logical.plan import Memory, Plan
+from pulsar_operator.domain.logical.pulsar_names import resource_group_path
 from pulsar_operator.domain.logical.resource_group import plan_resource_group
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import RefusedError

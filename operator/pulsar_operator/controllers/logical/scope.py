@@ -20,8 +20,8 @@ from pulsar_operator.controllers.core.stores import store_away
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.remedies import no_brokers, no_member, object_text
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.dataplane.reach import PATIENCE_SECONDS, TIMEOUTS
-from pulsar_operator.domain.logical.names import partition_count
+from pulsar_operator.domain.dataplane.instance.reachability import PATIENCE_SECONDS, TIMEOUTS
+from pulsar_operator.domain.logical.pulsar_names import partition_count
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import (
     AdminEndpoint,
@@ -135,7 +135,8 @@ class Scope:
 class Admin:
     """The admin REST of one instance: what is shared goes to any one cluster, the rest to a named one.
 
-    Nobody waits for a cluster that has stopped answering (domain/dataplane/reach.py): it gives no answer at once.
+    Nobody waits for a cluster that has stopped answering (domain/dataplane/instance/reachability.py): it gives no
+    answer at once.
     """
 
     def __init__(self, deps: Deps, clusters: Iterable[Cluster], instance: Json) -> None:

@@ -20,8 +20,8 @@ from pulsar_operator.domain.conditions import FALSE, UNKNOWN
 from pulsar_operator.domain.expressions import covers
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.isolation_policy import ClusterFacts, IsolationFacts
-from pulsar_operator.domain.logical.names import namespace_path, tenant_path
 from pulsar_operator.domain.logical.plan import printable
+from pulsar_operator.domain.logical.pulsar_names import namespace_path, tenant_path
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import NotFoundError, PortError
 

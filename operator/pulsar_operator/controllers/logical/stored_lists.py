@@ -1,8 +1,9 @@
 """Tenants and lists of clusters as the configuration store has them, read before something is taken out.
 
 Brokers answer from what they remember. Those whose session with the store ended in an outage are told of no later
-change until they are restarted (measured on 4.0.8; domain/dataplane/store_sessions.py), and what a write takes out by
-their answer may be what another writer put in since: Pulsar deletes all that such a cluster holds within a second.
+change until they are restarted (measured on 4.0.8; domain/dataplane/observed/store_sessions.py), and what a write takes
+out by their answer may be what another writer put in since: Pulsar deletes all that such a cluster holds within a
+second.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from collections.abc import Collection
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.core.stores import configuration_store
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope
-from pulsar_operator.domain.dataplane.registration import POLICIES_PATH
+from pulsar_operator.domain.dataplane.registration.registration import POLICIES_PATH
 from pulsar_operator.domain.logical.clusters import ALLOWED, CLUSTERS, allowed_of, replication_of
-from pulsar_operator.domain.logical.names import tenant_path
 from pulsar_operator.domain.logical.plan import Action
+from pulsar_operator.domain.logical.pulsar_names import tenant_path
 from pulsar_operator.domain.logical.tenant import LiveTenant
 from pulsar_operator.domain.logical.topic import GLOBAL_CLUSTERS
 from pulsar_operator.domain.policies import Call

@@ -15,8 +15,8 @@ from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.controllers.logical.stored_lists import look_before_tenant_write
 from pulsar_operator.domain.logical.clusters import clusters_of
-from pulsar_operator.domain.logical.names import tenant_path
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb
+from pulsar_operator.domain.logical.pulsar_names import tenant_path
 from pulsar_operator.domain.logical.tenant import LiveTenant, TenantFacts, clusters_to_remove, plan_tenant
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import ConflictError, Deps, RefusedError

@@ -17,10 +17,9 @@ from pulsar_operator.api.v1alpha1.topic import (
     TopicClusterStatus,
 )
 from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec
+from pulsar_operator.controllers.core.parent_resolution import Whereabouts, site_of
 from pulsar_operator.controllers.core.status import is_true
 from pulsar_operator.controllers.core.watch_cache import name_of
-from pulsar_operator.controllers.core.whereabouts import Whereabouts, site_of
-from pulsar_operator.controllers.logical.census import Registrar
 from pulsar_operator.controllers.logical.compactions import compact
 from pulsar_operator.controllers.logical.consent import inherited_by_topic, stored_of_topic
 from pulsar_operator.controllers.logical.controller import LogicalController
@@ -29,14 +28,7 @@ from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.owner_records import TopicRecord
 from pulsar_operator.controllers.logical.ownership import Record
 from pulsar_operator.controllers.logical.policies import read_own
-from pulsar_operator.controllers.logical.scope import (
-    AdminUnreachableError,
-    ObstacleError,
-    Scope,
-    resolve_scope,
-)
-from pulsar_operator.controllers.logical.stored_lists import look_before_topic_write
-from pulsar_operator.controllers.logical.topic_apart import (
+from pulsar_operator.controllers.logical.replicated_topic_deletion import (
     Present,
     TopicDeletion,
     delete_non_persistent,
@@ -45,6 +37,13 @@ from pulsar_operator.controllers.logical.topic_apart import (
     record_own_lists,
     unrestored,
 )
+from pulsar_operator.controllers.logical.scope import (
+    AdminUnreachableError,
+    ObstacleError,
+    Scope,
+    resolve_scope,
+)
+from pulsar_operator.controllers.logical.stored_lists import look_before_topic_write
 from pulsar_operator.controllers.logical.topic_deletion import (
     FENCED_AGAIN_SECONDS,
     FENCED_SECONDS,
@@ -52,6 +51,7 @@ from pulsar_operator.controllers.logical.topic_deletion import (
     in_use,
     replicating,
 )
+from pulsar_operator.controllers.logical.topic_inventory import Registrar
 from pulsar_operator.controllers.logical.topic_parts import PartsReader
 from pulsar_operator.controllers.logical.topic_presence import (
     Presence,
@@ -62,7 +62,10 @@ from pulsar_operator.controllers.logical.topic_presence import (
 )
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
 from pulsar_operator.domain.logical.consent import Guard, Stored, asked_of
-from pulsar_operator.domain.logical.names import (
+from pulsar_operator.domain.logical.namespace import unfinished_deletion
+from pulsar_operator.domain.logical.owners import owner_of, owner_properties, record_in
+from pulsar_operator.domain.logical.plan import Action, Memory, Plan, concerned
+from pulsar_operator.domain.logical.pulsar_names import (
     is_system_topic,
     namespace_path,
     system_topic_problem,
@@ -70,9 +73,6 @@ from pulsar_operator.domain.logical.names import (
     topic_name_problem,
     topic_path,
 )
-from pulsar_operator.domain.logical.namespace import unfinished_deletion
-from pulsar_operator.domain.logical.owners import owner_of, owner_properties, record_in
-from pulsar_operator.domain.logical.plan import Action, Memory, Plan, concerned
 from pulsar_operator.domain.logical.subscriptions import concerned_subscriptions
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
 from pulsar_operator.domain.logical.topic_set import Selection

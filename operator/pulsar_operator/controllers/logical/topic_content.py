@@ -9,7 +9,7 @@ from typing import Final
 
 from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
-from pulsar_operator.domain.logical.names import namespace_path
+from pulsar_operator.domain.logical.pulsar_names import namespace_path
 from pulsar_operator.domain.logical.retention import Kept, Policy, keeps, of_the_brokers
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Json, NotFoundError, RefusedError

@@ -1,4 +1,5 @@
-"""Deleting a topic without losing what somebody still needs. Used by topic_apart.py, topic.py, topicset/removal.py."""
+"""Deleting a topic without losing what somebody still needs. Used by replicated_topic_deletion.py, topic.py,
+topicset/removal.py."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from pulsar_operator.controllers.logical.topic_content import (
     compacted_entries,
     kept_entries,
 )
-from pulsar_operator.domain.logical.names import namespace_path
+from pulsar_operator.domain.logical.pulsar_names import namespace_path
 from pulsar_operator.domain.logical.retention import told
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Json, NotFoundError, PortError, RefusedError, UnavailableError

@@ -17,7 +17,7 @@ from typing import Any
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.conditions import seconds_since
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
-from pulsar_operator.domain.logical.names import MOST_PARTITIONS, namespace_path, split_partition
+from pulsar_operator.domain.logical.pulsar_names import MOST_PARTITIONS, namespace_path, split_partition
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Clock
 

@@ -13,8 +13,8 @@ from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.api.v1alpha1.topic_parts import TopicSchema
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.domain.logical.entries import Live, concerned_entries
-from pulsar_operator.domain.logical.names import namespace_path, topic_name, topic_path
 from pulsar_operator.domain.logical.owners import record_in
+from pulsar_operator.domain.logical.pulsar_names import namespace_path, topic_name, topic_path
 from pulsar_operator.domain.logical.schema import (
     LiveSchema,
     SchemaFacts,

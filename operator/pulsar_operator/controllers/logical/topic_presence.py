@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope, partitions_of
-from pulsar_operator.domain.logical.names import is_partition_of, topic_name
+from pulsar_operator.domain.logical.pulsar_names import is_partition_of, topic_name
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Json, RefusedError
 

@@ -2,7 +2,8 @@
 
 Where an object stands is in its conditions, what is to be done in the ConfigMap of its proposal, and what is done in
 Pulsar; so a pass can be stopped anywhere and another process goes on. Pulsar's own balancer is off while steps are
-done: the cluster controller sees to that (dataplane/load_balancer.py) and names in the cluster's status for whom.
+done: the cluster controller sees to that (dataplane/balancing/load_balancer.py) and names in the cluster's status for
+whom.
 """
 
 from __future__ import annotations

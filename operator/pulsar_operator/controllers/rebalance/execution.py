@@ -28,7 +28,7 @@ from pulsar_operator.controllers.rebalance import pacing
 from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.proposal import observed_of, standing
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, RETRY_SECONDS, RebalancePass, Tools
-from pulsar_operator.controllers.rebalance.young import uncounted
+from pulsar_operator.controllers.rebalance.warming_up import uncounted
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
 from pulsar_operator.ports import CONFIG_MAPS, ConflictError, PortError, RefusedError, UnavailableError
 

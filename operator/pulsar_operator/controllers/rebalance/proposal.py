@@ -51,7 +51,7 @@ from pulsar_operator.controllers.rebalance.proposal_messages import (
     undecided_message,
 )
 from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
-from pulsar_operator.controllers.rebalance.young import uncounted
+from pulsar_operator.controllers.rebalance.warming_up import uncounted
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
 from pulsar_operator.domain.texts import without_login
 from pulsar_operator.ports import CONFIG_MAPS, PortError

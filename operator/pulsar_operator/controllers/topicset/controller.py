@@ -1,6 +1,6 @@
 """PulsarTopicSet: many topics of one namespace over one template, in rounds.
 
-A pass lists what the namespace has in each cluster, looks at the topics whose turn it is (turns.py,
+A pass lists what the namespace has in each cluster, looks at the topics whose turn it is (topic_schedule.py,
 round.py), deletes some of those that left (removal.py) and writes one status, whose size does not
 depend on the number of topics. What is known of single topics is in memory; a new process takes a set that its
 predecessor left complete as it is, and reads it in the course of a period.
@@ -25,7 +25,7 @@ from pulsar_operator.api.v1alpha1.topic_set import (
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.logical.deletion_results import keep
-from pulsar_operator.controllers.logical.frame import PassFrame
+from pulsar_operator.controllers.logical.reconciler_base import PassFrame
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.topicset.listing import (
     UNREACHABLE_LIMIT_SECONDS,
@@ -40,7 +40,7 @@ from pulsar_operator.controllers.topicset.listing import (
 from pulsar_operator.controllers.topicset.removal import Removal
 from pulsar_operator.controllers.topicset.report import Report, record_events, removal_answer
 from pulsar_operator.controllers.topicset.round import Listing, Round
-from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, Met, State, Turns
+from pulsar_operator.controllers.topicset.topic_schedule import PERIOD_SECONDS, Met, State, Turns
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.logical.owners import owner_of
 from pulsar_operator.domain.logical.topic_set import (

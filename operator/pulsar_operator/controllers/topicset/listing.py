@@ -13,17 +13,22 @@ from pydantic import ValidationError
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec, PulsarTopicSetStatus
 from pulsar_operator.controllers.core.index import key_of, references
+from pulsar_operator.controllers.core.parent_resolution import Whereabouts, site_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader, name_of, reader_of
-from pulsar_operator.controllers.core.whereabouts import Whereabouts, site_of
-from pulsar_operator.controllers.logical.census import Census, take_census
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.owner_records import TopicRecord
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
+from pulsar_operator.controllers.logical.topic_inventory import Census, take_census
 from pulsar_operator.controllers.topicset.removal import Removal, there
 from pulsar_operator.controllers.topicset.round import NO_PARTITION, Listing
-from pulsar_operator.controllers.topicset.turns import PERIOD_SECONDS, SMALL, Turns
-from pulsar_operator.domain.logical.names import is_system_namespace, is_system_topic, split_partition, topic_path
+from pulsar_operator.controllers.topicset.topic_schedule import PERIOD_SECONDS, SMALL, Turns
 from pulsar_operator.domain.logical.owners import Owner, owner_of
+from pulsar_operator.domain.logical.pulsar_names import (
+    is_system_namespace,
+    is_system_topic,
+    split_partition,
+    topic_path,
+)
 from pulsar_operator.domain.logical.topic_set import (
     Duplicate,
     Left,

@@ -16,13 +16,13 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
 from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Progress
 from pulsar_operator.controllers.logical.owner_records import parsed
+from pulsar_operator.controllers.logical.replicated_topic_deletion import PER_PASS, Present, TopicDeletion, give_back
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope, partitions_of
-from pulsar_operator.controllers.logical.topic_apart import PER_PASS, Present, TopicDeletion, give_back
 from pulsar_operator.controllers.logical.topic_deletion import Unused, in_use
 from pulsar_operator.controllers.topicset.round import Listing
-from pulsar_operator.controllers.topicset.turns import State, Turn
-from pulsar_operator.domain.logical.names import topic_path
+from pulsar_operator.controllers.topicset.topic_schedule import State, Turn
 from pulsar_operator.domain.logical.owners import Owner
+from pulsar_operator.domain.logical.pulsar_names import topic_path
 from pulsar_operator.domain.logical.topic_set import Left
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import ConflictError, Json, NotFoundError, RefusedError
@@ -33,7 +33,8 @@ AT_A_TIME = 100
 """Topics deleted in a pass."""
 AT_ONCE = 4
 FENCED_ATTEMPTS = 3
-"""After so many, which take minutes, the bundle of a topic that stays fenced is unloaded; see turns.py for the next."""
+"""After so many, which take minutes, the bundle of a topic that stays fenced is unloaded; see topic_schedule.py for the
+next."""
 REMEDY = "take the topic out of the set's care with deletionPolicy Retain"
 
 

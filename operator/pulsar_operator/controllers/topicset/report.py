@@ -21,7 +21,7 @@ from pulsar_operator.controllers.logical.deletion_results import keep
 from pulsar_operator.controllers.logical.logical_pass import MAX_DRIFT, MAX_FIELDS, LogicalPass
 from pulsar_operator.controllers.topicset.removal import Removal
 from pulsar_operator.controllers.topicset.round import Heard, tally
-from pulsar_operator.controllers.topicset.turns import State, Turn, Turns
+from pulsar_operator.controllers.topicset.topic_schedule import State, Turn, Turns
 from pulsar_operator.domain.conditions import UNKNOWN
 from pulsar_operator.domain.logical.topic_set import MAX_OWNED, Left, some
 

@@ -18,17 +18,17 @@ from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec, PulsarTopicStatus
 from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec, PulsarTopicSetStatus
 from pulsar_operator.controllers.core.objects import Meta
-from pulsar_operator.controllers.core.whereabouts import Site, Whereabouts, site_of
+from pulsar_operator.controllers.core.parent_resolution import Site, Whereabouts, site_of
 from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass
 from pulsar_operator.controllers.logical.ownership import RECORD_SECONDS
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.logical.topic import TopicController, TopicPass
 from pulsar_operator.controllers.logical.topic_presence import Presence
-from pulsar_operator.controllers.topicset.turns import State, Turn, Turns
+from pulsar_operator.controllers.topicset.topic_schedule import State, Turn, Turns
 from pulsar_operator.domain.conditions import ConditionSet
-from pulsar_operator.domain.logical.names import topic_name
 from pulsar_operator.domain.logical.owners import Owner
 from pulsar_operator.domain.logical.plan import Memory, Plan
+from pulsar_operator.domain.logical.pulsar_names import topic_name
 from pulsar_operator.domain.logical.topic import TopicFacts
 from pulsar_operator.domain.logical.topic_set import Selection, topic_spec
 from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, RefusedError

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
 
 GIVEN_UP_PATH: Final = "/pulsar-operator/given-up-ledgers"
 LISTED: Final = 1000

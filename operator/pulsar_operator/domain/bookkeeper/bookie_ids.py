@@ -8,8 +8,8 @@ DefaultBookieAddressResolver of BookKeeper 4.17.2 resolves an id by its registra
 
 The count is in a znode beside the cookies. The start program of a bookie on empty volumes reads it
 (broker_image/pulsar_start/identity.py); on volumes that hold an id, that id stays. The operator keeps a second copy in
-Kubernetes (domain/dataplane/metadata.py), which it writes first, and takes the higher number of both: a znode that
-somebody deleted, or that is restored from a backup, comes back with the numbers that were used.
+Kubernetes (domain/dataplane/registration/metadata.py), which it writes first, and takes the higher number of both: a
+znode that somebody deleted, or that is restored from a backup, comes back with the numbers that were used.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class OwnBookies:
 
     @classmethod
     def of(cls, first: str, counts: Counts | None = None, present: Collection[str] = ()) -> OwnBookies:
-        """By the first id of the bookie of ordinal 0 (domain/render/names.py, bookie_id). Raises ValueError for
+        """By the first id of the bookie of ordinal 0 (domain/render/child_names.py, bookie_id). Raises ValueError for
         another."""
         pod, _, rest = first.partition(".")
         if not pod.endswith("-0") or not rest:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pulsar_operator.domain.bookkeeper.facts import Space
+from pulsar_operator.domain.bookkeeper.storage_facts import Space
 
 GUARD: Final = 0.02
 """Share of its disks that each bookie keeps free below the mark: what is written between two looks."""

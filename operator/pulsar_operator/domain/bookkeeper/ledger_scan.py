@@ -1,6 +1,6 @@
 """What one look at every ledger found: which of them may have entries on bookies that were asked for. Pure values.
 
-Made by controllers/dataplane/ledger_scan.py.
+Made by controllers/dataplane/bookkeeper/ledger_scan.py.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A head says how far the examination is; chunks beside it say what it found, each of some ledgers next to each other by
 id. A chunk is written before the head that counts it, so that an operator that is killed loses only the ledgers since
 the last head. All of them name their examination: a chunk of another one, which a slower operator wrote, counts for
-nothing. See controllers/dataplane/ledger_scan.py for what is done with them.
+nothing. See controllers/dataplane/bookkeeper/ledger_scan.py for what is done with them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from hashlib import sha256
 from itertools import accumulate, pairwise
 from typing import Final
 
+from pulsar_operator.domain.bookkeeper.disk_space import ENTRY
+from pulsar_operator.domain.bookkeeper.ledger_scan import WRITTEN_BY_TOPICS
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState
-from pulsar_operator.domain.bookkeeper.scan import WRITTEN_BY_TOPICS
-from pulsar_operator.domain.bookkeeper.space import ENTRY
 
 SCAN_PATH: Final = "/pulsar-operator/ledger-scan"
 """The head; its children are the chunks."""

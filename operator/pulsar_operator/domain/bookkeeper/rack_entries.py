@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies, host_of
+from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies, host_of
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 
 RACKS_PATH: Final = "/bookies"

@@ -1,6 +1,6 @@
 """What is known of a cluster's storage, and what is said of it: condition Replicated and the rows of bookies. Pure.
 
-Called by controllers/dataplane, with what storage_facts.py there read.
+Called by controllers/dataplane, with what controllers/dataplane/bookkeeper/storage_facts.py there read.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Final
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster_status import MAX_BOOKIES, BookieStatus
-from pulsar_operator.domain.bookkeeper.given_up import GIVEN_UP_PATH, GivenUp, given_up_text
-from pulsar_operator.domain.bookkeeper.identity import Counts, OwnBookies
+from pulsar_operator.domain.bookkeeper.abandoned_ledgers import GIVEN_UP_PATH, GivenUp, given_up_text
+from pulsar_operator.domain.bookkeeper.bookie_ids import Counts, OwnBookies
 from pulsar_operator.domain.bookkeeper.znodes import DISABLE
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, parse_time, timestamp
 

@@ -1,1 +1,1 @@
-"""Bring-up, pods and rolls, metadata stores, and the status of a cluster."""
+"""Decisions about instances and clusters, in rooms of the same names as controllers/dataplane. Pure."""

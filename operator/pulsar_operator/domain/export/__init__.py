@@ -16,7 +16,7 @@ from pulsar_operator.domain.export.manifests import (
     export_topic,
     not_exported,
 )
-from pulsar_operator.domain.export.names import (
+from pulsar_operator.domain.export.object_names import (
     CHANGE_EVENTS,
     is_system_namespace,
     is_system_tenant,

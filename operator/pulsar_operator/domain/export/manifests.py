@@ -11,7 +11,7 @@ from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
 from pulsar_operator.api.v1alpha1.policies import PolicyScope
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
-from pulsar_operator.domain.export.names import object_name
+from pulsar_operator.domain.export.object_names import object_name
 from pulsar_operator.domain.export.parts import (
     SUBSCRIPTIONS,
     durable_subscriptions,
@@ -21,7 +21,7 @@ from pulsar_operator.domain.export.parts import (
 from pulsar_operator.domain.export.policies import Found, Note, laid_over, read_policies, shown, unmanaged, with_lists
 from pulsar_operator.domain.export.rules import problem_of
 from pulsar_operator.domain.logical.clusters import clusters_of
-from pulsar_operator.domain.logical.names import system_topic_problem, topic_name, topic_name_problem
+from pulsar_operator.domain.logical.pulsar_names import system_topic_problem, topic_name, topic_name_problem
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, TOPIC_POLICIES, Unreadable, declared_in
 from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES, TOPIC_ENTRIES
 

@@ -6,7 +6,7 @@ import hashlib
 import re
 
 from pulsar_operator.api.v1alpha1.base import DNS_LABEL
-from pulsar_operator.domain.logical.names import domain_of
+from pulsar_operator.domain.logical.pulsar_names import domain_of
 
 CHANGE_EVENTS = "__change_events"
 """Topic of each namespace in which Pulsar keeps the policies of its topics (class SystemTopicNames)."""

@@ -19,7 +19,7 @@ from pulsar_operator.api.v1alpha1.entries import is_property_key
 from pulsar_operator.api.v1alpha1.quantities import byte_size
 from pulsar_operator.api.v1alpha1.topic import NOT_A_SYSTEM_TOPIC, PARTITION_SUFFIX
 from pulsar_operator.api.v1alpha1.topic_parts import MAX_KEY
-from pulsar_operator.domain.logical.names import is_system_topic
+from pulsar_operator.domain.logical.pulsar_names import is_system_topic
 
 Struct = Mapping[str, Any]
 

@@ -10,9 +10,9 @@ from typing import Any
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.topic_set import MAX_NAMES, PulsarTopicSetSpec, TopicTemplate
 from pulsar_operator.domain.export.manifests import Entry, Settings, manifest_of
-from pulsar_operator.domain.export.names import object_name
+from pulsar_operator.domain.export.object_names import object_name
 from pulsar_operator.domain.export.rules import problem_of
-from pulsar_operator.domain.logical.names import is_system_topic
+from pulsar_operator.domain.logical.pulsar_names import is_system_topic
 
 MAX_NAMES_BYTES = 100_000
 """Of all names of a set: kubectl apply keeps a copy of the object in an annotation, and annotations have 256 KiB. The

@@ -10,7 +10,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.isolation_policy import BROKERS, PulsarIsolationPolicySpec
 from pulsar_operator.api.v1alpha1.resource_group import PulsarResourceGroupSpec
 from pulsar_operator.domain.export.manifests import Entry, Settings, manifest_of, not_exported
-from pulsar_operator.domain.export.names import object_name
+from pulsar_operator.domain.export.object_names import object_name
 from pulsar_operator.domain.export.policies import SHOWN, laid_over, plain, shown
 from pulsar_operator.domain.export.rules import problem_of
 from pulsar_operator.domain.expressions import is_re2

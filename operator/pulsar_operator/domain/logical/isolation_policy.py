@@ -15,8 +15,8 @@ from pulsar_operator.api.v1alpha1.base import DriftPolicy
 from pulsar_operator.api.v1alpha1.isolation_policy import PulsarIsolationPolicySpec
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.domain.logical.clusters import refuses
-from pulsar_operator.domain.logical.names import failure_domain_path, isolation_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, change_verb, joined, words
+from pulsar_operator.domain.logical.pulsar_names import failure_domain_path, isolation_path
 from pulsar_operator.domain.logical.tenant import entry, items_of
 from pulsar_operator.domain.policies import Call, describe, lookup
 from pulsar_operator.domain.policies.instance_rows import ISOLATION_FIELDS

@@ -27,8 +27,8 @@ from pulsar_operator.domain.logical.clusters import (
 )
 from pulsar_operator.domain.logical.consent import Guard
 from pulsar_operator.domain.logical.entries import declared_entries, plan_entries
-from pulsar_operator.domain.logical.names import namespace_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Verb, plan_policies
+from pulsar_operator.domain.logical.pulsar_names import namespace_path
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call, lookup, lookup_each
 from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES
 

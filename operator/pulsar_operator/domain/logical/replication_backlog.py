@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pulsar_operator.domain.logical.names import is_system_topic
+from pulsar_operator.domain.logical.pulsar_names import is_system_topic
 
 REPLICATOR: Final = "pulsar.repl."
 """In front of the cluster's name, of the cursor's (replicatorPrefix in broker.conf; seen on 4.0.8)."""

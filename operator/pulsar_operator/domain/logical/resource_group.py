@@ -7,8 +7,8 @@ from typing import Any
 
 from pulsar_operator.api.v1alpha1.base import DriftPolicy
 from pulsar_operator.api.v1alpha1.resource_group import PulsarResourceGroupSpec
-from pulsar_operator.domain.logical.names import resource_group_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Verb, plan_policies
+from pulsar_operator.domain.logical.pulsar_names import resource_group_path
 from pulsar_operator.domain.policies import Call, describe, lookup
 from pulsar_operator.domain.policies.instance_rows import RESOURCE_GROUP_LIMITS
 

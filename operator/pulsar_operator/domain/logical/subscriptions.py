@@ -15,7 +15,6 @@ from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.policies import DispatchRate
 from pulsar_operator.api.v1alpha1.topic_parts import InitialPosition, Subscription
-from pulsar_operator.domain.logical.names import MOST_PARTITIONS
 from pulsar_operator.domain.logical.plan import (
     Action,
     Draft,
@@ -27,6 +26,7 @@ from pulsar_operator.domain.logical.plan import (
     printable,
     words,
 )
+from pulsar_operator.domain.logical.pulsar_names import MOST_PARTITIONS
 from pulsar_operator.domain.logical.tenant import entry, items_of
 from pulsar_operator.domain.policies import Call, Unreadable, concealed, describe, encoded_again
 from pulsar_operator.domain.policies.codecs import DISPATCH_RATE

@@ -16,8 +16,8 @@ from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec
 from pulsar_operator.domain.logical.clusters import ALLOWED as CLUSTERS
 from pulsar_operator.domain.logical.clusters import keep_refused, refuses
-from pulsar_operator.domain.logical.names import tenant_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, words
+from pulsar_operator.domain.logical.pulsar_names import tenant_path
 from pulsar_operator.domain.policies import Call, describe
 
 ROLES = "adminRoles"

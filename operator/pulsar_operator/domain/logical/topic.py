@@ -19,8 +19,8 @@ from pulsar_operator.domain.cron import Schedule
 from pulsar_operator.domain.logical.clusters import keep_refused, refuses
 from pulsar_operator.domain.logical.consent import Guard
 from pulsar_operator.domain.logical.entries import Live, plan_entries
-from pulsar_operator.domain.logical.names import topic_name, topic_path
 from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, plan_policies, printable
+from pulsar_operator.domain.logical.pulsar_names import topic_name, topic_path
 from pulsar_operator.domain.logical.schema import SchemaFacts, plan_schema, schema_path
 from pulsar_operator.domain.logical.subscriptions import LiveSubscriptions, plan_subscriptions
 from pulsar_operator.domain.policies import TOPIC_POLICIES, Call, PolicyRow, Unreadable, declared_in, lookup_each

@@ -7,6 +7,7 @@ store_problems; rollout.checks.decide(RolloutFacts(...)); pods.observe_component
 
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.checks import spec_problems, store_problems
+from pulsar_operator.domain.render.child_names import Owner, selector_text, workload_name
 from pulsar_operator.domain.render.cluster import (
     broker_web_service_url,
     local_store,
@@ -22,7 +23,6 @@ from pulsar_operator.domain.render.inputs import (
     RenderedCluster,
     RenderedStore,
 )
-from pulsar_operator.domain.render.names import Owner, selector_text, workload_name
 from pulsar_operator.domain.render.quorum import Quorum, QuorumError, resolve_quorum
 from pulsar_operator.domain.render.zookeeper import FOUNDED_KEY, SUPER_DIGEST_KEY, founded_name
 

@@ -13,7 +13,7 @@ from pulsar_operator.domain.render.common import (
 )
 from pulsar_operator.domain.render.config import for_autorecovery
 from pulsar_operator.domain.render.inputs import ClusterInputs
-from pulsar_operator.domain.render.racks import copying_racks
+from pulsar_operator.domain.render.pod_racks import copying_racks
 from pulsar_operator.domain.render.workloads import component_workload, manifests
 
 PORTS = {"http": 8000}

@@ -13,7 +13,7 @@ from pulsar_operator.domain.render.common import (
 )
 from pulsar_operator.domain.render.config import for_bookies
 from pulsar_operator.domain.render.inputs import ClusterInputs
-from pulsar_operator.domain.render.racks import spread_over, told_by_pod, wait_for_rack
+from pulsar_operator.domain.render.pod_racks import spread_over, told_by_pod, wait_for_rack
 from pulsar_operator.domain.render.volumes import volume_limits
 from pulsar_operator.domain.render.workloads import component_workload, manifests
 from pulsar_operator.domain.render.writecache import FRAME_PADDING, write_cache
@@ -57,7 +57,7 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
     """ConfigMap, headless Service, PDB and StatefulSet of the bookies.
 
     BookKeeper makes the first id of a bookie from advertisedAddress and port; the start program gives another id to a
-    bookie that comes back empty (domain/bookkeeper/identity.py). Ledgers name ids: none depends on the pod's address.
+    bookie that comes back empty (domain/bookkeeper/bookie_ids.py). Ledgers name ids: none depends on the pod's address.
     """
     spec = inputs.spec
     claims = bookie_claims(bookkeeper)

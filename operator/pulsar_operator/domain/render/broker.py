@@ -14,8 +14,8 @@ from pulsar_operator.domain.render.common import (
 )
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.lifetime import shutdown_seconds
+from pulsar_operator.domain.render.pod_racks import broker_racks
 from pulsar_operator.domain.render.quorum import Quorum
-from pulsar_operator.domain.render.racks import broker_racks
 from pulsar_operator.domain.render.workloads import component_workload, manifests
 
 PORTS = {"pulsar": 6650, "http": 8080}

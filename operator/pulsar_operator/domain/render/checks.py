@@ -19,10 +19,10 @@ from pulsar_operator.domain.render import broker as brokers
 from pulsar_operator.domain.render import proxy as proxies
 from pulsar_operator.domain.render.config import check_config, check_jvm
 from pulsar_operator.domain.render.pod_checks import pod_problems, written_problems
+from pulsar_operator.domain.render.pod_racks import rack_problems
 from pulsar_operator.domain.render.presets import direct_mebibytes, heap_mebibytes
 from pulsar_operator.domain.render.properties import property_problems
 from pulsar_operator.domain.render.quorum import Quorum, QuorumError, resolve_quorum
-from pulsar_operator.domain.render.racks import rack_problems
 from pulsar_operator.domain.render.volumes import store_volume_problems, volume_problems
 from pulsar_operator.domain.render.writecache import write_cache_problems
 from pulsar_operator.domain.windows import window_problems

@@ -12,9 +12,9 @@ from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.autorecovery import render_autorecovery
 from pulsar_operator.domain.render.bookie import render_bookie
 from pulsar_operator.domain.render.broker import PORTS, render_broker
+from pulsar_operator.domain.render.child_names import Owner, bookie_id, service_host, workload_name
 from pulsar_operator.domain.render.common import Manifest, metadata, service_account
 from pulsar_operator.domain.render.inputs import ClusterEndpoints, ClusterInputs, RenderedCluster, RenderedStore
-from pulsar_operator.domain.render.names import Owner, bookie_id, service_host, workload_name
 from pulsar_operator.domain.render.proxy import render_proxy
 from pulsar_operator.domain.render.quorum import resolve_quorum
 from pulsar_operator.domain.render.standalone import render_standalone

@@ -14,10 +14,7 @@ from typing import Any
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Component
 from pulsar_operator.api.v1alpha1.platform import Platform, PodSecurity
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
-from pulsar_operator.domain.render.config import JVM_FILE, OVERRIDES_FILE, ip_arguments, jvm_text, overrides_text
-from pulsar_operator.domain.render.containers import SECURITY, init_containers, sidecars
-from pulsar_operator.domain.render.lifetime import grace_seconds, limited, pre_stop, timings
-from pulsar_operator.domain.render.names import (
+from pulsar_operator.domain.render.child_names import (
     Owner,
     config_map_name,
     digest,
@@ -29,8 +26,11 @@ from pulsar_operator.domain.render.names import (
     service_host,
     workload_name,
 )
-from pulsar_operator.domain.render.placement import ZONE, affinity, zone_spread
+from pulsar_operator.domain.render.config import JVM_FILE, OVERRIDES_FILE, ip_arguments, jvm_text, overrides_text
+from pulsar_operator.domain.render.containers import SECURITY, init_containers, sidecars
+from pulsar_operator.domain.render.lifetime import grace_seconds, limited, pre_stop, timings
 from pulsar_operator.domain.render.pod_extras import env_entries, env_sources, mount_entries, volume_entries
+from pulsar_operator.domain.render.pod_placement import ZONE, affinity, zone_spread
 
 Manifest = dict[str, Any]
 

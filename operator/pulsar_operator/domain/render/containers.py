@@ -120,7 +120,7 @@ def _container(container: InitContainer) -> Manifest:
     out = {
         **as_kept(container),
         # The last lines of a failed start reach the pod's status, as those of the main container; conditions leave them
-        # out (domain/dataplane/pods.py).
+        # out (domain/dataplane/objects/pods.py).
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": SECURITY,
     }

@@ -9,8 +9,8 @@ from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.images import Images
 from pulsar_operator.domain.render.addresses import StoreAddress
+from pulsar_operator.domain.render.child_names import Owner
 from pulsar_operator.domain.render.common import Manifest
-from pulsar_operator.domain.render.names import Owner
 from pulsar_operator.domain.render.quorum import Quorum
 
 BRING_UP_ORDER = (

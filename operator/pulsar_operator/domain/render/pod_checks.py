@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from pulsar_operator.api.v1alpha1.base import Jvm
 from pulsar_operator.api.v1alpha1.pods import VOLUME_SOURCES, EnvFrom, EnvVar, PodTemplate, Volume
+from pulsar_operator.domain.render.child_names import CLAIM_TEMPLATES, is_claim_of_any
 from pulsar_operator.domain.render.common import WRITABLE
 from pulsar_operator.domain.render.containers import container_problems
 from pulsar_operator.domain.render.lifetime import grace_problems
 from pulsar_operator.domain.render.mounts import is_within, mount_problems, normal
-from pulsar_operator.domain.render.names import CLAIM_TEMPLATES, is_claim_of_any
-from pulsar_operator.domain.render.placement import spread_problems
 from pulsar_operator.domain.render.pod_extras import twice
+from pulsar_operator.domain.render.pod_placement import spread_problems
 from pulsar_operator.domain.render.shapes import shape_problems
 
 ENV_PREFIXES = ("PULSAR_CONF_", "ZOO_", "POD_", "PULSAR_OPERATOR_")

@@ -11,7 +11,7 @@ from pulsar_operator.api.constants import ANNOTATION_RACK
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker
 from pulsar_operator.api.v1alpha1.racks import Racks
 from pulsar_operator.domain.render.common import DOWNWARD, DOWNWARD_FOLDER, Manifest, env_value
-from pulsar_operator.domain.render.placement import ZONE
+from pulsar_operator.domain.render.pod_placement import ZONE
 
 MINIMUM = "bookkeeperClientMinNumRacksPerWriteQuorum"
 ENFORCE = "bookkeeperClientEnforceMinNumRacksPerWriteQuorum"

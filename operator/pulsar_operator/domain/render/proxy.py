@@ -6,6 +6,7 @@ from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import Proxy
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.domain.render.addresses import StoreAddress
+from pulsar_operator.domain.render.child_names import headless_name, service_host, workload_name
 from pulsar_operator.domain.render.common import (
     RENDERED_FOLDER,
     Manifest,
@@ -14,7 +15,6 @@ from pulsar_operator.domain.render.common import (
 )
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.lifetime import LEAST_SECONDS
-from pulsar_operator.domain.render.names import headless_name, service_host, workload_name
 from pulsar_operator.domain.render.workloads import component_workload, manifests
 
 PORTS = {"pulsar": 6650, "http": 8080}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pulsar_operator.api.v1alpha1.services import BrokerService, ProxyService, ServiceType
+from pulsar_operator.domain.render.child_names import headless_name, selector_labels
 from pulsar_operator.domain.render.common import Manifest, Workload, metadata
-from pulsar_operator.domain.render.names import headless_name, selector_labels
 
 Exposed = BrokerService | ProxyService
 

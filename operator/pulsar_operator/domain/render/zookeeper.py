@@ -10,6 +10,7 @@ from pulsar_operator.api.v1alpha1.images import Pulling
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.api.v1alpha1.platform import Platform
 from pulsar_operator.domain.render.addresses import ZOOKEEPER_PORT, StoreAddress
+from pulsar_operator.domain.render.child_names import Owner, service_host, workload_name
 from pulsar_operator.domain.render.common import (
     START,
     Claim,
@@ -20,7 +21,6 @@ from pulsar_operator.domain.render.common import (
     tcp,
 )
 from pulsar_operator.domain.render.config import layered
-from pulsar_operator.domain.render.names import Owner, service_host, workload_name
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
 from pulsar_operator.domain.render.volumes import store_limits
 from pulsar_operator.domain.render.workloads import manifests

@@ -1,16 +1,16 @@
 """Who moves bundles: Pulsar, or the operator, for a PulsarRebalance or all the time, as long as it can decide
-(handover.py)."""
+(balancing_owner.py)."""
 
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Component, Kind
 from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
 from pulsar_operator.controllers.core.watch_cache import reader_of
-from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
-from pulsar_operator.controllers.dataplane.handover import Question, whose_turn
-from pulsar_operator.controllers.dataplane.load_balancer import standing_rebalance, without_standing
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, RollFact, ScaleFact
+from pulsar_operator.controllers.dataplane.balancing.balancer_record import BalancerRecord
+from pulsar_operator.controllers.dataplane.balancing.balancing_owner import Question, whose_turn
+from pulsar_operator.controllers.dataplane.balancing.load_balancer import standing_rebalance, without_standing
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.domain.dataplane.cluster.cluster_view import BalanceFact, RollFact, ScaleFact
 
 
 async def balance(step: Step) -> BalanceFact:

@@ -19,9 +19,9 @@ from pulsar_operator.api.v1alpha1.cluster_status import FlagStatus
 from pulsar_operator.balance.execution.handover import Handover
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.domain.conditions import parse_time, timestamp
-from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.render import Owner
-from pulsar_operator.domain.render.names import is_labelled, labels
+from pulsar_operator.domain.render.child_names import is_labelled, labels
 from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import CONFIG_MAPS, ConflictError, ForbiddenError, Json, RefusedError
 

@@ -1,6 +1,6 @@
 """Whose turn it is to balance: the operator's, or Pulsar's, also while the operator cannot decide what to move.
 
-For phases/balance.py. What is decided is in balance/execution/handover.py; here it is read from the cluster's status
+For balance.py. What is decided is in balance/execution/handover.py; here it is read from the cluster's status
 and the record of the settings, and written down before the settings are changed (load_balancer.py).
 """
 
@@ -15,10 +15,10 @@ from pulsar_operator.api.v1alpha1.cluster_status import HandoverStatus, PulsarCl
 from pulsar_operator.balance.execution.custom_resource import is_standing, standing_name
 from pulsar_operator.balance.execution.handover import Handover, ability_of, given_back_words, judge, told
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.balancer_record import MAX_COUNT, BalancerRecord
-from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, executing, hold, holder
+from pulsar_operator.controllers.dataplane.balancing.balancer_record import MAX_COUNT, BalancerRecord
+from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS, executing, hold, holder
 from pulsar_operator.domain.conditions import parse_time, timestamp
-from pulsar_operator.domain.dataplane.cluster_view import BalanceFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import BalanceFact
 from pulsar_operator.ports import AdminEndpoint, Json, PortError, UnavailableError
 
 

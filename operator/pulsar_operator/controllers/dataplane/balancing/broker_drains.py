@@ -1,7 +1,7 @@
 """Brokers hand their bundles over before they are replaced or removed, and added ones get a share.
 
-For phases/roll.py and phases/scale.py. What is decided is in balance/execution/drain.py; the moves are done by a
-PulsarRebalance that belongs to the cluster, as all moves are. While one is there Pulsar's own balancer is off
+For rollout/rollout_phase.py and scaling/scale.py. What is decided is in balance/execution/drain.py; the moves are done
+by a PulsarRebalance that belongs to the cluster, as all moves are. While one is there Pulsar's own balancer is off
 (load_balancer.py).
 """
 
@@ -36,7 +36,7 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.domain.conditions import parse_time, timestamp
-from pulsar_operator.domain.render.names import workload_name
+from pulsar_operator.domain.render.child_names import workload_name
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PortError
 
 FEW: Final = 20
@@ -90,7 +90,8 @@ class BrokerDrains:
         self.counts_from: datetime | None = None
         """No time before it counts towards a drain's time-out: no bundle could be moved."""
         self.mixed_managers = False
-        """Whether the brokers run more than one load manager, as they do while ``spec.loadBalancing.manager`` changes."""
+        """Whether the brokers run more than one load manager, as they do while ``spec.loadBalancing.manager``
+        changes."""
         self._used: set[str] = set()
         """Rebalances that are needed."""
 

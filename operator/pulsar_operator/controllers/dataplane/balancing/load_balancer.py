@@ -21,7 +21,7 @@ from pulsar_operator.balance.execution.handover import Handover, lapsed
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.index import key_of, references
 from pulsar_operator.controllers.core.status import is_true
-from pulsar_operator.controllers.dataplane.balancer_record import MAX_VALUE, BalancerRecord
+from pulsar_operator.controllers.dataplane.balancing.balancer_record import MAX_VALUE, BalancerRecord
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PulsarAdminPort, UnavailableError
 
 FLAGS: Final[Mapping[str, str]] = {

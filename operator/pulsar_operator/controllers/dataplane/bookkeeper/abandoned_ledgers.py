@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pulsar_operator.domain.bookkeeper.given_up import (
+from pulsar_operator.domain.bookkeeper.abandoned_ledgers import (
     GIVEN_UP_PATH,
     NAMED,
     GivenUp,
@@ -13,9 +13,9 @@ from pulsar_operator.domain.bookkeeper.given_up import (
     pruned,
     with_given_up,
 )
+from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.ledgers import decode_ledger
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from pulsar_operator.ports import ConflictError, Node, NotFoundError, UnavailableError, ZooKeeperSession
 

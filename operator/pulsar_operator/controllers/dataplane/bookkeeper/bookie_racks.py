@@ -1,8 +1,8 @@
 """Racks of bookies are written into the metadata store, and taken out again; and pods are told, who wait for it.
 
-The racks themselves are a fact (rack_facts.py). Entries that somebody else made are kept, and a znode that cannot be
-read is not written over (domain/bookkeeper/rack_entries.py). What the operator wrote is on record first, so that it
-takes out nothing else: once a bookie is gone with its cookie, and once racks leave the specification.
+The racks themselves are a fact (observed/rack_facts.py). Entries that somebody else made are kept, and a znode that
+cannot be read is not written over (domain/bookkeeper/rack_entries.py). What the operator wrote is on record first, so
+that it takes out nothing else: once a bookie is gone with its cookie, and once racks leave the specification.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from pulsar_operator.api.constants import ANNOTATION_RACK, Component, Reason
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import own_bookies
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.replication import local_store
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import own_bookies
+from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.domain.bookkeeper.bookie_racks import by_ordinal, racks_known, unreadable
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.rack_entries import (
     RACKS_PATH,
@@ -28,9 +28,9 @@ from pulsar_operator.domain.bookkeeper.rack_entries import (
     racks_of,
     record_data,
 )
-from pulsar_operator.domain.bookkeeper.racks import by_ordinal, racks_known, unreadable
-from pulsar_operator.domain.dataplane.cluster_view import RacksFact
-from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
+from pulsar_operator.domain.dataplane.cluster.cluster_view import RacksFact
+from pulsar_operator.domain.dataplane.objects.pods import PodFacts, pods_of
 from pulsar_operator.ports import PODS, ConflictError, Node, NotFoundError, PortError, ZooKeeperSession
 
 

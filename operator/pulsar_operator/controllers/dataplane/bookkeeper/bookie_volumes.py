@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Component, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
-from pulsar_operator.controllers.dataplane.incarnations import own_bookies_in
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.replication import local_store
+from pulsar_operator.controllers.dataplane.bookkeeper.incarnations import own_bookies_in
+from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
+from pulsar_operator.controllers.dataplane.observed.phase import Step
 from pulsar_operator.controllers.dataplane.rollout.apply import refused_successor
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
-from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, Return, claims_of, may_return
-from pulsar_operator.domain.dataplane.pods import pods_of
+from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim, EmptyMark, Return, claims_of, may_return
+from pulsar_operator.domain.dataplane.objects.pods import pods_of
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker
-from pulsar_operator.domain.render.names import selector_text, workload_name
+from pulsar_operator.domain.render.child_names import selector_text, workload_name
 from pulsar_operator.ports import PVCS, STATEFUL_SETS, Json, PortError
 
 

@@ -1,4 +1,4 @@
-"""The count of the bookies' incarnations is kept in the metadata store (domain/bookkeeper/identity.py), and a copy of
+"""The count of the bookies' incarnations is kept in the metadata store (domain/bookkeeper/bookie_ids.py), and a copy of
 it in the ConfigMap with the instance id, which outlives the PulsarCluster.
 
 A number only rises, in the copy first. An operator that is stopped between two writes leaves a number that was raised
@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Component
-from pulsar_operator.controllers.dataplane.facts import ClusterFacts
-from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest, record_name, write_record
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts, own_bookies_of
-from pulsar_operator.domain.bookkeeper.identity import (
+from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_manifest, record_name, write_record
+from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
+from pulsar_operator.domain.bookkeeper.bookie_ids import (
     INCARNATIONS_PATH,
     Counts,
     OwnBookies,
@@ -26,9 +25,10 @@ from pulsar_operator.domain.bookkeeper.identity import (
     used_ids,
 )
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
-from pulsar_operator.domain.bookkeeper.volumes import parse_empty_mark
-from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, parse_record
-from pulsar_operator.domain.render.names import bookie_id, labels, workload_name
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts, own_bookies_of
+from pulsar_operator.domain.dataplane.decommission.volume_claims import parse_empty_mark
+from pulsar_operator.domain.dataplane.registration.metadata import DamagedRecordError, parse_record
+from pulsar_operator.domain.render.child_names import bookie_id, labels, workload_name
 from pulsar_operator.ports import CONFIG_MAPS, ConflictError, Deps, NotFoundError, UnavailableError, ZooKeeperSession
 
 

@@ -13,9 +13,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from pulsar_operator.controllers.dataplane.ledger_walk import about_how_many, groups, ledgers_below, number_of
+from pulsar_operator.controllers.dataplane.bookkeeper.ledger_walk import (
+    about_how_many,
+    groups,
+    ledgers_below,
+    number_of,
+)
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import CHUNKS, LEAST, Examining
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger
-from pulsar_operator.domain.bookkeeper.scan_record import CHUNKS, LEAST, Examining
 from pulsar_operator.ports import ZooKeeperSession
 
 log = logging.getLogger(__name__)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.cluster_status import PlacementStatus
-from pulsar_operator.controllers.dataplane.ledger_count import count_ledgers
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.replication import local_store
-from pulsar_operator.domain.bookkeeper.placement import Wanted, is_due
-from pulsar_operator.domain.bookkeeper.scan_record import Examining
+from pulsar_operator.controllers.dataplane.bookkeeper.ledger_count import count_ledgers
+from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.domain.bookkeeper.ledger_placement import Wanted, is_due
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import Examining
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.dataplane.cluster_view import PlacementFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import PlacementFact
 from pulsar_operator.ports import PortError
 
 

@@ -1,7 +1,8 @@
 """Which ledgers may have entries on a bookie: examined in slices, over as many passes as it takes.
 
 All ledgers are read once (the examination); what was found is kept in the metadata store (domain/bookkeeper/
-scan_record.py), and an operator that was killed goes on after the last ledger on record. From then on a look reads:
+domain/bookkeeper/ledger_scan_record.py), and an operator that was killed goes on after the last ledger on record. From
+then on a look reads:
 
 * ledgers made since: those in the last parents of the tree that are not on record;
 * once the bookie takes nothing, each ledger that was not closed and did not name it: it may have come to name it
@@ -27,12 +28,18 @@ import asyncio
 import logging
 from typing import Final
 
-from pulsar_operator.controllers.dataplane.ledger_walk import about_how_many, groups, number_of
-from pulsar_operator.controllers.dataplane.scan_store import block_path, forget_examination
-from pulsar_operator.controllers.dataplane.scan_sweep import BATCH, SLICE, OverError, ScanSweep, Slice, Subject
-from pulsar_operator.domain.bookkeeper.ledgers import Ledger
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan
-from pulsar_operator.domain.bookkeeper.scan_record import (
+from pulsar_operator.controllers.dataplane.bookkeeper.ledger_walk import about_how_many, groups, number_of
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_store import block_path, forget_examination
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_sweep import (
+    BATCH,
+    SLICE,
+    OverError,
+    ScanSweep,
+    Slice,
+    Subject,
+)
+from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import (
     CHUNK_LEDGERS,
     Chunk,
     Examining,
@@ -45,6 +52,7 @@ from pulsar_operator.domain.bookkeeper.scan_record import (
     is_closed,
     key_of,
 )
+from pulsar_operator.domain.bookkeeper.ledgers import Ledger
 from pulsar_operator.domain.bookkeeper.znodes import SHORT_IDS, ledger_path
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.ports import UnavailableError, ZooKeeperSession

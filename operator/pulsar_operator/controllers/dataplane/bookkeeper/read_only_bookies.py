@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import own_bookies
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.replication import local_store
-from pulsar_operator.controllers.dataplane.quorums import broker_groups, widest_ensemble
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import own_bookies
+from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.quorums import broker_groups, widest_ensemble
 from pulsar_operator.domain.bookkeeper.affinity import short_in_group
-from pulsar_operator.domain.bookkeeper.identity import host_of
-from pulsar_operator.domain.bookkeeper.leaving_values import Widest
-from pulsar_operator.domain.bookkeeper.unwritable import (
+from pulsar_operator.domain.bookkeeper.bookie_ids import host_of
+from pulsar_operator.domain.bookkeeper.read_only_bookies import (
     DiskLimits,
     Unwritable,
     begun,
@@ -21,7 +20,8 @@ from pulsar_operator.domain.bookkeeper.unwritable import (
     read_only,
     rows_of,
 )
-from pulsar_operator.domain.dataplane.quorum_record import default_ensemble
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Widest
+from pulsar_operator.domain.dataplane.registration.quorum_record import default_ensemble
 from pulsar_operator.domain.render.volumes import disk_shares
 from pulsar_operator.ports import PortError
 

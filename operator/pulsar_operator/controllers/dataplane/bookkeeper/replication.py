@@ -13,20 +13,20 @@ from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import RecoveryDelayStatus
 from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.core.stores import Store, metadata_store
-from pulsar_operator.controllers.dataplane.given_up import still_given_up
-from pulsar_operator.controllers.dataplane.incarnations import CountCopy, own_bookies_in, settle
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.recovery_delay import (
+from pulsar_operator.controllers.dataplane.bookkeeper.abandoned_ledgers import still_given_up
+from pulsar_operator.controllers.dataplane.bookkeeper.incarnations import CountCopy, own_bookies_in, settle
+from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import (
     RaisedDelay,
     raise_delay,
     raised_delay,
     restore_delay,
     seconds_for,
 )
-from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
-from pulsar_operator.domain.bookkeeper.facts import Space, StorageFacts
-from pulsar_operator.domain.bookkeeper.identity import host_of
-from pulsar_operator.domain.dataplane.cluster_view import StorageFact
+from pulsar_operator.controllers.dataplane.bookkeeper.storage_facts import storage_facts
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.domain.bookkeeper.bookie_ids import host_of
+from pulsar_operator.domain.bookkeeper.storage_facts import Space, StorageFacts
+from pulsar_operator.domain.dataplane.cluster.cluster_view import StorageFact
 from pulsar_operator.ports import Deps, PortError, ZooKeeperSession
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pulsar_operator.controllers.dataplane.ledger_walk import Found, ledgers_below
-from pulsar_operator.controllers.dataplane.scan_store import KEPT, ScanStore
+from pulsar_operator.controllers.dataplane.bookkeeper.ledger_walk import Found, ledgers_below
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_store import KEPT, ScanStore
+from pulsar_operator.domain.bookkeeper.ledger_scan import Handles, LedgerScan, NamingLedger
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import ENSEMBLE_SHIFT, ONLY, UNFINISHED, topic_of_key
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, LedgerUse
-from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan, NamingLedger
-from pulsar_operator.domain.bookkeeper.scan_record import ENSEMBLE_SHIFT, ONLY, UNFINISHED, topic_of_key
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 
 SOME: Final = 32

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from pulsar_operator.domain.bookkeeper.scan_record import (
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import (
     ONLY,
     SCAN_PATH,
     Chunk,

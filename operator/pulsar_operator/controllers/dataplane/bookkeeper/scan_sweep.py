@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from pulsar_operator.controllers.dataplane.scan_answers import SOME, ScanAnswers, naming_row
-from pulsar_operator.controllers.dataplane.scan_store import KEPT
-from pulsar_operator.domain.bookkeeper.scan import Handles
-from pulsar_operator.domain.bookkeeper.scan_record import ONLY, UNFINISHED, Part, flags_of
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_answers import SOME, ScanAnswers, naming_row
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_store import KEPT
+from pulsar_operator.domain.bookkeeper.ledger_scan import Handles
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import ONLY, UNFINISHED, Part, flags_of
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from pulsar_operator.ports import ZooKeeperSession
 

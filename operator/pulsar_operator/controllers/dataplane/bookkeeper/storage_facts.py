@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from pulsar_operator.controllers.core.bounded import each_of
-from pulsar_operator.controllers.dataplane.ledger_walk import IN_FLIGHT
-from pulsar_operator.domain.bookkeeper.facts import LISTED, StorageFacts, UnderReplicated, moment
-from pulsar_operator.domain.bookkeeper.identity import INCARNATIONS_PATH, Counts, parse_incarnations
+from pulsar_operator.controllers.dataplane.bookkeeper.ledger_walk import IN_FLIGHT
+from pulsar_operator.domain.bookkeeper.bookie_ids import INCARNATIONS_PATH, Counts, parse_incarnations
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
+from pulsar_operator.domain.bookkeeper.storage_facts import LISTED, StorageFacts, UnderReplicated, moment
 from pulsar_operator.domain.bookkeeper.znodes import (
     AUDITOR,
     AVAILABLE,

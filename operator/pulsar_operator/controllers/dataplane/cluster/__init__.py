@@ -1,1 +1,1 @@
-"""The phases of a pass over a PulsarCluster, one module each; row.py puts them in order."""
+"""PulsarCluster: one pass through its phases (pipeline.py), the order of bring-up, and the tear-down."""

@@ -1,6 +1,6 @@
 """Bookies, brokers and proxies: created as their gates open, then kept as rendered.
 
-How many pods there are is not decided here but in scale.py: what exists keeps its number.
+How many pods there are is not decided here but in scaling/scale.py: what exists keeps its number.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.controllers.dataplane.children import apply_children
-from pulsar_operator.controllers.dataplane.outage import READERS
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import returns
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.racks import not_written
-from pulsar_operator.controllers.dataplane.phases.templates import dressed
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_racks import not_written
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import returns
+from pulsar_operator.controllers.dataplane.objects.children import apply_children
+from pulsar_operator.controllers.dataplane.observed.outage import READERS
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.rollout.templates import dressed
 from pulsar_operator.domain.apply import why_apply
-from pulsar_operator.domain.dataplane.bring_up import Gate, bring_up_facts, gates
-from pulsar_operator.domain.dataplane.cluster_view import TierFact
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.templates import parse_record, record_name
+from pulsar_operator.domain.dataplane.cluster.bring_up import Gate, bring_up_facts, gates
+from pulsar_operator.domain.dataplane.cluster.cluster_view import TierFact
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.objects.template_record import parse_record, record_name
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
 
@@ -104,8 +104,8 @@ def _by_racks(step: Step, component: Component) -> Gate | None:
 
 async def _by_volumes(step: Step, replicas: int) -> tuple[Gate | None, int | None]:
     """Why bookies are not made on the volumes that are there, and how many are made where not all may be: a volume that
-    starts no bookie keeps no other bookie down. Its pod is not made where it would be the last one (scale.py says so);
-    else BookKeeper refuses to start on it (volumes.py says so). Raises PortError."""
+    starts no bookie keeps no other bookie down. Its pod is not made where it would be the last one (scaling/scale.py
+    says so); else BookKeeper refuses to start on it (decommission/volume_record.py says so). Raises PortError."""
     storage = step.view.storage
     if storage is None or storage.facts is None:
         return Gate(Reason.WAITING_FOR_METADATA, "the metadata store to say which bookies it knows"), None

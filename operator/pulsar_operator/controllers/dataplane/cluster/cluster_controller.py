@@ -1,7 +1,7 @@
 """PulsarCluster: metadata, ZooKeeper, bookies, brokers and proxies of one cluster.
 
-A pass reads everything into one value (facts.py), goes through the phases (phases/row.py), and writes one status from
-what they found. Every step can be interrupted and repeated.
+A pass reads everything into one value (observed/cluster_facts.py), goes through the phases (pipeline.py), and writes
+one status from what they found. Every step can be interrupted and repeated.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.objects import is_going, owner_of
 from pulsar_operator.controllers.core.reconcile import Context, ObjectReconciler
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
-from pulsar_operator.controllers.dataplane.children import observe_children
-from pulsar_operator.controllers.dataplane.dependents import (
+from pulsar_operator.controllers.dataplane.cluster.pipeline import give_back, give_delay_back, run
+from pulsar_operator.controllers.dataplane.cluster.teardown import tear_down
+from pulsar_operator.controllers.dataplane.objects.children import observe_children
+from pulsar_operator.controllers.dataplane.objects.dependents import (
     confirmed_deletion,
     dependents_of_cluster,
     explain,
     remedy,
     waited_for,
 )
-from pulsar_operator.controllers.dataplane.ensemble import super_digest_name
-from pulsar_operator.controllers.dataplane.facts import ClusterFacts, observe
-from pulsar_operator.controllers.dataplane.forecasts import Forecasts
-from pulsar_operator.controllers.dataplane.instance_id_record import record_name
-from pulsar_operator.controllers.dataplane.meters import Meters
-from pulsar_operator.controllers.dataplane.namespaces_there import needed_by_namespaces
-from pulsar_operator.controllers.dataplane.phases.row import give_back, give_delay_back, run
-from pulsar_operator.controllers.dataplane.tear_down_record import can_be_kept
-from pulsar_operator.controllers.dataplane.teardown import tear_down
-from pulsar_operator.domain.dataplane.applied_config import running_configs, without_a_roll_of
-from pulsar_operator.domain.dataplane.bring_up import StoreFact
-from pulsar_operator.domain.dataplane.cluster_status import CLUSTER_CONDITIONS, cluster_status, set_conditions
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView, InstanceFact
-from pulsar_operator.domain.dataplane.findings import RETRY_SECONDS, findings_of, fold
-from pulsar_operator.domain.dataplane.local_volumes import with_local_volumes, without_a_roll
-from pulsar_operator.domain.dataplane.remote_clusters import with_known_urls, with_remote_clusters
-from pulsar_operator.domain.dataplane.restart import with_reason_kept, with_restart
-from pulsar_operator.domain.dataplane.running import record_of
-from pulsar_operator.domain.dataplane.store_sessions import session_of, with_store_away
-from pulsar_operator.domain.dataplane.templates import template_hash, with_annotations_of
-from pulsar_operator.domain.dataplane.versions import VersionDecision, decide
-from pulsar_operator.domain.dataplane.wanted import with_quorum, with_wanted
+from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_name
+from pulsar_operator.controllers.dataplane.objects.tear_down_record import can_be_kept
+from pulsar_operator.controllers.dataplane.objects.zookeeper_ensemble import super_digest_name
+from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts, observe
+from pulsar_operator.controllers.dataplane.observed.forecasts import Forecasts
+from pulsar_operator.controllers.dataplane.observed.meters import Meters
+from pulsar_operator.controllers.dataplane.observed.namespace_inventory import needed_by_namespaces
+from pulsar_operator.domain.dataplane.cluster.applied_config import running_configs, without_a_roll_of
+from pulsar_operator.domain.dataplane.cluster.bring_up import StoreFact
+from pulsar_operator.domain.dataplane.cluster.cluster_status import CLUSTER_CONDITIONS, cluster_status, set_conditions
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView, InstanceFact
+from pulsar_operator.domain.dataplane.cluster.findings import RETRY_SECONDS, findings_of, fold
+from pulsar_operator.domain.dataplane.objects.local_volumes import with_local_volumes, without_a_roll
+from pulsar_operator.domain.dataplane.objects.template_record import template_hash, with_annotations_of
+from pulsar_operator.domain.dataplane.observed.remote_clusters import with_known_urls, with_remote_clusters
+from pulsar_operator.domain.dataplane.observed.running_versions import record_of
+from pulsar_operator.domain.dataplane.observed.store_sessions import session_of, with_store_away
+from pulsar_operator.domain.dataplane.rollout.restart import with_reason_kept, with_restart
+from pulsar_operator.domain.dataplane.rollout.versions import VersionDecision, decide
+from pulsar_operator.domain.dataplane.scaling.replicas import with_quorum, with_wanted
 from pulsar_operator.domain.render import (
     BRING_UP_ORDER,
     ClusterInputs,

@@ -6,10 +6,10 @@ from typing import Final
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
-from pulsar_operator.controllers.dataplane.children import apply_children, prune, prune_configurations
-from pulsar_operator.controllers.dataplane.ensemble import apply_ensemble, record_founding
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.templates import dressed
+from pulsar_operator.controllers.dataplane.objects.children import apply_children, prune, prune_configurations
+from pulsar_operator.controllers.dataplane.objects.zookeeper_ensemble import apply_ensemble, record_founding
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.rollout.templates import dressed
 
 
 async def shared(step: Step) -> None:

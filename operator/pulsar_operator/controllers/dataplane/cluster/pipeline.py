@@ -10,28 +10,34 @@ from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.failures import reason_of
-from pulsar_operator.controllers.dataplane.children import OWNED, NameConflictError
-from pulsar_operator.controllers.dataplane.facts import ClusterFacts
-from pulsar_operator.controllers.dataplane.phases.autoscale import autoscale
-from pulsar_operator.controllers.dataplane.phases.balance import balance
-from pulsar_operator.controllers.dataplane.phases.free import free
-from pulsar_operator.controllers.dataplane.phases.leave import leave
-from pulsar_operator.controllers.dataplane.phases.metadata import metadata
-from pulsar_operator.controllers.dataplane.phases.phase import Phase, Step
-from pulsar_operator.controllers.dataplane.phases.placement import placement
-from pulsar_operator.controllers.dataplane.phases.racks import racks
-from pulsar_operator.controllers.dataplane.phases.remember import remember
-from pulsar_operator.controllers.dataplane.phases.replication import replication, replication_alone
-from pulsar_operator.controllers.dataplane.phases.roll import roll
-from pulsar_operator.controllers.dataplane.phases.scale import scale
-from pulsar_operator.controllers.dataplane.phases.storage import leftovers, shared, standalone, zookeeper
-from pulsar_operator.controllers.dataplane.phases.templates import templates
-from pulsar_operator.controllers.dataplane.phases.tiers import bookies, brokers, proxies
-from pulsar_operator.controllers.dataplane.phases.unwritable import unwritable
-from pulsar_operator.controllers.dataplane.phases.volumes import volumes
+from pulsar_operator.controllers.dataplane.balancing.balance import balance
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_racks import racks
+from pulsar_operator.controllers.dataplane.bookkeeper.ledger_placement import placement
+from pulsar_operator.controllers.dataplane.bookkeeper.read_only_bookies import unwritable
+from pulsar_operator.controllers.dataplane.bookkeeper.replication import replication, replication_alone
+from pulsar_operator.controllers.dataplane.cluster.bring_up import bookies, brokers, proxies
+from pulsar_operator.controllers.dataplane.cluster.metadata_store import leftovers, shared, standalone, zookeeper
+from pulsar_operator.controllers.dataplane.decommission.decommission import leave
+from pulsar_operator.controllers.dataplane.decommission.restore_writable import free
+from pulsar_operator.controllers.dataplane.decommission.volume_record import volumes
+from pulsar_operator.controllers.dataplane.objects.children import OWNED, NameConflictError
+from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
+from pulsar_operator.controllers.dataplane.observed.phase import Phase, Step
+from pulsar_operator.controllers.dataplane.registration.metadata import metadata
+from pulsar_operator.controllers.dataplane.registration.version_record import remember
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states
-from pulsar_operator.domain.dataplane.cluster_view import BalanceFact, ClusterView, LeaveFact, RollFact, ScaleFact
-from pulsar_operator.domain.dataplane.running import record_of
+from pulsar_operator.controllers.dataplane.rollout.rollout_phase import roll
+from pulsar_operator.controllers.dataplane.rollout.templates import templates
+from pulsar_operator.controllers.dataplane.scaling.autoscale import autoscale
+from pulsar_operator.controllers.dataplane.scaling.scale import scale
+from pulsar_operator.domain.dataplane.cluster.cluster_view import (
+    BalanceFact,
+    ClusterView,
+    LeaveFact,
+    RollFact,
+    ScaleFact,
+)
+from pulsar_operator.domain.dataplane.observed.running_versions import record_of
 from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster
 from pulsar_operator.ports import (
     CONFIG_MAPS,
@@ -93,7 +99,7 @@ ROWS: Final = {
 }
 """By mode. The metadata phase writes both stores and the record of the instance id, which remember, replication and
 leave write too, the balance phase settings of the brokers and the record of what they were. The instance's store is a
-fact (facts.py)."""
+fact (observed/cluster_facts.py)."""
 
 
 async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster, actor: Actor) -> ClusterView:

@@ -1,5 +1,5 @@
 """Deleting a PulsarCluster: clients first, storage last, volumes only where the user said so. In between it leaves its
-instance (deregistration.py)."""
+instance (registration/deregistration.py)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from pulsar_operator.controllers.core.clusters import (
 )
 from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.core.objects import is_going, meta_of, resume
-from pulsar_operator.controllers.dataplane.balancer_record import BalancerRecord
-from pulsar_operator.controllers.dataplane.children import delete_workloads, observe_children
-from pulsar_operator.controllers.dataplane.claims import registered_with
-from pulsar_operator.controllers.dataplane.deregistration import Waiting, leaving
-from pulsar_operator.controllers.dataplane.ensemble import delete_ours, delete_records, delete_volumes
-from pulsar_operator.controllers.dataplane.instance_id_record import record_name
-from pulsar_operator.controllers.dataplane.load_balancer import FLAGS, give_back
-from pulsar_operator.controllers.dataplane.tear_down_record import record_tear_down, runs
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, parse_record
+from pulsar_operator.controllers.dataplane.balancing.balancer_record import BalancerRecord
+from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS, give_back
+from pulsar_operator.controllers.dataplane.objects.children import delete_workloads, observe_children
+from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_name
+from pulsar_operator.controllers.dataplane.objects.tear_down_record import record_tear_down, runs
+from pulsar_operator.controllers.dataplane.objects.zookeeper_ensemble import delete_ours, delete_records, delete_volumes
+from pulsar_operator.controllers.dataplane.registration.deregistration import Waiting, leaving
+from pulsar_operator.controllers.dataplane.registration.name_claims import registered_with
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.registration.metadata import DamagedRecordError, parse_record
 from pulsar_operator.domain.render import Owner, broker_web_service_url
-from pulsar_operator.domain.render.names import is_labelled
+from pulsar_operator.domain.render.child_names import is_labelled
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, AdminEndpoint, Deps, Json, PortError, RefusedError
 
 STEPS: tuple[tuple[Component, ...], ...] = (

@@ -1,7 +1,8 @@
 """A bookie that is too many is emptied and removed, one at a time, the highest ordinal first; one that lost its volume,
 or is to have another, is emptied and starts anew.
 
-What is known is read in bookie_seen.py, what is next is decided in domain/bookkeeper/leaving.py and renewing.py, and
+What is known is read in decommission_observation.py, what is next is decided in
+domain/dataplane/decommission/decommission.py and domain/dataplane/decommission/volume_replacement.py, and
 decommission_actions.py does it. Everything is read again in each pass: what the bookie reports, what the metadata store
 reports of it, and, during a decommission, every ledger.
 """
@@ -11,21 +12,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.controllers.dataplane.phases.bookie_seen import Seen, stored_row
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import own_bookies, refused_again
-from pulsar_operator.controllers.dataplane.phases.decommission_actions import ACTIONS, Action, Decommission, begun, fact
-from pulsar_operator.controllers.dataplane.phases.free import make_writable
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.replication import local_store
-from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of, wanted
-from pulsar_operator.controllers.dataplane.phases.volume_requests import requests
-from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies
-from pulsar_operator.domain.bookkeeper.leaving import may_act
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, LeavingMemo, parse_leaving_memo
-from pulsar_operator.domain.bookkeeper.leaving_values import Act, Leaving, Next
-from pulsar_operator.domain.dataplane.cluster_view import LeaveFact
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import own_bookies, refused_again
+from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
+from pulsar_operator.controllers.dataplane.bookkeeper.storage_facts import storage_facts
+from pulsar_operator.controllers.dataplane.cluster.bring_up import replicas_of, wanted
+from pulsar_operator.controllers.dataplane.decommission.decommission_actions import (
+    ACTIONS,
+    Action,
+    Decommission,
+    begun,
+    fact,
+)
+from pulsar_operator.controllers.dataplane.decommission.decommission_observation import Seen, stored_row
+from pulsar_operator.controllers.dataplane.decommission.restore_writable import make_writable
+from pulsar_operator.controllers.dataplane.decommission.volume_requests import requests
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
+from pulsar_operator.domain.dataplane.cluster.cluster_view import LeaveFact
+from pulsar_operator.domain.dataplane.decommission.decommission import may_act
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Leaving, Next
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, LeavingMemo, parse_leaving_memo
 from pulsar_operator.ports import Json, PortError
 
 

@@ -1,6 +1,6 @@
 """What is done to a bookie that leaves or gets a new volume: a row for each member of Act but NOTHING, ASK and LOOK.
 
-leave.py runs the rows. What a failure must not repeat is remembered before it is done.
+decommission.py runs the rows. What a failure must not repeat is remembered before it is done.
 """
 
 from __future__ import annotations
@@ -11,23 +11,27 @@ from types import MappingProxyType
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.given_up import remember_given_up
-from pulsar_operator.controllers.dataplane.incarnations import CountCopy, spend
-from pulsar_operator.controllers.dataplane.phases.asked_copies import remember_copies, remember_end, with_copies
-from pulsar_operator.controllers.dataplane.phases.bookie_numbers import is_without_pod, lower_by_one, raise_to
-from pulsar_operator.controllers.dataplane.phases.bookie_seen import Seen
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims_there, discard, mark, own_bookies
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.scan_store import forget_examination
-from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
-from pulsar_operator.controllers.dataplane.unloading import unload
-from pulsar_operator.domain.bookkeeper.leaving import asked_now, readonly_now, round_now, tried_now
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, Cause, LeavingMemo
-from pulsar_operator.domain.bookkeeper.leaving_values import Act, Leaving, Next
-from pulsar_operator.domain.bookkeeper.renewing import AUDITOR
+from pulsar_operator.controllers.dataplane.bookkeeper.abandoned_ledgers import remember_given_up
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import claims_there, discard, mark, own_bookies
+from pulsar_operator.controllers.dataplane.bookkeeper.incarnations import CountCopy, spend
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_store import forget_examination
+from pulsar_operator.controllers.dataplane.bookkeeper.storage_facts import storage_facts
+from pulsar_operator.controllers.dataplane.decommission.decommission_observation import Seen
+from pulsar_operator.controllers.dataplane.decommission.requested_copies import (
+    remember_copies,
+    remember_end,
+    with_copies,
+)
+from pulsar_operator.controllers.dataplane.objects.topic_unloading import unload
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.scaling.bookie_count import is_without_pod, lower_by_one, raise_to
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES, LOST_BOOKIE_RECOVERY_DELAY
-from pulsar_operator.domain.dataplane.cluster_view import LeaveFact
-from pulsar_operator.domain.render.names import workload_name
+from pulsar_operator.domain.dataplane.cluster.cluster_view import LeaveFact
+from pulsar_operator.domain.dataplane.decommission.decommission import asked_now, readonly_now, round_now, tried_now
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Leaving, Next
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, Cause, LeavingMemo
+from pulsar_operator.domain.dataplane.decommission.volume_replacement import AUDITOR
+from pulsar_operator.domain.render.child_names import workload_name
 from pulsar_operator.ports import PODS, ConflictError, Json, NotFoundError, PortError, ZooKeeperSession
 
 

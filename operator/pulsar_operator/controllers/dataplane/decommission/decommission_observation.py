@@ -8,33 +8,33 @@ from dataclasses import dataclass, field, replace
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import BookieStatus
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
-from pulsar_operator.controllers.dataplane.ledger_scan import GONE, examine_ledgers
-from pulsar_operator.controllers.dataplane.outage import back_since
-from pulsar_operator.controllers.dataplane.phases.asked_copies import ended_copies, with_copies
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, own_bookies
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
-from pulsar_operator.controllers.dataplane.quorums import widest_ensemble
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import claims, own_bookies
+from pulsar_operator.controllers.dataplane.bookkeeper.ledger_scan import GONE, examine_ledgers
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_store import Unwritten, took_entries
+from pulsar_operator.controllers.dataplane.bookkeeper.scan_sweep import Subject
+from pulsar_operator.controllers.dataplane.cluster.bring_up import replicas_of
+from pulsar_operator.controllers.dataplane.decommission.requested_copies import ended_copies, with_copies
+from pulsar_operator.controllers.dataplane.observed.outage import back_since
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.quorums import widest_ensemble
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states
-from pulsar_operator.controllers.dataplane.scan_store import Unwritten, took_entries
-from pulsar_operator.controllers.dataplane.scan_sweep import Subject
 from pulsar_operator.domain.bookkeeper.affinity import PRIMARY_KEY, SECONDARY_KEY, groups_of
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies
-from pulsar_operator.domain.bookkeeper.leaving import subject
-from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
-from pulsar_operator.domain.bookkeeper.leaving_values import Act, Helper, Leaving, Next, Widest
+from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
+from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.ledger_scan_record import Examining
 from pulsar_operator.domain.bookkeeper.rack_entries import distinct
-from pulsar_operator.domain.bookkeeper.renewing import next_step, question_of
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan
-from pulsar_operator.domain.bookkeeper.scan_record import Examining
-from pulsar_operator.domain.bookkeeper.volume_requests import FALSE
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES
 from pulsar_operator.domain.consent import Question, accepted_number, answered
-from pulsar_operator.domain.dataplane.pods import pods_of, restarts
-from pulsar_operator.domain.dataplane.quorum_record import default_ensemble
+from pulsar_operator.domain.dataplane.decommission.decommission import subject
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Helper, Leaving, Next, Widest
+from pulsar_operator.domain.dataplane.decommission.decommission_record import LeavingMemo
+from pulsar_operator.domain.dataplane.decommission.volume_replacement import next_step, question_of
+from pulsar_operator.domain.dataplane.decommission.volume_requests import FALSE
+from pulsar_operator.domain.dataplane.objects.pods import pods_of, restarts
+from pulsar_operator.domain.dataplane.registration.quorum_record import default_ensemble
 from pulsar_operator.domain.render import BRING_UP_ORDER
-from pulsar_operator.domain.render.names import pod_host, workload_name
+from pulsar_operator.domain.render.child_names import pod_host, workload_name
 from pulsar_operator.domain.render.volumes import disk_shares
 from pulsar_operator.ports import Json, PortError, UnavailableError, ZooKeeperSession
 
@@ -201,7 +201,7 @@ class Seen:
         return answered(question, self.step.facts.spec.confirmations, self.step.facts.before.used_confirmations, now)
 
     def _has_rack(self, bookie: str, ordinal: int, wanted: int) -> bool:
-        """Whether its rack is yet to be taken out (phases/racks.py)."""
+        """Whether its rack is yet to be taken out (bookkeeper/bookie_racks.py)."""
         racks = self.step.view.racks
         return racks is not None and ordinal >= wanted and bookie in racks.ours and bookie in (racks.written or {})
 

@@ -2,7 +2,7 @@
 
 Once the bookie takes entries again the copy may close a ledger that is made on it behind its writer's back, and move it
 to other bookies. Nothing names the bookie then, and the writer still has a handle that does: when the bookie is emptied
-the next time, the topics of all such ledgers are unloaded too (domain/bookkeeper/scan.py, Handles.suspect).
+the next time, the topics of all such ledgers are unloaded too (domain/bookkeeper/ledger_scan.py, Handles.suspect).
 """
 
 from __future__ import annotations
@@ -11,14 +11,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from pulsar_operator.domain.bookkeeper.ended_copies import (
+from pulsar_operator.domain.dataplane.decommission.decommission_record import (
+    COPIES_PATH,
+    LeavingMemo,
+    copies_data,
+    parse_copies,
+)
+from pulsar_operator.domain.dataplane.decommission.ended_copies import (
     ENDED_PATH,
     EndedCopies,
     ended_data,
     parse_ended,
     with_another,
 )
-from pulsar_operator.domain.bookkeeper.leaving_memo import COPIES_PATH, LeavingMemo, copies_data, parse_copies
 from pulsar_operator.ports import ZooKeeperSession
 
 EVERY_LEDGER: Final = -1

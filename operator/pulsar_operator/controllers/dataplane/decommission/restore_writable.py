@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.core.stores import metadata_store
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.domain.bookkeeper.identity import host_of
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.domain.bookkeeper.bookie_ids import host_of
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, parse_leaving_memo
 from pulsar_operator.ports import PortError
 
 

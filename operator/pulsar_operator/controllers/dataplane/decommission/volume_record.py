@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import claims, discard, own_bookies, refused_again
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.replication import local_store
-from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies
-from pulsar_operator.domain.bookkeeper.leaving_memo import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import claims, discard, own_bookies, refused_again
+from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
+from pulsar_operator.controllers.dataplane.cluster.bring_up import replicas_of
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
-from pulsar_operator.domain.bookkeeper.volume_record import (
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
+from pulsar_operator.domain.dataplane.cluster.cluster_view import VolumesFact
+from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim, EmptyMark, unknown_volume
+from pulsar_operator.domain.dataplane.decommission.volume_record import (
     VOLUMES_PATH,
     lost_volumes,
     parse_volumes,
     recorded,
     volumes_data,
 )
-from pulsar_operator.domain.bookkeeper.volume_sizes import smaller_claims
-from pulsar_operator.domain.bookkeeper.volumes import Claim, EmptyMark, unknown_volume
-from pulsar_operator.domain.dataplane.cluster_view import VolumesFact
-from pulsar_operator.domain.dataplane.pods import pods_of
+from pulsar_operator.domain.dataplane.decommission.volume_sizes import smaller_claims
+from pulsar_operator.domain.dataplane.objects.pods import pods_of
 from pulsar_operator.domain.render import selector_text
 from pulsar_operator.ports import PODS, ConflictError, Json, Node, NotFoundError, PortError, ZooKeeperSession
 

@@ -1,4 +1,4 @@
-"""Requests for new volumes are kept at the bookies' claims (domain/bookkeeper/volume_requests.py)."""
+"""Requests for new volumes are kept at the bookies' claims (domain/dataplane/decommission/volume_requests.py)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, ANNOTATION_VOLUME_REQUESTED, Component, Reason
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import annotate, claims
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of
-from pulsar_operator.domain.bookkeeper.volume_requests import VolumeRequest, goes_on, reason_given, request_now
-from pulsar_operator.domain.bookkeeper.volumes import Claim
-from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import annotate, claims
+from pulsar_operator.controllers.dataplane.cluster.bring_up import replicas_of
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim
+from pulsar_operator.domain.dataplane.decommission.volume_requests import (
+    VolumeRequest,
+    goes_on,
+    reason_given,
+    request_now,
+)
+from pulsar_operator.domain.dataplane.objects.pods import PodFacts, pods_of
 from pulsar_operator.ports import Json
 
 

@@ -1,5 +1,5 @@
 """The configuration store of an instance: a managed ensemble, the metadata store of one of its clusters, or an external
-one. Called by instance.py on every pass.
+one. Called by instance_controller.py on every pass.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.stores import Store, metadata_store
-from pulsar_operator.controllers.dataplane.children import (
+from pulsar_operator.controllers.dataplane.instance.configuration_store_check import ask
+from pulsar_operator.controllers.dataplane.instance.instance_pass import InstancePass
+from pulsar_operator.controllers.dataplane.objects.children import (
     NameConflictError,
     delete_workloads,
     observe_children,
     prune_configurations,
 )
-from pulsar_operator.controllers.dataplane.ensemble import (
+from pulsar_operator.controllers.dataplane.objects.tear_down_record import record_tear_down
+from pulsar_operator.controllers.dataplane.objects.zookeeper_ensemble import (
     apply_ensemble,
     delete_records,
     delete_volumes,
@@ -26,19 +29,16 @@ from pulsar_operator.controllers.dataplane.ensemble import (
     record_founding,
     super_digest_name,
 )
-from pulsar_operator.controllers.dataplane.instance_pass import InstancePass
 from pulsar_operator.controllers.dataplane.rollout.apply import roll_out
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states, observe_servers
-from pulsar_operator.controllers.dataplane.store_read import ask
-from pulsar_operator.controllers.dataplane.tear_down_record import record_tear_down
-from pulsar_operator.domain.dataplane.applied_config import (
+from pulsar_operator.domain.dataplane.cluster.applied_config import (
     running_configs,
     set_config_condition,
     without_a_roll_of,
 )
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.local_volumes import with_local_volumes, without_a_roll
-from pulsar_operator.domain.dataplane.pods import observe_component
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.objects.local_volumes import with_local_volumes, without_a_roll
+from pulsar_operator.domain.dataplane.objects.pods import observe_component
 from pulsar_operator.domain.dataplane.rollout.checks import READINESS, ROLLING, decide
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RolloutFacts, given_up_since
 from pulsar_operator.domain.render import ImageTemplates, RenderedStore, render_configuration_store, store_problems

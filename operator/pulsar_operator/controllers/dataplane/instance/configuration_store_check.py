@@ -11,7 +11,7 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.instance import OutageStatus
 from pulsar_operator.controllers.core.stores import Store, store_state
 from pulsar_operator.domain.conditions import parse_time
-from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH
+from pulsar_operator.domain.dataplane.registration.registration import CLUSTERS_PATH
 from pulsar_operator.ports import Deps, Json, UnavailableError
 
 READ_SECONDS: Final = 5.0

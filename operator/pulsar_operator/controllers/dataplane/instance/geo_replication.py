@@ -13,11 +13,11 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import broker_endpoint, by_name, pulsar_name, serving_endpoint
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.status import condition_of, is_true
-from pulsar_operator.controllers.dataplane.unloading import unload
+from pulsar_operator.controllers.dataplane.objects.topic_unloading import unload
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, timestamp
-from pulsar_operator.domain.dataplane.counters import PATHS
-from pulsar_operator.domain.dataplane.geo_replication import NAMES, Reading, Targets, readings, together
-from pulsar_operator.domain.dataplane.stuck_topics import StuckTopic
+from pulsar_operator.domain.dataplane.instance.geo_replication import NAMES, Reading, Targets, readings, together
+from pulsar_operator.domain.dataplane.instance.stuck_topics import StuckTopic
+from pulsar_operator.domain.dataplane.observed.pod_counters import PATHS
 from pulsar_operator.domain.texts import two_digits
 from pulsar_operator.ports import AdminEndpoint, Deps, Json, PortError
 

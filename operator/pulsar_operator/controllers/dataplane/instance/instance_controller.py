@@ -16,25 +16,25 @@ from pulsar_operator.controllers.core.reconcile import ObjectReconciler
 from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.controllers.core.status import is_true
 from pulsar_operator.controllers.core.watch_cache import DirectReader
-from pulsar_operator.controllers.dataplane.children import (
+from pulsar_operator.controllers.dataplane.instance.configuration_store import ask_store, see_to_store, stop_store
+from pulsar_operator.controllers.dataplane.instance.geo_replication import observe_replication, replication_rows
+from pulsar_operator.controllers.dataplane.instance.instance_pass import InstancePass
+from pulsar_operator.controllers.dataplane.instance.reachability import again, look
+from pulsar_operator.controllers.dataplane.objects.children import (
     delete_workloads,
     observe_children,
 )
-from pulsar_operator.controllers.dataplane.configuration_store import ask_store, see_to_store, stop_store
-from pulsar_operator.controllers.dataplane.dependents import (
+from pulsar_operator.controllers.dataplane.objects.dependents import (
     confirmed_deletion,
     dependents_of_instance,
     explain,
     remedy,
     waited_for,
 )
-from pulsar_operator.controllers.dataplane.geo_replication import observe_replication, replication_rows
-from pulsar_operator.controllers.dataplane.instance_pass import InstancePass
-from pulsar_operator.controllers.dataplane.namespaces_there import registered_still
-from pulsar_operator.controllers.dataplane.sights import again, look
-from pulsar_operator.controllers.dataplane.tear_down_record import can_be_kept, record_tear_down
+from pulsar_operator.controllers.dataplane.objects.tear_down_record import can_be_kept, record_tear_down
+from pulsar_operator.controllers.dataplane.observed.namespace_inventory import registered_still
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN
-from pulsar_operator.domain.dataplane.reach import Sight
+from pulsar_operator.domain.dataplane.instance.reachability import Sight
 from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import ForbiddenError, Json, PortError, RefusedError
 

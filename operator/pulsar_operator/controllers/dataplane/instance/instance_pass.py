@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pulsar_operator.api.v1alpha1.instance import OutageStatus, PulsarInstanceSpec, PulsarInstanceStatus
 from pulsar_operator.controllers.core.objects import owner_of
 from pulsar_operator.controllers.core.reconcile import Context
-from pulsar_operator.domain.dataplane.reach import Sight
+from pulsar_operator.domain.dataplane.instance.reachability import Sight
 from pulsar_operator.domain.render import Owner
 from pulsar_operator.ports import Json
 

@@ -14,7 +14,7 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.instance import InstanceClusterStatus
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import by_name, serving_endpoint
-from pulsar_operator.domain.dataplane.reach import TIMEOUTS, Sight, sight
+from pulsar_operator.domain.dataplane.instance.reachability import TIMEOUTS, Sight, sight
 from pulsar_operator.ports import AdminEndpoint, DeadlineError, Deps, Json, PortError, UnavailableError
 
 ASK_SECONDS: Final = 5.0

@@ -9,9 +9,14 @@ from dataclasses import replace
 
 from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, Component, Reason
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.domain.dataplane.absent_pods import FAILED_CREATE, refusals
-from pulsar_operator.domain.dataplane.live import Live, component_of, controller_uid
-from pulsar_operator.domain.dataplane.templates import RECORD_SUFFIX, configurations, is_record, parse_record
+from pulsar_operator.domain.dataplane.objects.absent_pods import FAILED_CREATE, refusals
+from pulsar_operator.domain.dataplane.objects.live_objects import Live, component_of, controller_uid
+from pulsar_operator.domain.dataplane.objects.template_record import (
+    RECORD_SUFFIX,
+    configurations,
+    is_record,
+    parse_record,
+)
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     OPTIONAL,

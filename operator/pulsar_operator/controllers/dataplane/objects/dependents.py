@@ -1,7 +1,8 @@
 """What keeps a PulsarCluster, or the configuration store of a PulsarInstance, from being taken away.
 
 The chart's admission policy refuses the deletion of a parent by status.dependents; this is the second line: what
-runs is kept running while something still needs it. Used by cluster.py and instance.py.
+runs is kept running while something still needs it. Used by cluster/cluster_controller.py and
+instance/instance_controller.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The record of a cluster's instance id: a ConfigMap that outlives the PulsarCluster, as its volumes may.
 
-What it says: domain/dataplane/metadata.py. Written by bootstrap.py, phases/remember.py and deregistration.py.
+What it says: domain/dataplane/registration/metadata.py. Written by registration/bootstrap.py,
+registration/version_record.py and registration/deregistration.py.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pulsar_operator.api.constants import LABEL_MANAGED_BY, MANAGED_BY
-from pulsar_operator.domain.dataplane.metadata import Record
+from pulsar_operator.domain.dataplane.registration.metadata import Record
 from pulsar_operator.ports import CONFIG_MAPS, Deps, Json
 
 

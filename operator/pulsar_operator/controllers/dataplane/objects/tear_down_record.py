@@ -1,8 +1,8 @@
 """Whether the tear-down of a PulsarCluster or PulsarInstance has begun.
 
 The operator writes an annotation on the object before it stops what others need. A StatefulSet that is missing proves
-nothing: a person may have removed it, and what needs the object would lose it unasked. Used by cluster.py, instance.py,
-teardown.py and namespaces_there.py.
+nothing: a person may have removed it, and what needs the object would lose it unasked. Used by
+cluster/cluster_controller.py, instance/instance_controller.py, cluster/teardown.py and observed/namespace_inventory.py.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pulsar_operator.api.constants import ANNOTATION_TEAR_DOWN, TEAR_DOWN_MANAGE
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.clusters import published_endpoint
 from pulsar_operator.controllers.core.stores import configuration_store
-from pulsar_operator.controllers.dataplane.children import observe_children
-from pulsar_operator.controllers.dataplane.instance_id_record import record_name
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, parse_record
+from pulsar_operator.controllers.dataplane.objects.children import observe_children
+from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_name
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.registration.metadata import DamagedRecordError, parse_record
 from pulsar_operator.ports import CONFIG_MAPS, NAMESPACES, Deps, Json
 
 FOREGROUND: Final = "foregroundDeletion"

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.children import NameConflictError, apply_children
-from pulsar_operator.domain.dataplane.bring_up import majority
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.pods import ComponentFacts
+from pulsar_operator.controllers.dataplane.objects.children import NameConflictError, apply_children
+from pulsar_operator.domain.dataplane.cluster.bring_up import majority
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.objects.pods import ComponentFacts
 from pulsar_operator.domain.render import (
     FOUNDED_KEY,
     SUPER_DIGEST_KEY,
@@ -21,7 +21,7 @@ from pulsar_operator.domain.render import (
     selector_text,
     workload_name,
 )
-from pulsar_operator.domain.render.names import is_claim_of, is_labelled, labels
+from pulsar_operator.domain.render.child_names import is_claim_of, is_labelled, labels
 from pulsar_operator.ports import CONFIG_MAPS, PVCS, SECRETS, ConflictError, Json, ResourceType
 
 SUPER_USER = "super"

@@ -17,30 +17,34 @@ from pulsar_operator.controllers.core.clusters import published_endpoint, pulsar
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.stores import store_state
-from pulsar_operator.controllers.dataplane.children import observe_children
-from pulsar_operator.controllers.dataplane.instance_id_record import record_name
-from pulsar_operator.controllers.dataplane.meters import Loads
-from pulsar_operator.controllers.dataplane.rack_facts import known_racks
-from pulsar_operator.domain.bookkeeper.racks import KnownRacks, too_few
-from pulsar_operator.domain.bookkeeper.volumes import is_claim_of
-from pulsar_operator.domain.dataplane.bring_up import StoreFact
-from pulsar_operator.domain.dataplane.cluster_view import InstanceFact
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.metadata import (
+from pulsar_operator.controllers.dataplane.objects.children import observe_children
+from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_name
+from pulsar_operator.controllers.dataplane.observed.meters import Loads
+from pulsar_operator.controllers.dataplane.observed.rack_facts import known_racks
+from pulsar_operator.domain.bookkeeper.bookie_racks import KnownRacks, too_few
+from pulsar_operator.domain.dataplane.cluster.bring_up import StoreFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import InstanceFact
+from pulsar_operator.domain.dataplane.decommission.volume_claims import is_claim_of
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.observed.running_versions import (
+    all_on_record,
+    applied_versions,
+    known_pod_versions,
+)
+from pulsar_operator.domain.dataplane.observed.store_sessions import granted_by
+from pulsar_operator.domain.dataplane.registration.metadata import (
     DamagedRecordError,
     Record,
     RecordState,
     parse_record,
     recorded_quorum,
 )
-from pulsar_operator.domain.dataplane.quorum_record import known_quorum
+from pulsar_operator.domain.dataplane.registration.quorum_record import known_quorum
 from pulsar_operator.domain.dataplane.rollout.facts import RollOrder
-from pulsar_operator.domain.dataplane.running import all_on_record, applied_versions, known_pod_versions
-from pulsar_operator.domain.dataplane.store_sessions import granted_by
-from pulsar_operator.domain.dataplane.versions import downgrade
-from pulsar_operator.domain.dataplane.wanted import with_quorum, with_wanted
+from pulsar_operator.domain.dataplane.rollout.versions import downgrade
+from pulsar_operator.domain.dataplane.scaling.replicas import with_quorum, with_wanted
 from pulsar_operator.domain.render import Owner, Quorum, RenderedCluster, selector_text
-from pulsar_operator.domain.render.names import workload_name
+from pulsar_operator.domain.render.child_names import workload_name
 from pulsar_operator.domain.stored import parsed
 from pulsar_operator.ports import CONFIG_MAPS, PVCS, STATEFUL_SETS, AdminEndpoint, Deps, Json
 

@@ -13,11 +13,18 @@ from typing import Final
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, PulsarClusterSpec
 from pulsar_operator.balance.autoscaling.policy import Measured
-from pulsar_operator.controllers.dataplane.comparison import metrics_url
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.pod_loads import KEPT_SECONDS, Readings, added, measured, names_of, reading
-from pulsar_operator.domain.dataplane.pods import PodFacts
-from pulsar_operator.domain.dataplane.wanted import SCALED, Part, part_of
+from pulsar_operator.controllers.dataplane.rollout.canary_comparison import metrics_url
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.objects.pods import PodFacts
+from pulsar_operator.domain.dataplane.scaling.pod_loads import (
+    KEPT_SECONDS,
+    Readings,
+    added,
+    measured,
+    names_of,
+    reading,
+)
+from pulsar_operator.domain.dataplane.scaling.replicas import SCALED, Part, part_of
 from pulsar_operator.ports import CountersPort, Deps, PortError
 
 EVERY_SECONDS: Final = 30.0

@@ -17,23 +17,23 @@ from pulsar_operator.controllers.core.clusters import allows, instance_of, membe
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.stores import configuration_store, metadata_store
 from pulsar_operator.controllers.core.watch_cache import DirectReader
-from pulsar_operator.controllers.dataplane.children import observe_children
-from pulsar_operator.controllers.dataplane.tear_down_record import can_be_kept, has_begun
+from pulsar_operator.controllers.dataplane.objects.children import observe_children
+from pulsar_operator.controllers.dataplane.objects.tear_down_record import can_be_kept, has_begun
 from pulsar_operator.domain.conditions import parse_time, seconds_since
-from pulsar_operator.domain.dataplane.broker_store import store_of_brokers
-from pulsar_operator.domain.dataplane.deregistration import is_claim_of, is_claimed_by
-from pulsar_operator.domain.dataplane.metadata import INSTANCE_ID_PATH
-from pulsar_operator.domain.dataplane.registration import (
+from pulsar_operator.domain.dataplane.observed.broker_store import store_of_brokers
+from pulsar_operator.domain.dataplane.observed.remote_clusters import GLOBAL
+from pulsar_operator.domain.dataplane.registration.deregistration import is_claim_of, is_claimed_by
+from pulsar_operator.domain.dataplane.registration.metadata import INSTANCE_ID_PATH
+from pulsar_operator.domain.dataplane.registration.registration import (
     CLUSTERS_PATH,
     DEFAULT_NAMESPACE,
     POLICIES_PATH,
     claim_path,
 )
-from pulsar_operator.domain.dataplane.remote_clusters import GLOBAL
 from pulsar_operator.domain.logical.clusters import clusters_of
-from pulsar_operator.domain.logical.names import is_system_topic
+from pulsar_operator.domain.logical.pulsar_names import is_system_topic
 from pulsar_operator.domain.render.addresses import StoreAddress
-from pulsar_operator.domain.render.names import workload_name
+from pulsar_operator.domain.render.child_names import workload_name
 from pulsar_operator.ports import (
     CUSTOM,
     STATEFUL_SETS,

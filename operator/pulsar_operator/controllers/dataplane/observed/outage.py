@@ -13,9 +13,9 @@ from typing import Final
 from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.status import condition_of
-from pulsar_operator.controllers.dataplane.facts import ClusterFacts
+from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
 from pulsar_operator.domain.conditions import parse_time
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
 from pulsar_operator.domain.dataplane.rollout.facts import DEPENDS_ON
 from pulsar_operator.ports import Clock
 

@@ -9,12 +9,12 @@ from typing import Literal
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.drain import BrokerDrains
-from pulsar_operator.controllers.dataplane.facts import ClusterFacts
-from pulsar_operator.controllers.dataplane.outage import answers_since, unavailable_store
-from pulsar_operator.domain.dataplane.applied_config import load_managers
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView
-from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.controllers.dataplane.balancing.broker_drains import BrokerDrains
+from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
+from pulsar_operator.controllers.dataplane.observed.outage import answers_since, unavailable_store
+from pulsar_operator.domain.dataplane.cluster.applied_config import load_managers
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.render import RenderedCluster
 from pulsar_operator.ports import ResourceType
 

@@ -11,9 +11,9 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.core.clusters import instance_of, pulsar_name
+from pulsar_operator.controllers.core.parent_resolution import Place, Whereabouts, site_of
 from pulsar_operator.controllers.core.watch_cache import reader_of
-from pulsar_operator.controllers.core.whereabouts import Place, Whereabouts, site_of
-from pulsar_operator.controllers.dataplane.namespaces_there import AT_ONCE, namespace_policies
+from pulsar_operator.controllers.dataplane.observed.namespace_inventory import AT_ONCE, namespace_policies
 from pulsar_operator.domain.bookkeeper.affinity import (
     LOCAL_POLICIES,
     NO_GROUPS,
@@ -25,9 +25,9 @@ from pulsar_operator.domain.bookkeeper.affinity import (
     groups_of,
     local_groups,
 )
-from pulsar_operator.domain.bookkeeper.leaving_values import Widest
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.rack_entries import RACKS_PATH, parse_entries
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Widest
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.ports import Deps, Json, ZooKeeperSession
 
@@ -53,7 +53,8 @@ async def widest_ensemble(
     Namespaces are read in the configuration store, ``/admin/policies/<tenant>/<namespace>``, member persistence (class
     Policies), declared or not; those that name clusters, and not this one, have no topic in it. Policies of topics are
     in topics themselves, which nobody can list at once: those that PulsarTopics and the sets of its instance declare
-    count. What else is set in Pulsar for a topic shows in its ledgers alone (domain/bookkeeper/leaving.py, before).
+    count. What else is set in Pulsar for a topic shows in its ledgers alone
+    (domain/dataplane/decommission/decommission.py, before).
 
     ``local`` is the cluster's own store: with it, namespaces that are bound to groups of bookies are found too;
     ``groups`` are those that the brokers' configuration names for all others.

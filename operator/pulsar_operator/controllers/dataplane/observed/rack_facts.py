@@ -5,9 +5,9 @@ from __future__ import annotations
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper
 from pulsar_operator.api.v1alpha1.racks import Racks
-from pulsar_operator.domain.bookkeeper.racks import COPIED_BY_KUBERNETES, KnownRacks, by_ordinal, rack_of
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.pods import PodFacts, pods_of
+from pulsar_operator.domain.bookkeeper.bookie_racks import COPIED_BY_KUBERNETES, KnownRacks, by_ordinal, rack_of
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.objects.pods import PodFacts, pods_of
 from pulsar_operator.ports import NODES, Deps, ForbiddenError, PortError
 
 

@@ -16,9 +16,9 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation
 from pulsar_operator.balance.model.ranges import even_boundaries
 from pulsar_operator.controllers.core.stores import Store
-from pulsar_operator.controllers.dataplane.claims import claimant_there
-from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest, record_name, write_record
-from pulsar_operator.domain.dataplane.metadata import (
+from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_manifest, record_name, write_record
+from pulsar_operator.controllers.dataplane.registration.name_claims import claimant_there
+from pulsar_operator.domain.dataplane.registration.metadata import (
     INSTANCE_ID_PATH,
     LEDGERS_PATH,
     MANAGED_LEDGERS_PATH,
@@ -36,7 +36,7 @@ from pulsar_operator.domain.dataplane.metadata import (
     parse_record,
     remnants_of,
 )
-from pulsar_operator.domain.dataplane.registration import (
+from pulsar_operator.domain.dataplane.registration.registration import (
     SYSTEM_BUNDLES,
     ClusterUrls,
     RegistrationFacts,
@@ -89,7 +89,7 @@ class BootstrapRequest:
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the record."""
     versions: frozenset[str] = frozenset()
-    """Pulsar versions that a new record says; see domain/dataplane/metadata.py."""
+    """Pulsar versions that a new record says; see domain/dataplane/registration/metadata.py."""
     quorum: Quorum | None = None
     """Quorums that brokers are going to have, to be on record before that; None = none are recorded."""
     known_quorum: Quorum | None = None

@@ -1,8 +1,9 @@
 """A cluster that is deleted leaves its instance: what it has in a configuration store that outlives it is taken back.
 
-Called by teardown.py, which stops pods in between. Each pass reads what there is and goes on from there, so that it can
-end anywhere: the claim, which says that the entry is ours, goes last, and before it the record in Kubernetes says that
-nothing is registered any more, so that the same cluster can register again. Domain: domain/dataplane/deregistration.py.
+Called by cluster/teardown.py, which stops pods in between. Each pass reads what there is and goes on from there, so
+that it can end anywhere: the claim, which says that the entry is ours, goes last, and before it the record in
+Kubernetes says that nothing is registered any more, so that the same cluster can register again. Domain:
+domain/dataplane/registration/deregistration.py.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.core.clusters import allows, instance_of, owner_text, pulsar_name
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.stores import Store, configuration_store, metadata_store
-from pulsar_operator.controllers.dataplane.claims import claimant_there
-from pulsar_operator.controllers.dataplane.dependents import confirmed_deletion, remedy
-from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest, record_name, write_record
-from pulsar_operator.controllers.dataplane.namespaces_there import (
+from pulsar_operator.controllers.dataplane.objects.dependents import confirmed_deletion, remedy
+from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_manifest, record_name, write_record
+from pulsar_operator.controllers.dataplane.objects.tear_down_record import can_be_kept
+from pulsar_operator.controllers.dataplane.observed.namespace_inventory import (
     AT_ONCE,
     Others,
     has_own_store,
@@ -34,9 +35,9 @@ from pulsar_operator.controllers.dataplane.namespaces_there import (
     other_clusters,
     with_cursor,
 )
-from pulsar_operator.controllers.dataplane.tear_down_record import can_be_kept
+from pulsar_operator.controllers.dataplane.registration.name_claims import claimant_there
 from pulsar_operator.domain.conditions import parse_time, seconds_since
-from pulsar_operator.domain.dataplane.deregistration import (
+from pulsar_operator.domain.dataplane.registration.deregistration import (
     OWN_TENANT,
     LeavingFacts,
     LeavingPlan,
@@ -44,9 +45,9 @@ from pulsar_operator.domain.dataplane.deregistration import (
     paths_of_lists,
     plan_leaving,
 )
-from pulsar_operator.domain.dataplane.metadata import DamagedRecordError, Record, Refusal, parse_record
-from pulsar_operator.domain.dataplane.registration import POLICIES_PATH, Stored, claim_path, cluster_path
-from pulsar_operator.domain.logical.delivery import REPLICATOR
+from pulsar_operator.domain.dataplane.registration.metadata import DamagedRecordError, Record, Refusal, parse_record
+from pulsar_operator.domain.dataplane.registration.registration import POLICIES_PATH, Stored, claim_path, cluster_path
+from pulsar_operator.domain.logical.replication_backlog import REPLICATOR
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     CUSTOM,

@@ -7,14 +7,14 @@ import asyncio
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.core.clusters import pulsar_name
 from pulsar_operator.controllers.core.stores import Store
-from pulsar_operator.controllers.dataplane.bootstrap import BootstrapRequest, ensure_cluster_metadata
-from pulsar_operator.controllers.dataplane.ensemble import has_quorum
-from pulsar_operator.controllers.dataplane.instance_id_record import record_name
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.domain.dataplane.bring_up import MetadataFact
-from pulsar_operator.domain.dataplane.registration import CLUSTERS_PATH, ClusterUrls, cluster_path
-from pulsar_operator.domain.dataplane.remote_clusters import RemoteUrls, looked_at, remote_urls
-from pulsar_operator.domain.render.names import labels
+from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_name
+from pulsar_operator.controllers.dataplane.objects.zookeeper_ensemble import has_quorum
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.registration.bootstrap import BootstrapRequest, ensure_cluster_metadata
+from pulsar_operator.domain.dataplane.cluster.bring_up import MetadataFact
+from pulsar_operator.domain.dataplane.observed.remote_clusters import RemoteUrls, looked_at, remote_urls
+from pulsar_operator.domain.dataplane.registration.registration import CLUSTERS_PATH, ClusterUrls, cluster_path
+from pulsar_operator.domain.render.child_names import labels
 from pulsar_operator.domain.render.quorum import FIELD
 from pulsar_operator.ports import ConflictError, Deps, PortError
 

@@ -8,8 +8,8 @@ from typing import Final
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.clusters import owner_text, pulsar_name
 from pulsar_operator.controllers.core.stores import metadata_store
-from pulsar_operator.domain.dataplane.deregistration import is_claim_of
-from pulsar_operator.domain.dataplane.registration import claim_path, claimant
+from pulsar_operator.domain.dataplane.registration.deregistration import is_claim_of
+from pulsar_operator.domain.dataplane.registration.registration import claim_path, claimant
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, PortError
 
 ATTEMPTS: Final = 2

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.controllers.dataplane.instance_id_record import record_manifest
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.domain.dataplane.metadata import versions_text
-from pulsar_operator.domain.render.names import labels
+from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_manifest
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.domain.dataplane.registration.metadata import versions_text
+from pulsar_operator.domain.render.child_names import labels
 
 
 async def remember(step: Step) -> None:

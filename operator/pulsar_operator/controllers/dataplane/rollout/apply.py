@@ -2,8 +2,8 @@
 
 Which is next, and whether it may go, is decided in domain/dataplane/rollout. A pod leaves by eviction, so that a
 rollout and a node drain share one PodDisruptionBudget; one that does no work is deleted. Neither happens while the API
-server would refuse to create its successor (domain/dataplane/pod_admission.py). What the API server answers about one
-pod is about that pod: another one that serves nobody may still go, and so does the rest of the pass.
+server would refuse to create its successor (domain/dataplane/objects/pod_admission.py). What the API server answers
+about one pod is about that pod: another one that serves nobody may still go, and so does the rest of the pass.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import replace
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.children import observe_children
+from pulsar_operator.controllers.dataplane.objects.children import observe_children
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states
-from pulsar_operator.domain.dataplane.absent_pods import short
-from pulsar_operator.domain.dataplane.budgets import describe_several, selecting
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.pod_admission import refuses, successor
+from pulsar_operator.domain.dataplane.objects.absent_pods import short
+from pulsar_operator.domain.dataplane.objects.budgets import describe_several, selecting
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.objects.pod_admission import refuses, successor
 from pulsar_operator.domain.dataplane.rollout.checks import CHECKS, Decision, blocker_of, decide
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RolloutFacts
 from pulsar_operator.domain.dataplane.rollout.order import Candidate, next_pods

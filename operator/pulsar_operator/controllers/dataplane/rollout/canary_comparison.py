@@ -1,5 +1,5 @@
 """Errors of a canary beside those of its peers: metrics are read while one is observed, and at no other time
-(domain/dataplane/canary.py)."""
+(domain/dataplane/rollout/canary.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster_status import CanaryStatus
-from pulsar_operator.domain.dataplane.canary import (
+from pulsar_operator.domain.dataplane.objects.pods import PodFacts
+from pulsar_operator.domain.dataplane.observed.pod_counters import PATHS, SORTS, Counts, counts, names_of
+from pulsar_operator.domain.dataplane.rollout.canary import (
     Watch,
     begun,
     compare,
@@ -17,9 +19,7 @@ from pulsar_operator.domain.dataplane.canary import (
     remembered,
     with_comparison,
 )
-from pulsar_operator.domain.dataplane.counters import PATHS, SORTS, Counts, counts, names_of
-from pulsar_operator.domain.dataplane.pods import PodFacts
-from pulsar_operator.domain.dataplane.turns import Tier
+from pulsar_operator.domain.dataplane.rollout.template_order import Tier
 from pulsar_operator.ports import CountersPort, Deps, PortError
 
 _PORT = "http"

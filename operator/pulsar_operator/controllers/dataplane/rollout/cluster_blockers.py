@@ -17,7 +17,7 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import instance_of, members
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.status import condition_of
-from pulsar_operator.controllers.dataplane.facts import ClusterFacts
+from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
 from pulsar_operator.domain.dataplane.rollout.checks import leaving
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker
 from pulsar_operator.domain.windows import held_until

@@ -10,18 +10,18 @@ from typing import Final
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.drain import BrokerDrains
-from pulsar_operator.controllers.dataplane.facts import ClusterFacts
-from pulsar_operator.controllers.dataplane.incarnations import own_bookies_in
-from pulsar_operator.controllers.dataplane.outage import READERS, stores_answer_since, unavailable_store
-from pulsar_operator.controllers.dataplane.quorums import broker_groups, widest_ensemble
-from pulsar_operator.controllers.dataplane.rollout.holds import observe_hold
-from pulsar_operator.controllers.dataplane.storage_facts import storage_facts
-from pulsar_operator.domain.bookkeeper.racks import KnownRacks
+from pulsar_operator.controllers.dataplane.balancing.broker_drains import BrokerDrains
+from pulsar_operator.controllers.dataplane.bookkeeper.incarnations import own_bookies_in
+from pulsar_operator.controllers.dataplane.bookkeeper.storage_facts import storage_facts
+from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
+from pulsar_operator.controllers.dataplane.observed.outage import READERS, stores_answer_since, unavailable_store
+from pulsar_operator.controllers.dataplane.observed.quorums import broker_groups, widest_ensemble
+from pulsar_operator.controllers.dataplane.rollout.cluster_blockers import observe_hold
+from pulsar_operator.domain.bookkeeper.bookie_racks import KnownRacks
 from pulsar_operator.domain.consent import answered, how_to_answer
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.quorum_record import default_ensemble
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.registration.quorum_record import default_ensemble
 from pulsar_operator.domain.dataplane.rollout.checks import HOLDS, READINESS, blocker_of, leaving, question_of
 from pulsar_operator.domain.dataplane.rollout.facts import (
     FORWARDS,
@@ -35,10 +35,10 @@ from pulsar_operator.domain.dataplane.rollout.facts import (
     given_up_since,
 )
 from pulsar_operator.domain.dataplane.rollout.order import next_pods
-from pulsar_operator.domain.dataplane.turns import Turns
-from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
+from pulsar_operator.domain.dataplane.rollout.template_order import Turns
+from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
 from pulsar_operator.domain.render import BRING_UP_ORDER
-from pulsar_operator.domain.render.names import pod_host
+from pulsar_operator.domain.render.child_names import pod_host
 from pulsar_operator.ports import Deps, PortError
 
 CLIENT_PORT: Final = 2181

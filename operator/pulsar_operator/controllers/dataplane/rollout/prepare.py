@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.balance.execution.drain import drain_name
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.drain import BrokerDrains
-from pulsar_operator.controllers.dataplane.facts import ClusterFacts
-from pulsar_operator.controllers.dataplane.recovery_delay import raise_delay, seconds_for
-from pulsar_operator.domain.bookkeeper.racks import ordinal_of
-from pulsar_operator.domain.dataplane.cluster_view import DrainFact
+from pulsar_operator.controllers.dataplane.balancing.broker_drains import BrokerDrains
+from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import raise_delay, seconds_for
+from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
+from pulsar_operator.domain.bookkeeper.bookie_racks import ordinal_of
+from pulsar_operator.domain.dataplane.cluster.cluster_view import DrainFact
 from pulsar_operator.domain.dataplane.rollout.checks import writes_pause
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RolloutFacts
 from pulsar_operator.domain.dataplane.rollout.order import Candidate, Urgency

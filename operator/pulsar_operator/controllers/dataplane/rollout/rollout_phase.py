@@ -6,15 +6,15 @@ from typing import Final
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
-from pulsar_operator.controllers.dataplane.phases.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import Step
 from pulsar_operator.controllers.dataplane.rollout.apply import roll_out
 from pulsar_operator.controllers.dataplane.rollout.observe import observe
 from pulsar_operator.controllers.dataplane.rollout.prepare import Preparation
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.dataplane.cluster_view import RollFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import RollFact
 from pulsar_operator.domain.dataplane.rollout.checks import used_confirmation
 from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts
-from pulsar_operator.domain.dataplane.rollout.report import rollout_status
+from pulsar_operator.domain.dataplane.rollout.rollout_status import rollout_status
 
 _GOES_ON: Final = (Reason.WAITING_FOR_CLUSTERS, Reason.ROLL_STOPPED, Reason.CANARY_FAILED)
 """Holds in which a cluster keeps its place before the others: what stopped here would stop there too."""

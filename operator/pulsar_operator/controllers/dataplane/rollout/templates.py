@@ -1,5 +1,5 @@
-"""Pod templates are applied when it is their turn, and kept on record before they are (domain/dataplane/templates.py,
-turns.py)."""
+"""Pod templates are applied when it is their turn, and kept on record before they are
+(domain/dataplane/objects/template_record.py, rollout/template_order.py)."""
 
 from __future__ import annotations
 
@@ -9,27 +9,15 @@ from datetime import datetime
 from functools import partial
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.controllers.dataplane.children import apply_children
-from pulsar_operator.controllers.dataplane.comparison import compared
-from pulsar_operator.controllers.dataplane.facts import ClusterFacts
-from pulsar_operator.controllers.dataplane.outage import READERS, answers_since, known_away
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.rollout.holds import observe_hold
+from pulsar_operator.controllers.dataplane.objects.children import apply_children
+from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
+from pulsar_operator.controllers.dataplane.observed.outage import READERS, answers_since, known_away
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.rollout.canary_comparison import compared
+from pulsar_operator.controllers.dataplane.rollout.cluster_blockers import observe_hold
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states
-from pulsar_operator.domain.dataplane.absent_pods import Absence, absences
-from pulsar_operator.domain.dataplane.canary import watch
-from pulsar_operator.domain.dataplane.progress import (
-    down,
-    first_ready,
-    grown,
-    overcome,
-    proved,
-    stopped_by,
-    unneeded,
-    unplaced,
-)
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker
-from pulsar_operator.domain.dataplane.templates import (
+from pulsar_operator.domain.dataplane.objects.absent_pods import Absence, absences
+from pulsar_operator.domain.dataplane.objects.template_record import (
     Kept,
     TemplateRecord,
     applied_hash,
@@ -39,7 +27,19 @@ from pulsar_operator.domain.dataplane.templates import (
     template_hash,
     with_template,
 )
-from pulsar_operator.domain.dataplane.turns import Tier, Turns, turns
+from pulsar_operator.domain.dataplane.rollout.canary import watch
+from pulsar_operator.domain.dataplane.rollout.facts import Blocker
+from pulsar_operator.domain.dataplane.rollout.progress import (
+    down,
+    first_ready,
+    grown,
+    overcome,
+    proved,
+    stopped_by,
+    unneeded,
+    unplaced,
+)
+from pulsar_operator.domain.dataplane.rollout.template_order import Tier, Turns, turns
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
 

@@ -1,9 +1,9 @@
 """How many brokers, proxies and bookies there are to be from the next pass on (balance/autoscaling decides).
 
 The last phase: it knows whether pods are replaced, bundles moved, copies made, bookies emptied. What it decides is in
-the status when the pass ends, and rendered by the passes that find it there (domain/dataplane/wanted.py); scale.py and
-leave.py add and remove the pods. So a pass that is killed, wherever, has either decided nothing or what the next one
-acts on.
+the status when the pass ends, and rendered by the passes that find it there (domain/dataplane/scaling/replicas.py);
+scale.py and decommission/decommission.py add and remove the pods. So a pass that is killed, wherever, has either
+decided nothing or what the next one acts on.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from pulsar_operator.balance.autoscaling.policy import (
 )
 from pulsar_operator.balance.autoscaling.values import Verdict, Workload
 from pulsar_operator.balance.model.capacity import cpus_of
-from pulsar_operator.controllers.dataplane.phases.autoscale_bookies import STAYS, decide_bookies, leaving
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.scaling import (
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.scaling.autoscale_bookies import STAYS, decide_bookies, leaving
+from pulsar_operator.controllers.dataplane.scaling.scaling_inputs import (
     INTERVAL,
     Decided,
     Decision,
@@ -38,9 +38,9 @@ from pulsar_operator.controllers.dataplane.scaling import (
     state_of,
     workload_of,
 )
-from pulsar_operator.domain.dataplane.cluster_view import ScalingFact
-from pulsar_operator.domain.dataplane.scaling import NOUNS, kept
-from pulsar_operator.domain.dataplane.wanted import SCALED, part_of, rows_of, workload_replicas
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ScalingFact
+from pulsar_operator.domain.dataplane.scaling.replicas import SCALED, part_of, rows_of, workload_replicas
+from pulsar_operator.domain.dataplane.scaling.scaling_status import NOUNS, kept
 from pulsar_operator.domain.render import BRING_UP_ORDER
 
 

@@ -13,9 +13,9 @@ from pulsar_operator.balance.autoscaling import bookies, trend
 from pulsar_operator.balance.autoscaling.bookies import BookieFacts, Disk, Refused
 from pulsar_operator.balance.autoscaling.policy import LATENCY, Measured, bookie_targets, policy_of
 from pulsar_operator.balance.autoscaling.values import Policy, Workload
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import own_bookies
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.scaling import (
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import own_bookies
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.scaling.scaling_inputs import (
     INTERVAL,
     Decision,
     refused_of,
@@ -23,8 +23,8 @@ from pulsar_operator.controllers.dataplane.scaling import (
     seconds,
     state_of,
 )
-from pulsar_operator.domain.dataplane.cluster_view import LeaveFact
-from pulsar_operator.domain.dataplane.wanted import workload_replicas
+from pulsar_operator.domain.dataplane.cluster.cluster_view import LeaveFact
+from pulsar_operator.domain.dataplane.scaling.replicas import workload_replicas
 
 WORDS = 1000
 """Characters of a refusal that are remembered."""
@@ -55,7 +55,7 @@ def _policy(step: Step, limits: BookieAutoscaling) -> Policy:
 
 def _largest_ensemble(step: Step) -> int:
     """Bookies that ledgers take. Namespaces that take more are looked at where a bookie takes no writes
-    (phases/unwritable.py), and before one leaves."""
+    (bookkeeper/read_only_bookies.py), and before one leaves."""
     quorum, unwritable = step.rendered.quorum, step.view.unwritable
     widest = unwritable.widest if unwritable is not None else None
     return max(quorum.ensemble_size if quorum is not None else 1, widest.size if widest is not None else 1)

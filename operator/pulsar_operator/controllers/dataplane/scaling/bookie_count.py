@@ -6,18 +6,18 @@ import copy
 from collections.abc import Sequence
 
 from pulsar_operator.api.constants import Component, Reason
-from pulsar_operator.controllers.dataplane.children import apply_children
-from pulsar_operator.controllers.dataplane.phases.bookie_volumes import Returns, returns
-from pulsar_operator.controllers.dataplane.phases.phase import Step
-from pulsar_operator.controllers.dataplane.phases.racks import not_written
-from pulsar_operator.controllers.dataplane.phases.templates import dressed
-from pulsar_operator.controllers.dataplane.phases.tiers import replicas_of, with_replicas
-from pulsar_operator.domain.bookkeeper.volume_sizes import new_claims
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_racks import not_written
+from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import Returns, returns
+from pulsar_operator.controllers.dataplane.cluster.bring_up import replicas_of, with_replicas
+from pulsar_operator.controllers.dataplane.objects.children import apply_children
+from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.rollout.templates import dressed
+from pulsar_operator.domain.dataplane.decommission.volume_sizes import new_claims
 from pulsar_operator.ports import PODS, STATEFUL_SETS, ConflictError, Json
 
 
 async def raise_to(step: Step, there: Json, replicas: int, cookies: frozenset[str]) -> Returns:
-    """More bookies, as many as may come (bookie_volumes.py). Raises NameConflictError, PortError."""
+    """More bookies, as many as may come (bookkeeper/bookie_volumes.py). Raises NameConflictError, PortError."""
     have = replicas_of(there)
     missing = not_written(step, range(have, replicas))
     if missing is not None:

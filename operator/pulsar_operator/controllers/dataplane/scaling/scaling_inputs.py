@@ -20,7 +20,7 @@ from pulsar_operator.balance.autoscaling.bookies import Refused
 from pulsar_operator.balance.autoscaling.history import SEEN_INTERVALS, State, from_status, to_status
 from pulsar_operator.balance.autoscaling.values import Block, Input, Verdict, Workload
 from pulsar_operator.domain.conditions import parse_time, timestamp
-from pulsar_operator.domain.dataplane.pods import PodFacts
+from pulsar_operator.domain.dataplane.objects.pods import PodFacts
 
 INTERVAL: Final = 60.0
 """Seconds between two looks at a cluster that is at rest."""
@@ -166,8 +166,8 @@ def row_of(decided: Decided, before: ComponentScalingStatus | None, now: datetim
     """The row of status; the stored one while the decision is the same and its figures are not old, so that a cluster
     at rest is not written at each look.
 
-    A decision that waits while nothing may be done ages (domain/dataplane/wanted.py), however often it is looked at:
-    when it can be done the load may be another.
+    A decision that waits while nothing may be done ages (domain/dataplane/scaling/replicas.py), however often it is
+    looked at: when it can be done the load may be another.
     """
     verdict, history = decided.decision.verdict, _history(decided.decision)
     scaled = before.last_scale_time if before is not None else None

@@ -11,9 +11,9 @@ from typing import Any
 
 from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.domain.conditions import ConditionSet
-from pulsar_operator.domain.dataplane.live import STATEFUL_SET, Live
-from pulsar_operator.domain.dataplane.local_volumes import without_a_roll
-from pulsar_operator.domain.dataplane.running import record_of
+from pulsar_operator.domain.dataplane.objects.live_objects import STATEFUL_SET, Live
+from pulsar_operator.domain.dataplane.objects.local_volumes import without_a_roll
+from pulsar_operator.domain.dataplane.observed.running_versions import record_of
 from pulsar_operator.domain.render.broker import LOAD_MANAGER_KEY
 from pulsar_operator.domain.render.config import OVERRIDES_FILE, parse_overrides
 from pulsar_operator.domain.render.settings import SHOWN

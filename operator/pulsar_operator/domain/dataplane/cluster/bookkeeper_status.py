@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
-from pulsar_operator.domain.bookkeeper.facts import replicated
-from pulsar_operator.domain.bookkeeper.placement import placement_said
-from pulsar_operator.domain.bookkeeper.unwritable import UNWRITABLE, nearly_full, unwritable_said
+from pulsar_operator.domain.bookkeeper.ledger_placement import placement_said
+from pulsar_operator.domain.bookkeeper.read_only_bookies import UNWRITABLE, nearly_full, unwritable_said
+from pulsar_operator.domain.bookkeeper.storage_facts import replicated
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
 
 
 def set_unwritable(conditions: ConditionSet, view: ClusterView) -> None:

@@ -17,9 +17,9 @@ from datetime import timedelta
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.instance import OutageStatus
-from pulsar_operator.domain.dataplane.pods import ComponentFacts
-from pulsar_operator.domain.dataplane.remote_clusters import RemoteUrls
-from pulsar_operator.domain.dataplane.store_sessions import GRANTED
+from pulsar_operator.domain.dataplane.objects.pods import ComponentFacts
+from pulsar_operator.domain.dataplane.observed.remote_clusters import RemoteUrls
+from pulsar_operator.domain.dataplane.observed.store_sessions import GRANTED
 
 _AFTER_BOOKIES = frozenset({Component.BOOKIE, Component.AUTORECOVERY, Component.BROKER})
 """Components that say, once their pods ran, that bookies did."""

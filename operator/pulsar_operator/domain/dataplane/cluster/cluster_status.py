@@ -18,23 +18,23 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
 )
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
-from pulsar_operator.domain.bookkeeper.facts import bookie_rows, own_bookies_of
+from pulsar_operator.domain.bookkeeper.storage_facts import bookie_rows, own_bookies_of
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, ConditionSet, parse_time
-from pulsar_operator.domain.dataplane import scaling
-from pulsar_operator.domain.dataplane.absent_pods import missing_rows
-from pulsar_operator.domain.dataplane.applied_config import set_config_condition
-from pulsar_operator.domain.dataplane.bookkeeper_status import (
+from pulsar_operator.domain.dataplane.cluster.applied_config import set_config_condition
+from pulsar_operator.domain.dataplane.cluster.bookkeeper_status import (
     set_auto_recovery,
     set_racks,
     set_replicated,
     set_unwritable,
     set_volumes,
 )
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView
-from pulsar_operator.domain.dataplane.findings import findings_of, fold
-from pulsar_operator.domain.dataplane.remote_clusters import known_urls, remote_changes, remote_rows
-from pulsar_operator.domain.dataplane.running import pod_versions
-from pulsar_operator.domain.dataplane.wanted import rows_of
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.cluster.findings import findings_of, fold
+from pulsar_operator.domain.dataplane.objects.absent_pods import missing_rows
+from pulsar_operator.domain.dataplane.observed.remote_clusters import known_urls, remote_changes, remote_rows
+from pulsar_operator.domain.dataplane.observed.running_versions import pod_versions
+from pulsar_operator.domain.dataplane.scaling import scaling_status
+from pulsar_operator.domain.dataplane.scaling.replicas import rows_of
 from pulsar_operator.domain.render import Owner, selector_text
 
 CLUSTER_CONDITIONS = (
@@ -87,7 +87,7 @@ def set_conditions(
             _component(conditions, ConditionType.PROXIES_READY, Component.PROXY, "proxies", view)
         set_replicated(conditions, view, acts=acts)
         set_racks(conditions, spec, view)
-        scaling.set_condition(conditions, spec, view)
+        scaling_status.set_condition(conditions, spec, view)
         _balancing(conditions, spec, view)
     _up_to_date(conditions, view)
     set_config_condition(conditions, view.config, spec.version if view.config_unchecked else None)
@@ -274,7 +274,7 @@ def cluster_status(
         "used_confirmations": _used(before.used_confirmations, spec, view, now),
         "bookies": _bookies(before.bookies, view, now),
         "remote_clusters": remote_rows(before, remote, now, told, known_urls(brokers)),
-        "autoscaling": scaling.status_of(rows_of(before) if view.scaling is None else view.scaling.rows),
+        "autoscaling": scaling_status.status_of(rows_of(before) if view.scaling is None else view.scaling.rows),
     }
     for component in Component:
         facts, name = view.components.get(component), STATUS_FIELDS.get(component, component.value)

@@ -20,15 +20,15 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     RolloutStatus,
 )
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
-from pulsar_operator.domain.bookkeeper.facts import Space, StorageFacts
-from pulsar_operator.domain.bookkeeper.given_up import GivenUp
-from pulsar_operator.domain.bookkeeper.racks import Said
-from pulsar_operator.domain.bookkeeper.unwritable import Unwritable
-from pulsar_operator.domain.dataplane.bring_up import Gate, MetadataFact, StoreFact
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.pods import ComponentFacts
-from pulsar_operator.domain.dataplane.turns import Turns
-from pulsar_operator.domain.dataplane.wanted import Rows
+from pulsar_operator.domain.bookkeeper.abandoned_ledgers import GivenUp
+from pulsar_operator.domain.bookkeeper.bookie_racks import Said
+from pulsar_operator.domain.bookkeeper.read_only_bookies import Unwritable
+from pulsar_operator.domain.bookkeeper.storage_facts import Space, StorageFacts
+from pulsar_operator.domain.dataplane.cluster.bring_up import Gate, MetadataFact, StoreFact
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.objects.pods import ComponentFacts
+from pulsar_operator.domain.dataplane.rollout.template_order import Turns
+from pulsar_operator.domain.dataplane.scaling.replicas import Rows
 from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView, LeaveFact, RollFact, ScaleFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView, LeaveFact, RollFact, ScaleFact
 from pulsar_operator.domain.dataplane.rollout.checks import ROLLING
-from pulsar_operator.domain.dataplane.turns import Turns
+from pulsar_operator.domain.dataplane.rollout.template_order import Turns
 
 AGAIN_SECONDS: Final = 1.0
 """Until the next pass where something was only begun."""

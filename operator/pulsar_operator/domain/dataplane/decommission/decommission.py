@@ -2,14 +2,14 @@
 
 The order is: read-only, so that it takes nothing new; the topics unloaded that write to ledgers naming it, so that no
 broker meets a bookie that is gone in the middle of a write, or has an open handle that names it where its id returns
-empty, from an image that knows no incarnations (identity.py); its ledgers copied by auto-recovery, which nobody does by
-waiting, since a read-only bookie is not lost to the auditor (class AuditorTask, getAvailableBookies); no ledger names
-it; its pod gone; again no ledger names it; its cookie deleted, its claims marked.
+empty, from an image that knows no incarnations (bookkeeper/bookie_ids.py); its ledgers copied by auto-recovery, which
+nobody does by waiting, since a read-only bookie is not lost to the auditor (class AuditorTask, getAvailableBookies); no
+ledger names it; its pod gone; again no ledger names it; its cookie deleted, its claims marked.
 
 Nothing is believed of a bookie that was true in an earlier pass: read-only is kept in its memory and ends with a
 restart, so it is asked each time. What was found in ledgers is believed while it takes nothing, and no longer
-(controllers/dataplane/ledger_scan.py); all of them are read again before what cannot be taken back. The step that the
-status shows and the memo in the metadata store only say what this is about and since when.
+(controllers/dataplane/bookkeeper/ledger_scan.py); all of them are read again before what cannot be taken back. The step
+that the status shows and the memo in the metadata store only say what this is about and since when.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.bookkeeper.facts import BookieState, bookie_state, not_replicated
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies
-from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo
-from pulsar_operator.domain.bookkeeper.leaving_values import (
+from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
+from pulsar_operator.domain.bookkeeper.ledger_scan import Handles, LedgerScan
+from pulsar_operator.domain.bookkeeper.storage_facts import BookieState, bookie_state, not_replicated
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import (
     SHOWN_FIRST,
     STALL_SECONDS,
     Act,
@@ -31,7 +31,8 @@ from pulsar_operator.domain.bookkeeper.leaving_values import (
     Next,
     Step,
 )
-from pulsar_operator.domain.bookkeeper.refusals import (
+from pulsar_operator.domain.dataplane.decommission.decommission_record import LeavingMemo
+from pulsar_operator.domain.dataplane.decommission.refusals import (
     ended_lately,
     no_group,
     no_room,
@@ -40,7 +41,6 @@ from pulsar_operator.domain.bookkeeper.refusals import (
     short_of_room,
     unknown_room,
 )
-from pulsar_operator.domain.bookkeeper.scan import Handles, LedgerScan
 
 
 def may_act(found: Next, shown: str | None) -> bool:

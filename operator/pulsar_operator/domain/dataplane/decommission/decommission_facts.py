@@ -1,5 +1,5 @@
 """What is known of a bookie that leaves or gets a new volume, and what may be done next. Values; who decides is in
-leaving.py and renewing.py."""
+decommission.py and volume_replacement.py."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Final
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation
 from pulsar_operator.domain.bookkeeper.affinity import Bound
-from pulsar_operator.domain.bookkeeper.ended_copies import EndedCopies
-from pulsar_operator.domain.bookkeeper.facts import BookieState, Space, StorageFacts, bookie_state
-from pulsar_operator.domain.bookkeeper.leaving_memo import LeavingMemo, Renewal
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan
-from pulsar_operator.domain.bookkeeper.volumes import Claim
+from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.storage_facts import BookieState, Space, StorageFacts, bookie_state
 from pulsar_operator.domain.consent import Question
+from pulsar_operator.domain.dataplane.decommission.decommission_record import LeavingMemo, Renewal
+from pulsar_operator.domain.dataplane.decommission.ended_copies import EndedCopies
+from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim
 
 STALL_SECONDS: Final = 300.0
 """So long no ledger fewer, and the copy is asked for again: it ends without an error at the first ledger that fails."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from pulsar_operator.domain.bookkeeper.scan import Handles
+from pulsar_operator.domain.bookkeeper.ledger_scan import Handles
 from pulsar_operator.domain.conditions import parse_time, timestamp
 
 MEMO_PATH: Final = "/pulsar-operator/leaving-bookie"

@@ -2,7 +2,7 @@
 
 Room may vanish whenever a copy begins, and be back once it ended. Each copy that ends doubles the delay before the next
 one, so that a bookie is not made read-only again and again for nothing. The record is in a znode beside the memo
-(leaving_memo.py), which is deleted when the bookie stays.
+(decommission_record.py), which is deleted when the bookie stays.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """What keeps a bookie from leaving, or from getting a new volume, beside the number of bookies: room on the disks of
-those that are left, and the affinity groups that it is in. Pure; leaving.py asks for each in its turn."""
+those that are left, and the affinity groups that it is in. Pure; decommission.py asks for each in its turn."""
 
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.bookkeeper.affinity import too_few_in_group
-from pulsar_operator.domain.bookkeeper.leaving_values import Act, Leaving, Next, Widest
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan
-from pulsar_operator.domain.bookkeeper.space import MARGIN, shortage, told, unknown_of
+from pulsar_operator.domain.bookkeeper.disk_space import MARGIN, shortage, told, unknown_of
+from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
 from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Leaving, Next, Widest
 
 
 def refused(text: str) -> Next:

@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, ANNOTATION_VOLUME_REQUESTED
-from pulsar_operator.domain.bookkeeper.identity import same_pod
-from pulsar_operator.domain.bookkeeper.volume_requests import VolumeRequest, parse_request
+from pulsar_operator.domain.bookkeeper.bookie_ids import same_pod
 from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.dataplane.decommission.volume_requests import VolumeRequest, parse_request
 
 Json = Mapping[str, Any]
 

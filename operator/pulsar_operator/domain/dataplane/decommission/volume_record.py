@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies
+from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
-from pulsar_operator.domain.bookkeeper.volumes import Claim
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
+from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim
 
 VOLUMES_PATH: Final = "/pulsar-operator/bookie-volumes"
 NONE: Final = "none"

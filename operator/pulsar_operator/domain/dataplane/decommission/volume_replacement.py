@@ -1,10 +1,10 @@
 """A bookie that stays and gets a new volume: its own was lost, or somebody wants another. The one next thing. Pure.
 
-It is emptied as one that leaves is (leaving.py). Then its next incarnation is counted, so that it comes back under
-another id (identity.py), and its claims are deleted, which takes effect when its pod ends (finalizer pvc-protection),
-and nobody can take that back; all ledgers are looked at again, and its pod is replaced. The StatefulSet makes a pod
-with that name once the claims are gone, and new ones with it. The cookie of its former id is deleted once no ledger
-names that; nothing is formatted.
+It is emptied as one that leaves is (decommission.py). Then its next incarnation is counted, so that it comes back under
+another id (bookkeeper/bookie_ids.py), and its claims are deleted, which takes effect when its pod ends (finalizer
+pvc-protection), and nobody can take that back; all ledgers are looked at again, and its pod is replaced. The
+StatefulSet makes a pod with that name once the claims are gone, and new ones with it. The cookie of its former id is
+deleted once no ledger names that; nothing is formatted.
 
 What was on a lost volume is made again by the auditor, ledger by ledger; a copy that is asked for of an auto-recovery
 pod would end at the first one that has no other copy. Of several bookies that are lost, each ledger that has a copy on
@@ -19,9 +19,12 @@ from dataclasses import replace
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmationAction
-from pulsar_operator.domain.bookkeeper.facts import BookieState, bookie_state
-from pulsar_operator.domain.bookkeeper.given_up import numbers_of
-from pulsar_operator.domain.bookkeeper.leaving import (
+from pulsar_operator.domain.bookkeeper.abandoned_ledgers import numbers_of
+from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
+from pulsar_operator.domain.bookkeeper.storage_facts import BookieState, bookie_state
+from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.consent import Question, how_to_answer
+from pulsar_operator.domain.dataplane.decommission.decommission import (
     before,
     copied,
     empty,
@@ -32,13 +35,10 @@ from pulsar_operator.domain.bookkeeper.leaving import (
     too_few,
     too_late,
 )
-from pulsar_operator.domain.bookkeeper.leaving import next_step as next_of_leaving
-from pulsar_operator.domain.bookkeeper.leaving_memo import Cause, LeavingMemo, Renewal
-from pulsar_operator.domain.bookkeeper.leaving_values import STALL_SECONDS, Act, Leaving, Next, Step
-from pulsar_operator.domain.bookkeeper.scan import LedgerScan
-from pulsar_operator.domain.bookkeeper.volume_requests import FALSE
-from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.consent import Question, how_to_answer
+from pulsar_operator.domain.dataplane.decommission.decommission import next_step as next_of_leaving
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import STALL_SECONDS, Act, Leaving, Next, Step
+from pulsar_operator.domain.dataplane.decommission.decommission_record import Cause, LeavingMemo, Renewal
+from pulsar_operator.domain.dataplane.decommission.volume_requests import FALSE
 
 AUDITOR = "auditor"
 """Who is asked for copies, in the memo, where it is not an auto-recovery pod."""

@@ -19,8 +19,8 @@ from typing import Final
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.conditions import seconds_since
-from pulsar_operator.domain.dataplane.counters import Sample
-from pulsar_operator.domain.dataplane.stuck_topics import StuckTopics
+from pulsar_operator.domain.dataplane.instance.stuck_topics import StuckTopics
+from pulsar_operator.domain.dataplane.observed.pod_counters import Sample
 
 _PREFIX: Final = "pulsar_replication_"
 _ALWAYS: Final = "log4j2_appender_total"

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pulsar_operator.api.constants import LABEL_COMPONENT, Component
-from pulsar_operator.domain.dataplane.pods import ComponentFacts, observe_component, update_revision
+from pulsar_operator.domain.dataplane.objects.pods import ComponentFacts, observe_component, update_revision
 from pulsar_operator.domain.render import workload_name
 
 Json = dict[str, Any]

@@ -15,7 +15,12 @@ from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_LOCAL_VOLUMES
 from pulsar_operator.domain.apply import first_difference
-from pulsar_operator.domain.dataplane.templates import TemplateRecord, applied_hash, template_hash, with_annotation
+from pulsar_operator.domain.dataplane.objects.template_record import (
+    TemplateRecord,
+    applied_hash,
+    template_hash,
+    with_annotation,
+)
 
 Json = dict[str, Any]
 

@@ -21,7 +21,7 @@ from copy import deepcopy
 from decimal import Decimal
 from typing import Any, Final
 
-from pulsar_operator.domain.dataplane.pods import REVISION_LABEL, update_revision
+from pulsar_operator.domain.dataplane.objects.pods import REVISION_LABEL, update_revision
 
 Json = Mapping[str, Any]
 

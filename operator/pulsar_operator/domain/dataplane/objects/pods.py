@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.domain.conditions import parse_time
-from pulsar_operator.domain.dataplane.absent_pods import describe_lost, describe_missing, is_new, missing_names
+from pulsar_operator.domain.dataplane.objects.absent_pods import describe_lost, describe_missing, is_new, missing_names
 from pulsar_operator.domain.render.pod_checks import ENV_PREFIXES
 from pulsar_operator.domain.texts import without_secrets
 

@@ -2,9 +2,9 @@
 
 A StatefulSet's pod that is made again is made of the newest template, whatever updateStrategy OnDelete says (source:
 newVersionedStatefulSetPod in Kubernetes). So a new template is applied when its component's turn has come
-(turns.py) and not before, and until then the one that was applied last is kept as it was rendered; a roll that stopped
-goes back to the last one that all pods ran well. Both are needed when the specification says something else already:
-hence the record.
+(rollout/template_order.py) and not before, and until then the one that was applied last is kept as it was rendered; a
+roll that stopped goes back to the last one that all pods ran well. Both are needed when the specification says
+something else already: hence the record.
 
 The StatefulSet says which template it has, by its hash in an annotation; the record is written before the StatefulSet.
 A record that is gone or damaged costs this: nothing is put over a workload before its turn, and a stopped roll has
@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from pulsar_operator.api.constants import ANNOTATION_TEMPLATE, LABEL_PURPOSE, Component, Reason
 from pulsar_operator.domain.apply import manifest_hash
+from pulsar_operator.domain.render.child_names import Owner, workload_name
 from pulsar_operator.domain.render.common import metadata
-from pulsar_operator.domain.render.names import Owner, workload_name
 
 Json = dict[str, Any]
 

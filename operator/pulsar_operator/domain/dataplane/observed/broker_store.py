@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.config import OVERRIDES_FILE
 

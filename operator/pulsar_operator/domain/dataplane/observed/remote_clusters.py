@@ -29,7 +29,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
 )
 from pulsar_operator.domain.apply import manifest_hash
 from pulsar_operator.domain.conditions import parse_time, timestamp
-from pulsar_operator.domain.dataplane.templates import with_annotation
+from pulsar_operator.domain.dataplane.objects.template_record import with_annotation
 from pulsar_operator.domain.texts import without_userinfo
 
 Json = dict[str, Any]

@@ -6,8 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.domain.dataplane.live import Live
-from pulsar_operator.domain.dataplane.templates import Kept, TemplateRecord, applied_hash, parse_record, record_name
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.objects.template_record import (
+    Kept,
+    TemplateRecord,
+    applied_hash,
+    parse_record,
+    record_name,
+)
 
 UNKNOWN_VERSION = "unknown"
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 from pulsar_operator.api.constants import ANNOTATION_STORE_AWAY
 from pulsar_operator.api.v1alpha1.instance import MAX_OUTAGES, OutageStatus
 from pulsar_operator.domain.conditions import parse_time, timestamp
-from pulsar_operator.domain.dataplane.templates import with_annotation
+from pulsar_operator.domain.dataplane.objects.template_record import with_annotation
 
 Json = dict[str, Any]
 

@@ -13,7 +13,7 @@ allows us, one that is gone. INSTANCEIDs are no secrets, and anybody may name an
 
 No list of a namespace is left empty, and where no other cluster of the instance is left, tenants and namespaces keep
 their lists: nobody could miss it, and it finds them as they were if it is made again. Namespaces of other tenants are
-their users': a cluster that one of them needs is not deleted (controllers/dataplane/namespaces_there.py).
+their users': a cluster that one of them needs is not deleted (controllers/dataplane/observed/namespace_inventory.py).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.dataplane.metadata import Refusal, Write, parse_marker
-from pulsar_operator.domain.dataplane.registration import (
+from pulsar_operator.domain.dataplane.registration.metadata import Refusal, Write, parse_marker
+from pulsar_operator.domain.dataplane.registration.registration import (
     DEFAULT_NAMESPACE,
     POLICIES_PATH,
     Stored,

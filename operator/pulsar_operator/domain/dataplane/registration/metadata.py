@@ -12,7 +12,7 @@ without INSTANCEID is a loss and no first start, whatever the record says.
 
 A store that has an id and no record is taken back where its marker names this cluster. One without a marker was set up
 by somebody else: it is adopted only by confirmation AdoptMetadata with that id, and the record is written first. Called
-by controllers/dataplane/bootstrap.py; the configuration store's part is in registration.py.
+by controllers/dataplane/registration/bootstrap.py; the configuration store's part is in registration.py.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from enum import StrEnum
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation, ClusterConfirmationAction
-from pulsar_operator.domain.bookkeeper.identity import Counts, copy_text, parse_copy
+from pulsar_operator.domain.bookkeeper.bookie_ids import Counts, copy_text, parse_copy
 from pulsar_operator.domain.consent import Question, answered, how_to_answer
-from pulsar_operator.domain.dataplane.versions import is_version
+from pulsar_operator.domain.dataplane.rollout.versions import is_version
 from pulsar_operator.domain.render import Quorum
 
 INSTANCE_ID_PATH = "/ledgers/INSTANCEID"

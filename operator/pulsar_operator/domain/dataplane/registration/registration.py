@@ -27,7 +27,7 @@ from typing import Any
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation, ClusterConfirmationAction
 from pulsar_operator.domain.consent import Question, answered, how_to_answer
-from pulsar_operator.domain.dataplane.metadata import Marker, Refusal, Write, parse_marker
+from pulsar_operator.domain.dataplane.registration.metadata import Marker, Refusal, Write, parse_marker
 from pulsar_operator.domain.texts import without_userinfo
 
 Fields = dict[str, Any]

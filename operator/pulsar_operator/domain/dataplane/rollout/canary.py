@@ -1,8 +1,8 @@
 """The first pod of a component that runs another version is observed before the others follow. Pure.
 
 It must stay ready for as long as was asked, not restart, and not err more than the pods of its component that are not
-replaced yet (its peers). Errors are compared by sort (counters.py), as what was counted since the comparison began,
-shortly after the pod was ready: a server that starts logs errors that are not of its version.
+replaced yet (its peers). Errors are compared by sort (observed/pod_counters.py), as what was counted since the
+comparison began, shortly after the pod was ready: a server that starts logs errors that are not of its version.
 
 The pod errs too much if at least 10 of its operations failed, at least 1 % of them, and more than three times the share
 of each peer: what one of the others has as well, as while a bookie is away, is not of the version. A server with fewer
@@ -21,10 +21,10 @@ from typing import Final
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import CanaryStatus, CounterStatus
 from pulsar_operator.domain.conditions import parse_time, timestamp
-from pulsar_operator.domain.dataplane.counters import SORTS, Counts, Tally
-from pulsar_operator.domain.dataplane.pods import PodFacts
-from pulsar_operator.domain.dataplane.templates import Stop
-from pulsar_operator.domain.dataplane.turns import Tier
+from pulsar_operator.domain.dataplane.objects.pods import PodFacts
+from pulsar_operator.domain.dataplane.objects.template_record import Stop
+from pulsar_operator.domain.dataplane.observed.pod_counters import SORTS, Counts, Tally
+from pulsar_operator.domain.dataplane.rollout.template_order import Tier
 
 
 @dataclass(frozen=True)

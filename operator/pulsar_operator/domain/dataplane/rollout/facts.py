@@ -14,11 +14,11 @@ from typing import Any, Final
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.domain.bookkeeper.affinity import Bound
-from pulsar_operator.domain.bookkeeper.facts import StorageFacts
-from pulsar_operator.domain.bookkeeper.identity import OwnBookies
-from pulsar_operator.domain.dataplane.absent_pods import missing_names
-from pulsar_operator.domain.dataplane.pods import NO_PLACE, PodFacts, pods_of, update_revision
-from pulsar_operator.domain.dataplane.zookeeper_roll import ServerState
+from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
+from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
+from pulsar_operator.domain.dataplane.objects.absent_pods import missing_names
+from pulsar_operator.domain.dataplane.objects.pods import NO_PLACE, PodFacts, pods_of, update_revision
+from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
 
 Json = Mapping[str, Any]
 

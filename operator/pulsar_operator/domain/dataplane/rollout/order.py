@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.domain.bookkeeper.racks import begun_first
-from pulsar_operator.domain.dataplane.pod_diff import replacement_reason
-from pulsar_operator.domain.dataplane.pods import PodFacts, unready_since
+from pulsar_operator.domain.bookkeeper.bookie_racks import begun_first
+from pulsar_operator.domain.dataplane.objects.pods import PodFacts, unready_since
 from pulsar_operator.domain.dataplane.rollout.facts import ComponentState, RolloutFacts
-from pulsar_operator.domain.dataplane.zookeeper_roll import leader_of
+from pulsar_operator.domain.dataplane.rollout.pod_diff import replacement_reason
+from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import leader_of
 
 
 class Urgency(IntEnum):

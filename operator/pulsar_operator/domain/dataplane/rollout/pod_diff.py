@@ -12,8 +12,8 @@ from typing import Any
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, ANNOTATION_RESTART_REASON
 from pulsar_operator.domain.apply import first_difference
-from pulsar_operator.domain.dataplane.remote_clusters import remote_changes
-from pulsar_operator.domain.dataplane.store_sessions import store_back
+from pulsar_operator.domain.dataplane.observed.remote_clusters import remote_changes
+from pulsar_operator.domain.dataplane.observed.store_sessions import store_back
 
 Json = Mapping[str, Any]
 

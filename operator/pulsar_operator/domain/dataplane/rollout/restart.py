@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from pulsar_operator.api.constants import ANNOTATION_RESTART_REASON, LABEL_COMPONENT, Component
-from pulsar_operator.domain.dataplane.templates import TemplateRecord, template_hash, with_annotation
+from pulsar_operator.domain.dataplane.objects.template_record import TemplateRecord, template_hash, with_annotation
 
 Json = dict[str, Any]
 

@@ -28,15 +28,15 @@ from functools import cached_property
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import CanaryStatus
 from pulsar_operator.domain.apply import first_difference
-from pulsar_operator.domain.dataplane.pod_diff import replacement_reason
-from pulsar_operator.domain.dataplane.rollout.facts import FORWARDS, Blocker, ComponentState, RollOrder
-from pulsar_operator.domain.dataplane.templates import (
+from pulsar_operator.domain.dataplane.objects.template_record import (
     Json,
     Stop,
     TemplateRecord,
     applied_hash,
     template_hash,
 )
+from pulsar_operator.domain.dataplane.rollout.facts import FORWARDS, Blocker, ComponentState, RollOrder
+from pulsar_operator.domain.dataplane.rollout.pod_diff import replacement_reason
 
 
 @dataclass(frozen=True)

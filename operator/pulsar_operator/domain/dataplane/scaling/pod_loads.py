@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Final
 
 from pulsar_operator.api.constants import Component
-from pulsar_operator.domain.dataplane.counters import Sample
+from pulsar_operator.domain.dataplane.observed.pod_counters import Sample
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ SLOWEST: Final[Mapping[Component, Mapping[str, Summary]]] = {
     }
 }
 """By the name of the target, the summary of which the slowest thread counts, in milliseconds. An entry that went
-through the journal is in ADD_ENTRY, and not in ADD_ENTRY_REQUEST (domain/dataplane/counters.py)."""
+through the journal is in ADD_ENTRY, and not in ADD_ENTRY_REQUEST (domain/dataplane/observed/pod_counters.py)."""
 CPU: Final = "cpuPercent"
 TRAFFIC: Final = "traffic"
 """What a broker carries now, and in the minutes before on average (`balance.autoscaling.policy.traffic_growth`)."""

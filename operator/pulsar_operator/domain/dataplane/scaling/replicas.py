@@ -17,7 +17,7 @@ from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Proxy, Puls
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, ComponentScalingStatus
 from pulsar_operator.domain.conditions import parse_time
-from pulsar_operator.domain.dataplane.live import Live
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.render import Quorum, QuorumError, resolve_quorum
 
 FIELDS: Final[Mapping[Component, str]] = {

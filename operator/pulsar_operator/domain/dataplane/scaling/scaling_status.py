@@ -1,5 +1,5 @@
 """What is said of decisions on replicas: rows of status, condition ScalingActive. Pure; the decisions are in
-balance/autoscaling, the phase that has them made in controllers/dataplane/phases/autoscale.py.
+balance/autoscaling, the phase that has them made in controllers/dataplane/scaling/autoscale.py.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, ComponentScalingStatus
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet
-from pulsar_operator.domain.dataplane.cluster_view import ClusterView
-from pulsar_operator.domain.dataplane.wanted import SCALED, Rows, part_of
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
+from pulsar_operator.domain.dataplane.scaling.replicas import SCALED, Rows, part_of
 
 WELL: Final = frozenset({Reason.WITHIN_TARGET, Reason.SCALED_OUT, Reason.SCALED_IN})
 NOUNS: Final[Mapping[Component, str]] = {

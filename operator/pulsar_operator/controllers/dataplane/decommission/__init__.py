@@ -1,0 +1,1 @@
+"""Bookies that are decommissioned, and bookies whose volume is replaced."""

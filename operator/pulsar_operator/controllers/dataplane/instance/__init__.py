@@ -1,0 +1,1 @@
+"""PulsarInstance: its configuration store, whether its clusters answer, and replication between them."""

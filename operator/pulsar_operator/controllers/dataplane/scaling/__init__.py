@@ -1,0 +1,1 @@
+"""The number of pods of each component: decided, raised and lowered."""

@@ -1,0 +1,1 @@
+"""Whether the clusters of an instance answer, and how replication between them progresses. Pure."""

@@ -1,0 +1,1 @@
+"""Kubernetes objects of a cluster as they are read and as they are rendered. Pure."""

@@ -1,0 +1,1 @@
+"""What running pods and stores report: counters, versions, sessions, other clusters. Pure."""
