@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.domain.bookkeeper.affinity import Widest
 from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.ledger_scan import Handles, LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
@@ -30,7 +31,6 @@ from pulsar_operator.domain.dataplane.decommission.decommission_facts import (
     Leaving,
     Next,
     Step,
-    Widest,
 )
 from pulsar_operator.domain.dataplane.decommission.decommission_record import (
     Cause,

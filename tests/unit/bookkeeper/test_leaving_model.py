@@ -11,6 +11,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pulsar_operator.domain.bookkeeper.affinity import Widest
 from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.ledger_scan import Handles, LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
@@ -23,7 +24,7 @@ from pulsar_operator.domain.dataplane.decommission.decommission import (
     round_now,
     subject,
 )
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Helper, Leaving, Next, Widest
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Helper, Leaving, Next
 from pulsar_operator.domain.dataplane.decommission.decommission_record import LeavingMemo
 from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim, EmptyMark, may_return
 

@@ -12,6 +12,7 @@ import pytest
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.dataplane.objects.topic_unloading import unloaded_by
+from pulsar_operator.domain.bookkeeper.affinity import Widest
 from pulsar_operator.domain.bookkeeper.bookie_ids import Count, OwnBookies
 from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan, NamingLedger
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, LedgerUse, Segment
@@ -24,7 +25,6 @@ from pulsar_operator.domain.dataplane.decommission.decommission_facts import (
     Helper,
     Leaving,
     Step,
-    Widest,
 )
 from pulsar_operator.domain.dataplane.decommission.decommission_record import Cause, LeavingMemo, Renewal
 from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim, EmptyMark

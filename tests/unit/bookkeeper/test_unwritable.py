@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.base import Preset
 from pulsar_operator.api.v1alpha1.cluster_status import BookieStatus
+from pulsar_operator.domain.bookkeeper.affinity import Widest
 from pulsar_operator.domain.bookkeeper.read_only_bookies import (
     DiskLimits,
     ReadOnly,
@@ -25,7 +26,6 @@ from pulsar_operator.domain.bookkeeper.read_only_bookies import (
     unwritable_said,
 )
 from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts, UnderReplicated
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import Widest
 from pulsar_operator.domain.render.volumes import disk_shares
 from tests.unit.render.test_render_volumes import keeper
 

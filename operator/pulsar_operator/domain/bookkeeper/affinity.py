@@ -60,6 +60,19 @@ class Bound:
     """Ids of all bookies of the groups."""
 
 
+@dataclass(frozen=True)
+class Widest:
+    """The largest ensemble that a new ledger may have."""
+
+    size: int
+    whose: str
+    """Who asks for it, in words."""
+    bound: tuple[Bound, ...] = ()
+    """Namespaces that are bound to groups of bookies."""
+    problem: str | None = None
+    """What must happen before these are known, in words; None = they are."""
+
+
 def groups_of(primary: Any, secondary: Any) -> Groups:
     """By what a policy or a configuration says: names with commas between them."""
     return Groups(_names(primary), _names(secondary))

@@ -14,9 +14,9 @@ from typing import Final
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.cluster_status import BookieStatus
+from pulsar_operator.domain.bookkeeper.affinity import Widest
 from pulsar_operator.domain.bookkeeper.storage_facts import BookieState, StorageFacts, told_usage
 from pulsar_operator.domain.conditions import parse_time, timestamp
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import Widest
 
 UNWRITABLE: Final = frozenset({Reason.DISKS_FULL.value, Reason.BOOKIE_READ_ONLY.value})
 """Reasons of BookKeeperReady that are said here."""

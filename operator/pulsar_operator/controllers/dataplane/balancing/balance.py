@@ -8,6 +8,7 @@ from pulsar_operator.api.v1alpha1.load_balancing import BalancingDriver
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.dataplane.balancing.balancer_record import BalancerRecord
 from pulsar_operator.controllers.dataplane.balancing.balancing_owner import Question, whose_turn
+from pulsar_operator.controllers.dataplane.balancing.broker_drains import drains_of
 from pulsar_operator.controllers.dataplane.balancing.load_balancer import standing_rebalance, without_standing
 from pulsar_operator.controllers.dataplane.observed.phase import Step
 from pulsar_operator.domain.dataplane.cluster.cluster_view import BalanceFact, RollFact, ScaleFact
@@ -21,7 +22,7 @@ async def balance(step: Step) -> BalanceFact:
     if step.facts.instance.found and step.store_unavailable is not None:
         return BalanceFact(seen=False)
     facts, view, hand = step.facts, step.view, step.hand
-    roll, scale, drains = view.roll or RollFact(), view.scale or ScaleFact(), step.drains
+    roll, scale, drains = view.roll or RollFact(), view.scale or ScaleFact(), drains_of(step)
     if drains is not None:
         await drains.clean(roll.asked | scale.asked, changing=view.drain is not None)
     drives = facts.spec.load_balancing.driver is BalancingDriver.OPERATOR

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Final
 
 from pulsar_operator.api.constants import Component, Kind, Reason
-from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus
 from pulsar_operator.balance.execution.drain import (
     DRAIN,
@@ -35,7 +35,10 @@ from pulsar_operator.balance.model.observation import SYSTEM_NAMESPACE
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.controllers.dataplane.observed.outage import answers_since
+from pulsar_operator.controllers.dataplane.observed.phase import Step
 from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.domain.dataplane.cluster.applied_config import load_managers
 from pulsar_operator.domain.render.child_names import workload_name
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PortError
 
@@ -260,3 +263,17 @@ class BrokerDrains:
                 continue
             if purpose == DRAIN or (purpose == FILL and (changing or outgrown(each, wanted))):
                 await self._actor.delete(CUSTOM[Kind.REBALANCE], each, "no longer needed")
+
+
+def drains_of(step: Step) -> BrokerDrains | None:
+    """The drains of the cluster of a pass; None where there are no brokers that could be asked."""
+    brokers, facts = step.live.facts(Component.BROKER), step.facts
+    if facts.spec.broker is None or brokers is None or not brokers.ready:
+        return None
+    endpoint = facts.brokers(step.manifests)
+    if facts.spec.mode is ClusterMode.STANDALONE or endpoint is None:
+        return None
+    drains = BrokerDrains(step.hand.deps, step.hand, facts.obj, facts.spec, endpoint, facts.before.drain)
+    drains.mixed_managers = len(load_managers(step.live)) > 1
+    drains.counts_from = answers_since(facts, Component.BROKER, step.hand.deps.clock)
+    return drains

@@ -9,8 +9,8 @@ from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Component, 
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.controllers.dataplane.bookkeeper.incarnations import own_bookies_in
 from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
+from pulsar_operator.controllers.dataplane.objects.pod_successors import refused_successor
 from pulsar_operator.controllers.dataplane.observed.phase import Step
-from pulsar_operator.controllers.dataplane.rollout.apply import refused_successor
 from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
 from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, parse_leaving_memo

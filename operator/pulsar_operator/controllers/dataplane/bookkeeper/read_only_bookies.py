@@ -9,7 +9,7 @@ from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import own_
 from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
 from pulsar_operator.controllers.dataplane.observed.phase import Step
 from pulsar_operator.controllers.dataplane.observed.quorums import broker_groups, widest_ensemble
-from pulsar_operator.domain.bookkeeper.affinity import short_in_group
+from pulsar_operator.domain.bookkeeper.affinity import Widest, short_in_group
 from pulsar_operator.domain.bookkeeper.bookie_ids import host_of
 from pulsar_operator.domain.bookkeeper.read_only_bookies import (
     DiskLimits,
@@ -20,7 +20,6 @@ from pulsar_operator.domain.bookkeeper.read_only_bookies import (
     read_only,
     rows_of,
 )
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import Widest
 from pulsar_operator.domain.dataplane.registration.quorum_record import default_ensemble
 from pulsar_operator.domain.render.volumes import disk_shares
 from pulsar_operator.ports import PortError

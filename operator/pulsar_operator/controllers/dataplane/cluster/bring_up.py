@@ -12,17 +12,16 @@ from pulsar_operator.controllers.dataplane.bookkeeper.bookie_racks import not_wr
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import returns
 from pulsar_operator.controllers.dataplane.objects.children import apply_children
 from pulsar_operator.controllers.dataplane.observed.outage import READERS
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import Step, not_ours, wanted
 from pulsar_operator.controllers.dataplane.rollout.templates import dressed
 from pulsar_operator.domain.apply import why_apply
 from pulsar_operator.domain.dataplane.cluster.bring_up import Gate, bring_up_facts, gates
 from pulsar_operator.domain.dataplane.cluster.cluster_view import TierFact
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.objects.template_record import parse_record, record_name
+from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of, with_replicas
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
-
-_REFUSED = frozenset({Reason.METADATA_LOST, Reason.METADATA_CONFLICT})
 
 
 async def bookies(step: Step) -> TierFact:
@@ -79,18 +78,6 @@ def proven(step: Step) -> frozenset[Component]:
     return frozenset(each for each, found in records.items() if parse_record(found).good is not None)
 
 
-def not_ours(step: Step) -> bool:
-    """Whether the configuration store is not the one that the cluster was registered in, or is somebody else's: a pod
-    that is made again must not get a template that names it."""
-    found = step.view.metadata
-    return found is not None and found.local_ready and found.reason in _REFUSED
-
-
-def wanted(step: Step, component: Component) -> int:
-    """Pods of a component, as rendered."""
-    return next(replicas_of(m) for m in step.rendered.of(component) if m["kind"] == STATEFUL_SETS.kind)
-
-
 def _by_racks(step: Step, component: Component) -> Gate | None:
     """Why a component is not made yet: racks of bookies that nobody knows, or with which brokers could create no
     ledger."""
@@ -129,13 +116,3 @@ def _as_many(live: Live, component: Component, manifests: Sequence[Json]) -> lis
         elif why_apply(each, with_replicas(there, replicas_of(each))) is not None:
             out.append(with_replicas(each, replicas_of(there)))
     return out
-
-
-def replicas_of(stateful_set: Json) -> int:
-    """Pods wanted; the API server puts 1 where nothing is said."""
-    return int(stateful_set["spec"].get("replicas", 1))
-
-
-def with_replicas(stateful_set: Json, replicas: int) -> Json:
-    """The same, with another number of pods; nothing of it is changed."""
-    return {**stateful_set, "spec": {**stateful_set["spec"], "replicas": replicas}}

@@ -15,7 +15,6 @@ from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import own_bookies, refused_again
 from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
 from pulsar_operator.controllers.dataplane.bookkeeper.storage_facts import storage_facts
-from pulsar_operator.controllers.dataplane.cluster.bring_up import replicas_of, wanted
 from pulsar_operator.controllers.dataplane.decommission.decommission_actions import (
     ACTIONS,
     Action,
@@ -26,13 +25,14 @@ from pulsar_operator.controllers.dataplane.decommission.decommission_actions imp
 from pulsar_operator.controllers.dataplane.decommission.decommission_observation import Seen, stored_row
 from pulsar_operator.controllers.dataplane.decommission.restore_writable import make_writable
 from pulsar_operator.controllers.dataplane.decommission.volume_requests import requests
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import Step, wanted
 from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
 from pulsar_operator.domain.dataplane.cluster.cluster_view import LeaveFact
 from pulsar_operator.domain.dataplane.decommission.decommission import may_act
 from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Leaving, Next
 from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, LeavingMemo, parse_leaving_memo
+from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of
 from pulsar_operator.ports import Json, PortError
 
 

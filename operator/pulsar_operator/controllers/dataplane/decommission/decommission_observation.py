@@ -12,13 +12,12 @@ from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import clai
 from pulsar_operator.controllers.dataplane.bookkeeper.ledger_scan import GONE, examine_ledgers
 from pulsar_operator.controllers.dataplane.bookkeeper.scan_store import Unwritten, took_entries
 from pulsar_operator.controllers.dataplane.bookkeeper.scan_sweep import Subject
-from pulsar_operator.controllers.dataplane.cluster.bring_up import replicas_of
 from pulsar_operator.controllers.dataplane.decommission.requested_copies import ended_copies, with_copies
 from pulsar_operator.controllers.dataplane.observed.outage import back_since
 from pulsar_operator.controllers.dataplane.observed.phase import Step
 from pulsar_operator.controllers.dataplane.observed.quorums import widest_ensemble
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states
-from pulsar_operator.domain.bookkeeper.affinity import PRIMARY_KEY, SECONDARY_KEY, groups_of
+from pulsar_operator.domain.bookkeeper.affinity import PRIMARY_KEY, SECONDARY_KEY, Widest, groups_of
 from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.ledger_scan_record import Examining
@@ -27,12 +26,13 @@ from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES
 from pulsar_operator.domain.consent import Question, accepted_number, answered
 from pulsar_operator.domain.dataplane.decommission.decommission import subject
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Helper, Leaving, Next, Widest
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Helper, Leaving, Next
 from pulsar_operator.domain.dataplane.decommission.decommission_record import LeavingMemo
 from pulsar_operator.domain.dataplane.decommission.volume_replacement import next_step, question_of
 from pulsar_operator.domain.dataplane.decommission.volume_requests import FALSE
 from pulsar_operator.domain.dataplane.objects.pods import pods_of, restarts
 from pulsar_operator.domain.dataplane.registration.quorum_record import default_ensemble
+from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.child_names import pod_host, workload_name
 from pulsar_operator.domain.render.volumes import disk_shares

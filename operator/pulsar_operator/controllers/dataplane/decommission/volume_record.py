@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import claims, discard, own_bookies, refused_again
 from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
-from pulsar_operator.controllers.dataplane.cluster.bring_up import replicas_of
 from pulsar_operator.controllers.dataplane.observed.phase import Step
 from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
@@ -24,6 +23,7 @@ from pulsar_operator.domain.dataplane.decommission.volume_record import (
 )
 from pulsar_operator.domain.dataplane.decommission.volume_sizes import smaller_claims
 from pulsar_operator.domain.dataplane.objects.pods import pods_of
+from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of
 from pulsar_operator.domain.render import selector_text
 from pulsar_operator.ports import PODS, ConflictError, Json, Node, NotFoundError, PortError, ZooKeeperSession
 

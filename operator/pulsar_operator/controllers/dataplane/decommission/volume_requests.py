@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, ANNOTATION_VOLUME_REQUESTED, Component, Reason
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import annotate, claims
-from pulsar_operator.controllers.dataplane.cluster.bring_up import replicas_of
 from pulsar_operator.controllers.dataplane.observed.phase import Step
 from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim
 from pulsar_operator.domain.dataplane.decommission.volume_requests import (
@@ -17,6 +16,7 @@ from pulsar_operator.domain.dataplane.decommission.volume_requests import (
     request_now,
 )
 from pulsar_operator.domain.dataplane.objects.pods import PodFacts, pods_of
+from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of
 from pulsar_operator.ports import Json
 
 

@@ -13,9 +13,9 @@ from typing import Final
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, PulsarClusterSpec
 from pulsar_operator.balance.autoscaling.policy import Measured
-from pulsar_operator.controllers.dataplane.rollout.canary_comparison import metrics_url
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.objects.pods import PodFacts
+from pulsar_operator.domain.dataplane.observed.pod_counters import metrics_url
 from pulsar_operator.domain.dataplane.scaling.pod_loads import (
     KEPT_SECONDS,
     Readings,

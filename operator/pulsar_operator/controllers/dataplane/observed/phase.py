@@ -1,4 +1,4 @@
-"""What a phase is."""
+"""What a phase is, what it is given, and what phases of several rooms ask of that."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from pulsar_operator.api.constants import Component
-from pulsar_operator.api.v1alpha1.cluster import ClusterMode
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.balancing.broker_drains import BrokerDrains
 from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
-from pulsar_operator.controllers.dataplane.observed.outage import answers_since, unavailable_store
-from pulsar_operator.domain.dataplane.cluster.applied_config import load_managers
+from pulsar_operator.controllers.dataplane.observed.outage import unavailable_store
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of
 from pulsar_operator.domain.render import RenderedCluster
-from pulsar_operator.ports import ResourceType
+from pulsar_operator.ports import STATEFUL_SETS, ResourceType
 
 Field = Literal[
     "turns",
@@ -36,6 +34,8 @@ Field = Literal[
     "scaling",
 ]
 """Fields of ClusterView that a phase fills."""
+
+_REFUSED = frozenset({Reason.METADATA_LOST, Reason.METADATA_CONFLICT})
 
 
 @dataclass(frozen=True)
@@ -64,20 +64,6 @@ class Step:
         """Why the configuration store is unavailable, in words; None = it is not."""
         return unavailable_store(self.facts, self.view)
 
-    @property
-    def drains(self) -> BrokerDrains | None:
-        """What brokers do before they go; None where there are no brokers that could be asked."""
-        brokers, facts = self.live.facts(Component.BROKER), self.facts
-        if facts.spec.broker is None or brokers is None or not brokers.ready:
-            return None
-        endpoint = facts.brokers(self.manifests)
-        if facts.spec.mode is ClusterMode.STANDALONE or endpoint is None:
-            return None
-        found = BrokerDrains(self.hand.deps, self.hand, facts.obj, facts.spec, endpoint, facts.before.drain)
-        found.mixed_managers = len(load_managers(self.live)) > 1
-        found.counts_from = answers_since(facts, Component.BROKER, self.hand.deps.clock)
-        return found
-
 
 @dataclass(frozen=True)
 class Phase:
@@ -92,3 +78,15 @@ class Phase:
     """Names of phases without which it does not run."""
     finds: Field | None = None
     """Where what it found goes; None = it only writes."""
+
+
+def not_ours(step: Step) -> bool:
+    """Whether the configuration store is not the one that the cluster was registered in, or is somebody else's: a pod
+    that is made again must not get a template that names it."""
+    found = step.view.metadata
+    return found is not None and found.local_ready and found.reason in _REFUSED
+
+
+def wanted(step: Step, component: Component) -> int:
+    """Pods of a component, as rendered."""
+    return next(replicas_of(m) for m in step.rendered.of(component) if m["kind"] == STATEFUL_SETS.kind)

@@ -21,13 +21,13 @@ from pulsar_operator.domain.bookkeeper.affinity import (
     SECONDARY_KEY,
     Bound,
     Groups,
+    Widest,
     bound,
     groups_of,
     local_groups,
 )
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.rack_entries import RACKS_PATH, parse_entries
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import Widest
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.ports import Deps, Json, ZooKeeperSession
 

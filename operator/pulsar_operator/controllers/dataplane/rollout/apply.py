@@ -14,11 +14,11 @@ from dataclasses import replace
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.objects.children import observe_children
+from pulsar_operator.controllers.dataplane.objects.pod_successors import ABOUT_ONE_POD, refused_successor
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states
 from pulsar_operator.domain.dataplane.objects.absent_pods import short
 from pulsar_operator.domain.dataplane.objects.budgets import describe_several, selecting
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
-from pulsar_operator.domain.dataplane.objects.pod_admission import refuses, successor
 from pulsar_operator.domain.dataplane.rollout.checks import CHECKS, Decision, blocker_of, decide
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RolloutFacts
 from pulsar_operator.domain.dataplane.rollout.order import Candidate, next_pods
@@ -26,21 +26,13 @@ from pulsar_operator.ports import (
     PDBS,
     PODS,
     PVCS,
-    ConflictError,
-    DeadlineError,
     ForbiddenError,
     Json,
-    NotFoundError,
-    NotServedError,
     PortError,
-    RefusedError,
-    ServerError,
 )
 
 Prepare = Callable[[RolloutFacts, Candidate], Awaitable[RolloutFacts]]
 """What is done for a pod before it goes; the facts with what came out."""
-_ABOUT_ONE_POD = (RefusedError, ServerError, DeadlineError, NotServedError)
-"""Answers that say nothing about other requests, except a missing right."""
 
 
 async def roll_out(
@@ -97,31 +89,12 @@ async def _leave(actor: Actor, pod: Json, candidate: Candidate) -> Blocker | Non
         words = await actor.evict(pod, candidate.reason, reason=Reason.POD_REPLACED)
     except ForbiddenError:
         raise
-    except _ABOUT_ONE_POD as error:
+    except ABOUT_ONE_POD as error:
         return await _refused_eviction(actor, pod, error)
     if words is None:
         return None
     text = f"Pod {candidate.name} may not be evicted now: {short(words)}. The rollout waits for its budget"
     return Blocker(Reason.DISRUPTION_BUDGET, text)
-
-
-async def refused_successor(actor: Actor, stateful_set: Json, pod: Json) -> Blocker | None:
-    """Why the API server would not create the pod again. None also where nobody knows: a missing right, a name that is
-    taken, a namespace that is gone. Raises PortError."""
-    name = str(pod["metadata"]["name"])
-    try:
-        await actor.deps.kube.dry_run_create(successor(stateful_set, name))
-    except (ForbiddenError, ConflictError, NotFoundError, NotServedError):
-        return None
-    except _ABOUT_ONE_POD as error:
-        if not refuses(str(error), pod):
-            return None
-        return Blocker(
-            Reason.POD_REFUSED,
-            f"Pod {name} is not replaced, because the API server would refuse to create it again: {short(str(error))}. "
-            "Remove the cause, or change the specification",
-        )
-    return None
 
 
 async def _refused_eviction(actor: Actor, pod: Json, error: PortError) -> Blocker:

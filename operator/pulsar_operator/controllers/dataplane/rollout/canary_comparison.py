@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster_status import CanaryStatus
 from pulsar_operator.domain.dataplane.objects.pods import PodFacts
-from pulsar_operator.domain.dataplane.observed.pod_counters import PATHS, SORTS, Counts, counts, names_of
+from pulsar_operator.domain.dataplane.observed.pod_counters import SORTS, Counts, counts, metrics_url, names_of
 from pulsar_operator.domain.dataplane.rollout.canary import (
     Watch,
     begun,
@@ -22,8 +22,6 @@ from pulsar_operator.domain.dataplane.rollout.canary import (
 from pulsar_operator.domain.dataplane.rollout.template_order import Tier
 from pulsar_operator.ports import CountersPort, Deps, PortError
 
-_PORT = "http"
-"""Name of the port at which a container of ours has its metrics."""
 _MAX_WORDS = 200
 
 
@@ -64,14 +62,3 @@ async def _one(counters: CountersPort, component: Component, pod: PodFacts) -> C
     except PortError as error:
         return f"metrics of pod {pod.name}: {error}"[:_MAX_WORDS]
     return counts(component, scrape.samples)
-
-
-def metrics_url(component: Component, pod: PodFacts) -> str | None:
-    """Where a pod has its metrics; None where it has none, as a ZooKeeper server without ``metrics``."""
-    address = str((pod.raw.get("status") or {}).get("podIP") or "")
-    containers = (pod.raw.get("spec") or {}).get("containers") or ()
-    ports = [port for each in containers if each.get("name") == component.value for port in each.get("ports") or ()]
-    port = next((each["containerPort"] for each in ports if each.get("name") == _PORT), None)
-    if not address or port is None:
-        return None
-    return f"http://{f'[{address}]' if ':' in address else address}:{port}{PATHS.get(component, '/metrics')}"

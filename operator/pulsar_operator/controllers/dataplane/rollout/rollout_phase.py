@@ -6,6 +6,7 @@ from typing import Final
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
+from pulsar_operator.controllers.dataplane.balancing.broker_drains import drains_of
 from pulsar_operator.controllers.dataplane.observed.phase import Step
 from pulsar_operator.controllers.dataplane.rollout.apply import roll_out
 from pulsar_operator.controllers.dataplane.rollout.observe import observe
@@ -22,7 +23,7 @@ _GOES_ON: Final = (Reason.WAITING_FOR_CLUSTERS, Reason.ROLL_STOPPED, Reason.CANA
 
 async def roll(step: Step) -> RollFact:
     """Replace at most one outdated pod of the whole cluster. Raises PortError of Kubernetes alone."""
-    drains = step.drains
+    drains = drains_of(step)
     found = await observe(step.facts, step.view, step.live, step.hand, drains)
     work = Preparation(step.facts, step.rendered.metadata_store, step.hand, drains)
     found, decision = await roll_out(step.hand, step.live, found, work.prepare)

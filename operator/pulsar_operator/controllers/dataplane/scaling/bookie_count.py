@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_racks import not_written
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import Returns, returns
-from pulsar_operator.controllers.dataplane.cluster.bring_up import replicas_of, with_replicas
 from pulsar_operator.controllers.dataplane.objects.children import apply_children
 from pulsar_operator.controllers.dataplane.observed.phase import Step
 from pulsar_operator.controllers.dataplane.rollout.templates import dressed
 from pulsar_operator.domain.dataplane.decommission.volume_sizes import new_claims
+from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of, with_replicas
 from pulsar_operator.ports import PODS, STATEFUL_SETS, ConflictError, Json
 
 

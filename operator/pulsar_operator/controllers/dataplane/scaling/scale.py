@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.balance.execution.drain import scale_in_name
-from pulsar_operator.controllers.dataplane.balancing.broker_drains import BrokerDrains
+from pulsar_operator.controllers.dataplane.balancing.broker_drains import BrokerDrains, drains_of
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import Returns
-from pulsar_operator.controllers.dataplane.cluster.bring_up import not_ours, replicas_of
 from pulsar_operator.controllers.dataplane.objects.children import apply_children
 from pulsar_operator.controllers.dataplane.observed.outage import READERS
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import Step, not_ours
 from pulsar_operator.controllers.dataplane.rollout.templates import dressed
 from pulsar_operator.controllers.dataplane.scaling.bookie_count import raise_to, workload
 from pulsar_operator.domain.dataplane.cluster.cluster_view import DrainFact, ScaleFact
 from pulsar_operator.domain.dataplane.objects.pods import pods_of
+from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of
 from pulsar_operator.ports import STATEFUL_SETS, Json
 
 SCALED = (Component.BOOKIE, Component.AUTORECOVERY, Component.BROKER, Component.PROXY)
@@ -39,7 +39,7 @@ async def scale(step: Step) -> ScaleFact:
                 bookies = await _bookies(step, there, wanted)
                 found = replace(found, waiting_for=bookies.waiting_for, foreign=bookies.foreign)
             continue  # fewer: decommission/decommission.py
-        if component is Component.BROKER and (drains := step.drains) is not None:
+        if component is Component.BROKER and (drains := drains_of(step)) is not None:
             of_brokers = await _brokers(step, drains, there, wanted)
             found = replace(found, drain=of_brokers.drain, asked=of_brokers.asked)
             if found.drain is not None:

@@ -87,7 +87,8 @@ def set_conditions(
             _component(conditions, ConditionType.PROXIES_READY, Component.PROXY, "proxies", view)
         set_replicated(conditions, view, acts=acts)
         set_racks(conditions, spec, view)
-        scaling_status.set_condition(conditions, spec, view)
+        decided = view.scaling.rows if view.scaling is not None else None
+        scaling_status.set_condition(conditions, spec, decided, view.error)
         _balancing(conditions, spec, view)
     _up_to_date(conditions, view)
     set_config_condition(conditions, view.config, spec.version if view.config_unchecked else None)

@@ -11,7 +11,7 @@ from typing import Final
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmation
-from pulsar_operator.domain.bookkeeper.affinity import Bound
+from pulsar_operator.domain.bookkeeper.affinity import Widest
 from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.storage_facts import BookieState, Space, StorageFacts, bookie_state
 from pulsar_operator.domain.consent import Question
@@ -81,19 +81,6 @@ class Helper:
 
     ordinal: int
     uid: str
-
-
-@dataclass(frozen=True)
-class Widest:
-    """The largest ensemble that a new ledger may have."""
-
-    size: int
-    whose: str
-    """Who asks for it, in words."""
-    bound: tuple[Bound, ...] = ()
-    """Namespaces that are bound to groups of bookies."""
-    problem: str | None = None
-    """What must happen before these are known, in words; None = they are."""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ those that are left, and the affinity groups that it is in. Pure; decommission.p
 from __future__ import annotations
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.bookkeeper.affinity import too_few_in_group
+from pulsar_operator.domain.bookkeeper.affinity import Widest, too_few_in_group
 from pulsar_operator.domain.bookkeeper.disk_space import MARGIN, shortage, told, unknown_of
 from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Leaving, Next, Widest
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Leaving, Next
 
 
 def refused(text: str) -> Next:

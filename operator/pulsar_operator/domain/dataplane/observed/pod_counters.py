@@ -33,6 +33,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pulsar_operator.api.constants import Component
+from pulsar_operator.domain.dataplane.objects.pods import PodFacts
 
 
 @dataclass(frozen=True)
@@ -148,6 +149,8 @@ SORTS: Final[Mapping[Component, tuple[Sort, ...]]] = MappingProxyType(
 )
 """What is compared of each component; nothing of those that are not in it."""
 
+_PORT = "http"
+"""Name of the port at which a container of ours has its metrics."""
 PATHS: Final[Mapping[Component, str]] = MappingProxyType({Component.BROKER: "/metrics/", Component.PROXY: "/metrics/"})
 """Where the page is if not at /metrics; Jetty answers that with a redirection."""
 
@@ -244,3 +247,14 @@ def _count(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) and value >= 0 else None
+
+
+def metrics_url(component: Component, pod: PodFacts) -> str | None:
+    """Where a pod has its metrics; None where it has none, as a ZooKeeper server without ``metrics``."""
+    address = str((pod.raw.get("status") or {}).get("podIP") or "")
+    containers = (pod.raw.get("spec") or {}).get("containers") or ()
+    ports = [port for each in containers if each.get("name") == component.value for port in each.get("ports") or ()]
+    port = next((each["containerPort"] for each in ports if each.get("name") == _PORT), None)
+    if not address or port is None:
+        return None
+    return f"http://{f'[{address}]' if ':' in address else address}:{port}{PATHS.get(component, '/metrics')}"

@@ -16,7 +16,7 @@ from typing import Any
 from pulsar_operator.api.constants import ANNOTATION_CONFIG_HASH, Component
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import Widest
+from pulsar_operator.domain.bookkeeper.affinity import Widest
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.registration.metadata import recorded_quorum
 from pulsar_operator.domain.render import Quorum, QuorumError, resolve_quorum

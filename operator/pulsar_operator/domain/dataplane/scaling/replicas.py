@@ -16,6 +16,7 @@ from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, Broker, Proxy, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, ComponentScalingStatus
+from pulsar_operator.domain.apply import Json
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.render import Quorum, QuorumError, resolve_quorum
@@ -113,3 +114,13 @@ def workload_replicas(live: Live, component: Component) -> int | None:
     """Replicas of a component's workload; None where there is none. The API server puts 1 where nothing is said."""
     there = live.stateful_set(component)
     return None if there is None else int((there.get("spec") or {}).get("replicas", 1))
+
+
+def replicas_of(stateful_set: Json) -> int:
+    """Pods wanted; the API server puts 1 where nothing is said."""
+    return int(stateful_set["spec"].get("replicas", 1))
+
+
+def with_replicas(stateful_set: Json, replicas: int) -> Json:
+    """The same, with another number of pods; nothing of it is changed."""
+    return {**stateful_set, "spec": {**stateful_set["spec"], "replicas": replicas}}

@@ -12,7 +12,6 @@ from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, ComponentScalingStatus
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet
-from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
 from pulsar_operator.domain.dataplane.scaling.replicas import SCALED, Rows, part_of
 
 WELL: Final = frozenset({Reason.WITHIN_TARGET, Reason.SCALED_OUT, Reason.SCALED_IN})
@@ -60,13 +59,14 @@ def status_of(rows: Rows) -> AutoscalingStatus | None:
     )
 
 
-def set_condition(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
-    """Condition ScalingActive, only where something has autoscaling."""
+def set_condition(conditions: ConditionSet, spec: PulsarClusterSpec, rows: Rows | None, error: str | None) -> None:
+    """Condition ScalingActive, only where something has autoscaling. ``rows`` are what was decided in this pass, None =
+    nothing; ``error`` is what ended the pass."""
     kind, parts = ConditionType.SCALING_ACTIVE, [part_of(spec, component) for component in SCALED]
     if all(part is None or part.autoscaling is None for part in parts):
         return
-    found = said(view.scaling.rows) if view.scaling is not None else None
+    found = said(rows) if rows is not None else None
     if found is not None:
         conditions.set(kind, *found)
     elif not conditions.carry(kind):
-        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "Nothing was decided yet")
+        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, error or "Nothing was decided yet")
