@@ -98,7 +98,7 @@ def metrics() -> str:
     found.queue_depth(0)
     found.admin_call("c", "GET", "200", 0.0)
     found.kube_write("apply", "Service")
-    found.event_seen("PulsarTopic")
+    found.event_received("PulsarTopic")
     found.watch_restarted("PulsarTopic", "expired")
     found.count_objects(lambda: {("PulsarTopic", "Ready"): 1})
     found.count_streams(lambda: {("PulsarTopic", "watching"): 1})
@@ -263,13 +263,13 @@ def current(text: str) -> str:
 def reference(*, write: bool) -> list[str]:
     """Pages of docs/reference/ that are not current, or are of no kind any more; written and removed if asked."""
     folder = ROOT / "docs/reference"
-    wanted = gen_reference.pages(gen_policies.notes())
-    stale = [name for name, text in wanted.items() if not _is(folder / name, text)]
-    gone = [file for file in folder.glob("*.md") if file.name not in wanted]
+    expected = gen_reference.pages(gen_policies.notes())
+    stale = [name for name, text in expected.items() if not _is(folder / name, text)]
+    gone = [file for file in folder.glob("*.md") if file.name not in expected]
     if write:
         folder.mkdir(exist_ok=True)
         for name in stale:
-            (folder / name).write_text(wanted[name], encoding="utf-8")
+            (folder / name).write_text(expected[name], encoding="utf-8")
         for file in gone:
             file.unlink()
     return [f"docs/reference/{name}" for name in (*stale, *(file.name for file in gone))]
@@ -287,11 +287,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     stale = reference(write=not options.check)
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = page.read_text(encoding="utf-8")
-        wanted = current(text)
-        if wanted != text:
+        expected = current(text)
+        if expected != text:
             stale.append(str(page.relative_to(ROOT)))
             if not options.check:
-                page.write_text(wanted, encoding="utf-8")
+                page.write_text(expected, encoding="utf-8")
     if options.check and stale:
         print(f"not current: {', '.join(stale)}; run: python scripts/gen_docs.py", file=sys.stderr)
         return 1

@@ -98,7 +98,7 @@ class Operator:
         clock = SystemClock()
         self.metrics = PrometheusMetrics(time.monotonic)
         self.lease = lease_of(settings, client)
-        fence = fence_of(lambda: self.lease.held)
+        fence = fence_of(lambda: self.lease.is_leader)
         behind = client.fenced(fence)
         self._recorder = EventRecorder(behind, self.metrics, clock, reporter=settings.pod_name)
         self._kube = KubeAdapter(behind, self.metrics, self._recorder, namespaces=settings.watch_namespaces)
@@ -130,7 +130,7 @@ class Operator:
             hints=PolicyWatch(self.deps),
         )
         self.metrics.count_objects(self.engine.tally)
-        self.monitor = WatchMonitor(time.monotonic, self.metrics.event_seen, self.metrics.watch_restarted)
+        self.monitor = WatchMonitor(time.monotonic, self.metrics.event_received, self.metrics.watch_restarted)
         self.metrics.count_streams(self.monitor.states)
         self._phase: str | None = "starting"
         self.health = HealthServer(
@@ -335,7 +335,7 @@ async def release(settings: Settings, *, wait: float) -> int:
     client = KubeClient(await load_configuration(settings.kubeconfig))
     lease = lease_of(settings, client)
     metrics = PrometheusMetrics(time.monotonic)
-    fence = fence_of(lambda: lease.held)
+    fence = fence_of(lambda: lease.is_leader)
     behind = client.fenced(fence)
     recorder = EventRecorder(behind, metrics, SystemClock(), reporter=settings.pod_name)
     kube = KubeAdapter(behind, metrics, recorder, namespaces=settings.watch_namespaces)

@@ -8,7 +8,7 @@ Implements :class:`pulsar_operator.ports.PulsarAdminPort`. What is handled here 
   and body are kept, at most ten hops, http and https only.
 * **Retries** with exponential back-off and jitter: what certainly did not take effect (no connection, 429, 503) for
   every method; a broken connection or an expired metadata session only for idempotent methods.
-* **Retry-After** is obeyed within the deadline. A longer one ends the call at once and goes to the caller.
+* **Retry-After** is obeyed within the deadline. A longer one ends the call immediately and is passed to the caller.
 * **Concurrency** is limited per cluster, so that one slow cluster cannot take all the connections. Waiting for the next
   attempt does not count. Streams have slots of their own: they last for a minute, and calls do not wait for them.
 """
@@ -41,12 +41,12 @@ from pulsar_operator.ports import (
 
 DEADLINE_SECONDS = 15.0
 CONCURRENCY = 16
-"""Calls to one cluster at once. A broker takes 1,024 before it refuses one (maxConcurrentHttpRequests) and handles them
-with at least 8 threads unless numHttpServerThreads says otherwise (class ServiceConfiguration)."""
+"""Concurrent calls to one cluster. A broker takes 1,024 before it refuses one (maxConcurrentHttpRequests) and handles
+them with at least 8 threads unless numHttpServerThreads says otherwise (class ServiceConfiguration)."""
 STREAMS = 16
-"""Of one cluster at once: each has some 0.5 MiB of buffers."""
+"""Concurrent streams of one cluster: each has some 0.5 MiB of buffers."""
 SILENCE_SECONDS = 30.0
-"""Of a stream from which nothing comes: whoever sends is waited for longer, whoever hangs is not."""
+"""Seconds without data after which a stream ends. A stream that delivers may take longer."""
 PIECE_BYTES = 32 * 1024
 """Of a stream, passed on at once: what is done with it holds the event loop for a millisecond."""
 MAX_REDIRECTS = 10
@@ -94,7 +94,7 @@ class _Sink:
 
 
 class _AttemptError(Exception):
-    """An attempt ended without an answer; ``sent`` tells whether the server may have seen the request."""
+    """An attempt ended without an answer; ``sent`` is whether the server may have received the request."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -215,7 +215,7 @@ class AiohttpAdmin:
     ) -> Answer:
         """Try until there is an answer worth returning; the caller's deadline, ``until`` in the loop's time, ends it.
 
-        Only an attempt takes a slot: who waits for the next one keeps nobody from calling.
+        Only an attempt takes a slot: a call that waits for its next attempt does not block other calls.
         """
         pause = FIRST_BACKOFF_SECONDS
         while True:

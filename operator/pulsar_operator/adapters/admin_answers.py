@@ -15,7 +15,7 @@ SCHEMA_REFUSALS = ("IncompatibleSchemaException", "InvalidSchemaDataException")
 """The compatibility check of a schema answers 500 with these where the upload answers 409 or 422 (observed on 4.0.8).
 """
 UNOWNED = ("Failed to find ownership for topic", "Can't find owner for topic")
-"""With 412, which is a refusal otherwise: nobody has the topic just now, see UnownedError."""
+"""With 412, which is a refusal otherwise: no broker owns the topic at the moment, see UnownedError."""
 CANCELLED = ("", "HTTP 422 {}")
 """Explanations with 422 that are none: something inside the broker was cancelled while a topic was being deleted
 (v2.PersistentTopics.deleteTopic answers so for each IllegalStateException), alone or below a namespace's deletion."""
@@ -24,7 +24,7 @@ RACE = "[no message for java.util.ConcurrentModificationException]"
 NOT_IMPLEMENTED = 501
 """The broker lacks what the call needs, such as a plug-in: a refusal, not a failure."""
 UNEXPECTED = "--- An unexpected error occurred in the server ---"
-"""How the explanation of an error without a status of its own begins; the message and a stack trace follow."""
+"""How the explanation of an error without its own status begins; the message and a stack trace follow."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def interpret(answer: Answer, words: str, *, text: bool = False) -> Any:
     message = f"{words}: HTTP {answer.status}" + (f": {reason}" if reason else "")
     if answer.status == 404:
         if not _is_pulsars(answer):
-            # Somebody before Pulsar does not know the way: that says nothing of what is in Pulsar.
+            # A proxy in front of Pulsar does not know the route: the answer says nothing about the content of Pulsar.
             raise UnavailableError(f"{message} (not from Pulsar)", retry_after=answer.retry_after)
         raise NotFoundError(message)
     if answer.status == 409:

@@ -8,7 +8,7 @@ What its answers mean (BookKeeper 4.17.2, all seen on Pulsar 4.0.8):
   store that is away, and every endpoint of a bookie at an auto-recovery pod, which has none. So it is never a refusal.
 
 One attempt a call, since a write that got no answer may still take effect and only the caller knows what to ask then.
-Each on a connection and a look-up of its own: a pod that was replaced has the same name and another address.
+Each call has its own connection and name resolution: a pod that was replaced has the same name and another address.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class HttpBookies:
         except TimeoutError:
             raise UnavailableError(f"{words}: no answer within {self._deadline:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
-            said = str(error).split("\n", 1)[0][:200] or type(error).__name__
-            raise UnavailableError(f"{words}: {said}") from error
+            reason = str(error).split("\n", 1)[0][:200] or type(error).__name__
+            raise UnavailableError(f"{words}: {reason}") from error
         return _interpret(status, page, content, words, text=text)
 
 
@@ -97,16 +97,16 @@ async def _attempt(method: str, url: URL, body: Any) -> tuple[int, bool, bytes]:
 
 
 def _interpret(status: int, page: bool, content: bytes, words: str, *, text: bool) -> Any:
-    said = "" if page else content[:500].decode("utf-8", "replace").strip().split("\n", 1)[0]
-    message = f"{words}: HTTP {status}" + (f": {said}" if said else "")
+    answered = "" if page else content[:500].decode("utf-8", "replace").strip().split("\n", 1)[0]
+    message = f"{words}: HTTP {status}" + (f": {answered}" if answered else "")
     if 200 <= status < 300 and len(content) <= MAX_BODY_BYTES:
         if text:
-            return said
+            return answered
         try:
             return json.loads(content)
         except ValueError as error:
             raise UnavailableError(f"{words}: HTTP {status} with a body that is not JSON") from error
-    if status == 404 and (page or not said):
+    if status == 404 and (page or not answered):
         raise NotFoundError(f"{message}: no such endpoint")
     if 400 <= status < 500 and status not in (408, 429):
         raise RefusedError(message, status=status)

@@ -1,9 +1,9 @@
-"""Nothing is written once the Lease may be another process's.
+"""Refuses writes once another process may hold the Lease.
 
 The process ends when the Lease is lost, and its passes are cancelled. Until then a pass may be anywhere, and the
 process may have stood still for a minute while the next holder began to work. So whatever may change something asks
 directly before it is sent, at each attempt, by the monotonic clock of the last renewal (lease.py). What was sent before
-is out of reach: servers do not know the Lease.
+cannot be stopped: servers do not know the Lease.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from collections.abc import Callable
 from pulsar_operator.ports import UnavailableError
 
 Fence = Callable[[str], None]
-"""Told what is about to be written, in words without contents. Raises UnavailableError where it must not be."""
+"""Gets a description of the write, without contents. Raises UnavailableError if it must not be sent."""
 
 
-def fence_of(held: Callable[[], bool]) -> Fence:
-    """A fence that is open as long as ``held`` says that nobody else can hold the Lease."""
+def fence_of(is_leader: Callable[[], bool]) -> Fence:
+    """A fence that is open while ``is_leader`` returns True, so that no other process can hold the Lease."""
 
     def check(what: str) -> None:
-        if not held():
+        if not is_leader():
             raise UnavailableError(f"not sent, another process may hold the Lease by now: {what}")
 
     return check
 
 
 def open_fence(what: str) -> None:
-    """For whoever writes without a Lease: tools, tests."""
+    """A fence for tools and tests, which write without a Lease."""

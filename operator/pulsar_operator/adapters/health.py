@@ -15,7 +15,7 @@ class Check:
 
     name: str
     problem: Callable[[], str | None]
-    """What is wrong, in a sentence; None = nothing."""
+    """The problem, as a sentence; None if there is none."""
 
 
 class HealthServer:
@@ -31,7 +31,7 @@ class HealthServer:
         metrics: Callable[[], bytes],
         host: str | None = None,
     ) -> None:
-        """``host`` None = every address. Port 0 = any free one (see ``ports``)."""
+        """Listens on every address if ``host`` is None, and on a free port if the port is 0 (see ``ports``)."""
         self._host = host
         self._ports = (health_port, metrics_port)
         self._checks = {"/healthz": tuple(alive), "/readyz": tuple(ready)}

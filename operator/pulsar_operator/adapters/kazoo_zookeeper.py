@@ -56,14 +56,14 @@ class _Connection:
 
 @dataclass(eq=False)
 class _Watch:
-    """Somebody who wants to be told once."""
+    """A callback that is called once."""
 
     on_change: Callable[[], None]
     connection: _Connection | None = None
     live: bool = True
 
     def keep(self, connection: _Connection) -> None:
-        """From now on the end of the client is told too; before, the caller has the error, and nothing else."""
+        """From now on the end of the client calls it too; before that the caller gets the error, and nothing else."""
         if connection.broken:
             asyncio.get_running_loop().call_soon(self.fire)
         elif self.live:
@@ -71,7 +71,7 @@ class _Watch:
             connection.watches.add(self)
 
     def fire(self) -> None:
-        """Tell it, the first time."""
+        """Call it, the first time."""
         if self.connection is not None:
             self.connection.watches.discard(self)
         if self.live:
@@ -83,7 +83,7 @@ class KazooZooKeeper:
     """ports.ZooKeeperPort over kazoo.
 
     ``deadline_seconds`` bounds opening a session and every operation. ``session_timeout_seconds`` is asked of the
-    server. A client nobody used for ``idle_seconds`` and nobody watches through is closed. ``max_workers`` threads
+    server. A client without a call for ``idle_seconds`` and without a watch is closed. ``max_workers`` threads
     close clients, the only part of kazoo that blocks.
     """
 
@@ -154,7 +154,7 @@ class KazooZooKeeper:
         """Start one kazoo operation and await its result; errors are kazoo's own or UnavailableError.
 
         ``start`` gets the client and returns kazoo's asynchronous result. ``what`` names the operation in messages.
-        ``watch``, once the operation has succeeded, is told when the client is given up.
+        ``watch``, once the operation has succeeded, is called when the client is given up.
         """
         connection = await self._connected(servers)
         loop = asyncio.get_running_loop()
@@ -163,7 +163,7 @@ class KazooZooKeeper:
         try:
             async with asyncio.timeout(self._deadline):
                 # The callback runs in kazoo's thread (or here, when the result is already there).
-                start(connection.client).rawlink(lambda result: _hand_over(loop, outcome, result))
+                start(connection.client).rawlink(lambda result: _deliver(loop, outcome, result))
                 answer = await outcome
             if watch is not None:
                 watch.keep(connection)
@@ -234,7 +234,7 @@ class KazooZooKeeper:
             self._discard(connection)
 
     def _discard(self, connection: _Connection) -> None:
-        """Forget the client and close it in a thread of its own, once."""
+        """Forget the client and close it in its own thread, once."""
         if connection.broken:
             return
         connection.broken = True
@@ -251,7 +251,7 @@ class KazooZooKeeper:
         done.add_done_callback(self._closing.discard)
 
     def _watch_idle(self, loop: asyncio.AbstractEventLoop, connection: _Connection) -> None:
-        """Close the client when it was idle long enough, else look again when it could be."""
+        """Close the client when it was idle long enough, else check again when it could be."""
         left = connection.last_used + self._idle - loop.time()
         if left <= 0 and not connection.in_flight and not connection.watches:
             log.debug("closing the idle ZooKeeper session to %s", connection.servers)
@@ -315,7 +315,7 @@ class _Session:
         await self._run("delete", full, lambda client: client.delete_async(full, version))
 
     async def watch(self, path: str, on_change: Callable[[], None]) -> int | None:
-        """Be told once when the node changes or the session ends."""
+        """Call back once when the node changes or the session ends."""
         full = self._full(path)
         try:
             stat = await self._port.watch(self.servers, full, on_change)
@@ -359,7 +359,7 @@ def _checked(path: str) -> str:
     return path
 
 
-def _hand_over(loop: asyncio.AbstractEventLoop, outcome: asyncio.Future[Any], result: Any) -> None:
+def _deliver(loop: asyncio.AbstractEventLoop, outcome: asyncio.Future[Any], result: Any) -> None:
     _call_soon(loop, _settle, outcome, result)
 
 
@@ -373,7 +373,7 @@ def _settle(outcome: asyncio.Future[Any], result: Any) -> None:
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
-    """From any thread; nothing when the loop is closed, because then nobody is waiting any more."""
+    """From any thread; does nothing when the loop is closed, because then no caller is waiting."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(function, *args)
 

@@ -41,7 +41,7 @@ EVENTS_LIMIT = 50
 STATUS_ATTEMPTS = 4
 """How often a status write starts over when the object changes between its read and the write."""
 LIST_ATTEMPTS = 3
-"""How often a list starts over when its continue token expires (HTTP 410) before it asks for everything at once."""
+"""Attempts at a paged list whose continue token expires (HTTP 410), before all objects are requested without paging."""
 
 
 class KubeAdapter:
@@ -98,7 +98,7 @@ class KubeAdapter:
                 "GET", resource_path(kind, namespace), query=query, deadline=LIST_DEADLINE_SECONDS
             )
             for item in page.get("items") or ():
-                # Nobody asks who wrote which field, and it takes several times the memory of the fields.
+                # The operator does not use managedFields, which take several times the memory of the other fields.
                 (item.get("metadata") or {}).pop("managedFields", None)
                 # Items of a list do not repeat what the list says about all of them.
                 items.append({"apiVersion": kind.api_version, "kind": kind.kind, **item})
@@ -106,7 +106,9 @@ class KubeAdapter:
             if not token:
                 return items
             if token in tokens:  # as from a proxy that answers without regard to the query
-                raise UnavailableError(f"list of {kind.plural}: the list goes on where it was before")
+                raise UnavailableError(
+                    f"list of {kind.plural}: the API server returned a continue token for the second time"
+                )
             tokens.add(token)
             query["continue"] = token
 
@@ -244,7 +246,7 @@ class KubeAdapter:
         return any(each.get("name") == kind.plural for each in found.get("resources") or ())
 
     async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
-        """Remove entries by JSON pointer, whoever owns them, by a JSON patch (RFC 6902) that tests the version first.
+        """Remove entries of any field manager by JSON pointer, in a JSON patch (RFC 6902) that tests the version first.
 
         Observed on Kubernetes 1.35: a failed test and a pointer that leads nowhere are answered with 422 and no word
         about either; an invalid result with 422 and the field. The first two mean that the object is not what the
@@ -268,10 +270,10 @@ class KubeAdapter:
         self._metrics.kube_write("patch", kind.kind)
 
     async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
-        """Take one finalizer off, whoever its field manager is; guarded by the object's resourceVersion.
+        """Remove one finalizer, of any field manager; guarded by the object's resourceVersion.
 
         For objects restored from a backup or edited by hand: there another manager owns the finalizer too, and a
-        server-side apply without it leaves it in place. Raises ConflictError when the object changed meanwhile.
+        server-side apply without it leaves it in place. Raises ConflictError when the object has changed.
         """
         kind, meta = resource_of(obj), obj["metadata"]
         rest = [item for item in meta.get("finalizers") or () if item != finalizer]

@@ -85,37 +85,37 @@ class Lease:
         return self._seconds / 3
 
     @property
-    def held(self) -> bool:
-        """Whether we hold it and have renewed it recently enough to be sure."""
+    def is_leader(self) -> bool:
+        """Whether this process holds the Lease and renewed it recently enough to be sure."""
         return self._lease is not None and self._now() - self._renewed < self._seconds * 2 / 3
 
     async def acquire(self, *, on_wait: Callable[[str], None] | None = None, deadline: float | None = None) -> None:
         """Wait until the Lease is ours.
 
-        ``on_wait`` is told the holder whenever it changes. Raises TimeoutError after ``deadline`` seconds.
+        ``on_wait`` is called with the holder whenever it changes. Raises TimeoutError after ``deadline`` seconds.
         """
         async with asyncio.timeout(deadline):
-            seen: tuple[object, ...] | None = None
+            last_record: tuple[object, ...] | None = None
             since = self._now()
-            told: str | None = None
+            reported: str | None = None
             while True:
                 try:
                     lease = await self._store.read()
                     record = _record_of(lease)
-                    if record != seen:
-                        seen, since = record, self._now()
+                    if record != last_record:
+                        last_record, since = record, self._now()
                     self.holder = _holder_of(lease)
                     # Our own identity: an earlier attempt succeeded although its answer did not arrive.
                     if self.holder in (None, self._identity) or self._now() - since >= self._duration_of(lease):
                         await self._take(lease)
                         return
-                    if told != self.holder:
-                        told = self.holder
-                        log.info("waiting for the Lease held by %s", told, extra={"holder": told})
-                        if on_wait is not None and told is not None:
-                            on_wait(told)
+                    if reported != self.holder:
+                        reported = self.holder
+                        log.info("waiting for the Lease held by %s", reported, extra={"holder": reported})
+                        if on_wait is not None and reported is not None:
+                            on_wait(reported)
                 except ConflictError:
-                    continue  # another one was faster; look again
+                    continue  # another process was faster; read again
                 except PortError as error:
                     log.warning("the Lease cannot be read or written: %s", error)
                 await asyncio.sleep(min(self._seconds / 5, 2.0))
@@ -125,7 +125,7 @@ class Lease:
         while True:
             await asyncio.sleep(self.renew_interval)
             while True:
-                if not self.held:
+                if not self.is_leader:
                     log.error("the Lease was not renewed in time; stopping")
                     return
                 try:
@@ -177,11 +177,11 @@ class Lease:
         self._renewed = started
 
     async def _still_ours(self) -> bool:
-        """After a conflict: somebody edited the object, or our last write arrived although its answer did not."""
+        """After a conflict: another client edited the object, or our last write arrived although its answer did not."""
         try:
             lease = await self._store.read()
         except PortError:
-            return True  # unknown; `held` decides by time
+            return True  # unknown; `is_leader` decides by time
         self.holder = _holder_of(lease)
         if lease is None or self.holder != self._identity:
             self._lease = None

@@ -32,7 +32,7 @@ class _Counts:
 
 
 class PrometheusMetrics:
-    """Implements ports.MetricsPort with a registry of its own."""
+    """Implements ports.MetricsPort with its own registry."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         """``now`` is a monotonic clock in seconds, for the age of the last watch event."""
@@ -78,19 +78,19 @@ class PrometheusMetrics:
         )
         self._scaling = Counter(
             "pulsar_operator_scaling_decisions",
-            "Looks of autoscaling at a component of a PulsarCluster, by what they decided.",
+            "Autoscaling evaluations of a component of a PulsarCluster, by decision.",
             ["namespace", "cluster", "component", "reason"],
             registry=self.registry,
         )
-        self._given_back = Counter(
+        self._handovers = Counter(
             "pulsar_operator_balancer_handovers",
-            "Times Pulsar's own balancer was given back because the operator could not decide what to move.",
+            "Times the operator restored Pulsar's load balancer because it could not decide what to move.",
             ["namespace", "cluster"],
             registry=self.registry,
         )
         self._watch_restarts = Counter(
             "pulsar_operator_watch_restarts",
-            "Lists and watches that ended abnormally and were begun again, by the reason.",
+            "Lists and watches that ended abnormally and were restarted, by reason.",
             ["kind", "reason"],
             registry=self.registry,
         )
@@ -135,22 +135,22 @@ class PrometheusMetrics:
         """One write to the API server was made."""
         self._writes.labels(verb, kind).inc()
 
-    def event_seen(self, kind: str) -> None:
-        """A watch event or bookmark of a kind was seen; its age is computed when the metrics are read."""
-        seen = self._now()
-        self._watch_age.labels(kind).set_function(lambda: self._now() - seen)
+    def event_received(self, kind: str) -> None:
+        """A watch event or bookmark of a kind arrived; its age is computed when the metrics are read."""
+        observed_at = self._now()
+        self._watch_age.labels(kind).set_function(lambda: self._now() - observed_at)
 
     def watch_restarted(self, kind: str, reason: str) -> None:
         """A list or a watch of a kind ended abnormally and begins again."""
         self._watch_restarts.labels(kind, reason).inc()
 
     def scaling_decided(self, namespace: str, cluster: str, component: str, reason: str) -> None:
-        """Autoscaling looked at a component of a PulsarCluster."""
+        """Autoscaling evaluated a component of a PulsarCluster."""
         self._scaling.labels(namespace, cluster, component, reason).inc()
 
     def balancer_given_back(self, namespace: str, cluster: str) -> None:
-        """Pulsar's own balancer was given back because the operator could not decide what to move."""
-        self._given_back.labels(namespace, cluster).inc()
+        """The operator restored Pulsar's load balancer because it could not decide what to move."""
+        self._handovers.labels(namespace, cluster).inc()
 
     def render(self) -> bytes:
         """All metrics in Prometheus' text format, version 0.0.4."""

@@ -34,15 +34,15 @@ log = logging.getLogger(__name__)
 FIRST_SECONDS: Final = 0.8
 LIMIT_SECONDS: Final = 30.0
 RESET_SECONDS: Final = 120.0
-"""After so long without a failure the back-off begins anew."""
+"""Seconds without a failure after which the back-off starts from its minimum."""
 JITTER: Final = 0.2
 SERVER_SECONDS: Final = (300, 600)
-"""Between these the API server is asked to end a stream, at random, so that not all are opened at once."""
+"""Between these the API server is asked to end a stream, at random, so that they do not all reopen at the same time."""
 PAGE: Final = 500
 SILENT_STREAMS: Final = 3
-"""So many streams in a row may be silent before a list: their connection may go to nobody that knows anything."""
+"""Consecutive silent streams before a list: their connection may lead to a server without current data."""
 GONE_LISTS: Final = 3
-"""So many lists may lose their continue token before everything is asked for at once."""
+"""Lists that may lose their continue token before all objects are requested without paging."""
 BARREN_PAGES: Final = 3
 """Pages in a row without a new object after which a list is taken to have no end."""
 SLICE: Final = 20
@@ -109,12 +109,12 @@ class Reflector(Generic[K]):
         self._rng = rng or random.Random()
         self._backoff = Backoff(self._rng)
         self._known: dict[tuple[str, str], K] = {}
-        """Every object that is there as far as is known, by namespace and name."""
+        """Every existing object, as far as is known, by namespace and name."""
         self._version: str | None = None
-        """From where on to watch; None = list first."""
+        """resourceVersion from which to watch. If None, the next step is a list."""
         self._gone = 0
         self._silent = 0
-        self._told: str | None = None
+        self._reported: str | None = None
         """The failure that was logged last; None since it works."""
 
     async def run(self) -> NoReturn:
@@ -135,9 +135,9 @@ class Reflector(Generic[K]):
             self._version = None
         self._health.failed(error)
         delay = self._backoff.after(asyncio.get_running_loop().time(), error.retry_after)
-        # The same words at every attempt would hide those of other kinds.
-        level = logging.DEBUG if self._told == str(error) else logging.WARNING
-        self._told = str(error)
+        # The same message at every attempt would hide those of other kinds.
+        level = logging.DEBUG if self._reported == str(error) else logging.WARNING
+        self._reported = str(error)
         log.log(
             level,
             "the watch of %s failed, %s again in %.1f s: %s",
@@ -152,10 +152,10 @@ class Reflector(Generic[K]):
     # -------------------------------------------------------------------------------------------------------- list
 
     async def _list(self) -> str:
-        """Pass on everything there is; the resourceVersion from where on to watch."""
+        """Pass on every existing object; returns the resourceVersion from which to watch."""
         self._health.listing()
         query = {**self._filter} if self._gone >= GONE_LISTS else {**self._filter, "limit": str(PAGE)}
-        seen: set[tuple[str, str]] = set()
+        listed: set[tuple[str, str]] = set()
         tokens: set[str] = set()
         barren = 0
         while True:
@@ -165,11 +165,11 @@ class Reflector(Generic[K]):
                 if error.reason == EXPIRED and "continue" in query:
                     self._gone += 1
                 raise
-            before = len(seen)
+            before = len(listed)
             for number, item in enumerate(page["items"]):
                 # Items of a list do not repeat what the list says about all of them.
                 obj = {"apiVersion": self._kind.api_version, "kind": self._kind.kind, **item}
-                seen.add(self._pass_on(obj, deleted=False))
+                listed.add(self._pass_on(obj, deleted=False))
                 if number % SLICE == 0:
                     await asyncio.sleep(0)
             self._health.progressed()
@@ -177,13 +177,13 @@ class Reflector(Generic[K]):
             del page  # one page in memory at a time
             if not token:
                 break
-            barren = 0 if len(seen) > before else barren + 1
+            barren = 0 if len(listed) > before else barren + 1
             if token in tokens or barren >= BARREN_PAGES:  # as from a proxy that answers without regard to the query
-                raise WatchError(GARBAGE, "a list goes on where it was before")
+                raise WatchError(GARBAGE, "a list returned a continue token twice, or pages without new objects")
             tokens.add(token)
             query["continue"] = str(token)
         self._gone = 0
-        self._miss(set(self._known) - seen)
+        self._miss(set(self._known) - listed)
         return version
 
     def _miss(self, keys: Iterable[tuple[str, str]]) -> None:
@@ -193,7 +193,7 @@ class Reflector(Generic[K]):
     # ------------------------------------------------------------------------------------------------------- watch
 
     async def _watch(self, version: str) -> None:
-        """Pass on events until the stream ends. Returns where another one may be opened at once."""
+        """Pass on events until the stream ends. Returns normally if the next stream may be opened immediately."""
         loop = asyncio.get_running_loop()
         query = {
             **self._filter,
@@ -226,9 +226,9 @@ class Reflector(Generic[K]):
             self._count_silence()
 
     def _works(self) -> None:
-        if self._told is not None:
+        if self._reported is not None:
             log.info("%s is watched again", self._health.path)
-        self._told = None
+        self._reported = None
 
     def _take(self, type_: str, obj: Json) -> None:
         if type_ != BOOKMARK:

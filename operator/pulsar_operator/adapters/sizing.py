@@ -16,7 +16,7 @@ from pulsar_operator.ports import RefusedError, UnavailableError
 DEADLINE_SECONDS = 30.0
 MAX_BYTES = 256 * 1024 * 1024
 HEAD_BYTES = 1024 * 1024
-"""What an outlook is read from: it is in front of all that is about bundles. A whole result takes up to 20 times its
+"""How much is read for an outlook, which stands before all data about bundles. A whole result takes up to 20 times its
 size once it is parsed, and the operator has 384 MiB (values of its chart)."""
 OUTLOOK = frozenset(field.alias or name for name, field in SizingOutlook.model_fields.items())
 T = TypeVar("T", bound=SizingOutlook)
@@ -27,13 +27,13 @@ class HttpSizing:
 
     async def latest(self, url: str, cluster: str) -> SizingResult | None:
         """See ports.SizingPort."""
-        told = without_login(url)
+        address = without_login(url)
         body = await _body(url, cluster, MAX_BYTES)
         if body is None:
             return None
         if len(body) > MAX_BYTES:
-            raise RefusedError(f"the sizing result at {told} is larger than {MAX_BYTES} bytes")
-        return _read(body, SizingResult, cluster, told)
+            raise RefusedError(f"the sizing result at {address} is larger than {MAX_BYTES} bytes")
+        return _read(body, SizingResult, cluster, address)
 
     async def outlook(self, url: str, cluster: str) -> SizingOutlook | None:
         """See ports.SizingPort."""
@@ -41,26 +41,26 @@ class HttpSizing:
         body = await _body(url, cluster, HEAD_BYTES, {"Accept-Encoding": "identity"})
         if body is None:
             return None
-        told = without_login(url)
+        address = without_login(url)
         if len(body) <= HEAD_BYTES:
-            return _read(body, SizingOutlook, cluster, told)
+            return _read(body, SizingOutlook, cluster, address)
         try:
             begin = from_json(body, allow_partial=True)
         except ValueError as error:
-            raise RefusedError(f"the sizing result at {told} cannot be read: {error}") from error
+            raise RefusedError(f"the sizing result at {address} cannot be read: {error}") from error
         if isinstance(begin, dict) and begin:
             begin.popitem()  # the last one is cut off
         if not isinstance(begin, dict) or not begin.keys() >= OUTLOOK:
             raise RefusedError(
-                f"the sizing result at {told} is larger than {HEAD_BYTES} bytes and does not begin with what is looked "
-                "for: it is by another job"
+                f"the sizing result at {address} is larger than {HEAD_BYTES} bytes and does not begin with the outlook "
+                "fields: another job wrote it"
             )
-        return _read(begin, SizingOutlook, cluster, told)
+        return _read(begin, SizingOutlook, cluster, address)
 
 
 async def _body(url: str, cluster: str, most: int, headers: dict[str, str] | None = None) -> bytearray | None:
     """The answer, or a little more than the first ``most`` bytes of it; None where there is no result."""
-    told = without_login(url)
+    address = without_login(url)
     where = f"{url.rstrip('/')}/v1/sizing/{quote(cluster, safe='')}"
     body = bytearray()
     try:
@@ -73,27 +73,27 @@ async def _body(url: str, cluster: str, most: int, headers: dict[str, str] | Non
             if answer.status == 404:
                 return None
             if answer.status != 200:
-                raise UnavailableError(f"the sizing service at {told} answered {answer.status}")
+                raise UnavailableError(f"the sizing service at {address} answered {answer.status}")
             async for piece in answer.content.iter_any():
                 body += piece
                 if len(body) > most:
                     break
     except (aiohttp.InvalidURL, UnicodeError) as error:
         # Python's resolver raises UnicodeError for a name with an empty label, or one of more than 63 characters.
-        raise UnavailableError(f"the address of the sizing service, {told}, is no valid URL") from error
+        raise UnavailableError(f"the address of the sizing service, {address}, is no valid URL") from error
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        said = without_userinfo(str(error))[:200] or type(error).__name__
-        raise UnavailableError(f"the sizing service at {told} did not answer: {said}") from error
+        reason = without_userinfo(str(error))[:200] or type(error).__name__
+        raise UnavailableError(f"the sizing service at {address} did not answer: {reason}") from error
     return body
 
 
-def _read(found: bytearray | dict[str, object], model: type[T], cluster: str, told: str) -> T:
+def _read(found: bytearray | dict[str, object], model: type[T], cluster: str, address: str) -> T:
     try:
         read = model.model_validate(found) if isinstance(found, dict) else model.model_validate_json(found)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         what = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
-        raise RefusedError(f"the sizing result at {told} cannot be read: {what}") from error
+        raise RefusedError(f"the sizing result at {address} cannot be read: {what}") from error
     if read.cluster != cluster:
-        raise RefusedError(f"the sizing result at {told} is of cluster {read.cluster[:100]}, not of {cluster}")
+        raise RefusedError(f"the sizing result at {address} is of cluster {read.cluster[:100]}, not of {cluster}")
     return read

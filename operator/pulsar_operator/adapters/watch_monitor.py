@@ -18,7 +18,7 @@ from pulsar_operator.ports import ResourceType
 
 SHOWN = 3
 SETTLED_SECONDS = 5.0
-"""A stream that is open for so long was accepted in earnest."""
+"""Seconds after which an open stream counts as accepted."""
 
 
 class StreamState(StrEnum):
@@ -77,10 +77,10 @@ class StreamHealth:
     def delivered(self) -> None:
         """An event or a bookmark arrived."""
         self._proven = self._monitor.now()
-        self._monitor.on_seen(self.kind)
+        self._monitor.on_delivery(self.kind)
 
     def ended(self, reason: str | None = None) -> None:
-        """The stream did not fail: the API server served it when it accepted it. ``reason`` None = its time was up."""
+        """The stream did not fail: the API server served it when it accepted it. Without ``reason`` its time was up."""
         self._proven = max(self._proven, self._accepted)
         if reason is not None:
             self._monitor.on_restart(self.kind, reason)
@@ -91,7 +91,7 @@ class StreamHealth:
         self.problem = f"HTTP {error.status}" if error.status else str(error)
         self.state = StreamState.REFUSED if error.refused else StreamState.FAILING
         if error.refused:
-            # An answer that another process would get as well: readiness tells it, a restart does not help.
+            # An answer that another process would get as well: readiness reports it, a restart does not help.
             self._proven = self._monitor.now()
         self._monitor.on_restart(self.kind, error.reason)
 
@@ -102,14 +102,14 @@ class WatchMonitor:
     def __init__(
         self,
         now: Callable[[], float],
-        on_seen: Callable[[str], None] = lambda kind: None,
+        on_delivery: Callable[[str], None] = lambda kind: None,
         on_restart: Callable[[str, str], None] = lambda kind, reason: None,
     ) -> None:
         """``now`` is a monotonic clock in seconds.
 
-        ``on_seen`` is told the kind whose stream delivered, ``on_restart`` the kind and the reason of an abnormal end.
+        ``on_delivery`` gets the kind whose stream delivered, ``on_restart`` the kind and the reason of an abnormal end.
         """
-        self.now, self.on_seen, self.on_restart = now, on_seen, on_restart
+        self.now, self.on_delivery, self.on_restart = now, on_delivery, on_restart
         self._streams: dict[str, StreamHealth] = {}
 
     def expect(self, kind: ResourceType, namespaces: Iterable[str]) -> list[StreamHealth]:

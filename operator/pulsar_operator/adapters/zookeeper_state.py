@@ -49,14 +49,14 @@ class ServerStates:
         text = await self._ask(server, host, port, "srvr")
         mode, zxid = _MODE.search(text), _ZXID.search(text)
         if mode is None or zxid is None or mode[1] not in MODES:
-            raise UnavailableError(f"ZooKeeper server {server} answered srvr with: {_said(text)}")
+            raise UnavailableError(f"ZooKeeper server {server} answered srvr with: {_first_line(text)}")
         found = ServerState(MODES[mode[1]], int(zxid[1], 16))
         if found.mode != "leader":
             return found
         text = await self._ask(server, host, port, "mntr")
         synced = _SYNCED.search(text)
         if synced is None:
-            raise UnavailableError(f"ZooKeeper server {server} leads, and answered mntr with: {_said(text)}")
+            raise UnavailableError(f"ZooKeeper server {server} leads, and answered mntr with: {_first_line(text)}")
         return ServerState(found.mode, found.zxid, int(synced[1]))
 
     async def _ask(self, server: str, host: str, port: int, word: str) -> str:
@@ -86,7 +86,7 @@ def address_of(server: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _said(text: str) -> str:
-    """The first line of an answer, as it may be seen."""
+def _first_line(text: str) -> str:
+    """The first line of an answer, without secrets and unprintable characters."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")[:200]
     return without_secrets("".join(each if each.isprintable() else "?" for each in first))

@@ -38,11 +38,11 @@ class MetricsPort(Protocol):
     def kube_write(self, verb: str, kind: str) -> None:
         """One write to the API server was made."""
 
-    def event_seen(self, kind: str) -> None:
-        """A watch event or bookmark of a kind was seen."""
+    def event_received(self, kind: str) -> None:
+        """A watch event or bookmark of a kind arrived."""
 
     def scaling_decided(self, namespace: str, cluster: str, component: str, reason: str) -> None:
-        """Autoscaling looked at a component of a PulsarCluster."""
+        """Autoscaling evaluated a component of a PulsarCluster."""
 
     def balancer_given_back(self, namespace: str, cluster: str) -> None:
-        """Pulsar's own balancer was given back because the operator could not decide what to move."""
+        """The operator restored Pulsar's load balancer because it could not decide what to move."""

@@ -66,9 +66,9 @@ class CountingMetrics:
         """Note it."""
         self.calls.append(("kube_write", verb, kind))
 
-    def event_seen(self, kind: str) -> None:
+    def event_received(self, kind: str) -> None:
         """Note it."""
-        self.calls.append(("event_seen", kind))
+        self.calls.append(("event_received", kind))
 
     def scaling_decided(self, namespace: str, cluster: str, component: str, reason: str) -> None:
         """Note it."""

@@ -225,7 +225,7 @@ def test_a_lease_that_is_lost_while_a_pass_runs() -> None:
         store, wire = Store(), Wire()
         lease = Lease(store, LoopClock(), identity="a", seconds=30)
         await lease.acquire()
-        kube, _, _ = kube_of(wire, lambda: lease.held)
+        kube, _, _ = kube_of(wire, lambda: lease.is_leader)
         errors: list[float] = []
 
         async def act(_: Any) -> Outcome:

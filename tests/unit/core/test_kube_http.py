@@ -363,7 +363,7 @@ def test_metrics_text() -> None:
     metrics.queue_depth(4)
     metrics.admin_call("c", "GET", "200", 0.1)
     metrics.kube_write("apply", "Pod")
-    metrics.event_seen("Pod")
+    metrics.event_received("Pod")
     metrics.count_objects(lambda: {("PulsarTopic", "Ready"): 3, ("PulsarTopic", "InvalidSpec"): 1})
     now = 112.5
     text = metrics.render().decode()

@@ -63,10 +63,10 @@ def test_a_free_lease_is_taken_at_once_and_kept() -> None:
         store = Store()
         ours = lease(store, "a")
         await ours.acquire()
-        assert asyncio.get_running_loop().time() < 0.1 and ours.held
+        assert asyncio.get_running_loop().time() < 0.1 and ours.is_leader
         keeping = asyncio.create_task(ours.keep())
         await asyncio.sleep(300)
-        assert ours.held and not keeping.done()
+        assert ours.is_leader and not keeping.done()
         assert store.version >= 29
         keeping.cancel()
 
@@ -86,10 +86,10 @@ def test_a_second_waits_while_the_first_renews_and_takes_over_when_it_is_silent(
         unreachable_since = asyncio.get_running_loop().time()
         await waiting
         waited = asyncio.get_running_loop().time() - unreachable_since
-        assert 20 <= waited <= 33 and second.held
+        assert 20 <= waited <= 33 and second.is_leader
         assert store.lease is not None and store.lease["spec"]["leaseTransitions"] == 1
         # The first one is sure of nothing long before the second one acts.
-        assert not first.held
+        assert not first.is_leader
 
     run_virtual(scenario())
 
@@ -132,11 +132,11 @@ def test_a_stolen_lease_ends_keep_but_an_edit_does_not() -> None:
         assert store.lease is not None
         store._put({**store.lease, "labels": {"somebody": "edited"}})
         await asyncio.sleep(60)
-        assert not keeping.done() and ours.held
+        assert not keeping.done() and ours.is_leader
         spec = {**store.lease["spec"], "holderIdentity": "thief"}
         store._put({**store.lease, "spec": spec})
         await keeping
-        assert not ours.held and ours.holder == "thief"
+        assert not ours.is_leader and ours.holder == "thief"
         await ours.release()
         assert store.lease["spec"]["holderIdentity"] == "thief"
 
@@ -149,7 +149,7 @@ def test_two_at_once_one_wins() -> None:
         both = [lease(store, name) for name in "ab"]
         tasks = [asyncio.create_task(one.acquire()) for one in both]
         await asyncio.sleep(5)
-        assert sorted(one.held for one in both) == [False, True]
+        assert sorted(one.is_leader for one in both) == [False, True]
         for task in tasks:
             task.cancel()
 

@@ -113,7 +113,7 @@ async def test_of_a_large_result_the_begin_is_enough(served: Served) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b'{"namespaces":[' + b"0," * HEAD_BYTES, "does not begin with what is looked for"),
+        (b'{"namespaces":[' + b"0," * HEAD_BYTES, "does not begin with the outlook fields"),
         (json.dumps(OLD)[:-1].encode() + b',"profile":' + b" " * HEAD_BYTES + b"null}", "does not begin with"),
         (b"[" * 2 * HEAD_BYTES, "recursion limit"),
         (b"0," * HEAD_BYTES, "does not begin with"),
