@@ -357,32 +357,32 @@ def products(root: Path) -> dict[Path, str]:
     return out
 
 
-def left_over(root: Path, wanted: dict[Path, str]) -> list[Path]:
+def left_over(root: Path, expected: dict[Path, str]) -> list[Path]:
     """Copies whose original is gone."""
     found = [*(root / CRD_COPIES).glob("*.yaml"), *(root / SETTINGS_COPIES).glob("*.json")]
-    return sorted(file for file in found if file.relative_to(root) not in wanted)
+    return sorted(file for file in found if file.relative_to(root) not in expected)
 
 
 def differences(root: Path) -> list[str]:
     """One sentence per file that is missing, stale or left over."""
-    wanted = products(root)
+    expected = products(root)
     out = []
-    for path, content in wanted.items():
+    for path, content in expected.items():
         file = root / path
         if not file.is_file():
             out.append(f"{path}: missing")
         elif file.read_text(encoding="utf-8") != content:
             out.append(f"{path}: not up to date")
-    return out + [f"{file.relative_to(root)}: its original is gone" for file in left_over(root, wanted)]
+    return out + [f"{file.relative_to(root)}: its original is gone" for file in left_over(root, expected)]
 
 
 def write(root: Path) -> None:
     """Write every file, and remove copies whose definition is gone."""
-    wanted = products(root)
-    for path, content in wanted.items():
+    expected = products(root)
+    for path, content in expected.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(content, encoding="utf-8")
-    for file in left_over(root, wanted):
+    for file in left_over(root, expected):
         file.unlink()
 
 

@@ -169,16 +169,16 @@ class Server:
         return _SETTING.findall((self._folder / "conf" / name).read_text(encoding="utf-8"))
 
     def _classes(self) -> dict[str, ClassFile]:
-        wanted = {each for names in (*FIELDS.values(), *CONSTANTS.values()) for each in names} | {ZOOKEEPER_PARSER}
+        required = {each for names in (*FIELDS.values(), *CONSTANTS.values()) for each in names} | {ZOOKEEPER_PARSER}
         found: dict[str, ClassFile] = {}
         for jar in sorted((self._folder / "lib").glob("org.apache.*.jar")):
             zookeeper = jar.name.startswith("org.apache.zookeeper-zookeeper-3")
             with zipfile.ZipFile(jar) as archive:
                 for entry in archive.namelist():
                     name = entry.removesuffix(".class")
-                    if name != entry and (name in wanted or zookeeper):
+                    if name != entry and (name in required or zookeeper):
                         found[name] = read_class(archive.read(entry))
-        if missing := wanted - found.keys():
+        if missing := required - found.keys():
             raise NoServerError(f"no jar of {self._folder}/lib has {', '.join(sorted(missing))}")
         return found
 

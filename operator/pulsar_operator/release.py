@@ -1,6 +1,8 @@
-"""What goes with the operator (chart uninstall): Pulsar's balancer gets its settings back, BookKeeper what the operator
-changed for a while, and our finalizers are taken off all custom resources, so that they can be deleted without an
-operator."""
+"""Restores what the operator changed, before the chart is uninstalled.
+
+The release restores the settings of Pulsar's load balancer and the temporary changes in BookKeeper, and removes the
+operator's finalizers from all custom resources, so that they can be deleted without an operator.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ ATTEMPTS = 5
 READONLY_URL = "http://127.0.0.1:8000/api/v1/bookie/state/readonly"
 """Of a bookie's own HTTP server, asked in its pod."""
 STORAGE_SECONDS = 30.0
-"""The longest that a cluster's metadata store and bookies are waited for; all clusters at once."""
+"""Deadline of a cluster for its metadata store and bookies together. All clusters are released concurrently."""
 
 
 class Finalizers(Protocol):
@@ -64,16 +66,16 @@ class Finalizers(Protocol):
         """The object, or None."""
 
     async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
-        """Take one finalizer off the version that was read."""
+        """Remove one finalizer from the version that was read."""
 
     async def installed(self, kind: ResourceType) -> bool:
         """Whether the resource type exists."""
 
 
 async def release_finalizers(kube: Finalizers, say: Callable[[str], None]) -> int:
-    """Release all objects of the watched namespaces, tell each; returns how many could not be released.
+    """Release and report all objects of the watched namespaces; returns how many could not be released.
 
-    No volume is touched, and nothing that the objects declared: it stays as it is.
+    Volumes and everything that the objects declare in Pulsar stay as they are.
     """
     failed = released = 0
     for kind in ORDER:
@@ -100,10 +102,10 @@ async def release_finalizers(kube: Finalizers, say: Callable[[str], None]) -> in
 
 
 async def release_balancers(kube: Finalizers, admin: PulsarAdminPort, say: Callable[[str], None]) -> None:
-    """Restore what the operator took over of each cluster's balancer: nobody would balance without it.
+    """Restore the load balancer settings of each cluster; without them no balancer would run.
 
-    Brokers that do not answer are told and left: they may be gone with their cluster. The status stays as it is, so
-    that an operator that is installed again goes on.
+    Brokers that do not answer are reported and skipped: they may be deleted with their cluster. The status is not
+    changed, so that an operator that is installed again continues.
     """
     resource = CUSTOM[Kind.CLUSTER]
     if not await kube.installed(resource):
@@ -118,8 +120,8 @@ async def release_balancers(kube: Finalizers, admin: PulsarAdminPort, say: Calla
             before = BalancerStatus.model_validate(status["balancer"])
             await restore(admin, AdminEndpoint(pulsar_name(obj), str(url)), before)
         except Exception as error:
-            by_hand = f"see {' and '.join(FLAGS)} by hand"
-            say(f"{name}: settings of Pulsar's balancer NOT restored: {_words(error)}; {by_hand}")
+            remedy = f"check {' and '.join(FLAGS)} manually"
+            say(f"{name}: settings of Pulsar's balancer NOT restored: {_words(error)}; {remedy}")
         else:
             say(f"{name}: settings of Pulsar's balancer restored")
 
@@ -127,10 +129,11 @@ async def release_balancers(kube: Finalizers, admin: PulsarAdminPort, say: Calla
 async def release_storage(
     kube: Finalizers, zookeeper: ZooKeeperPort, bookies: BookiePort, say: Callable[[str], None]
 ) -> None:
-    """Give lostBookieRecoveryDelay back, and make a bookie writable that the operator made read-only, of each cluster.
+    """Restore lostBookieRecoveryDelay of each cluster, and make a bookie writable that the operator made read-only.
 
-    What could not be given back is told, with the command that does it. A store that does not answer keeps nobody: it
-    may be gone with its cluster. What is remembered there stays, so that an operator that is installed again goes on.
+    A change that could not be restored is reported, with the command that restores it. A store that does not answer
+    does not stop the release: it may be deleted with its cluster. The records in the store stay, so that an operator
+    that is installed again continues.
     """
     resource = CUSTOM[Kind.CLUSTER]
     if await kube.installed(resource):
@@ -141,20 +144,20 @@ async def release_storage(
 async def _release_or_report(
     obj: Json, zookeeper: ZooKeeperPort, bookies: BookiePort, say: Callable[[str], None]
 ) -> None:
-    """Release the storage of one cluster. An error that nobody expects is reported, and keeps no other cluster."""
+    """Release the storage of one cluster. An unexpected error is reported, and stops no other cluster."""
     name = f"{Kind.CLUSTER.value} {obj['metadata']['namespace']}/{obj['metadata']['name']}"
     try:
         await _release_storage(obj, zookeeper, bookies, say)
     except Exception as error:
         log.debug("release of the storage of %s failed", name, exc_info=True)
         say(
-            f"{name}: what the operator changed in BookKeeper may NOT be given back: {_words(error)}. Compare "
-            "lostBookieRecoveryDelay with status.recoveryDelay, and look for bookies that are read-only"
+            f"{name}: what the operator changed in BookKeeper may NOT be restored: {_words(error)}. Compare "
+            "lostBookieRecoveryDelay with status.recoveryDelay, and check for read-only bookies"
         )
 
 
 def _words(error: Exception) -> str:
-    """What an error says, without secrets. One that nobody expects begins with its class."""
+    """The message of an error, without secrets. An unexpected error begins with its class."""
     words = short(str(error))
     return words if isinstance(error, PortError) else f"{type(error).__name__}: {words}"
 
@@ -175,53 +178,61 @@ async def _release_storage(
             await _make_writable(session, bookies, meta["namespace"], lambda text: say(f"{name}: {text}"))
     except (PortError, TimeoutError) as error:
         why = short(str(error)) or "no answer"
-        for text in _not_given_back(status, meta["namespace"], why):
+        for text in _not_restored(status, meta["namespace"], why):
             say(f"{name}: {text}")
 
 
 async def _make_writable(
     session: ZooKeeperSession, bookies: BookiePort, namespace: str, say: Callable[[str], None]
 ) -> None:
-    """Of one that leaves or gets a new volume, and is read-only still. Raises PortError of the metadata store."""
+    """Make the bookie writable that is being decommissioned or gets a new volume, if it is still read-only.
+
+    Raises PortError of the metadata store.
+    """
     node = await session.get(MEMO_PATH)
-    memo = parse_leaving_memo(node.data) if node is not None else None
-    if node is None or memo is None or memo.freed or not memo.run:
+    record = parse_leaving_memo(node.data) if node is not None else None
+    if node is None or record is None or record.freed or not record.run:
         return  # the operator has not made it read-only
-    # It says so in memory alone: one that was restarted, or is gone, is not registered as read-only.
-    readonly = await session.get(f"{READONLY}/{memo.bookie}") is not None
-    if readonly and memo.renewal is not None and memo.renewal.claims:
+    # A bookie keeps this state in memory only: one that was restarted, or is gone, is not registered as read-only.
+    readonly = await session.get(f"{READONLY}/{record.bookie}") is not None
+    if readonly and record.renewal is not None and record.renewal.claims:
         say(
-            f"bookie {memo.bookie} stays read-only: its PersistentVolumeClaims are deleted and go with its pod, and "
-            "what it took now would be lost. Install the operator again to finish"
+            f"bookie {record.bookie} stays read-only: its PersistentVolumeClaims are being deleted, and entries that "
+            "it accepted now would be lost with them. Install the operator again to finish"
         )
         return
-    # Before it is writable: a release that ends in between leaves behind that it may take entries.
-    version, problem = await _remembered(session, memo.about_to_free() if readonly else memo.now_free(), node.version)
+    # Before the bookie is writable: if the release ends in between, the record says that it may accept entries.
+    version, problem = await _write_record(
+        session, record.about_to_free() if readonly else record.now_free(), node.version
+    )
     if readonly:
         try:
-            await bookies.set_readonly(host_of(memo.bookie), False)
+            await bookies.set_readonly(host_of(record.bookie), False)
         except PortError as error:
-            say(f"bookie {memo.bookie} NOT made writable: {_words(error)}; {_by_hand(memo.bookie, namespace)}")
+            say(f"bookie {record.bookie} NOT made writable: {_words(error)}; {_command_for(record.bookie, namespace)}")
             return
-        say(f"bookie {memo.bookie} made writable")
+        say(f"bookie {record.bookie} made writable")
         if problem is None:
-            _, problem = await _remembered(session, memo.now_free(), version)
+            _, problem = await _write_record(session, record.now_free(), version)
     if problem is not None:
-        say(f"that bookie {memo.bookie} is writable could NOT be written to the metadata store: {_words(problem)}")
+        say(
+            f"the record that bookie {record.bookie} is writable could NOT be written to the metadata store: "
+            f"{_words(problem)}"
+        )
 
 
-async def _remembered(session: ZooKeeperSession, memo: LeavingMemo, version: int) -> tuple[int, PortError | None]:
-    """Write the memo; its version then, and what kept it from being written. It holds nothing up: a bookie that stays
-    read-only is worse."""
+async def _write_record(session: ZooKeeperSession, record: LeavingMemo, version: int) -> tuple[int, PortError | None]:
+    """Write the record; returns its version and the error of the write. An error does not stop the release: a
+    bookie that stays read-only is worse."""
     try:
-        await session.set(MEMO_PATH, memo.data(), version=version)
+        await session.set(MEMO_PATH, record.data(), version=version)
     except PortError as error:
         return version, error
     return version + 1, None
 
 
-def _not_given_back(status: Json, namespace: str, why: str) -> list[str]:
-    """What the status says that is held, with the commands that give it back."""
+def _not_restored(status: Json, namespace: str, why: str) -> list[str]:
+    """Messages about the changes in status that are not restored, with the commands that restore them."""
     delay, rows = status.get("recoveryDelay"), status.get("bookies") or ()
     found = []
     if isinstance(delay, dict) and "before" in delay:
@@ -232,11 +243,11 @@ def _not_given_back(status: Json, namespace: str, why: str) -> list[str]:
         )
     for row in rows:
         if row.get("step") and row.get("state") == BookieState.READ_ONLY:
-            found.append(f"bookie {row['id']} NOT made writable: {why}; {_by_hand(str(row['id']), namespace)}")
+            found.append(f"bookie {row['id']} NOT made writable: {why}; {_command_for(str(row['id']), namespace)}")
     return found
 
 
-def _by_hand(bookie: str, namespace: str) -> str:
+def _command_for(bookie: str, namespace: str) -> str:
     """The command that makes a bookie writable; every image of ours has Python."""
     call = f"r.urlopen(r.Request('{READONLY_URL}', b'{{\\\"readOnly\\\": false}}', method='PUT'))"
     pod = bookie.partition(".")[0]

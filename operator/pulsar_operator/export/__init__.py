@@ -10,7 +10,7 @@ import aiohttp
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.export.calls import DEADLINE_SECONDS, ExportError
 from pulsar_operator.export.options import Options
-from pulsar_operator.export.output import TOLD, Exported, Progress, summarise, write
+from pulsar_operator.export.output import MAX_LISTED, Exported, Progress, summarise, write
 from pulsar_operator.export.reader import CONCURRENCY, Exporter
 
 PARTLY = 3
@@ -52,7 +52,7 @@ async def export(options: Options, *, out: TextIO | None = None, err: TextIO | N
         raise ExportError(f"cannot write to {options.output}: {error.strerror or error}") from None
     summarise(exported, errors, options.command)
     if old:
-        print(f"not from this export: {', '.join(old[:TOLD])} in {options.output}", file=errors)
+        print(f"not from this export: {', '.join(old[:MAX_LISTED])} in {options.output}", file=errors)
     return PARTLY if exported.failed else 0
 
 

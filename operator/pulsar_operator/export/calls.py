@@ -24,7 +24,7 @@ AGAIN_SECONDS = 10.0
 FIRST_PAUSE_SECONDS = 0.5
 MAX_PAUSE_SECONDS = 4.0
 ANSWERS = frozenset({412, 500})
-"""HTTP statuses of what Pulsar cannot tell, such as of a topic that it cannot load: it does answer."""
+"""HTTP statuses of a request that Pulsar answers but cannot serve, such as for a topic that it cannot load."""
 UNREACHABLE_CALLS = 10
 """Calls without an answer, one after the other, after which the export ends."""
 
@@ -47,9 +47,9 @@ class Calls:
 
     @property
     def advice(self) -> str:
-        """What to do when Pulsar does not answer."""
+        """The remedy if Pulsar does not answer."""
         return (
-            f"look at the brokers (curl {self._endpoint.url.rstrip('/')}/admin/v2/brokers/health answers ok), then run "
+            f"check the brokers (curl {self._endpoint.url.rstrip('/')}/admin/v2/brokers/health answers ok), then run "
             f"again: {self._command}"
         )
 

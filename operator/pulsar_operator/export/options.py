@@ -31,7 +31,7 @@ class Options:
     subscriptions: bool = True
     schemas: bool = True
     topic_sets: int | None = None
-    """From so many topics on that are alike they are a PulsarTopicSet; None = there are no sets."""
+    """Number of similar topics from which they are exported as a PulsarTopicSet. If None, no sets are written."""
     cluster: str | None = None
     output: str = "-"
     token_file: str | None = None

@@ -11,8 +11,8 @@ from typing import TextIO
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.export import Entry, Source, render, sentence
 
-TOLD = 20
-"""Lines on standard error about what was not exported; the output has them all."""
+MAX_LISTED = 20
+"""Lines on standard error about objects that were not exported; the output lists all of them."""
 KINDS = (Kind.RESOURCE_GROUP, Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.TOPIC_SET, Kind.ISOLATION_POLICY)
 """In the order they are written: a namespace waits for its group."""
 PROGRESS_SECONDS = 10.0
@@ -48,12 +48,12 @@ class Progress:
         self._counts: dict[str, tuple[int, int]] = {}
 
     def total(self, what: str, number: int) -> None:
-        """So many are to be read."""
+        """Set the number of objects to read."""
         self._counts[what] = (0, number)
         self._show(always=False)
 
     def done(self, what: str) -> None:
-        """One more was read."""
+        """Count one object as read."""
         count, number = self._counts[what]
         self._counts[what] = (count + 1, number)
         self._show(always=count + 1 == number or self._clock() - self._shown >= PROGRESS_SECONDS)
@@ -67,7 +67,7 @@ class Progress:
             print(line, file=self._out, flush=True)
 
     def end(self) -> None:
-        """Nothing more is counted."""
+        """End the line of counts."""
         if self._out.isatty():
             print(file=self._out)
 
@@ -88,7 +88,7 @@ def write(exported: Exported, output: str, out: TextIO) -> list[str]:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Whole or not at all."""
+    """Write the whole file or nothing."""
     beside = path.with_name(f".{path.name}.part")
     beside.write_text(text, encoding="utf-8")
     beside.replace(path)
@@ -116,10 +116,10 @@ def summarise(exported: Exported, err: TextIO, command: str) -> None:
         these = [note for note in notes if note.failed is failed]
         if these:
             print(f"{len(these)} things {words}, each is a comment in the output:", file=err)
-        for note in these[:TOLD]:
+        for note in these[:MAX_LISTED]:
             print(f"  {sentence(note)}", file=err)
-        if len(these) > TOLD:
-            print(f"  and {len(these) - TOLD} more", file=err)
+        if len(these) > MAX_LISTED:
+            print(f"  and {len(these) - MAX_LISTED} more", file=err)
     if exported.failed:
         print(f"what could not be read is missing; when Pulsar answers for it, run again: {command}", file=err)
 

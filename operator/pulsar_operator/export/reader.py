@@ -87,7 +87,7 @@ class _Topic:
     policies: bool
     """Whether its policies are read."""
     namespace_live: Mapping[str, Any] = field(default_factory=dict)
-    """GET of its namespace, which tells its permissions."""
+    """Answer of the GET of its namespace, which has its permissions."""
 
 
 class Exporter:
@@ -109,7 +109,7 @@ class Exporter:
             cluster = self._options.cluster or await self._cluster()
             system = not self._options.exclude_system
             self._settings = Settings(self._options.instance, cluster, self._options.namespace, system)
-            tenants = [name for name in await self._calls.ask(Call("GET", ("tenants",))) or () if self._wanted(name)]
+            tenants = [name for name in await self._calls.ask(Call("GET", ("tenants",))) or () if self._selected(name)]
         except PortError as error:
             raise ExportError(f"nothing was read: {error}; {self._calls.advice}") from None
         self._progress.total("tenants", len(tenants))
@@ -179,27 +179,27 @@ class Exporter:
 
     async def _answers(self, rows: Iterable[PolicyRow], base: tuple[str, ...]) -> dict[str, Any]:
         """What rows are read from, by field; rows that read the same answer share one GET."""
-        seen: dict[str, Any] = {}
+        answers: dict[str, Any] = {}
         out: dict[str, Any] = {}
         for row in rows:
             if too_old(row, self._version):
                 continue
             call = row.get_call(base)
             target = repr((call.path, sorted(call.query.items())))
-            if target not in seen:
-                seen[target] = await self._calls.readable(call)
-            out[row.field] = seen[target]
+            if target not in answers:
+                answers[target] = await self._calls.readable(call)
+            out[row.field] = answers[target]
         return out
 
     # ------------------------------------------------------------------------------------------------ objects
 
-    def _wanted(self, tenant: str) -> bool:
+    def _selected(self, tenant: str) -> bool:
         if self._options.exclude_system and is_system_tenant(tenant):
             return False
         return self._options.tenants is None or self._options.tenants.fullmatch(tenant) is not None
 
     async def _cluster(self) -> str:
-        """Name of the cluster that answers: Pulsar has no call that only tells this."""
+        """Name of the cluster that answers; Pulsar has no call that returns only the name."""
         clusters = [name for name in await self._calls.find(Call("GET", ("clusters",))) or () if name != "global"]
         if len(clusters) == 1:
             return str(clusters[0])
@@ -210,7 +210,7 @@ class Exporter:
         except PortError:
             pass
         known = ", ".join(sorted(map(str, clusters))) or "none"
-        raise ExportError(f"which of the clusters ({known}) answers is not told by it: name it with --cluster")
+        raise ExportError(f"cannot determine which of the clusters ({known}) answers: name it with --cluster")
 
     async def _tenant(self, tenant: str) -> tuple[Entry | None, list[str]]:
         """The tenant, and its namespaces when it can be referred to."""
@@ -286,10 +286,10 @@ class Exporter:
                 found.topics.append(_Topic(*place, name, persistent, name in whole, policies, found.live))
 
     async def _any_policies(self, place: tuple[str, str], topics: set[str], parts: set[str]) -> bool:
-        """Whether a topic of the namespace may have policies; True where that cannot be told."""
+        """Whether a topic of the namespace may have policies; True if that is unknown."""
         if CHANGE_EVENTS not in topics:
             return False
-        logs = [p for p in parts if (split_partition(p) or (p, 0))[0] == CHANGE_EVENTS]
+        logs = [part for part in parts if (split_partition(part) or (part, 0))[0] == CHANGE_EVENTS]
         for log in logs or [CHANGE_EVENTS]:
             try:
                 path = (*topic_path(True, *place, log), "internalStats")
@@ -308,7 +308,7 @@ class Exporter:
             if topic.partitioned:
                 metadata = await self._calls.find(Call("GET", (*path, "partitions"))) or {}
                 if not metadata.get("partitions"):
-                    return None  # deleted meanwhile
+                    return None  # deleted since it was listed
             policies = await self._answers(TOPIC_POLICIES, path) if topic.policies else {}
             lists: dict[str, Any] = {"permissions": topic.namespace_live}
             if topic.partitioned:
@@ -329,7 +329,7 @@ class Exporter:
         return export_topic(self._settings, *place, answers)
 
     async def _subscriptions(self, topic: _Topic, path: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
-        """The statistics that tell the subscriptions, and their own dispatch rates, which are policies of the topic."""
+        """The statistics that list the subscriptions, and their own dispatch rates, which are policies of the topic."""
         if not self._options.subscriptions or not topic.persistent:
             return None, {}
         query = {"perPartition": "true"} if topic.partitioned else {}
@@ -337,8 +337,8 @@ class Exporter:
         stats = await self._calls.readable(call)
         if not topic.policies or not isinstance(stats, Mapping):
             return stats, {}
-        held = rated_subscriptions(durable_subscriptions(stats, partitioned=topic.partitioned))
-        return stats, {name: await self._calls.readable(rate_call(path, "GET", name)) for name in held}
+        rated = rated_subscriptions(durable_subscriptions(stats, partitioned=topic.partitioned))
+        return stats, {name: await self._calls.readable(rate_call(path, "GET", name)) for name in rated}
 
 
 def _even(live: Mapping[str, Any]) -> bool:

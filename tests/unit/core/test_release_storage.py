@@ -120,7 +120,7 @@ async def test_a_bookie_that_leaves_takes_entries_again(world: World, renewal: R
 async def test_a_bookie_whose_claims_are_deleted_stays_read_only(world: World) -> None:
     world.leaves(renewal=Renewal(Cause.ASKED, "SMART errors", "uid", claims={"ledgers-0-east-bookie-2": "x"}))
     (said,) = await world.released()
-    assert "stays read-only: its PersistentVolumeClaims are deleted" in said and world.readonly
+    assert "stays read-only: its PersistentVolumeClaims are being deleted" in said and world.readonly
 
 
 async def test_a_bookie_that_is_not_read_only_is_not_asked(world: World) -> None:
@@ -182,7 +182,7 @@ async def test_an_error_that_nobody_expects_is_reported_and_keeps_no_other(
     (restored,) = [line for line in said if "pulsar/east" in line]
     assert "restored to 0 s" in restored and world.data(DELAY_PATH) == b"0"
     (text,) = [line for line in said if "pulsar/west" in line]
-    assert "may NOT be given back: KeyError: " in text and "hunter2" not in text
+    assert "may NOT be restored: KeyError: " in text and "hunter2" not in text
 
 
 async def test_secrets_in_the_words_of_a_store_are_not_printed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
