@@ -229,7 +229,7 @@ def test_a_pulsar_that_falls_silent_ends_the_export(pulsar: ExportPulsar) -> Non
         for number in range(500):
             await plain(FakeAdmin(pulsar), "PUT", "persistent", "t", "n", f"y{number}")
         admin = Failing(lambda call: len(call.path) > 4, pulsar)
-        with pytest.raises(ExportError, match=r"nothing is written: Pulsar does not answer any more.*; look at .* run"):
+        with pytest.raises(ExportError, match=r"written: Pulsar does not answer any more.*; check the .* run"):
             await exported(admin)
         return admin
 
@@ -318,7 +318,7 @@ async def test_the_cluster_that_answers(pulsar: ExportPulsar) -> None:
             raise RefusedError("not a super user", status=401)
 
     admin.before.append(refuse)
-    with pytest.raises(ExportError, match=r"which of the clusters \(a, b\) answers .* --cluster"):
+    with pytest.raises(ExportError, match=r"which of the clusters \(a, b\) answers: .* --cluster"):
         await exported(admin)
 
 
