@@ -82,7 +82,7 @@ class Ours:
         disks = {f"bookie-{ordinal}": disk for ordinal, disk in seen.disks.items()}
         if seen.ready <= seen.disks.keys() and not seen.lost and len(seen.ready) == seen.replicas:
             self._samples = trend.sampled(self._samples, now, sum(disk.used for disk in disks.values()))
-        reasons = [Reason.BOOKIE_LEAVING] * seen.unsettled + [Reason.UNDER_REPLICATED] * seen.under_replicated
+        reasons = [Reason.DECOMMISSIONING_BOOKIE] * seen.unsettled + [Reason.UNDER_REPLICATED] * seen.under_replicated
         ready = frozenset(f"bookie-{ordinal}" for ordinal in seen.ready)
         workload = Workload(seen.replicas, ready, seen.lost, blocks(Component.BOOKIE, reasons))
         facts = BookieFacts(workload, disks, seen.age, trend.trend(self._samples), self._targets)

@@ -161,7 +161,7 @@ def _drain(part: Part, found: World, pulsar: Pulsar) -> None:
     budget = {"maxMoves": 1000, "maxTrafficMovedPercent": 100, "movesPerMinute": 600}
     errand = {"mode": "RemoveBrokers", "brokers": brokers[-1:], "autoApprove": True, "budget": budget}
     _rebalance(found, "drain", errand)
-    status = {"balancer": {"heldFor": f"{NAMESPACE}/drain", "before": {}}}
+    status = {"balancer": {"disabledFor": f"{NAMESPACE}/drain", "before": {}}}
     found.must("PATCH", f"{CLUSTERS}/{CLUSTER}/status", {"status": status}, content_type="application/merge-patch+json")
     part.wait(lambda: _condition(found, "drain", "Completed").get("status") == "True", "the drain")
     left = json.loads(_get(f"http://{brokers[-1]}/admin/v2/brokers/{CLUSTER}/{brokers[-1]}/ownedNamespaces"))

@@ -22,7 +22,7 @@ from pulsar_conformance.counting.client import CountingRun
 
 TOPIC = "persistent://shop/orders/counted"
 DAY = 86_400
-AWAY = "ConfigurationStoreAway"
+AWAY = "ConfigurationStoreUnavailable"
 
 
 @pytest.fixture(scope="module")

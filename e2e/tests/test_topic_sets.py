@@ -52,7 +52,7 @@ def test_the_example(deployed: Deployed, example: dict[str, Any]) -> None:
             obj = kubectl.get(KIND, namespace, name)
             assert is_ready(obj), condition(obj, "Ready")
             status = (obj or {})["status"]
-            assert (status["desired"], status["ready"], status["leaving"]) == (number, number, 0), status
+            assert (status["desired"], status["ready"], status["pendingDeletion"]) == (number, number, 0), status
             return True
 
         # Far less than the operator's resync, which would heal anything.

@@ -124,12 +124,12 @@ def test_an_image_that_never_starts_stops_the_roll_and_goes_back(
             def stopped() -> dict[str, Any]:
                 cluster = kubectl.get("pulsarcluster", namespace, "east")
                 found = condition(cluster, "Progressing")
-                assert found["reason"] == "RollStopped", found
+                assert found["reason"] == "RolloutFailed", found
                 proxies = (cluster or {})["status"]["proxy"]
                 assert proxies["ready"] == 2, proxies
                 return found
 
-            found = eventually(stopped, within=240, what="RollStopped, and both proxies ready again")
+            found = eventually(stopped, within=240, what="RolloutFailed, and both proxies ready again")
         report = run.finish()
     with capsys.disabled():
         print(f"\n{found['message']}\n{report.text()}")

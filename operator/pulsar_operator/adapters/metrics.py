@@ -95,7 +95,7 @@ class PrometheusMetrics:
             registry=self.registry,
         )
         self._watch_age = Gauge(
-            "pulsar_operator_watch_last_seen_age_seconds",
+            "pulsar_operator_watch_last_event_age_seconds",
             "Seconds since the last event or bookmark of a watch stream.",
             ["kind"],
             registry=self.registry,
@@ -148,7 +148,7 @@ class PrometheusMetrics:
         """Autoscaling evaluated a component of a PulsarCluster."""
         self._scaling.labels(namespace, cluster, component, reason).inc()
 
-    def balancer_given_back(self, namespace: str, cluster: str) -> None:
+    def balancer_restored(self, namespace: str, cluster: str) -> None:
         """The operator restored Pulsar's load balancer because it could not decide what to move."""
         self._handovers.labels(namespace, cluster).inc()
 

@@ -44,5 +44,5 @@ class MetricsPort(Protocol):
     def scaling_decided(self, namespace: str, cluster: str, component: str, reason: str) -> None:
         """Autoscaling evaluated a component of a PulsarCluster."""
 
-    def balancer_given_back(self, namespace: str, cluster: str) -> None:
+    def balancer_restored(self, namespace: str, cluster: str) -> None:
         """The operator restored Pulsar's load balancer because it could not decide what to move."""

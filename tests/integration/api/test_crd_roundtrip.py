@@ -169,7 +169,7 @@ def test_columns_show_status_as_a_table(apiserver: ApiServer, namespace: str) ->
         "version": "4.0.8",
         "bookkeeper": {"ready": 1, "summary": "1/3"},
         "broker": {"ready": 0, "summary": "0/2"},
-        "waitingFor": "bookies",
+        "blocker": "bookies",
     }
     document = {k: v for k, v in manifest(kind, "shown", {}).items() if k != "spec"} | {"status": status}
     assert apiserver.apply(path(kind, namespace, "shown") + "/status", document).code == 200

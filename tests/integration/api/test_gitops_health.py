@@ -108,7 +108,7 @@ def test_a_newer_generation_and_a_deletion_count_first(
 def test_a_roll_of_a_ready_cluster_is_waited_for(tmp_path: Path) -> None:
     conditions = ConditionSet((), [], 3, BEGIN)
     conditions.set(ConditionType.READY, True, Reason.READY, "well")
-    conditions.set(ConditionType.PROGRESSING, True, Reason.ROLLING, "2 of 3 pods")
+    conditions.set(ConditionType.PROGRESSING, True, Reason.ROLLOUT_IN_PROGRESS, "2 of 3 pods")
     found = one(Kind.CLUSTER, told(Kind.CLUSTER, conditions), tmp_path)
     assert pair(found) == WAITING and found.argo_message == "2 of 3 pods"
 

@@ -67,7 +67,7 @@ def test_events_become_passes_and_watching_writes_nothing(
     code, metrics = operator.http("/metrics", metrics=True)
     assert code == 200
     assert 'pulsar_operator_reconciles_total{kind="PulsarTenant",result="ok"}' in metrics
-    assert 'pulsar_operator_watch_last_seen_age_seconds{kind="PulsarTenant"}' in metrics
+    assert 'pulsar_operator_watch_last_event_age_seconds{kind="PulsarTenant"}' in metrics
     # "before" is there, "live" is gone, and nobody wrote a status.
     assert 'pulsar_operator_objects{kind="PulsarTenant",reason="Unknown"} 1.0' in metrics
     passes = [line for line in operator.lines if line.get("result")]

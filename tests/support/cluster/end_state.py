@@ -24,7 +24,7 @@ CHOSEN_BY_SERVER = frozenset(
         "startedAt",
         "startTime",
         "since",
-        "lastSeen",
+        "lastResponseTime",
         "podIP",
         "podIPs",
     }

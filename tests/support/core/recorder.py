@@ -74,9 +74,9 @@ class CountingMetrics:
         """Note it."""
         self.calls.append(("scaling_decided", namespace, cluster, component, reason))
 
-    def balancer_given_back(self, namespace: str, cluster: str) -> None:
+    def balancer_restored(self, namespace: str, cluster: str) -> None:
         """Note it."""
-        self.calls.append(("balancer_given_back", namespace, cluster))
+        self.calls.append(("balancer_restored", namespace, cluster))
 
     def results(self) -> list[str]:
         """Results of the passes, in order."""

@@ -73,7 +73,7 @@ class SetWorld(LogicalWorld):
     def counts(self, name: str = "s") -> dict[str, int]:
         """The counts of topics that are not 0."""
         status = self.status(SET, name)
-        words = ("desired", "ready", "pending", "refused", "drifted", "conflicting", "leaving")
+        words = ("desired", "ready", "pending", "refused", "drifted", "conflicting", "pendingDeletion")
         return {word: status[word] for word in words if status.get(word)}
 
     def policies(self, topic: str, cluster: str = "a") -> dict[str, Any]:

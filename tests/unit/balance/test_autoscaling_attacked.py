@@ -105,7 +105,7 @@ def test_a_clock_that_is_set_back_neither_doubles_nor_freezes(back: float) -> No
         {"lows": [{"since": 0, "replicas": -4}]},
         {"highs": [], "lows": []},
         {"since": 2**60},
-        {"seen": None},
+        {"observed": None},
         {"upwards": "yes"},
         {"scaled": "x"},
     ],

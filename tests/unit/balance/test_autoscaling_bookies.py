@@ -137,10 +137,10 @@ def test_a_full_disk_asks_at_once_and_only_once() -> None:
     ("reason", "number"),
     [
         (Reason.UNDER_REPLICATED, 5),
-        (Reason.ROLLING, 5),
-        (Reason.BOOKIE_LEAVING, 5),
+        (Reason.ROLLOUT_IN_PROGRESS, 5),
+        (Reason.DECOMMISSIONING_BOOKIE, 5),
         (Reason.REPLACING_VOLUME, 5),
-        (Reason.CONFIGURATION_STORE_AWAY, 5),
+        (Reason.CONFIGURATION_STORE_UNAVAILABLE, 5),
         (Reason.PAUSED, 4),
     ],
 )
@@ -152,7 +152,7 @@ def test_a_full_disk_asks_also_while_something_goes_on_that_ends_where_there_is_
     for there, wanted in ((full, number), (nearly, 4)):
         held = replace(there, workload=replace(there.workload, blocks=blocks(Component.BOOKIE, [reason])))
         verdict, _ = bookies.decide(held, POLICY, State(), 0.0)
-        holds = reason in (Reason.PAUSED, Reason.BOOKIE_LEAVING, Reason.REPLACING_VOLUME)
+        holds = reason in (Reason.PAUSED, Reason.DECOMMISSIONING_BOOKIE, Reason.REPLACING_VOLUME)
         assert verdict.desired == wanted
         assert verdict.reason is (Reason.SCALED_OUT if wanted == 5 else reason if holds else Reason.STABILIZING)
 

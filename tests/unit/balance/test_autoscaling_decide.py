@@ -57,11 +57,16 @@ def test_first_look(need: Need, replicas: int, desired: int, reason: Reason, lim
 BROKER, PROXY, BOOKIE = Component.BROKER, Component.PROXY, Component.BOOKIE
 UP, DOWN = "more", "fewer"
 HELD = {
-    (BROKER, UP): {Reason.PAUSED, Reason.CONFIGURATION_STORE_AWAY},
-    (BROKER, DOWN): {Reason.PAUSED, Reason.CONFIGURATION_STORE_AWAY, Reason.ROLLING, Reason.REBALANCING},
-    (PROXY, UP): {Reason.PAUSED, Reason.CONFIGURATION_STORE_AWAY},
-    (PROXY, DOWN): {Reason.PAUSED, Reason.CONFIGURATION_STORE_AWAY, Reason.ROLLING},
-    (BOOKIE, UP): {Reason.PAUSED, Reason.BOOKIE_LEAVING, Reason.REPLACING_VOLUME},
+    (BROKER, UP): {Reason.PAUSED, Reason.CONFIGURATION_STORE_UNAVAILABLE},
+    (BROKER, DOWN): {
+        Reason.PAUSED,
+        Reason.CONFIGURATION_STORE_UNAVAILABLE,
+        Reason.ROLLOUT_IN_PROGRESS,
+        Reason.REBALANCING,
+    },
+    (PROXY, UP): {Reason.PAUSED, Reason.CONFIGURATION_STORE_UNAVAILABLE},
+    (PROXY, DOWN): {Reason.PAUSED, Reason.CONFIGURATION_STORE_UNAVAILABLE, Reason.ROLLOUT_IN_PROGRESS},
+    (BOOKIE, UP): {Reason.PAUSED, Reason.DECOMMISSIONING_BOOKIE, Reason.REPLACING_VOLUME},
     (BOOKIE, DOWN): set(MESSAGES) - {Reason.REBALANCING},
 }
 """What holds whom in which direction. Hardly anything holds growth: it is how a cluster gets out of overload."""
@@ -95,7 +100,7 @@ def test_at_rest_and_without_data_what_holds_is_told(component: Component, reaso
         assert (verdict.desired, verdict.reason) == (4, reason if holds else otherwise)
 
 
-@pytest.mark.parametrize(("reason", "minutes"), [(Reason.ROLLING, 5), (Reason.REBALANCING, 2)])
+@pytest.mark.parametrize(("reason", "minutes"), [(Reason.ROLLOUT_IN_PROGRESS, 5), (Reason.REBALANCING, 2)])
 def test_a_need_for_more_has_to_last_while_load_moves(reason: Reason, minutes: int) -> None:
     """A topic that moved is counted by both brokers for a minute."""
     state, there, seen = settled(4), workload(4, reason, component=BROKER), []
@@ -117,7 +122,7 @@ def test_a_need_for_more_has_to_last_while_load_moves(reason: Reason, minutes: i
 
 def test_what_restarting_pods_say_is_no_need_for_fewer() -> None:
     """After a roll a whole window is waited for; a need that was seen while bundles moved counts."""
-    for reason, held in ((Reason.ROLLING, True), (Reason.REBALANCING, False)):
+    for reason, held in ((Reason.ROLLOUT_IN_PROGRESS, True), (Reason.REBALANCING, False)):
         state = settled(4)
         for minute in range(60, 90):
             _, state = decide(Need(3, "load"), workload(4, reason, component=BROKER), POLICY, state, minute * MINUTE)
@@ -126,7 +131,7 @@ def test_what_restarting_pods_say_is_no_need_for_fewer() -> None:
 
 
 def test_the_gravest_block_is_told() -> None:
-    verdict, _ = decide(Need(9, "load"), workload(4, Reason.ROLLING, Reason.PAUSED), POLICY, State(), 0.0)
+    verdict, _ = decide(Need(9, "load"), workload(4, Reason.ROLLOUT_IN_PROGRESS, Reason.PAUSED), POLICY, State(), 0.0)
     assert verdict.reason is Reason.PAUSED
     with pytest.raises(ValueError, match="Balanced does not keep"):
         blocks(BROKER, [Reason.BALANCED])
@@ -141,11 +146,13 @@ def test_an_urgent_bookie_passes_all_but_a_pause() -> None:
 
 def test_a_minimum_that_is_raised_keeps_the_bookie_that_leaves() -> None:
     policy = replace(POLICY, least=5)
-    kept = decide(Need(2, "load"), workload(4, Reason.BOOKIE_LEAVING), policy, settled(4), 3600.0)[0]
+    kept = decide(Need(2, "load"), workload(4, Reason.DECOMMISSIONING_BOOKIE), policy, settled(4), 3600.0)[0]
     assert (kept.desired, kept.reason, kept.limited_by) == (5, Reason.SCALED_OUT, "minReplicas")
-    assert decide(Need(None, "x"), workload(4, Reason.BOOKIE_LEAVING), policy, State(), 0.0)[0].desired == 5
-    for reason in HELD[BOOKIE, UP] - {Reason.BOOKIE_LEAVING}:
-        blocked = decide(Need(2, "load"), workload(4, Reason.BOOKIE_LEAVING, reason), policy, settled(4), 3600.0)[0]
+    assert decide(Need(None, "x"), workload(4, Reason.DECOMMISSIONING_BOOKIE), policy, State(), 0.0)[0].desired == 5
+    for reason in HELD[BOOKIE, UP] - {Reason.DECOMMISSIONING_BOOKIE}:
+        blocked = decide(
+            Need(2, "load"), workload(4, Reason.DECOMMISSIONING_BOOKIE, reason), policy, settled(4), 3600.0
+        )[0]
         assert (blocked.desired, blocked.reason) == (4, reason)
 
 

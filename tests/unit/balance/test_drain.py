@@ -176,8 +176,8 @@ def progressing(status: str, reason: str) -> dict[str, str]:
         ({"rollout": {"component": "broker"}}, True),
         ({"drain": {"pods": ["b-1"]}}, True),
         ({"rollout": {"component": "broker"}, "conditions": [progressing("False", "VersionRefused")]}, False),
-        ({"rollout": {"component": "broker"}, "conditions": [progressing("False", "RollStopped")]}, True),
-        ({"rollout": {"component": "broker"}, "conditions": [progressing("True", "Rolling")]}, True),
+        ({"rollout": {"component": "broker"}, "conditions": [progressing("False", "RolloutFailed")]}, True),
+        ({"rollout": {"component": "broker"}, "conditions": [progressing("True", "RolloutInProgress")]}, True),
     ],
 )
 def test_when_other_plans_wait(status: dict[str, Any], changing: bool) -> None:

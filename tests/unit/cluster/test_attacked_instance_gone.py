@@ -129,7 +129,7 @@ async def test_a_cluster_that_was_never_registered_is_needed_by_nobody() -> None
     assert "east-broker" not in await world.names(STATEFUL_SETS)
     await go(world, "east")
     found = await blocked(world, "east")
-    assert found is not None and found[0] == "ConfigurationStoreAway", "it may have left a claim"
+    assert found is not None and found[0] == "ConfigurationStoreUnavailable", "it may have left a claim"
     world.unreachable.clear()
     await world.run()
     assert await blocked(world, "east") is None

@@ -70,9 +70,9 @@ async def test_a_time_is_no_error(text: str, lost: bool) -> None:
         if lost:
             obj.pop("status", None)
         else:
-            obj["status"]["handover"]["givenBackTime"] = text
+            obj["status"]["handover"]["restoredTime"] = text
 
-    await world.backstage.edit(CONFIG_MAPS, NS, RECORD, lambda obj: obj["data"].update(givenBackTime=text))
+    await world.backstage.edit(CONFIG_MAPS, NS, RECORD, lambda obj: obj["data"].update(restoredTime=text))
     await world.backstage.edit(CUSTOM[Kind.CLUSTER], NS, "east", edit)
     await minutes(world, 3)
     assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"

@@ -100,7 +100,7 @@ async def test_a_rollout_reports_whose_writes_pause_in_a_group() -> None:
     config = {"journalMaxGroupWaitMSec": "2"}
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].setdefault("config", {}).update(config))
     await world.settle()
-    pauses = [event.message for event in world.journal.events if event.reason == "WritesPause"]
+    pauses = [event.message for event in world.journal.events if event.reason == "TooFewBookies"]
     assert [text.partition(":")[0] for text in pauses] == ["Replacing east-bookie-3", "Replacing east-bookie-2"]
     text = "1 writable bookies of affinity group gold are left and namespace shop/orders takes 2"
     assert all(text in each for each in pauses), pauses

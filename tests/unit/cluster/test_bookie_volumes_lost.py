@@ -253,7 +253,7 @@ async def test_a_lost_volume_comes_before_a_removal(world: LedgerWorld) -> None:
     assert world.lost() == [] and (await world.progressing())[:2] == ("False", "Ready")
     assert COOKIE not in world.store.nodes
     reasons = [event.reason for event in world.journal.events]
-    assert reasons.index("VolumeReplaced") < reasons.index("BookieRemoved")
+    assert reasons.index("VolumeReplaced") < reasons.index("BookieDecommissioned")
 
 
 async def test_one_that_is_to_be_removed_and_lost_its_volume_keeps_nobody_else_from_leaving() -> None:

@@ -96,7 +96,7 @@ async def test_a_roll_waits_for_it(world: LedgerWorld, lost: bool) -> None:
         await world.round()
     assert world.journal.pods_gone() == []
     rollout = (await world.status(Kind.CLUSTER, "east"))["rollout"]
-    assert rollout["blockedBy"] == "BookieLeaving" and f"Bookie {bookie(2)} is being" in rollout["message"]
+    assert rollout["blockedBy"] == "DecommissioningBookie" and f"Bookie {bookie(2)} is being" in rollout["message"]
     world.copies = True
 
     async def gone() -> bool:

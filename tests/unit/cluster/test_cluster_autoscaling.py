@@ -98,7 +98,7 @@ async def test_load_that_grows_is_served_during_a_roll() -> None:
 
     await world.change(Kind.CLUSTER, "east", rolls)
     await world.run(rounds=600, each=look)
-    assert "Rolling" in {reason for _, reason in seen} and seen[0][0] == 2
+    assert "RolloutInProgress" in {reason for _, reason in seen} and seen[0][0] == 2
     await minutes(world, loads, 3)
     assert await wanted(world) == 3 and {number for number, _ in seen} == {2, 3}
     assert world.busy.displaced == [] and await world.all_ready() == {}

@@ -129,7 +129,7 @@ async def test_bookies_are_added_while_the_configuration_store_is_away(full: flo
     await world.run()
     world.unreachable.add(f"demo-configuration-store.{NS}.svc.cluster.local")
     await looks(world, 1)
-    assert await said(world) == ("False", "ConfigurationStoreAway")
+    assert await said(world) == ("False", "ConfigurationStoreUnavailable")
     fill(world, full, 1)
     fill(world, full, 3)
     await looks(world, number)
@@ -183,7 +183,7 @@ async def test_what_is_not_known_is_not_empty(what: str) -> None:
         world.unreachable.add(STORE.partition(":")[0])
     world.clock.forward(60.0)
     await world.reconcile(Key(Kind.CLUSTER, NS, "east"))
-    reason = "ConfigurationStoreAway" if what == "no store" else "NoData"
+    reason = "ConfigurationStoreUnavailable" if what == "no store" else "NoData"
     assert await said(world) == ("False", reason) and (await row(world))["desired"] == 4
 
 

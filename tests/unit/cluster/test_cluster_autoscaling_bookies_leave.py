@@ -49,8 +49,10 @@ async def test_what_is_deleted_lets_one_leave_after_a_day() -> None:
     await looks(world, int(DAY_OF_LOOKS * 0.2), every=SPARSE, each=look)
     await at_rest(world, 3)
     assert [each for each in dict.fromkeys(steps) if each] == STEPS
-    assert len(events(world, "ScaledIn")) == 1 and f"Bookie {bookie(3)} is removed" in events(world, "BookieRemoved")
-    assert any("autoscaling wants 3" in each for each in events(world, "BookieLeaving"))
+    assert len(events(world, "ScaledIn")) == 1 and f"Bookie {bookie(3)} is removed" in events(
+        world, "BookieDecommissioned"
+    )
+    assert any("autoscaling wants 3" in each for each in events(world, "DecommissioningBookie"))
     await looks(world, 12, every=SPARSE)
     await at_rest(world, 3)
 
@@ -87,7 +89,11 @@ async def test_one_that_may_not_leave_is_put_back_and_tried_again_a_day_later() 
     await at_rest(world, 4)
     assert await said(world) == ("False", "DecommissionRefused") and "none is tried for a day" in await why(world)
     assert (await world.progressing())[:2] == ("False", "Ready")
-    assert [len(events(world, each)) for each in ("ScaledIn", "DecommissionRefused", "BookieLeaving")] == [1, 1, 0]
+    assert [len(events(world, each)) for each in ("ScaledIn", "DecommissionRefused", "DecommissioningBookie")] == [
+        1,
+        1,
+        0,
+    ]
     world.clock.forward(22 * HOUR)
     await looks(world, 12, every=SPARSE)
     assert [len(events(world, each)) for each in ("ScaledIn", "DecommissionRefused")] == [2, 2], "once a day"
@@ -113,7 +119,7 @@ async def test_one_that_is_not_empty_in_time_is_put_back_and_not_tried_by_time_a
     world = await to_leave()
     world.copies = False
     await until(world, "ScaledIn")
-    assert (await row(world))["desired"] == 3 and await said(world) == ("False", "BookieLeaving")
+    assert (await row(world))["desired"] == 3 and await said(world) == ("False", "DecommissioningBookie")
     await until(world, "DecommissionStuck")
     assert len(events(world, "DecommissionStuck")) == 2, "of the bookie, and of the number"
     world.copies = True
@@ -196,7 +202,7 @@ async def test_a_minimum_that_is_raised_keeps_the_one_that_leaves(step: str) -> 
     world.copies = True
     await world.settle()
     await at_rest(world, 4)
-    assert events(world, "BookieRemoved") == []
+    assert events(world, "BookieDecommissioned") == []
 
 
 async def test_one_disk_that_is_larger_is_no_room_on_the_others() -> None:

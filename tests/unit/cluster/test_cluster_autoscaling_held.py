@@ -10,7 +10,7 @@ from tests.support.cluster.scaling import LIMITS, LOOK, TARGET, WINDOWS, Loads, 
 from tests.support.cluster.world import ClusterWorld, quickstart
 
 MANAGED, OWN = (f"{name}.pulsar.svc.cluster.local" for name in ("demo-configuration-store", "east-zookeeper"))
-AWAY = ("False", "ConfigurationStoreAway")
+AWAY = ("False", "ConfigurationStoreUnavailable")
 OLD = 3600.0
 """Seconds after which no decision counts that nobody looked at."""
 
@@ -56,7 +56,7 @@ async def test_nothing_is_decided_while_the_store_is_away(own: bool, told: bool)
     world.unreachable.clear()
     await world.run(each=loads.serve)
     await minutes(world, loads, 2)
-    assert await wanted(world) == 3 and (await said(world))[1] != "ConfigurationStoreAway"
+    assert await wanted(world) == 3 and (await said(world))[1] != "ConfigurationStoreUnavailable"
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,8 @@ async def test_what_keeps_new_ones_from_starting_asks_for_one_more_and_no_second
 
 
 @pytest.mark.parametrize(
-    ("part", "meanwhile", "least"), [("bookkeeper", ("False", "Rolling"), 2), ("broker", ("True", "ScaledOut"), 3)]
+    ("part", "meanwhile", "least"),
+    [("bookkeeper", ("False", "RolloutInProgress"), 2), ("broker", ("True", "ScaledOut"), 3)],
 )
 async def test_a_roll_that_stopped_and_went_back_keeps_no_broker_from_being_added(
     part: str, meanwhile: tuple[str, str], least: int
@@ -56,13 +57,13 @@ async def test_a_roll_that_stopped_and_went_back_keeps_no_broker_from_being_adde
         world.clock.forward(10.0)
         await loads.serve()
         await world.round()
-        if (await world.condition(Kind.CLUSTER, "east", "Progressing"))[1] == "RollStopped":
+        if (await world.condition(Kind.CLUSTER, "east", "Progressing"))[1] == "RolloutFailed":
             break
     assert await said(world) == meanwhile
     world.workloads.troubles.clear()
     await world.run(rounds=300, each=loads.serve)
     assert {name.partition("-fill")[0] for name in await world.all_ready()} == waits
-    assert (await world.condition(Kind.CLUSTER, "east", "Progressing"))[1] == "RollStopped"
+    assert (await world.condition(Kind.CLUSTER, "east", "Progressing"))[1] == "RolloutFailed"
     loads.total = 2.6 * TARGET
     await minutes(world, loads, 4)
     assert await wanted(world) == 3

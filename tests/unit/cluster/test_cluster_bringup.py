@@ -1,4 +1,4 @@
-"""The quickstart on fakes: order, waitingFor at each stage, nothing written once converged, hand changes repaired."""
+"""The quickstart on fakes: order, blocker at each stage, nothing written once converged, hand changes repaired."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def test_bring_up_goes_by_observed_readiness_and_says_what_it_waits_for() 
     waited: list[str] = []
 
     async def look() -> None:
-        found = (await world.status(Kind.CLUSTER, "east")).get("waitingFor")
+        found = (await world.status(Kind.CLUSTER, "east")).get("blocker")
         if found and found not in waited:
             waited.append(found)
 
@@ -32,7 +32,7 @@ async def test_bring_up_goes_by_observed_readiness_and_says_what_it_waits_for() 
         "brokers to be ready: brokers: 0 of 1 ready",
         "proxies to be ready: proxies: 0 of 1 ready",
     ]
-    assert "waitingFor" not in await world.status(Kind.CLUSTER, "east")
+    assert "blocker" not in await world.status(Kind.CLUSTER, "east")
     assert world.journal.of(KUBERNETES, "apply", kind="StatefulSet") == [
         "east-zookeeper",
         "east-bookie",

@@ -133,7 +133,7 @@ async def test_errors_of_before_the_comparison_and_idle_peers_fail_nothing() -> 
     await world.run()
     await serve(world, first, 5009, 4009)
     await world.run()
-    assert await reason(world) == "Rolling"
+    assert await reason(world) == "RolloutInProgress"
     await to_the_end(world)
 
 

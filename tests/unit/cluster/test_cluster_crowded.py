@@ -80,7 +80,7 @@ async def test_a_template_whose_pods_fit_nowhere_stops_its_roll(known: bool) -> 
     await world.pause(Kind.CLUSTER, "east", on=False)
     await world.run()
     await later(world)
-    assert await reason(world) == "RollStopped"
+    assert await reason(world) == "RolloutFailed"
     template = (await world.get(STATEFUL_SETS, "east-broker"))["spec"]["template"]["spec"]
     assert not template["containers"][0]["image"].endswith(NEW), "the last good one is back"
 

@@ -35,7 +35,7 @@ async def test_a_store_that_does_not_answer_is_waited_for() -> None:
     fail = silent(world, CLAIM)
     await go(world)
     found = await blocked(world)
-    assert found is not None and found[0] == "ConfigurationStoreAway" and "connection loss" in found[1]
+    assert found is not None and found[0] == "ConfigurationStoreUnavailable" and "connection loss" in found[1]
     assert "annotate --overwrite pulsarcluster/west pulsaroperator.io/confirm-delete=west" in found[1]
     world.journal.before.remove(fail)
     await world.run()
@@ -141,7 +141,7 @@ async def test_a_kubernetes_namespace_that_goes_waits_for_no_store_for_long(exte
     silent(world, claim_path("east"))
     await go(world, "east")
     found = await blocked(world, "east")
-    assert found is not None and found[0] == "ConfigurationStoreAway"
+    assert found is not None and found[0] == "ConfigurationStoreUnavailable"
     await world.backstage.remove(NAMESPACES, "", NS)
     await world.run()
     assert (await world.live(Kind.CLUSTER, "east") is not None) is external

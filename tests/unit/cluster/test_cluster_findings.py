@@ -43,11 +43,19 @@ FOREIGN = VolumesFact(foreign="the volume of another")
     [
         pytest.param(ClusterView(), None, id="nothing"),
         pytest.param(ClusterView(leave=LeaveFact(), roll=RollFact(), scale=ScaleFact()), None, id="all at rest"),
-        pytest.param(ClusterView(leave=BEGUN, roll=ROLLOUT), (True, Reason.BOOKIE_LEAVING), id="in phase order"),
-        pytest.param(ClusterView(leave=SOON, roll=ROLLOUT), (True, Reason.ROLLING), id="begun before what waits"),
-        pytest.param(ClusterView(volumes=FOREIGN, roll=ROLLOUT), (True, Reason.ROLLING), id="begun before blocked"),
+        pytest.param(
+            ClusterView(leave=BEGUN, roll=ROLLOUT), (True, Reason.DECOMMISSIONING_BOOKIE), id="in phase order"
+        ),
+        pytest.param(
+            ClusterView(leave=SOON, roll=ROLLOUT), (True, Reason.ROLLOUT_IN_PROGRESS), id="begun before what waits"
+        ),
+        pytest.param(
+            ClusterView(volumes=FOREIGN, roll=ROLLOUT), (True, Reason.ROLLOUT_IN_PROGRESS), id="begun before blocked"
+        ),
         pytest.param(ClusterView(roll=IN_A_WINDOW), (False, Reason.MAINTENANCE_WINDOW), id="a window"),
-        pytest.param(ClusterView(roll=ROLLOUT, scale=DRAIN), (True, Reason.ROLLING), id="a rollout and a drain"),
+        pytest.param(
+            ClusterView(roll=ROLLOUT, scale=DRAIN), (True, Reason.ROLLOUT_IN_PROGRESS), id="a rollout and a drain"
+        ),
         pytest.param(ClusterView(leave=SOON, scale=DRAIN), (True, Reason.DRAINING), id="a drain has begun"),
         pytest.param(ClusterView(volumes=FOREIGN, leave=SOON), (False, Reason.FOREIGN_VOLUME), id="blocked first"),
         pytest.param(
@@ -55,10 +63,12 @@ FOREIGN = VolumesFact(foreign="the volume of another")
         ),
         pytest.param(ClusterView(leave=REFUSED), (False, Reason.DECOMMISSION_REFUSED), id="a refusal"),
         pytest.param(
-            ClusterView(leave=SOON, scale=ScaleFact(waiting_for="x")), (True, Reason.BOOKIE_LEAVING), id="both wait"
+            ClusterView(leave=SOON, scale=ScaleFact(waiting_for="x")),
+            (True, Reason.DECOMMISSIONING_BOOKIE),
+            id="both wait",
         ),
         pytest.param(ClusterView(scale=ScaleFact(waiting_for="x", held="y")), (True, Reason.PENDING), id="to be added"),
-        pytest.param(ClusterView(scale=ScaleFact(held="y")), (True, Reason.CONFIGURATION_STORE_AWAY), id="held"),
+        pytest.param(ClusterView(scale=ScaleFact(held="y")), (True, Reason.CONFIGURATION_STORE_UNAVAILABLE), id="held"),
     ],
 )
 def test_progress(view: ClusterView, expected: tuple[bool, Reason] | None) -> None:

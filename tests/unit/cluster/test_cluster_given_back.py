@@ -80,8 +80,8 @@ async def test_it_says_since_when_pulsar_balances_why_and_until_when() -> None:
     assert "not before" in message
     (event,) = [each for each in world.journal.events if each.reason == "PulsarBalances"]
     assert (event.kind, event.object_name) == ("Warning", "east")
-    assert [call for call in world.deps.metrics.calls if call[0] == "balancer_given_back"] == [  # type: ignore[attr-defined]
-        ("balancer_given_back", NS, "east")
+    assert [call for call in world.deps.metrics.calls if call[0] == "balancer_restored"] == [  # type: ignore[attr-defined]
+        ("balancer_restored", NS, "east")
     ]
     assert await world.all_ready() == {f"PulsarRebalance {NAME}": (await world.condition(Kind.REBALANCE, NAME))[2]}
 
@@ -97,20 +97,20 @@ async def test_nothing_is_written_while_pulsar_balances() -> None:
 
 async def test_the_record_says_when_it_was_given_back() -> None:
     world = await given_back()
-    since = (await handover(world))["givenBackTime"]
+    since = (await handover(world))["restoredTime"]
     data = (await world.get(CONFIG_MAPS, RECORD))["data"]
-    assert data == {SHEDDING: "true", SPLITTING: "", "held": "false", "givenBackTime": since, "handovers": "1"}
+    assert data == {SHEDDING: "true", SPLITTING: "", "disabled": "false", "restoredTime": since, "handovers": "1"}
     await world.backstage.edit(CUSTOM[Kind.CLUSTER], NS, "east", lambda obj: obj.pop("status", None))
     world.restart()
     await minutes(world, 10)
     assert world.pulsar.dynamic["east"] == BEFORE
-    assert (await handover(world))["givenBackTime"] == since
+    assert (await handover(world))["restoredTime"] == since
 
 
 @pytest.mark.parametrize("text", ["yesterday", "", "2026-01-01T00:00:00"])
 async def test_a_record_that_somebody_edited_is_no_error(text: str) -> None:
     world = await given_back()
-    await world.backstage.edit(CONFIG_MAPS, NS, RECORD, lambda obj: obj["data"].update(givenBackTime=text))
+    await world.backstage.edit(CONFIG_MAPS, NS, RECORD, lambda obj: obj["data"].update(restoredTime=text))
     await world.backstage.edit(CUSTOM[Kind.CLUSTER], NS, "east", lambda obj: obj.pop("status", None))
     await minutes(world, 3)
     assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"
@@ -133,7 +133,7 @@ async def test_a_paused_cluster_says_what_it_would_do() -> None:
     await minutes(world, 30)
     assert FLAGS.items() <= world.pulsar.dynamic["east"].items()
     status = await world.status(Kind.CLUSTER, "east")
-    assert "givenBackTime" not in (status.get("handover") or {})
+    assert "restoredTime" not in (status.get("handover") or {})
 
 
 async def test_it_is_taken_again() -> None:

@@ -56,7 +56,7 @@ async def stopped() -> ClusterWorld:
     await world.change(Kind.CLUSTER, "east", broken)
     await world.run()
     await later(world, 700)
-    assert await reason(world) == "RollStopped"
+    assert await reason(world) == "RolloutFailed"
     return world
 
 
@@ -86,7 +86,7 @@ async def test_a_failed_rollout_holds_the_others_until_it_is_paused(change: Call
     await later(world, WEEK)
     assert of(world, "west") == []
     said = await words(world)
-    assert f"PulsarCluster {NS}/east has been rolling out since 2026-01-01T" in said and "(RollStopped)" in said
+    assert f"PulsarCluster {NS}/east has been rolling out since 2026-01-01T" in said and "(RolloutFailed)" in said
     assert "annotate pulsarcluster/east pulsaroperator.io/pause=true" in said and "delete it" in said
     rollout = (await world.status(Kind.CLUSTER, "west"))["rollout"]
     assert (rollout["blockedBy"], rollout["message"]) == ("WaitingForClusters", said.partition("pods done. ")[2])

@@ -87,5 +87,5 @@ async def test_a_bookie_that_somebody_added_by_hand_is_emptied_and_removed() -> 
     await world.backstage.edit(STATEFUL_SETS, world.namespace, "east-bookie", more)
     await world.run()
     assert (await world.get(STATEFUL_SETS, "east-bookie"))["spec"]["replicas"] == have
-    assert len([text for text in world.journal.events if text.reason == "BookieRemoved"]) > 0
+    assert len([text for text in world.journal.events if text.reason == "BookieDecommissioned"]) > 0
     assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"

@@ -32,11 +32,11 @@ async def test_taken_off_it_settles_where_it_stopped(before: bool) -> None:
         await deadline(world)
     else:
         await deadline(world)
-        assert await reason(world) == "RollStopped"
+        assert await reason(world) == "RolloutFailed"
         await ask(world, None)
     world.workloads.troubles.clear()
     await world.run()
-    assert await reason(world) == "Ready" and await reason(world, "UpToDate") == "Rolled"
+    assert await reason(world) == "Ready" and await reason(world, "UpToDate") == "RolloutComplete"
     assert "east-broker-0" not in world.journal.pods_gone(), "nobody asks for it any more"
 
 
@@ -50,12 +50,12 @@ async def test_taken_off_it_does_not_try_again_what_else_failed(before: bool) ->
     if before:
         await ask(world, None)
     await deadline(world)
-    assert await reason(world) == "RollStopped"
+    assert await reason(world) == "RolloutFailed"
     seen = len(world.journal.pods_gone())
     await ask(world, None)
     await deadline(world)
     assert world.journal.pods_gone()[seen:] == [], "the image is as broken as it was"
-    assert await reason(world) == "RollStopped"
+    assert await reason(world) == "RolloutFailed"
     await ask(world, "try once more")
     proxies = [name for name in world.journal.pods_gone()[seen:] if "proxy" in name]
     assert proxies == ["east-proxy-2"], "asked for again it is tried again"

@@ -108,7 +108,7 @@ async def test_what_breaks_one_cluster_does_not_reach_the_next(brokers: int) -> 
     assert len(first) == 1, "one of the two tried"
     (other,) = {"east", "west"} - first
     assert await reason(world, name=other) == "WaitingForClusters"
-    assert await reason(world, name=first.pop()) == "RollStopped"
+    assert await reason(world, name=first.pop()) == "RolloutFailed"
 
 
 async def test_a_canary_that_fails_goes_back_although_it_was_ready() -> None:
@@ -140,7 +140,7 @@ async def test_a_stop_leaves_the_tiers_before_it_free_and_ends_when_its_change_i
     await world.run()
     world.clock.forward(700)
     await world.run()
-    assert await reason(world) == "RollStopped"
+    assert await reason(world) == "RolloutFailed"
     world.workloads.troubles.clear()
     seen = len(world.journal.pods_gone())
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].update(config={"gcWaitTime": "600000"}))
@@ -181,6 +181,6 @@ async def test_what_a_template_to_go_back_to_needs_is_kept() -> None:
     await world.run()
     world.clock.forward(700)
     await world.run()
-    assert await reason(world) == "RollStopped"
+    assert await reason(world) == "RolloutFailed"
     template = (await world.get(STATEFUL_SETS, "east-proxy"))["spec"]["template"]["spec"]
     assert template["serviceAccountName"] in await world.names(SERVICE_ACCOUNTS)

@@ -84,7 +84,7 @@ async def test_an_unreachable_external_store_is_told_and_waited_for() -> None:
     await world.apply(*manifests({"external": {"servers": "zk.example.com:2181"}}))
     await world.run()
     status, reason, message = await world.condition(Kind.INSTANCE, "demo", "ConfigurationStoreReady")
-    assert (status, reason) == ("False", "ConfigurationStoreAway")
+    assert (status, reason) == ("False", "ConfigurationStoreUnavailable")
     assert "zk.example.com:2181" in message
     assert "east-broker" not in await world.names(STATEFUL_SETS)
     world.unreachable.clear()

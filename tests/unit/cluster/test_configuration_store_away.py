@@ -21,7 +21,7 @@ from tests.support.core.journal import ADMIN, ZOOKEEPER, PortCall
 from tests.support.core.virtual_time import run_virtual
 
 MANAGED, OWN = (f"{name}.pulsar.svc.cluster.local" for name in ("demo-configuration-store", "east-zookeeper"))
-AWAY = "ConfigurationStoreAway"
+AWAY = "ConfigurationStoreUnavailable"
 PATIENT = {"metadataStoreSessionTimeoutMillis": "86400000"}
 """Of brokers, as the servers grant it: no outage here outlasts their sessions (test_store_sessions.py has such)."""
 LOOKS = 3
@@ -193,7 +193,7 @@ async def test_brokers_that_ended_are_not_replaced_and_get_no_other_template() -
     await world.run()
     assert await world.all_ready() == {}
     assert await world.configuration("east-broker") != template
-    assert not [each for each in world.journal.events if each.reason == "RollStopped"]
+    assert not [each for each in world.journal.events if each.reason == "RolloutFailed"]
 
 
 async def test_what_a_pass_reads_itself_counts_before_any_status_tells() -> None:
@@ -230,7 +230,7 @@ async def test_a_pod_that_was_replaced_right_before_does_not_stop_its_roll() -> 
     world.unreachable.clear()
     await world.round()
     await world.round()
-    assert not [each for each in world.journal.events if each.reason == "RollStopped"], "its container waits to start"
+    assert not [each for each in world.journal.events if each.reason == "RolloutFailed"], "its container waits to start"
     world.workloads.troubles.clear()
     await world.run()
     assert await world.all_ready() == {}

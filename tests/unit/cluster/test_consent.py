@@ -30,7 +30,7 @@ LOSE, ROLL, ADOPT = (
     ClusterConfirmationAction.ADOPT_METADATA,
 )
 LOSS = question_of_loss(2, LeavingMemo("b-2", 2, NOW - timedelta(hours=1)), 3)
-ROLLED = question_of_roll("5f2", {"metadata": {"generation": 7, "uid": "0123456789ab"}})
+ROLLOUT_COMPLETE = question_of_roll("5f2", {"metadata": {"generation": 7, "uid": "0123456789ab"}})
 
 
 def confirmation(question: Question, **changes: Any) -> ClusterConfirmation:
@@ -45,7 +45,7 @@ def confirmation(question: Question, **changes: Any) -> ClusterConfirmation:
 
 def test_what_names_a_loss_and_a_rollout() -> None:
     assert LOSS.answers == "2026-05-01T22:30:00Z/3"
-    assert ROLLED.answers == "5f2/7/01234567"
+    assert ROLLOUT_COMPLETE.answers == "5f2/7/01234567"
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,10 @@ def test_what_names_a_loss_and_a_rollout() -> None:
         (LOSS, {"answers": None}, "it has no field answers"),
         (LOSS, {"bookie": 1}, "it is about bookie 1"),
         (LOSS, {"expiresTime": timestamp(NOW)}, "it ended at 2026-05-01T23:30:00Z"),
-        (ROLLED, {}, None),
-        (ROLLED, {"answers": "5f2/9/01234567"}, "it answers 5f2/9/01234567"),
-        (ROLLED, {"answers": None}, "it has no field answers"),
-        (ROLLED, {"expiresTime": timestamp(NOW)}, "it ended"),
+        (ROLLOUT_COMPLETE, {}, None),
+        (ROLLOUT_COMPLETE, {"answers": "5f2/9/01234567"}, "it answers 5f2/9/01234567"),
+        (ROLLOUT_COMPLETE, {"answers": None}, "it has no field answers"),
+        (ROLLOUT_COMPLETE, {"expiresTime": timestamp(NOW)}, "it ended"),
     ],
 )
 def test_which_confirmation_answers(question: Question, changes: dict[str, Any], why: str | None) -> None:

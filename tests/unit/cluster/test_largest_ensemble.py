@@ -123,7 +123,7 @@ async def test_a_bookie_is_replaced_without_a_word_of_what_is_elsewhere(clusters
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].update(config={"flushInterval": "1000"}))
     await world.run()
     assert len([name for name in world.journal.pods_gone() if "bookie" in name]) == 3
-    told = [event.message for event in world.journal.events if event.reason == "WritesPause"]
+    told = [event.message for event in world.journal.events if event.reason == "TooFewBookies"]
     assert bool(told) is ("east" in clusters)
 
 

@@ -87,11 +87,11 @@ async def test_a_roll_that_stopped_is_not_tried_again_by_an_upgrade_of_the_opera
     await world.run()
     world.clock.forward(700)
     await world.run()
-    assert await reason(world) == "RollStopped"
+    assert await reason(world) == "RolloutFailed"
     earlier.undo()
     gone = list(world.journal.pods_gone())
     await world.run()
-    assert await reason(world) == "RollStopped"
+    assert await reason(world) == "RolloutFailed"
     assert world.journal.pods_gone() == gone
 
 

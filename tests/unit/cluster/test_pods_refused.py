@@ -153,7 +153,7 @@ async def test_a_pod_that_nobody_creates_stops_the_roll_and_goes_back(component:
     for _ in range(2 if alone else 1):
         world.clock.forward(400)
         await world.run()
-    assert await reason(world) == "RollStopped"
+    assert await reason(world) == "RolloutFailed"
     message = (await world.condition(Kind.CLUSTER, "east", "Progressing"))[2]
     assert f"pod {gone} was not created within 600 s" in message
     assert await all_ready(world) and gone in await images(world, f"east-{component}")
@@ -175,7 +175,7 @@ async def test_a_pod_that_is_missing_without_a_roll_is_named_with_its_cause() ->
         await world.run()
     (later,) = (await world.status(Kind.CLUSTER, "east"))["missingPods"]
     assert later["since"] == row["since"], "it keeps its time"
-    assert await reason(world) != "RollStopped", "nothing is rolled"
+    assert await reason(world) != "RolloutFailed", "nothing is rolled"
 
 
 async def test_events_that_cannot_be_read_cost_the_words_alone() -> None:

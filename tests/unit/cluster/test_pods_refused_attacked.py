@@ -107,7 +107,7 @@ async def test_a_pod_that_was_missing_long_ago_stops_no_roll() -> None:
     found = await reason(world)
     kube(world).admission.clear()
     await world.run()
-    assert found != "RollStopped" and await reason(world) != "RollStopped", world.journal.pods_gone()[before:]
+    assert found != "RolloutFailed" and await reason(world) != "RolloutFailed", world.journal.pods_gone()[before:]
     assert await reason(world) == "Ready"
 
 
@@ -138,7 +138,7 @@ async def test_a_webhook_without_dry_run_costs_one_pod_at_most() -> None:
         world.clock.forward(60)
     gone = world.journal.pods_gone()
     assert len(gone) == 1, gone
-    assert await reason(world) in ("RollStopped", "PodRefused")
+    assert await reason(world) in ("RolloutFailed", "PodRefused")
 
 
 STORE = "east-zookeeper.pulsar.svc.cluster.local"

@@ -347,7 +347,7 @@ async def test_a_roll_that_stopped_is_not_tried_again_for_it() -> None:
 
     async def stopped() -> bool:
         world.clock.forward(120)
-        return any(event.reason == "RollStopped" for event in world.journal.events)
+        return any(event.reason == "RolloutFailed" for event in world.journal.events)
 
     await world.until(stopped)
     await world.run()
@@ -358,7 +358,7 @@ async def test_a_roll_that_stopped_is_not_tried_again_for_it() -> None:
         world.clock.forward(120)
         await world.round()
     assert world.journal.pods_gone()[before:] == []
-    assert (await world.condition(Kind.CLUSTER, "east", "Progressing"))[1] == "RollStopped"
+    assert (await world.condition(Kind.CLUSTER, "east", "Progressing"))[1] == "RolloutFailed"
     await world.change(Kind.CLUSTER, "east", lambda spec: spec.pop("image"))
     await looked_again(world)
     assert sorted(world.journal.pods_gone()[before:]) == ["east-broker-0", "east-broker-1"]

@@ -57,7 +57,7 @@ async def test_a_version_that_does_not_start_takes_no_second_pod_however_long_th
         await world.round()
         world.clock.forward(60)
     assert world.journal.pods_gone().count("east-broker-1") == 0
-    assert await reason(world) == "RollStopped"
+    assert await reason(world) == "RolloutFailed"
     assert all(image.endswith(OLD) for image in (await images(world, "east-broker")).values())
 
 

@@ -284,7 +284,7 @@ async def test_an_outage_tries_nothing_again_that_failed() -> None:
 
     async def stopped() -> bool:
         world.clock.forward(120)
-        return any(each.reason == "RollStopped" for each in world.journal.events)
+        return any(each.reason == "RolloutFailed" for each in world.journal.events)
 
     await world.until(stopped)
     await world.run()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_operator.api.constants import ANNOTATION_STORE_AWAY, Kind
+from pulsar_operator.api.constants import ANNOTATION_STORE_UNAVAILABLE, Kind
 from pulsar_operator.api.v1alpha1.instance import OutageStatus
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.observed.store_sessions import (
@@ -129,7 +129,7 @@ LATER = OutageStatus(since=timestamp(at(600)), until=timestamp(at(660)))
 
 
 def workload(made: float, told: str | None = None) -> Json:
-    annotations = {} if told is None else {ANNOTATION_STORE_AWAY: told}
+    annotations = {} if told is None else {ANNOTATION_STORE_UNAVAILABLE: told}
     return {
         "metadata": {"creationTimestamp": timestamp(at(made))},
         "spec": {"template": {"metadata": {"annotations": annotations}}},

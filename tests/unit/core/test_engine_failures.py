@@ -33,7 +33,7 @@ CONDITIONS = [
 ]  # fmt: skip
 REST: dict[Kind, Json] = {
     Kind.CLUSTER: {"dependents": 3, "rollout": {"component": "broker", "podsDone": 1, "podsTotal": 3},
-                   "drain": {"broker": "b-0"}, "metadataStoreServers": "zk:2181", "waitingFor": "a pod"},
+                   "drain": {"broker": "b-0"}, "metadataStoreServers": "zk:2181", "blocker": "a pod"},
     Kind.NAMESPACE: {"dependents": 7, "pulsarName": "t/n", "managedFields": ["bundles"]},
 }  # fmt: skip
 

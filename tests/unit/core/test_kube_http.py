@@ -374,7 +374,7 @@ def test_metrics_text() -> None:
         "pulsar_operator_queue_depth 4.0",
         'pulsar_operator_admin_calls_total{cluster="c",method="GET",status="200"} 1.0',
         'pulsar_operator_kube_writes_total{kind="Pod",verb="apply"} 1.0',
-        'pulsar_operator_watch_last_seen_age_seconds{kind="Pod"} 12.5',
+        'pulsar_operator_watch_last_event_age_seconds{kind="Pod"} 12.5',
         'pulsar_operator_objects{kind="PulsarTopic",reason="InvalidSpec"} 1.0',
         'pulsar_operator_objects{kind="PulsarTopic",reason="Ready"} 3.0',
     ):

@@ -11,7 +11,7 @@ from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json, ResourceType, Una
 from pulsar_operator.release import release_balancers
 
 HELD = {
-    "heldFor": "pulsar/east-balancer",
+    "disabledFor": "pulsar/east-balancer",
     "saved": [
         {"name": "loadBalancerSheddingEnabled", "before": "true"},
         {"name": "loadBalancerAutoBundleSplitEnabled"},

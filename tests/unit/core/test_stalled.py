@@ -90,7 +90,7 @@ def test_what_comes_again_by_itself_is_not_stalled() -> None:
 def test_ready_with_something_under_way_is_reconciling(ready: bool, progressing: bool, expected: list[str]) -> None:
     found = ConditionSet((), [], 1, BEGIN)
     found.set(ConditionType.READY, ready, Reason.NOT_READY, "")
-    found.set(ConditionType.PROGRESSING, progressing, Reason.ROLLING, "2 of 3 pods")
+    found.set(ConditionType.PROGRESSING, progressing, Reason.ROLLOUT_IN_PROGRESS, "2 of 3 pods")
     rest = [wire(each) for each in found.result()][2:]
     assert types(rest) == expected
     assert [each["message"] for each in rest] == ["2 of 3 pods"] * len(expected)

@@ -39,7 +39,7 @@ PLAIN = frozenset(
         # The operator goes on, and nobody need do anything.
         Reason.PENDING, Reason.DELETING, Reason.WAITING_FOR_CLUSTERS,
         # An event about an object that is let go: there is nothing left to act on.
-        Reason.PARENT_GONE,
+        Reason.PARENT_DELETED,
     }
 )  # fmt: skip
 """Reasons of what is well, or goes on without anybody."""
@@ -274,7 +274,7 @@ TABLE: list[tuple[Reason, Scenario]] = [
     (Reason.DUPLICATE, _duplicate),
     (Reason.PAUSED, _paused),
     (Reason.DRY_RUN, _dry_run),
-    (Reason.CONFIGURATION_STORE_AWAY, _store_away),
+    (Reason.CONFIGURATION_STORE_UNAVAILABLE, _store_away),
     (Reason.ADMIN_UNREACHABLE, _silent),
     (Reason.ADMIN_UNREACHABLE, _deletion_of_silent),
     (Reason.REJECTED_BY_PULSAR, _refused),
@@ -287,7 +287,7 @@ TABLE: list[tuple[Reason, Scenario]] = [
     (Reason.TOPIC_FENCED, _fenced),
     (Reason.IMMUTABLE_IN_PULSAR, _immutable),
     (Reason.IMMUTABLE_IN_PULSAR, _shrunk),
-    (Reason.DRIFT_FOUND, _reported),
+    (Reason.DRIFT_DETECTED, _reported),
     (Reason.CONFLICTING_WRITER, _fought),
     (Reason.CONFIRMATION_REQUIRED, _leaves),
     (Reason.WAITING_FOR_REPLICATION, _undelivered),

@@ -228,7 +228,7 @@ async def test_with_report_nothing_is_counted() -> None:
     await w.run()
     for _ in range(4):
         await w.drift()
-    assert w.condition(NAMESPACE, "n", "Drifted")[:2] == ("True", "DriftFound")
+    assert w.condition(NAMESPACE, "n", "Drifted")[:2] == ("True", "DriftDetected")
     assert not w.status(NAMESPACE, "n").get("repairs")
 
 

@@ -135,7 +135,7 @@ async def test_drift_is_told_per_entry(policy: str) -> None:
         "subscriptionPermissions[s]": ('["app"]', '["intruder"]'),
         "properties[b]": (NOT_SHOWN, "not set"),
     }
-    assert w.condition(Kind.NAMESPACE, "n", "Drifted")[:2] == ("True", "DriftFound")
+    assert w.condition(Kind.NAMESPACE, "n", "Drifted")[:2] == ("True", "DriftDetected")
 
 
 async def test_an_exact_list_loses_what_is_not_declared() -> None:

@@ -81,7 +81,7 @@ async def test_drift(policy: str) -> None:
         assert w.pulsar.domains["a"] == {"d": [B[0]]}
         assert w.reasons(PIP)[-2:] == ["DriftRepaired", "DriftRepaired"]
         return
-    assert w.condition(PIP, "i", "Drifted")[:2] == ("True", "DriftFound")
+    assert w.condition(PIP, "i", "Drifted")[:2] == ("True", "DriftDetected")
     assert w.status(PIP, "i")["drift"] == [
         {"field": "failureDomains[d]", "desired": f'["{B[0]}"]', "actual": f'["{B[1]}"] in cluster a'},
         {

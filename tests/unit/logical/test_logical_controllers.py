@@ -121,7 +121,7 @@ async def test_drift(policy: str) -> None:
         assert w.condition(Kind.NAMESPACE, "n", "Drifted")[:2] == ("False", "InSync")
     else:
         assert w.pulsar.namespaces["t/n"]["message_ttl_in_seconds"] == 1
-        assert w.condition(Kind.NAMESPACE, "n", "Drifted")[:2] == ("True", "DriftFound")
+        assert w.condition(Kind.NAMESPACE, "n", "Drifted")[:2] == ("True", "DriftDetected")
         assert w.status(Kind.NAMESPACE, "n")["drift"] == [
             {"field": "policies.messageTTLSeconds", "desired": "60", "actual": "1"}
         ]

@@ -212,7 +212,7 @@ async def test_without_a_parent_the_finalizer_is_released(missing: Kind) -> None
     w.delete(missing, {Kind.INSTANCE: "prod", Kind.CLUSTER: "a", Kind.TENANT: "t"}[missing])
     await w.reconcile(Kind.NAMESPACE, "n")
     assert w.get(Kind.NAMESPACE, "n") is None
-    assert "ParentGone" in w.reasons(Kind.NAMESPACE)
+    assert "ParentDeleted" in w.reasons(Kind.NAMESPACE)
 
 
 async def test_unreachable_is_not_gone() -> None:

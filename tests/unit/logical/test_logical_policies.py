@@ -126,7 +126,7 @@ async def test_drift_of_a_topic_policy(policy: str, scope: str) -> None:
     name = "policies.maxProducers" + ("@Global" if scope == "Global" else "")
     assert (entry["field"], entry["desired"]) == (name, "3")
     assert entry["actual"] == ("8 in cluster a" if scope == "Global" else "8 in cluster b")
-    assert w.condition(Kind.TOPIC, "x", "Drifted")[1] == "DriftFound"
+    assert w.condition(Kind.TOPIC, "x", "Drifted")[1] == "DriftDetected"
 
 
 async def test_what_arrives_late_is_waited_for_ever_more_rarely() -> None:

@@ -91,7 +91,7 @@ async def test_drift(policy: str) -> None:
         assert w.condition(PRG, "g", "Drifted")[0] == "False"
         return
     assert group(w)["publishRateInMsgs"] == 1
-    assert w.condition(PRG, "g", "Drifted")[:2] == ("True", "DriftFound")
+    assert w.condition(PRG, "g", "Drifted")[:2] == ("True", "DriftDetected")
     assert w.status(PRG, "g")["drift"] == [
         {"field": "limits.publishRate.messagesPerSecond", "desired": "100", "actual": "1"}
     ]

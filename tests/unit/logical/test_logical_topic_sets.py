@@ -76,8 +76,8 @@ async def test_drift_is_reported_with_examples_and_left() -> None:
     assert entry["desired"] == "60"
     assert entry["actual"] == "9 in cluster a (topic x-3) and differing in 2 more topics"
     assert [e["name"] for e in status["examples"]] == ["x-3", "x-4", "x-17"]
-    assert status["examples"][0]["reason"] == "DriftFound"
-    assert w.condition(SET, "s", "Drifted")[:2] == ("True", "DriftFound")
+    assert status["examples"][0]["reason"] == "DriftDetected"
+    assert w.condition(SET, "s", "Drifted")[:2] == ("True", "DriftDetected")
     # A change of the template is no drift.
     w.topics("s", **count(30), template={"policies": {"messageTTLSeconds": 70}}, driftPolicy="Report")
     await w.work()

@@ -115,7 +115,7 @@ async def test_an_unreadable_store_is_no_absent_record(kind: Kind) -> None:
     w.declare(kind, "original", 0)
     w.ensemble.reachable = False
     await w.run()
-    assert w.condition(kind, "original")[:2] == ("Unknown", "ConfigurationStoreAway")
+    assert w.condition(kind, "original")[:2] == ("Unknown", "ConfigurationStoreUnavailable")
     assert not w.admin.writes
     w.ensemble.reachable = True
     await w.run()

@@ -22,7 +22,7 @@ async def test_what_nobody_could_look_at_holds_nothing(status: str, held: bool) 
     w.tenant()
     await w.run()
     assert ("t" in w.pulsar.tenants) is not held
-    assert w.condition(Kind.TENANT, "t")[1] == ("ConfigurationStoreAway" if held else "Ready")
+    assert w.condition(Kind.TENANT, "t")[1] == ("ConfigurationStoreUnavailable" if held else "Ready")
 
 
 async def test_every_kind_is_held_and_makes_no_call() -> None:
@@ -39,7 +39,7 @@ async def test_every_kind_is_held_and_makes_no_call() -> None:
     await w.run()
     assert len(w.admin.calls) == calls
     held = [(Kind.TOPIC, "x"), (Kind.TOPIC_SET, "s"), (Kind.RESOURCE_GROUP, "g"), (Kind.ISOLATION_POLICY, "i")]
-    assert {w.condition(kind, name)[:2] for kind, name in held} == {("Unknown", "ConfigurationStoreAway")}
+    assert {w.condition(kind, name)[:2] for kind, name in held} == {("Unknown", "ConfigurationStoreUnavailable")}
 
 
 async def test_a_compaction_by_schedule_is_looked_at_soon_after() -> None:
@@ -62,7 +62,7 @@ async def test_where_all_clusters_go_too_it_is_asked_as_before_and_then_released
     store(w, "False")
     w.delete(Kind.TENANT, "t")
     await w.run()
-    assert w.condition(Kind.TENANT, "t", "DeletionBlocked")[:2] == ("True", "ConfigurationStoreAway")
+    assert w.condition(Kind.TENANT, "t", "DeletionBlocked")[:2] == ("True", "ConfigurationStoreUnavailable")
     w.kube.edit(CUSTOM[Kind.CLUSTER], NS, "a", lambda obj: obj["metadata"].update(finalizers=["x/y"]))
     w.delete(Kind.CLUSTER, "a")
     w.admin.down.add("a")

@@ -164,7 +164,7 @@ async def test_a_store_that_does_not_answer_is_waited_for_before_any_status_tell
     stale.w.namespace(**A, policies={"maxTopics": 3})
     await stale.w.run()
     assert stale.lists() == (["a", "b"], [])
-    assert stale.w.condition(Kind.NAMESPACE, "n")[:2] == ("Unknown", "ConfigurationStoreAway")
+    assert stale.w.condition(Kind.NAMESPACE, "n")[:2] == ("Unknown", "ConfigurationStoreUnavailable")
     stale.ensemble.reachable = True
     await stale.w.run()
     assert stale.lists() == (["a"], ["a", "b"])

@@ -40,7 +40,7 @@ async def test_with_delete_a_few_are_deleted_and_who_is_used_stays() -> None:
     status, reason, message = w.condition(SET, "s")
     assert (status, reason) == ("False", "NotEmpty")
     assert "such as x-29: topic x-29-partition-1 in cluster a has 1 connected producers" in message
-    assert w.counts() == {"desired": 25, "ready": 25, "leaving": 1}
+    assert w.counts() == {"desired": 25, "ready": 25, "pendingDeletion": 1}
     assert w.status(SET, "s")["owned"] == {"number": 30}
     used.producers = 0
     await w.wait(60)
@@ -243,7 +243,7 @@ async def test_deleting_a_set_whose_parents_are_gone() -> None:
     w.delete(SET, "s")
     await w.work()
     assert w.get(SET, "s") is None
-    assert "ParentGone" in w.reasons(SET)
+    assert "ParentDeleted" in w.reasons(SET)
     assert len(w.local()) == 30
 
 

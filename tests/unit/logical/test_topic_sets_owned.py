@@ -145,7 +145,7 @@ async def test_one_whose_record_cannot_be_read_stays_and_blocks(record: str | No
     w.topics("s", **count(2, deletionPolicy="Delete"))
     await w.work()
     assert w.local() == {"x-0", "x-1", "x-2"}
-    assert w.counts()["leaving"] == 1
+    assert w.counts()["pendingDeletion"] == 1
     assert w.condition(SET, "s")[0] == "False"
 
 

@@ -38,7 +38,12 @@ WELL = instance(
 )
 LOST = instance(
     conditions=[
-        {"type": "ConfigurationStoreReady", "status": "False", "reason": "ConfigurationStoreAway", "message": "silent"},
+        {
+            "type": "ConfigurationStoreReady",
+            "status": "False",
+            "reason": "ConfigurationStoreUnavailable",
+            "message": "silent",
+        },
         {
             "type": "ReplicationHealthy",
             "status": "False",
@@ -74,7 +79,7 @@ LOST = instance(
         (
             LOST,
             [
-                "configuration store: ConfigurationStoreAway, silent",
+                "configuration store: ConfigurationStoreUnavailable, silent",
                 "[ east: answers                  ]   [ west: no answer since 10:05:07 ]   [ north: no brokers"
                 "              ]",
                 "east ==  => west   120 wait, the oldest for 31 s",

@@ -37,7 +37,7 @@ def driven(**spec: object) -> BalancingWorld:
     def moved(words: str) -> None:
         if words.endswith(("/unload", "/split")):
             assert FLAGS.items() <= world.pulsar.dynamic.items(), "both balance"
-            assert cluster_status(world).get("handover", {}).get("givenBackTime") is None
+            assert cluster_status(world).get("handover", {}).get("restoredTime") is None
 
     world.pulsar.before.append(moved)
     return world
@@ -68,7 +68,7 @@ def pulsars(world: BalancingWorld) -> bool:
 
 def gives_back(world: BalancingWorld) -> int:
     calls = world.deps.metrics.calls
-    return sum(call[0] == "balancer_given_back" for call in calls)
+    return sum(call[0] == "balancer_restored" for call in calls)
 
 
 async def test_one_silent_broker_of_four_hands_nothing_over() -> None:
@@ -88,9 +88,9 @@ async def test_many_silent_brokers_give_pulsars_balancer_back_once_and_late_agai
     assert not pulsars(world)
     await minutes(world, 3)
     assert pulsars(world) and gives_back(world) == 1
-    since = cluster_status(world)["handover"]["givenBackTime"]
+    since = cluster_status(world)["handover"]["restoredTime"]
     await minutes(world, 8 * 60)
-    assert pulsars(world) and cluster_status(world)["handover"]["givenBackTime"] == since
+    assert pulsars(world) and cluster_status(world)["handover"]["restoredTime"] == since
     world.pulsar.mute = set()
     await minutes(world, 9)
     assert pulsars(world) and world.condition("Completed", NAME) == ("True", "PulsarBalances")
@@ -191,7 +191,7 @@ async def test_a_drain_still_takes_it_for_its_moves() -> None:
         await world.cluster_pass(drives=True)
         world.clock.moment += timedelta(seconds=2)
     assert first not in world.pulsar.owners.values() and pulsars(world)
-    assert cluster_status(world)["handover"]["givenBackTime"] == since["givenBackTime"]
+    assert cluster_status(world)["handover"]["restoredTime"] == since["restoredTime"]
     assert gives_back(world) == 1
 
 
@@ -214,13 +214,13 @@ def lose_status(world: BalancingWorld) -> None:
 
 async def test_a_restart_and_a_lost_status_change_nothing() -> None:
     world = await given_back()
-    since = cluster_status(world)["handover"]["givenBackTime"]
+    since = cluster_status(world)["handover"]["restoredTime"]
     lose_status(world)
     world.restart()
     world.pulsar.mute = set()
     await minutes(world, 1)
     handover = cluster_status(world)["handover"]
-    assert pulsars(world) and (handover["givenBackTime"], handover["count"]) == (since, 1)
+    assert pulsars(world) and (handover["restoredTime"], handover["count"]) == (since, 1)
     await minutes(world, 40)
     lose_status(world)
     await minutes(world, 2)
@@ -278,7 +278,7 @@ async def test_settings_that_cannot_be_restored_are_tried_again() -> None:
     await minutes(world, 13)
     world.pulsar.mute.add("east-broker.apps:8080")
     await minutes(world, 6)
-    assert not pulsars(world) and cluster_status(world)["handover"]["givenBackTime"]
+    assert not pulsars(world) and cluster_status(world)["handover"]["restoredTime"]
     world.pulsar.mute.discard("east-broker.apps:8080")
     await minutes(world, 0.5)
     assert pulsars(world) and gives_back(world) == 1

@@ -150,7 +150,7 @@ class TimedWorld(BalancingWorld):
 
     def _held(self) -> object:
         cluster = next(each for each in self.kube.all() if each["kind"] == "PulsarCluster")
-        return (cluster["status"].get("balancer") or {}).get("heldFor")
+        return (cluster["status"].get("balancer") or {}).get("disabledFor")
 
 
 def seconds(text: str) -> float:

@@ -116,7 +116,7 @@ async def test_the_settings_are_restored_after_the_status_names_nobody(world: Ba
     await world.once()
     world.clock.moment += timedelta(minutes=16)
     await world.cluster_pass()
-    assert (held(world) or {}).get("heldFor") is None and held(world) is not None
+    assert (held(world) or {}).get("disabledFor") is None and held(world) is not None
     assert world.pulsar.dynamic == {**FLAGS, "theirs": "1"}
     await world.cluster_pass()
     assert held(world) is None and world.pulsar.dynamic == {"theirs": "1"}
@@ -129,10 +129,10 @@ async def test_another_one_goes_while_it_is_paused(world: BalancingWorld) -> Non
     for _ in range(4):
         await world.once("other")
         await world.cluster_pass()
-    assert (held(world) or {})["heldFor"] == f"{NS}/once"
+    assert (held(world) or {})["disabledFor"] == f"{NS}/once"
     await passes(world, 16)
     await world.run("other", seconds=10)
-    assert (held(world) or {}).get("heldFor") in (f"{NS}/other", None)
+    assert (held(world) or {}).get("disabledFor") in (f"{NS}/other", None)
     assert world.status("other")["progress"]["done"] > 0 or world.condition("Stopped", "other")[0] == "True"
 
 
@@ -173,4 +173,4 @@ async def test_one_that_waits_for_its_turn_loses_no_time(world: BalancingWorld) 
     await world.once("second")
     await world.cluster_pass()
     await world.cluster_pass()
-    assert (held(world) or {})["heldFor"] == f"{NS}/second"
+    assert (held(world) or {})["disabledFor"] == f"{NS}/second"

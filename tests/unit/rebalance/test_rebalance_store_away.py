@@ -46,8 +46,8 @@ async def test_it_is_held_between_steps_and_in_one_and_ends_as_proposed(steps: i
         assert outcome.requeue_after is not None and outcome.requeue_after <= 30
         world.clock.moment += timedelta(seconds=GIVE_UP_SECONDS)
     assert len(world.pulsar.writes) == writes
-    assert world.condition("Executing") == ("True", "ConfigurationStoreAway")
-    assert world.condition("Ready") == ("False", "ConfigurationStoreAway")
+    assert world.condition("Executing") == ("True", "ConfigurationStoreUnavailable")
+    assert world.condition("Ready") == ("False", "ConfigurationStoreUnavailable")
     store(world, "True")
     await world.run()
     assert world.condition("Completed") == ("True", "Completed")

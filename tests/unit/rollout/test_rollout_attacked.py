@@ -186,7 +186,7 @@ def test_a_blocked_repair_keeps_pods_that_serve_and_unready_ones_that_depend_on_
 
 @pytest.mark.parametrize("component", [AUTO, BROKER, PROXY])
 def test_a_decommission_holds_unready_pods_of_every_component(component: Component) -> None:
-    leaving = Blocker(Reason.BOOKIE_LEAVING, "leaving")
+    leaving = Blocker(Reason.DECOMMISSIONING_BOOKIE, "leaving")
     parts = [state(BOOKIE, NEW, NEW, NEW), state(component, OLD, OLD, AWAY)]
     assert goes(several(*parts)) is not None
     assert goes(several(*parts, decommission=leaving)) is None
@@ -200,7 +200,7 @@ def test_what_is_watched_holds_all_that_depend_on_it(of: Component) -> None:
 
 
 @pytest.mark.parametrize("stores", [None, AWAY_STORE])
-@pytest.mark.parametrize("reason", [Reason.MAINTENANCE_WINDOW, Reason.WAITING_FOR_CLUSTERS, Reason.ROLL_STOPPED])
+@pytest.mark.parametrize("reason", [Reason.MAINTENANCE_WINDOW, Reason.WAITING_FOR_CLUSTERS, Reason.ROLLOUT_FAILED])
 def test_a_hold_lets_a_pod_go_that_never_served_and_none_that_restarted(reason: Reason, stores: Blocker | None) -> None:
     held = dict.fromkeys((AUTO, BROKER, PROXY), Blocker(reason, "held"))
     for component in (AUTO, BROKER, PROXY):
@@ -210,7 +210,7 @@ def test_a_hold_lets_a_pod_go_that_never_served_and_none_that_restarted(reason: 
 
 
 def test_a_reader_of_the_configuration_store_is_not_even_repaired_without_it() -> None:
-    away = dict.fromkeys((BROKER, PROXY), Blocker(Reason.CONFIGURATION_STORE_AWAY, "away"))
+    away = dict.fromkeys((BROKER, PROXY), Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, "away"))
     for kind in (BROKEN, RESTARTED, AWAY, OLD):
         assert goes(several(state(BROKER, OLD, OLD, kind), state(PROXY, OLD, OLD, kind), store_readers=away)) is None
     parts = [state(ZK, OLD, OLD, BROKEN), state(BROKER, OLD, OLD, BROKEN)]
@@ -230,7 +230,7 @@ KINDS = {
     "ending": ENDING,
 }
 PODS = st.lists(st.sampled_from(sorted(KINDS)), min_size=2, max_size=3)
-HELD = st.sampled_from([None, Reason.MAINTENANCE_WINDOW, Reason.BOOKIE_LEAVING, Reason.WAITING_FOR_CLUSTERS])
+HELD = st.sampled_from([None, Reason.MAINTENANCE_WINDOW, Reason.DECOMMISSIONING_BOOKIE, Reason.WAITING_FOR_CLUSTERS])
 COMPONENTS = (ZK, BOOKIE, AUTO, BROKER, PROXY)
 
 

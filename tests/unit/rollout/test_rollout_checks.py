@@ -67,7 +67,7 @@ def held(reason: Reason) -> dict[Component, Blocker]:
     return dict.fromkeys((ZK, BOOKIE, BROKER), Blocker(reason, "why"))
 
 
-SAID, GONE = Blocker(Reason.PENDING, "said"), Blocker(Reason.BOOKIE_LEAVING, "gone")
+SAID, GONE = Blocker(Reason.PENDING, "said"), Blocker(Reason.DECOMMISSIONING_BOOKIE, "gone")
 SILENT = {"my-zookeeper-0": LEADER, "my-zookeeper-1": None, "my-zookeeper-2": FOLLOWER}
 MINE_SILENT = {"my-zookeeper-0": LEADER, "my-zookeeper-1": FOLLOWER, "my-zookeeper-2": None}
 
@@ -87,13 +87,16 @@ ROWS = [
     Row(
         "decommission_in_progress",
         facts(BROKER, decommission=GONE),
-        Reason.BOOKIE_LEAVING,
+        Reason.DECOMMISSIONING_BOOKIE,
         (False, False),
     ),
     Row(
-        "decommission_in_progress", facts(BROKER, held=held(Reason.BOOKIE_LEAVING)), Reason.BOOKIE_LEAVING, (False,) * 2
+        "decommission_in_progress",
+        facts(BROKER, held=held(Reason.DECOMMISSIONING_BOOKIE)),
+        Reason.DECOMMISSIONING_BOOKIE,
+        (False,) * 2,
     ),
-    Row("rollout_failed", facts(BROKER, held=held(Reason.ROLL_STOPPED)), Reason.ROLL_STOPPED, (False, False)),
+    Row("rollout_failed", facts(BROKER, held=held(Reason.ROLLOUT_FAILED)), Reason.ROLLOUT_FAILED, (False, False)),
     Row("rollout_failed", facts(BROKER, held=held(Reason.CANARY_FAILED)), Reason.CANARY_FAILED, (False, False)),
     Row(
         "maintenance_window_closed",
@@ -110,8 +113,8 @@ ROWS = [
     Row("templates_not_applied", facts(BROKER, held=held(Reason.PENDING)), Reason.PENDING, (False, False)),
     Row(
         "configuration_store_unavailable",
-        facts(BOOKIE, held=held(Reason.CONFIGURATION_STORE_AWAY)),
-        Reason.CONFIGURATION_STORE_AWAY,
+        facts(BOOKIE, held=held(Reason.CONFIGURATION_STORE_UNAVAILABLE)),
+        Reason.CONFIGURATION_STORE_UNAVAILABLE,
         (False, False),
     ),
     Row("canary_under_observation", facts(BROKER, watched={BROKER: SAID}), Reason.PENDING, (False, False)),
@@ -316,5 +319,5 @@ def test_a_pod_that_restarted_is_repaired_unless_something_holds_its_component(k
     found = facts(BROKER, OLD, restarted, OLD, **known)
     (kept,) = next_pods(found)
     assert kept.urgency is ROUTINE and goes(found) is None
-    leaving = facts(BROKER, OLD, restarted, OLD, held=held(Reason.BOOKIE_LEAVING))
+    leaving = facts(BROKER, OLD, restarted, OLD, held=held(Reason.DECOMMISSIONING_BOOKIE))
     assert goes(leaving) == "my-broker-1", "a bookie that leaves may wait for it"

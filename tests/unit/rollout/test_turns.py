@@ -209,7 +209,7 @@ def test_a_stopped_roll_goes_back_and_holds_those_behind_it() -> None:
     assert given(found) == {ZK: "new", BOOKIE: "old", BROKER: "old"}
     assert found.stopped is BOOKIE
     assert (found.holds(ZK), found.holds(BOOKIE)) == (None, None) and found.holds(BROKER) is found.held
-    assert found.held is not None and found.held.reason is Reason.ROLL_STOPPED
+    assert found.held is not None and found.held.reason is Reason.ROLLOUT_FAILED
     assert "it did not start" in found.held.message
 
 
@@ -275,7 +275,7 @@ def test_a_tier_that_is_down_for_long_waits_for_no_pod_of_others_and_for_all_els
     assert given(turns([unready, mine]))[BROKER] == "old"
     assert given(turns([unready, long]))[BROKER] == "new"
     assert given(turns([unready, long], held=WINDOW))[BROKER] == "old"
-    leaving = Blocker(Reason.BOOKIE_LEAVING, "bookie 2 to have left")
+    leaving = Blocker(Reason.DECOMMISSIONING_BOOKIE, "bookie 2 to have left")
     assert given(turns([unready, long], held=leaving))[BROKER] == "new"
     assert given(turns([unready, mine], held=leaving))[BROKER] == "old"
     assert given(turns([unready, long], watched={BOOKIE: SOMEBODY}))[BROKER] == "old"

@@ -243,7 +243,7 @@ class FlagStatus(ApiModel):
 class BalancerStatus(ApiModel):
     """Load balancing by the operator."""
 
-    held_for: str | None = None
+    disabled_for: str | None = None
     """PulsarRebalance, as namespace/name, for which Pulsar's own balancing is disabled. Unset if there is none yet."""
     saved: Annotated[
         list[FlagStatus],
@@ -266,9 +266,9 @@ class HandoverStatus(ApiModel):
     the operator could decide in between. Unset while the operator can decide."""
     decided_since: Moment | None = None
     """Time since which the operator can decide again while Pulsar still balances."""
-    looked_time: Moment | None = None
+    evaluated_time: Moment | None = None
     """Approximate time of the last evaluation while a period is measured. After a gap the period starts again."""
-    given_back_time: Moment | None = None
+    restored_time: Moment | None = None
     """Time at which the operator restored Pulsar's own balancer because it could not decide. Unset while the operator
     balances."""
     count: int = 0
@@ -304,8 +304,8 @@ class PulsarClusterStatus(CommonStatus):
     """The pod of mode Standalone."""
     endpoints: Endpoints | None = None
     """Service URLs of the cluster."""
-    waiting_for: str | None = None
-    """What bring-up waits for. Unset if it waits for nothing."""
+    blocker: str | None = None
+    """What blocks bring-up or deletion of the cluster. Unset if nothing does."""
     rollout: RolloutStatus | None = None
     """Rollout in progress."""
     missing_pods: Annotated[

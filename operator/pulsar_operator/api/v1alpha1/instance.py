@@ -193,7 +193,7 @@ class InstanceClusterStatus(ApiModel):
     brokers, or was not checked yet."""
     since: str | None = None
     """Time at which reachable last changed."""
-    last_seen: str | None = None
+    last_response_time: str | None = None
     """Time of an answer of the cluster. While the cluster is reachable, it may be up to half an hour older than the
     last answer."""
 

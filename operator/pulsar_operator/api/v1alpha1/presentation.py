@@ -71,7 +71,7 @@ PRESENTATION: dict[Kind, Presentation] = {
                 priority=1,
                 description="Last decision of autoscaling.",
             ),
-            Column("Waiting", ".status.waitingFor", priority=1, description="What bring-up waits for."),
+            Column("Blocker", ".status.blocker", priority=1, description="What blocks bring-up or deletion."),
         ),
         # The horizontal autoscaler divides by the current pods. `desired` is the workload's own replica count, which
         # the operator may set apart from spec; pods that exist but are not ready count there, as they must.
@@ -184,7 +184,11 @@ PRESENTATION: dict[Kind, Presentation] = {
                 description="Number of topics for which Pulsar refuses a value.",
             ),
             Column(
-                "Leaving", ".status.leaving", type="integer", priority=1, description="Number of topics to be deleted."
+                "Deleting",
+                ".status.pendingDeletion",
+                type="integer",
+                priority=1,
+                description="Number of topics to be deleted.",
             ),
             _PULSAR_NAME,
         )

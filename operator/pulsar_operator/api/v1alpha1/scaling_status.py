@@ -82,7 +82,7 @@ class ScalingHistoryStatus(ApiModel):
 
     since: Epoch | None = None
     """Start of the recommendations without a gap."""
-    seen: Epoch | None = None
+    observed: Epoch | None = None
     """Time of a recent recommendation, at most a few intervals before the last one."""
     highs: Recommendations = Field(default_factory=list)
     """Highest recommendations, each from its time on."""

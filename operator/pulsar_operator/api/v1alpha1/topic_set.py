@@ -217,7 +217,7 @@ class PulsarTopicSetStatus(ManagedStatus):
     """Number of topics with a declared value that another writer changed."""
     conflicting: int | None = None
     """Number of topics that are not managed because a PulsarTopic or an older set declares them."""
-    leaving: int | None = None
+    pending_deletion: int | None = None
     """Number of topics that were removed from the set and are not deleted yet."""
     template_hash: str | None = None
     """Hash of the template that this status describes."""

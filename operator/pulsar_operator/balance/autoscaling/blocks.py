@@ -26,39 +26,40 @@ class Holds(StrEnum):
 
 MESSAGES: Final[Mapping[Reason, str]] = {
     Reason.PAUSED: "The cluster is paused",
-    Reason.CONFIGURATION_STORE_AWAY: "The configuration store, or the cluster's own metadata store, does not answer: "
-    "pods that start would not be ready",
-    Reason.ROLLING: "Pods are being replaced, or wait to be (see Progressing): what they carry is not what they will",
+    Reason.CONFIGURATION_STORE_UNAVAILABLE: "The configuration store, or the cluster's own metadata store, "
+    "does not answer: pods that start would not be ready",
+    Reason.ROLLOUT_IN_PROGRESS: "Pods are being replaced, or wait to be (see Progressing): "
+    "what they carry is not what they will",
     Reason.REBALANCING: "Bundles are being moved: what brokers carry is not what they will",
-    Reason.BOOKIE_LEAVING: "A bookie is emptied and removed: what the others store is not what they will",
+    Reason.DECOMMISSIONING_BOOKIE: "A bookie is emptied and removed: what the others store is not what they will",
     Reason.REPLACING_VOLUME: "A bookie is emptied for a new volume: what the others store is not what they will",
     Reason.UNDER_REPLICATED: "Ledgers lack copies: they are made first",
 }
 """In the order in which they are told."""
 
-_EVERY: Final = {Reason.PAUSED: Holds.CHANGE, Reason.ROLLING: Holds.SHRINK}
+_EVERY: Final = {Reason.PAUSED: Holds.CHANGE, Reason.ROLLOUT_IN_PROGRESS: Holds.SHRINK}
 HOLDS: Final[Mapping[Component, Mapping[Reason, Holds]]] = {
     Component.BROKER: {
         **_EVERY,
-        Reason.CONFIGURATION_STORE_AWAY: Holds.CHANGE,
+        Reason.CONFIGURATION_STORE_UNAVAILABLE: Holds.CHANGE,
         Reason.REBALANCING: Holds.SHRINK,
     },
-    Component.PROXY: {**_EVERY, Reason.CONFIGURATION_STORE_AWAY: Holds.CHANGE},
+    Component.PROXY: {**_EVERY, Reason.CONFIGURATION_STORE_UNAVAILABLE: Holds.CHANGE},
     Component.BOOKIE: {
         **_EVERY,
         # A bookie needs the cluster's own store alone, without which its disks are not known either.
-        Reason.CONFIGURATION_STORE_AWAY: Holds.SHRINK,
-        Reason.BOOKIE_LEAVING: Holds.CHANGE,
+        Reason.CONFIGURATION_STORE_UNAVAILABLE: Holds.SHRINK,
+        Reason.DECOMMISSIONING_BOOKIE: Holds.CHANGE,
         Reason.REPLACING_VOLUME: Holds.CHANGE,
         Reason.UNDER_REPLICATED: Holds.SHRINK,
     },
 }
 """By component, what each reason holds; one that is absent holds nothing there. Copies are a matter of bookies,
 bundles of brokers."""
-UNDERSTATES: Final = frozenset({Reason.ROLLING})
+UNDERSTATES: Final = frozenset({Reason.ROLLOUT_IN_PROGRESS})
 """Pods that restart tell nothing, or 0, until clients are back."""
 
-WINDOWS: Final[Mapping[Reason, float]] = {Reason.ROLLING: 300.0, Reason.REBALANCING: 120.0}
+WINDOWS: Final[Mapping[Reason, float]] = {Reason.ROLLOUT_IN_PROGRESS: 300.0, Reason.REBALANCING: 120.0}
 """Seconds for which a need for more has to last meanwhile: statistics are of a minute, in which a topic that moved is
 counted by both brokers, and a process that starts uses CPU of its own."""
 

@@ -23,17 +23,17 @@ HOLD = 3600.0
 PASSED_BY_URGENT = frozenset(
     {
         Reason.UNDER_REPLICATED,
-        Reason.ROLLING,
-        Reason.BOOKIE_LEAVING,
+        Reason.ROLLOUT_IN_PROGRESS,
+        Reason.DECOMMISSIONING_BOOKIE,
         Reason.REPLACING_VOLUME,
-        Reason.CONFIGURATION_STORE_AWAY,
+        Reason.CONFIGURATION_STORE_UNAVAILABLE,
     }
 )
 """What ends where there is room: copies that are missing are made, a roll goes on once all take writes, what a bookie
 has is copied away. A full disk, or too few bookies that take writes, would keep each from ending if the bookie that
 helps waited for it. Bookies need no configuration store. Only a user who says stop is obeyed."""
 
-PASSED_BY_MINIMUM = frozenset({Reason.BOOKIE_LEAVING})
+PASSED_BY_MINIMUM = frozenset({Reason.DECOMMISSIONING_BOOKIE})
 """A user who raises the minimum while a bookie leaves wants it to stay: once it is gone its data was copied twice."""
 
 

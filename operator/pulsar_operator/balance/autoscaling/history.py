@@ -141,7 +141,7 @@ def to_status(state: State) -> dict[str, Any]:
     expected = state.expected
     found: dict[str, Any] = {
         "since": state.since,
-        "seen": state.seen,
+        "observed": state.seen,
         "highs": [{"since": since, "replicas": number} for since, number in state.highs],
         "lows": [{"since": since, "replicas": number} for since, number in state.lows],
         "scaled": state.scaled,
@@ -171,7 +171,7 @@ def from_status(status: Mapping[str, Any] | None, now: float) -> State:
         found = dict(status or {})
         state = State(
             _time(found.get("since"), now),
-            _time(found.get("seen"), now),
+            _time(found.get("observed"), now),
             _runs(found.get("highs"), now),
             _runs(found.get("lows"), now),
             _time(found.get("scaled"), now),

@@ -75,7 +75,7 @@ IDLE: Final = frozenset(
     {Reason.ALREADY_DRAINED, Reason.BALANCED, Reason.NO_IMPROVEMENT_POSSIBLE, Reason.WAITING_FOR_APPROVAL}
 )
 """Those with which nothing is to be moved now, or a user decides: it does not matter whether Pulsar would."""
-NEITHER: Final = frozenset({Reason.BROKERS_CHANGING, Reason.CONFIGURATION_STORE_AWAY, Reason.PLAN_INVALIDATED})
+NEITHER: Final = frozenset({Reason.BROKERS_CHANGING, Reason.CONFIGURATION_STORE_UNAVAILABLE, Reason.PLAN_INVALIDATED})
 """Reasons that say nothing of it: brokers are being replaced or removed, no bundle can be moved by anybody, or an
 execution ended and the look for the next proposal is yet to come."""
 

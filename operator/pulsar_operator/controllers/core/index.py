@@ -125,7 +125,7 @@ def published(kind: Kind, status: Json) -> str:
     found = {field: status.get(field) for field in PUBLISHED.get(kind, ())}
     if kind is Kind.CLUSTER:
         # How many are ready is nobody's business.
-        found["balancer"] = (status.get("balancer") or {}).get("heldFor")
+        found["balancer"] = (status.get("balancer") or {}).get("disabledFor")
         found["serving"] = [part for part in SERVING_PARTS if ((status.get(part) or {}).get("ready") or 0) > 0]
     if kind in PLACED:
         # What was refused for a cluster that was missing is tried again.

@@ -277,7 +277,7 @@ class Result:
             p.conditions.set(ConditionType.DRIFTED, True, Reason.IMMUTABLE_IN_PULSAR, listed + note)
         else:
             remedy = f". Declare what Pulsar has, or have it put back: {_repair(p)}" if _reports(p) else ""
-            p.conditions.set(ConditionType.DRIFTED, True, Reason.DRIFT_FOUND, f"{listed}{remedy}")
+            p.conditions.set(ConditionType.DRIFTED, True, Reason.DRIFT_DETECTED, f"{listed}{remedy}")
 
     def _ready(self, p: LogicalPass[Any, Any], name: str) -> float | None:
         ready = ConditionType.READY

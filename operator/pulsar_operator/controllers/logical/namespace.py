@@ -290,7 +290,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
 
     async def release(self, p: NamespacePass, reason: Reason, message: str) -> None:
         """See PassFrame. A namespace that stays, by its policy or with another object, is in all its clusters again."""
-        if p.before.clusters_before_deletion is not None and reason not in (Reason.DELETED, Reason.PARENT_GONE):
+        if p.before.clusters_before_deletion is not None and reason not in (Reason.DELETED, Reason.PARENT_DELETED):
             try:
                 scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
                 await NamespaceDeletion(self.deps, p, scope).give_back()

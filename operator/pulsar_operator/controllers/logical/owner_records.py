@@ -159,4 +159,4 @@ class NodeRecord:
 
     def _away(self, error: PortError) -> NoReturn:
         text = f"Nobody knows which object manages {self._what}: the configuration store: {error}"
-        raise ObstacleError(Reason.CONFIGURATION_STORE_AWAY, text) from error
+        raise ObstacleError(Reason.CONFIGURATION_STORE_UNAVAILABLE, text) from error

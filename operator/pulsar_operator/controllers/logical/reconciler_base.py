@@ -101,7 +101,7 @@ class PassFrame(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[SpecT, St
                 return await (self.tear_down(p) if p.spec is not None else self._let_go_unread(p))
             return await self.converge(p)
         except ObstacleError as obstacle:
-            away = obstacle.reason is Reason.CONFIGURATION_STORE_AWAY
+            away = obstacle.reason is Reason.CONFIGURATION_STORE_UNAVAILABLE
             if away and settled(p.obj):
                 # Nothing of it waits, and what was seen last is all there is to say: an outage is told once.
                 for kind in self.known:
@@ -176,7 +176,7 @@ class PassFrame(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[SpecT, St
             scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
         except ObstacleError as obstacle:
             if obstacle.gone and p.held is None:
-                await self.release(p, Reason.PARENT_GONE, f"Nothing is deleted in Pulsar: {obstacle.message}")
+                await self.release(p, Reason.PARENT_DELETED, f"Nothing is deleted in Pulsar: {obstacle.message}")
                 return None
             raise
         try:
@@ -184,11 +184,11 @@ class PassFrame(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[SpecT, St
         except AdminUnreachableError as error:
             if all(cluster.deleting for cluster in scope.clusters):
                 why = f"all clusters of the instance are being deleted and none answers ({error})"
-                await self.release(p, Reason.PARENT_GONE, f"Not deleted in Pulsar, {self.subject(p, scope)}: {why}")
+                await self.release(p, Reason.PARENT_DELETED, f"Not deleted in Pulsar, {self.subject(p, scope)}: {why}")
                 return None
             raise
 
     async def release(self, p: LogicalPass[SpecT, StatusT], reason: Reason, message: str) -> None:
         """Say why and let the object go."""
-        await p.event(reason, message, warning=reason is Reason.PARENT_GONE)
+        await p.event(reason, message, warning=reason is Reason.PARENT_DELETED)
         await release_finalizer(self.deps, p.obj)

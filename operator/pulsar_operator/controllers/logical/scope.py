@@ -346,7 +346,7 @@ async def resolve_scope(deps: Deps, kind: Kind, obj: Json, *, deleting: bool) ->
     if away is not None and not (deleting and all(c.deleting for c in clusters)):
         # Brokers answer from what they remember, and a write would hang.
         raise ObstacleError(
-            Reason.CONFIGURATION_STORE_AWAY, f"Nothing is changed in Pulsar: waiting for {away}. See {look}"
+            Reason.CONFIGURATION_STORE_UNAVAILABLE, f"Nothing is changed in Pulsar: waiting for {away}. See {look}"
         )
     return Scope(tuple(chain), clusters, admin)
 

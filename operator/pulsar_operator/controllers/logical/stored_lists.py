@@ -121,7 +121,7 @@ async def _node(deps: Deps, scope: Scope, what: str, path: str, *, absent: bool 
         node = await session.get(path)
     except PortError as error:
         text = f"Nothing is taken out of {what}: the configuration store: {error}"
-        raise ObstacleError(Reason.CONFIGURATION_STORE_AWAY, text) from error
+        raise ObstacleError(Reason.CONFIGURATION_STORE_UNAVAILABLE, text) from error
     if node is None and not absent:
         text = (
             f"The configuration store {store} has no {path}, and brokers do not say so: nothing is taken out of {what}"

@@ -93,7 +93,7 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
         steps = read_steps(live, proposal)
     except ValueError as error:
         return await _invalidated(tools, state, str(error))
-    held = state.of_cluster.balancer.held_for if state.of_cluster.balancer is not None else None
+    held = state.of_cluster.balancer.disabled_for if state.of_cluster.balancer is not None else None
     if held != state.name:
         state.progress(blocked_since=None)  # resumed after it held nothing any more: it waits for its turn
         whom = f"; it is off for PulsarRebalance {held}, which goes first" if held else ""
@@ -144,7 +144,7 @@ def _wait_for_store(state: RebalancePass, away: str) -> Outcome:
     anew afterwards, with all the time that a step has."""
     if state.status.progress is not None:
         state.progress(current=None, current_since=None, blocked_since=None)
-    _executing(state, Reason.CONFIGURATION_STORE_AWAY, f"Held after {_done(state)}: waiting for {away}")
+    _executing(state, Reason.CONFIGURATION_STORE_UNAVAILABLE, f"Held after {_done(state)}: waiting for {away}")
     return Outcome(requeue_after=RETRY_SECONDS)
 
 

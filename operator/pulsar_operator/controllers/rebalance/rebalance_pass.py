@@ -192,7 +192,7 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
     def pulsar_balances(self) -> str | None:
         """Since when Pulsar balances in the place of this standing object; None = it does not, or it is another one."""
         handover = self.of_cluster.handover
-        return handover.given_back_time if handover is not None and is_standing(self.obj, self.cluster) else None
+        return handover.restored_time if handover is not None and is_standing(self.obj, self.cluster) else None
 
     def set(self, **fields: Any) -> None:
         """Change the status."""

@@ -372,7 +372,7 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
 def _complete(p: SetPass) -> bool:
     """Whether the process before left nothing to do: what differs was reported, what others declare left alone."""
     before = p.before
-    busy = bool(before.pending or before.refused or before.leaving) or p.held is not None
+    busy = bool(before.pending or before.refused or before.pending_deletion) or p.held is not None
     done = (before.ready or 0) + (before.drifted or 0) + (before.conflicting or 0)
     return not busy and bool(before.desired) and before.desired == done
 

@@ -82,7 +82,7 @@ class Report:
             refused=counts[State.REFUSED],
             drifted=counts[State.DRIFTED],
             conflicting=counts[State.CONFLICTING],
-            leaving=len(self.removal.turns) if removing else 0,
+            pending_deletion=len(self.removal.turns) if removing else 0,
             template_hash=self.turns.template,
             clusters=clusters,
             examples=self._examples(),
@@ -183,7 +183,7 @@ class Report:
             listed = "; ".join(
                 f"spec.{e.field}: declared {e.desired}, found {e.actual}" for e in self.p.fields["drift"][:3]
             )
-            self.p.conditions.set(kind, True, Reason.DRIFT_FOUND, f"{number} topics differ: {listed}")
+            self.p.conditions.set(kind, True, Reason.DRIFT_DETECTED, f"{number} topics differ: {listed}")
         elif self.p.fields["desired"] and not self.p.fields["ready"]:
             self.p.conditions.set(kind, UNKNOWN, Reason.PENDING, "No topic was compared yet")
         else:
@@ -193,7 +193,7 @@ class Report:
         ready, fields, p = ConditionType.READY, self.p.fields, self.p
         total, done, pending = fields["desired"], fields["ready"], fields["pending"]
         repairs = fields["drifted"] if p.spec.drift_policy is DriftPolicy.REPAIR else 0
-        if p.held is not None and (pending or fields["leaving"] or repairs):
+        if p.held is not None and (pending or fields["pending_deletion"] or repairs):
             text = (
                 f"The object is {'paused' if p.held is Reason.PAUSED else 'in dry run'}; "
                 f"{pending + repairs} topics are pending"
@@ -260,7 +260,7 @@ class Report:
     def deletion(self, unreachable: Sequence[str]) -> None:
         """The object is being deleted, and topics are left."""
         p = self.p
-        p.fields.update(leaving=len(self.removal.turns), examples=self._examples())
+        p.fields.update(pending_deletion=len(self.removal.turns), examples=self._examples())
         if self.removal.blocked:
             reason, text = self._blocked()
             text = f"{text}. To let the set go and leave its topics: {keep(Kind.TOPIC_SET, p.obj)}"

@@ -297,7 +297,7 @@ class Round:
             self._note(turn, State.REFUSED, Reason(accepted.reason), accepted.message, now, after)
         elif drifted.status.value == "True" and ready.reason != Reason.PENDING.value:
             reason = (
-                Reason.CONFLICTING_WRITER if ready.reason == Reason.CONFLICTING_WRITER.value else Reason.DRIFT_FOUND
+                Reason.CONFLICTING_WRITER if ready.reason == Reason.CONFLICTING_WRITER.value else Reason.DRIFT_DETECTED
             )
             self._note(turn, State.DRIFTED, reason, drifted.message, now, after)
         elif ready.status.value == "True" and turn.given:

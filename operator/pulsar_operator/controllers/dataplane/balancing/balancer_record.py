@@ -29,10 +29,10 @@ MAX_VALUE = 256
 """Characters of a value, as in the status."""
 MAX_COUNT = 1_000_000
 """Times that Pulsar's balancer was given back: twice an hour, which is the most, for 57 years."""
-HELD, GIVEN_BACK, COUNT = "held", "givenBackTime", "handovers"
-"""Keys beside the settings, once Pulsar's balancer was given back: whether the settings are the operator's now, when it
-was given back (empty: the operator balances again), and how often."""
-_OWN: Final = frozenset({HELD, GIVEN_BACK, COUNT})
+DISABLED, RESTORED_TIME, COUNT = "disabled", "restoredTime", "handovers"
+"""Keys beside the settings, once the operator restored Pulsar's balancer: whether it is disabled now, the time at which
+it was restored (empty: the operator balances again), and how often."""
+_OWN: Final = frozenset({DISABLED, RESTORED_TIME, COUNT})
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class BalancerRecord:
     @property
     def held(self) -> bool:
         """Whether it says that the settings are the operator's."""
-        return self.listed is not None and (self.listed.get("data") or {}).get(HELD) != "false"
+        return self.listed is not None and (self.listed.get("data") or {}).get(DISABLED) != "false"
 
     def handover(self) -> Handover:
         """What it says of giving Pulsar's balancer back; empty where it says nothing that can be read."""
         data = (self.listed or {}).get("data") or {}
-        text, back = data.get(GIVEN_BACK), parse_time(data.get(GIVEN_BACK))
+        text, back = data.get(RESTORED_TIME), parse_time(data.get(RESTORED_TIME))
         try:
             count = int(data.get(COUNT) or 0)
         except (TypeError, ValueError):
@@ -78,7 +78,7 @@ class BalancerRecord:
         if handover is not None and handover.count:
             back = handover.given_back
             since = timestamp(datetime.fromtimestamp(back, UTC)) if back is not None else ""
-            data |= {HELD: "true" if held else "false", GIVEN_BACK: since, COUNT: str(handover.count)}
+            data |= {DISABLED: "true" if held else "false", RESTORED_TIME: since, COUNT: str(handover.count)}
         found = await self._find()
         if found is not None and not self._ours(found, data):
             self.actor.refused.append(

@@ -63,11 +63,13 @@ async def whose_turn(hand: Actor, endpoint: AdminEndpoint, record: BalancerRecor
     turn = await _judged(hand, record, asked, now) if asked.drives and now is not None else Turn()
     if turn.begins:
         # It is in the status before the settings are restored: by then the standing rebalance moves nothing.
-        status = old.model_copy(update={"held_for": None}) if old is not None else None
+        status = old.model_copy(update={"disabled_for": None}) if old is not None else None
         return BalanceFact(status, again=True, handover=turn.status, told=turn.told)
     with_pulsar = turn.known.given_back is not None
     candidates = {name: each for name, each in going.items() if not (with_pulsar and is_standing(each, cluster))}
-    wanted = holder(cluster, candidates, old.held_for if old is not None else None, now) if now is not None else None
+    wanted = (
+        holder(cluster, candidates, old.disabled_for if old is not None else None, now) if now is not None else None
+    )
     # Not given back between two brokers of a roll: it would undo what was just planned.
     keep = (asked.drives and not with_pulsar) or asked.drains or (old is not None and asked.rolls)
     try:
@@ -101,7 +103,7 @@ async def _judged(hand: Actor, record: BalancerRecord, asked: Question, now: dat
     name = standing_name(cluster)
     standing = next((each for each in asked.rebalances if is_standing(each, cluster)), None)
     ability = ability_of(standing, name, now, changing=asked.rolls or asked.drains)
-    if ability.reason is Reason.WAITING_FOR_BALANCER and (held is None or held.held_for is None):
+    if ability.reason is Reason.WAITING_FOR_BALANCER and (held is None or held.disabled_for is None):
         # For nobody else: the settings are not changed, which takes a moment, or Pulsar does not let the operator.
         ability = replace(ability, decides=False)
     before = _known(asked.before, record)
@@ -114,7 +116,7 @@ async def _judged(hand: Actor, record: BalancerRecord, asked: Question, now: dat
     if begins:
         saved = held.saved if held is not None else record.saved(FLAGS)
         await record.write(saved, after, held=held is not None or record.held)
-        hand.deps.metrics.balancer_given_back(cluster["metadata"]["namespace"], cluster["metadata"]["name"])
+        hand.deps.metrics.balancer_restored(cluster["metadata"]["namespace"], cluster["metadata"]["name"])
         await hand.warn(Reason.PULSAR_BALANCES, given_back_words(after, ability))
     return Turn(after, begins, told(after, ability, name))
 
@@ -129,8 +131,8 @@ def _from_status(status: HandoverStatus) -> Handover:
     return Handover(
         _seconds(status.undecided_since),
         _seconds(status.decided_since),
-        _seconds(status.looked_time),
-        _seconds(status.given_back_time),
+        _seconds(status.evaluated_time),
+        _seconds(status.restored_time),
         min(max(status.count, 0), MAX_COUNT),
     )
 
@@ -141,8 +143,8 @@ def _to_status(known: Handover) -> HandoverStatus | None:
     return HandoverStatus(
         undecided_since=_time(known.undecided_since),
         decided_since=_time(known.decided_since),
-        looked_time=_time(known.looked),
-        given_back_time=_time(known.given_back),
+        evaluated_time=_time(known.looked),
+        restored_time=_time(known.given_back),
         count=known.count,
     )
 

@@ -92,8 +92,8 @@ async def hold(
         if not actor.act:
             actor.pending.append("Restore the settings of Pulsar's own balancer")
             return Balancer(before)
-        if before is not None and before.held_for in executing:
-            return Balancer(before.model_copy(update={"held_for": None}), again=True)
+        if before is not None and before.disabled_for in executing:
+            return Balancer(before.model_copy(update={"disabled_for": None}), again=True)
         await give_back(deps, actor, endpoint, before, record, kept)
         return Balancer(None)
     if not actor.act:
@@ -103,7 +103,7 @@ async def hold(
     if before is None:
         saved = _saved(values, record)
         await record.write(saved, kept)
-        return Balancer(BalancerStatus(held_for=None, saved=saved), again=True)
+        return Balancer(BalancerStatus(disabled_for=None, saved=saved), again=True)
     await record.write(before.saved, kept)
     for name, value in FLAGS.items():
         if values.get(name) != value:
@@ -112,7 +112,7 @@ async def hold(
                 Reason.LOAD_BALANCER_PAUSED,
                 f"Dynamic setting {name} is {value} while {wanted or 'the operator'} balances",
             )
-    return Balancer(before.model_copy(update={"held_for": wanted}))
+    return Balancer(before.model_copy(update={"disabled_for": wanted}))
 
 
 async def give_back(

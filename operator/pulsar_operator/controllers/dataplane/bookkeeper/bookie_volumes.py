@@ -123,7 +123,7 @@ async def mark(step: Step, mine: list[Claim], bookie: str) -> None:
             hand.pending.append(f"Mark {text}")
             continue
         await annotate(step, claim, {ANNOTATION_VERIFIED_EMPTY: said.text()})
-        await hand.record_event(Reason.BOOKIE_REMOVED, f"Marked {text}")
+        await hand.record_event(Reason.BOOKIE_DECOMMISSIONED, f"Marked {text}")
 
 
 async def annotate(step: Step, claim: Claim, annotations: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from pulsar_operator.api.constants import (
     ANNOTATION_REMOTE_CLUSTERS,
     ANNOTATION_RESTART,
-    ANNOTATION_STORE_AWAY,
+    ANNOTATION_STORE_UNAVAILABLE,
     Component,
     ConditionType,
     Kind,
@@ -263,7 +263,7 @@ def _why(jump: VersionDecision, facts: ClusterFacts) -> str:
     return f"{jump.message}{told}"
 
 
-TOLD = (ANNOTATION_REMOTE_CLUSTERS, ANNOTATION_STORE_AWAY)
+TOLD = (ANNOTATION_REMOTE_CLUSTERS, ANNOTATION_STORE_UNAVAILABLE)
 """What brokers are told by a restart, since they cannot learn it while they run; nobody declares it."""
 
 

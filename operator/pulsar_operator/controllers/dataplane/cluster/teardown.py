@@ -130,7 +130,7 @@ async def _forget_at_once(deps: Deps, obj: Json, actor: Actor) -> Waiting | None
         waiting = await left.forget(kept_record=False) if left is not None else None
     except PortError as error:
         waiting = Waiting(str(error))
-    if waiting is None or waiting.reason is Reason.CONFIGURATION_STORE_AWAY:
+    if waiting is None or waiting.reason is Reason.CONFIGURATION_STORE_UNAVAILABLE:
         return waiting
     text = f"{pulsar_name(obj)} stays registered in the configuration store of its instance: {waiting.text}"
     await actor.warn(Reason.NOT_DELETED, text)

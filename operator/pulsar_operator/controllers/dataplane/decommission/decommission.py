@@ -62,7 +62,7 @@ def _held(step: Step, there: Json, away: str) -> LeaveFact:
     if stored_row(step) is not None or replicas_of(there) <= wanted(step, Component.BOOKIE):
         return _unknown(step, away)
     text = f"A bookie is to be removed: waiting for {away}"
-    return LeaveFact(waiting_for=away, reason=Reason.CONFIGURATION_STORE_AWAY, message=text)
+    return LeaveFact(waiting_for=away, reason=Reason.CONFIGURATION_STORE_UNAVAILABLE, message=text)
 
 
 def _unknown(step: Step, why: str) -> LeaveFact:
@@ -104,7 +104,7 @@ async def _of_another(the: Decommission, memo: LeavingMemo, own: OwnBookies) -> 
         the.hand.pending.append(text)
         return LeaveFact()
     await the.forget_memo()
-    await the.hand.record_event(Reason.BOOKIE_LEAVING, text)
+    await the.hand.record_event(Reason.DECOMMISSIONING_BOOKIE, text)
     return LeaveFact(again=True)
 
 

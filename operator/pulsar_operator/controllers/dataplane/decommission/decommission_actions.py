@@ -103,7 +103,7 @@ class Action:
 def doing(bookie: Leaving, found: Next) -> Reason:
     """What is done to a bookie."""
     renewed = found.renewal is not None or (bookie.memo is not None and bookie.memo.renewal is not None)
-    return Reason.REPLACING_VOLUME if renewed else Reason.BOOKIE_LEAVING
+    return Reason.REPLACING_VOLUME if renewed else Reason.DECOMMISSIONING_BOOKIE
 
 
 def _done(bookie: Leaving) -> Reason:
@@ -111,14 +111,14 @@ def _done(bookie: Leaving) -> Reason:
     renewal = bookie.memo.renewal if bookie.memo is not None else None
     if renewal is not None:
         return Reason.VOLUME_REPLACED if renewal.claims else Reason.REPLACING_VOLUME
-    return Reason.BOOKIE_LEAVING if bookie.has_cookie else Reason.BOOKIE_REMOVED
+    return Reason.DECOMMISSIONING_BOOKIE if bookie.has_cookie else Reason.BOOKIE_DECOMMISSIONED
 
 
 def fact(bookie: Leaving, found: Next, *, waiting_for: str | None = None) -> LeaveFact:
     """What the status says of it."""
     name, step = bookie.bookie, found.step.value if found.step is not None else None
     reason = doing(bookie, found)
-    verb = "leaves" if reason is Reason.BOOKIE_LEAVING else "gets a new volume"
+    verb = "leaves" if reason is Reason.DECOMMISSIONING_BOOKIE else "gets a new volume"
     if found.reason is not None:
         message = found.text
     elif step is None:

@@ -44,6 +44,6 @@ async def make_writable(step: Step, why: str, *, others: frozenset[str] | None =
         await session.set(MEMO_PATH, memo.about_to_free().data(), version=node.version)
         await bookies.set_readonly(host, False)
         await session.set(MEMO_PATH, memo.now_free().data(), version=node.version + 1)
-        await step.hand.record_event(Reason.BOOKIE_LEAVING, text)
+        await step.hand.record_event(Reason.DECOMMISSIONING_BOOKIE, text)
     except PortError:
         return

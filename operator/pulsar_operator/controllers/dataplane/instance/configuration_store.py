@@ -39,7 +39,7 @@ from pulsar_operator.domain.dataplane.cluster.applied_config import (
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.objects.local_volumes import with_local_volumes, without_a_roll
 from pulsar_operator.domain.dataplane.objects.pods import observe_component
-from pulsar_operator.domain.dataplane.rollout.checks import READINESS, ROLLING, decide
+from pulsar_operator.domain.dataplane.rollout.checks import READINESS, ROLLOUT_IN_PROGRESS, decide
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RolloutFacts, given_up_since
 from pulsar_operator.domain.render import ImageTemplates, RenderedStore, render_configuration_store, store_problems
 from pulsar_operator.domain.render.settings import judge, left_out, unchecked
@@ -77,7 +77,7 @@ async def ask_store(state: InstancePass) -> None:
         # Also where its pods say why: who is started meanwhile knows by the reason that it did answer.
         known = None if ready else state.conditions.explained(kind)
         text = f"{problem}. {known[2]}" if known is not None else problem
-        state.conditions.set(kind, False, Reason.CONFIGURATION_STORE_AWAY, text)
+        state.conditions.set(kind, False, Reason.CONFIGURATION_STORE_UNAVAILABLE, text)
 
 
 async def stop_store(state: InstancePass) -> bool:
@@ -115,7 +115,7 @@ def _cluster_store(state: InstancePass, name: str) -> None:
     else:
         why = metadata["message"] if metadata else "its metadata store was not observed yet"
         silent = metadata is not None and metadata["reason"] == Reason.METADATA_UNREACHABLE
-        reason = Reason.CONFIGURATION_STORE_AWAY if silent else Reason.WAITING_FOR_METADATA
+        reason = Reason.CONFIGURATION_STORE_UNAVAILABLE if silent else Reason.WAITING_FOR_METADATA
         state.conditions.set(kind, False, reason, f"Cluster {name}: {why}")
 
 
@@ -151,7 +151,11 @@ async def _managed_store(state: InstancePass) -> None:
         reason = Reason.WAITING_FOR_ZOOKEEPER
     blocker = await _roll(state, live, component)
     if blocker is not None:
-        text += f". {blocker.message}" if blocker.reason not in ROLLING else f". To be rolled out: {blocker.message}"
+        text += (
+            f". {blocker.message}"
+            if blocker.reason not in ROLLOUT_IN_PROGRESS
+            else f". To be rolled out: {blocker.message}"
+        )
     state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
 
 

@@ -45,7 +45,7 @@ async def ask(
     else is known is asked if it ever answered, to know how long it is away. ``stored`` are the outages that the status
     has, the last one first. Raises PortError."""
     reads, uid, state = deps.store_reads, instance["metadata"]["uid"], store_state(instance)
-    told = parse_time(state.since) if state.reason == Reason.CONFIGURATION_STORE_AWAY else None
+    told = parse_time(state.since) if state.reason == Reason.CONFIGURATION_STORE_UNAVAILABLE else None
     if not (ready or reads.known(uid) or told is not None or state.ready):
         return None, list(stored)
     problem = await away(deps, *store)

@@ -226,5 +226,5 @@ def _row(cluster: Json, sight: Sight) -> InstanceClusterStatus:
         version=(cluster.get("status") or {}).get("version"),
         reachable=sight.reachable,
         since=sight.since,
-        last_seen=sight.last_seen,
+        last_response_time=sight.last_response_time,
     )

@@ -25,7 +25,7 @@ QUESTION: Final = ("clusters",)
 async def look(actor: Actor, clusters: Iterable[Json], stored: Iterable[InstanceClusterStatus]) -> dict[str, Sight]:
     """What the status says of each cluster, by name inside Pulsar; ``stored`` are the rows of the status as it is."""
     deps = actor.deps
-    before = {row.name: Sight(row.reachable, row.since, row.last_seen) for row in stored}
+    before = {row.name: Sight(row.reachable, row.since, row.last_response_time) for row in stored}
     endpoints = {name: serving_endpoint(each) for name, each in by_name(clusters).items()}
     asked = [each for each in endpoints.values() if each is not None]
     answers = await asyncio.gather(*(_ask(deps, endpoint) for endpoint in asked))
@@ -70,7 +70,7 @@ async def _ask(deps: Deps, endpoint: AdminEndpoint) -> bool | None:
 
 
 def _left_out(name: str, seen: Sight) -> str:
-    last = f", the last answer came at {seen.last_seen}" if seen.last_seen else ""
+    last = f", the last answer came at {seen.last_response_time}" if seen.last_response_time else ""
     return (
         f"Cluster {name} gave no answer to {TIMEOUTS} calls in a row{last}: from {seen.since} on it is left "
         "out, and nothing that it is needed for is done, until it answers. Look at its brokers and its metadata store"

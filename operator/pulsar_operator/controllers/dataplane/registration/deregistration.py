@@ -199,7 +199,7 @@ class Leaving:
                 silent, wrote = silent + 1, True  # what was not answered may have been done
                 if silent > 1:  # a server that went takes an answer with it, not the store
                     text = f"the configuration store, to take cluster {self._name} out of it: {error}"
-                    return await self._blocked(Reason.CONFIGURATION_STORE_AWAY, text) or wrote
+                    return await self._blocked(Reason.CONFIGURATION_STORE_UNAVAILABLE, text) or wrote
             except (ConflictError, NotFoundError) as error:
                 disturbed = str(error)
                 wrote = True
@@ -214,7 +214,7 @@ class Leaving:
             return False
         meta = self._instance["metadata"]
         why = f"PulsarInstance {meta['namespace']}/{meta['name']} to say where its configuration store is"
-        return await self._blocked(Reason.CONFIGURATION_STORE_AWAY, why) or False
+        return await self._blocked(Reason.CONFIGURATION_STORE_UNAVAILABLE, why) or False
 
     async def _blocked(self, reason: Reason, why: str) -> Waiting | None:
         """What is waited for, unless nobody may or will: then the entry stays, and that is told."""
@@ -244,7 +244,7 @@ class Leaving:
         if since is None:
             return False
         elsewhere = store.get("external") is not None or instance["metadata"]["namespace"] != namespace
-        waits = reason is Reason.CONFIGURATION_STORE_AWAY and elsewhere
+        waits = reason is Reason.CONFIGURATION_STORE_UNAVAILABLE and elsewhere
         return not waits or seconds_since(since, self._deps.clock.now()) >= STORE_SECONDS
 
     async def _plan(self, *, brokers_run: bool) -> LeavingPlan | Refusal:

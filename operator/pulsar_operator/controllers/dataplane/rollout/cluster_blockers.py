@@ -33,7 +33,7 @@ async def observe_hold(facts: ClusterFacts, actor: Actor) -> Blocker | None:
     store = facts.instance.store
     if not store.ready:
         text = f"The configuration store of the instance is unavailable: {store.message}. The rollout goes on with it"
-        return Blocker(Reason.CONFIGURATION_STORE_AWAY, text)
+        return Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, text)
     bookie = next((row for row in facts.before.bookies if row.step), None)
     return leaving(bookie.id) if bookie is not None else await _peer(facts, actor)
 

@@ -96,7 +96,7 @@ def _known(
     """What the pass knows already."""
     away, pending = unavailable_store(facts, view), turns.pending
     turn = turns.of[pending] if pending is not None else None
-    store = Blocker(Reason.CONFIGURATION_STORE_AWAY, f"The rollout waits for {away}")
+    store = Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, f"The rollout waits for {away}")
     given_up = {}
     if live.at is not None:
         there, answers = [each.component for each in components], stores_answer_since(facts, live.at)

@@ -76,5 +76,5 @@ class Preparation:
             text = f"The metadata store does not answer: {error}"
             return found.refusing(candidate.uid, Blocker(Reason.METADATA_UNREACHABLE, text))
         if (pause := writes_pause(found, candidate)) is not None:
-            await self.actor.warn(Reason.WRITES_PAUSE, f"Replacing {candidate.name}: {pause}")
+            await self.actor.warn(Reason.TOO_FEW_BOOKIES, f"Replacing {candidate.name}: {pause}")
         return found

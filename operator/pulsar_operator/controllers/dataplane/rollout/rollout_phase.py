@@ -17,7 +17,7 @@ from pulsar_operator.domain.dataplane.rollout.checks import used_confirmation
 from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts
 from pulsar_operator.domain.dataplane.rollout.rollout_status import rollout_status
 
-_GOES_ON: Final = (Reason.WAITING_FOR_CLUSTERS, Reason.ROLL_STOPPED, Reason.CANARY_FAILED)
+_GOES_ON: Final = (Reason.WAITING_FOR_CLUSTERS, Reason.ROLLOUT_FAILED, Reason.CANARY_FAILED)
 """Holds in which a cluster keeps its place before the others: what stopped here would stop there too."""
 
 

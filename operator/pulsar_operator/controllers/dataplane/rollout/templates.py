@@ -99,7 +99,7 @@ def _fixed(facts: ClusterFacts) -> dict[Component, Blocker]:
     enforce; what reads the configuration store, while it is away."""
     if (away := known_away(facts)) is not None:
         text = f"The pod template is not applied without {away}"
-        return dict.fromkeys(READERS, Blocker(Reason.CONFIGURATION_STORE_AWAY, text))
+        return dict.fromkeys(READERS, Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, text))
     if facts.config_map is None or facts.record is not None:
         few = facts.too_few_racks
         return {Component.BROKER: Blocker(Reason.TOO_FEW_RACKS, f"Racks are too few: {few}")} if few is not None else {}

@@ -148,9 +148,9 @@ def _reasons(step: Step, component: Component, number: int) -> set[Reason]:
     storage = view.storage.facts if view.storage is not None else None
     unread = view.metadata is None or not view.metadata.registered or storage is None
     if unread or step.store_unavailable is not None:
-        found.add(Reason.CONFIGURATION_STORE_AWAY)
+        found.add(Reason.CONFIGURATION_STORE_UNAVAILABLE)
     if _rolling(step, component):
-        found.add(Reason.ROLLING)
+        found.add(Reason.ROLLOUT_IN_PROGRESS)
     if component is Component.BOOKIE:
         found |= leaving(step, number)
     elif view.drain is not None or (view.balance is not None and view.balance.moving is not None):

@@ -65,7 +65,7 @@ def leaving(step: Step, number: int) -> set[Reason]:
     """Whether a bookie is on its way out, or is still to go; also where that is not known."""
     leave, there = step.view.leave, workload_replicas(step.live, Component.BOOKIE)
     if leave is None or (there is not None and there > number):
-        return {Reason.BOOKIE_LEAVING}
+        return {Reason.DECOMMISSIONING_BOOKIE}
     return {leave.doing} if leave.step is not None else set()
 
 
@@ -83,7 +83,7 @@ def _refused(step: Step, number: int) -> Refused | None:
 def _of_one_too_many(leave: LeaveFact, number: int, there: int) -> bool:
     """Whether what is said of a bookie is why one that has its pod does not leave."""
     mine = leave.ordinal is not None and number <= leave.ordinal < there
-    return mine and leave.reason in STAYS and leave.doing is Reason.BOOKIE_LEAVING
+    return mine and leave.reason in STAYS and leave.doing is Reason.DECOMMISSIONING_BOOKIE
 
 
 def _facts(step: Step, part: BookKeeper, workload: Workload, before: ComponentScalingStatus | None) -> BookieFacts:

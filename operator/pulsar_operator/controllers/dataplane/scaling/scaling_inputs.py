@@ -33,7 +33,7 @@ YOUNG_SECONDS: Final = 2 * INTERVAL
 """Brokers count their topics once a minute (statsUpdateFrequencyInSecs), after bundles and clients have come."""
 REFRESHED: Final = timedelta(seconds=SEEN_INTERVALS * INTERVAL)
 """Figures of a decision that stays the same are written this seldom."""
-HELD: Final = frozenset({Reason.PAUSED, Reason.CONFIGURATION_STORE_AWAY})
+HELD: Final = frozenset({Reason.PAUSED, Reason.CONFIGURATION_STORE_UNAVAILABLE})
 """In which no pod is added or removed."""
 _MOST_WORDS = 2000
 

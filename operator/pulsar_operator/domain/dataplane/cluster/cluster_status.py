@@ -201,9 +201,9 @@ def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
         behind += [
             f"{name} (its turn has not come)" for name in waiting if not any(b.startswith(f"{name} ") for b in behind)
         ]
-        conditions.set(kind, False, Reason.ROLLING, f"Not of the newest revision: {', '.join(behind)}")
+        conditions.set(kind, False, Reason.ROLLOUT_IN_PROGRESS, f"Not of the newest revision: {', '.join(behind)}")
     else:
-        conditions.set(kind, True, Reason.ROLLED, "Every pod is of the newest revision")
+        conditions.set(kind, True, Reason.ROLLOUT_COMPLETE, "Every pod is of the newest revision")
 
 
 def _used(
@@ -270,7 +270,7 @@ def cluster_status(
     known: dict[str, Any] = {
         "observed_generation": conditions.generation,
         "conditions": conditions.result(),
-        "waiting_for": view.waiting_for,
+        "blocker": view.waiting_for,
         "missing_pods": missing_rows(before.missing_pods, view.missing, now),
         "used_confirmations": _used(before.used_confirmations, spec, view, now),
         "bookies": _bookies(before.bookies, view, now),

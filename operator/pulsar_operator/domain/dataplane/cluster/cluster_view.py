@@ -150,7 +150,7 @@ class LeaveFact:
     """What is said of it."""
     holds: bool = False
     """Whether no pod may be replaced meanwhile."""
-    doing: Reason = Reason.BOOKIE_LEAVING
+    doing: Reason = Reason.DECOMMISSIONING_BOOKIE
     """What is done to it."""
     confirmed: UsedClusterConfirmation | None = None
     """The confirmation by which ledgers are given up, or will be once the status has it."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView, LeaveFact, RollFact, ScaleFact
-from pulsar_operator.domain.dataplane.rollout.checks import ROLLING
+from pulsar_operator.domain.dataplane.rollout.checks import ROLLOUT_IN_PROGRESS
 from pulsar_operator.domain.dataplane.rollout.template_order import Turns
 
 AGAIN_SECONDS: Final = 1.0
@@ -80,10 +80,10 @@ def _roll(fact: RollFact, turns: Turns | None) -> Finding:
         return Finding()
     if turns is not None and turns.stop is not None and turns.held is not None:
         return Finding(progressing=(False, turns.stop.reason, turns.held.message), under_way=True)
-    blocked = Reason(rollout.blocked_by) if rollout.blocked_by is not None else Reason.ROLLING
+    blocked = Reason(rollout.blocked_by) if rollout.blocked_by is not None else Reason.ROLLOUT_IN_PROGRESS
     text = f"Rolling {rollout.component}: {rollout.pods_done} of {rollout.pods_total} pods done"
     text = f"{text}. {rollout.message}" if rollout.message is not None else text
-    reason = Reason.ROLLING if blocked in ROLLING else blocked
+    reason = Reason.ROLLOUT_IN_PROGRESS if blocked in ROLLOUT_IN_PROGRESS else blocked
     return Finding(progressing=(reason is not Reason.MAINTENANCE_WINDOW, reason, text), under_way=True)
 
 
@@ -95,5 +95,5 @@ def _scale(fact: ScaleFact) -> Finding:
     if fact.waiting_for is not None:
         return Finding(requeue, (True, Reason.PENDING, f"Adding bookies: waiting for {fact.waiting_for}"))
     if fact.held is not None:
-        return Finding(requeue, (True, Reason.CONFIGURATION_STORE_AWAY, fact.held))
+        return Finding(requeue, (True, Reason.CONFIGURATION_STORE_UNAVAILABLE, fact.held))
     return Finding(requeue)

@@ -28,7 +28,7 @@ LONGEST_PAUSE_SECONDS: Final = 60.0
 UNLOOKED_SECONDS: Final = 120.0
 """So long after its time the question may be any call: whoever is to ask it does not."""
 FRESH_SECONDS: Final = 1800.0
-"""So old a ``lastSeen`` may be while the cluster answers: a status is not written for it alone."""
+"""So old a ``lastResponseTime`` may be while the cluster answers: a status is not written for it alone."""
 
 
 @dataclass(frozen=True)
@@ -135,15 +135,15 @@ class Sight:
     reachable: bool | None = None
     """None = not known: it has no ready brokers to ask, or gave no answer that counts yet."""
     since: str | None = None
-    last_seen: str | None = None
+    last_response_time: str | None = None
 
 
 def sight(before: Sight, standing: Standing | None, now: datetime) -> Sight:
     """What the status says next; ``standing`` None = there is nobody to ask. Equal to what it said while all that
     changed is the time of the last answer, and that by little."""
     if standing is None:
-        return before if before.reachable is None else Sight(None, timestamp(now), before.last_seen)
-    seen = _later(before.last_seen, standing.answered)
+        return before if before.reachable is None else Sight(None, timestamp(now), before.last_response_time)
+    seen = _later(before.last_response_time, standing.answered)
     if standing.since is not None:
         since = before.since if before.reachable is False else timestamp(standing.since)
         return Sight(False, since, seen)
@@ -151,9 +151,9 @@ def sight(before: Sight, standing: Standing | None, now: datetime) -> Sight:
         return before  # too early to tell
     if before.reachable is not True:
         return Sight(True, timestamp(now), seen)
-    known = parse_time(before.last_seen)
+    known = parse_time(before.last_response_time)
     stale = known is None or (standing.answered - known).total_seconds() >= FRESH_SECONDS
-    return Sight(True, before.since, seen if stale else before.last_seen)
+    return Sight(True, before.since, seen if stale else before.last_response_time)
 
 
 def _later(text: str | None, moment: datetime | None) -> str | None:

@@ -52,7 +52,7 @@ class Stop:
     """Hash of the newest rendering, as long as which it stays stopped."""
     message: str
     """What the pod said that did not become ready, or ceased to be."""
-    reason: Reason = Reason.ROLL_STOPPED
+    reason: Reason = Reason.ROLLOUT_FAILED
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def parse_record(config_map: Mapping[str, Any] | None) -> TemplateRecord:
             kept[name] = found
     good = data.get(_GOOD)
     failed = data.get(_REASON) == Reason.CANARY_FAILED
-    reason = Reason.CANARY_FAILED if failed else Reason.ROLL_STOPPED
+    reason = Reason.CANARY_FAILED if failed else Reason.ROLLOUT_FAILED
     stop = Stop(data[_STOPPED], data.get(_BECAUSE, ""), reason) if data.get(_STOPPED) else None
     ran = data.get(_RAN, "")
     pods = int(ran) if re.fullmatch("[0-9]{1,9}", ran) else None

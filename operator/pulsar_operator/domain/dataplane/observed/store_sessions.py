@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pulsar_operator.api.constants import ANNOTATION_STORE_AWAY
+from pulsar_operator.api.constants import ANNOTATION_STORE_UNAVAILABLE
 from pulsar_operator.api.v1alpha1.instance import MAX_OUTAGES, OutageStatus
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.objects.template_record import with_annotation
@@ -146,13 +146,13 @@ def with_store_away(
             told = last.until
     if told is None:
         return dict(manifest)
-    return with_annotation(manifest, ANNOTATION_STORE_AWAY, told)
+    return with_annotation(manifest, ANNOTATION_STORE_UNAVAILABLE, told)
 
 
 def store_back(template: Mapping[str, Any] | None) -> str | None:
     """The time in a pod template, or in a pod; None = there is none."""
     annotations = ((template or {}).get("metadata") or {}).get("annotations") or {}
-    found = annotations.get(ANNOTATION_STORE_AWAY)
+    found = annotations.get(ANNOTATION_STORE_UNAVAILABLE)
     return None if found is None else str(found)
 
 

@@ -74,12 +74,12 @@ def blocker_of(facts: RolloutFacts, candidate: Candidate, checks: Sequence[Check
 
 def decommission_in_progress(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     """A bookie is being decommissioned: what it has is copied by pods that must stay."""
-    return facts.decommission or _held(facts, candidate, Reason.BOOKIE_LEAVING)
+    return facts.decommission or _held(facts, candidate, Reason.DECOMMISSIONING_BOOKIE)
 
 
 def rollout_failed(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     """The rollout of this component, or of one before it, failed. Components that the failed one needs go on."""
-    return _held(facts, candidate, Reason.ROLL_STOPPED, Reason.CANARY_FAILED)
+    return _held(facts, candidate, Reason.ROLLOUT_FAILED, Reason.CANARY_FAILED)
 
 
 def maintenance_window_closed(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
@@ -94,7 +94,7 @@ def peer_cluster_rolling(facts: RolloutFacts, candidate: Candidate) -> Blocker |
 
 def configuration_store_unavailable(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     """The instance reports that its configuration store is unavailable."""
-    return _held(facts, candidate, Reason.CONFIGURATION_STORE_AWAY)
+    return _held(facts, candidate, Reason.CONFIGURATION_STORE_UNAVAILABLE)
 
 
 def templates_not_applied(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
@@ -317,13 +317,13 @@ SERVERS: Final = (
 """Checks decided by what ZooKeeper, the metadata store, the brokers and the API server say of the pod."""
 CHECKS: Final = HOLDS + READINESS + SERVERS
 """All of them, in order."""
-ROLLING: Final = frozenset(
+ROLLOUT_IN_PROGRESS: Final = frozenset(
     {
         Reason.NOT_READY,
         Reason.PENDING,
         Reason.CANARY_UNDER_OBSERVATION,
         Reason.DISRUPTION_BUDGET,
-        Reason.ROLLING,
+        Reason.ROLLOUT_IN_PROGRESS,
         Reason.WAITING_FOR_ZOOKEEPER,
         Reason.WAITING_FOR_BOOKIES,
         Reason.METADATA_UNREACHABLE,
@@ -333,13 +333,13 @@ ROLLING: Final = frozenset(
         Reason.VOLUME_PENDING,
     }
 )
-"""Reasons that a rollout passes through: condition Progressing keeps Rolling, and its message says which."""
+"""Reasons that a rollout passes through: condition Progressing keeps RolloutInProgress, and its message says which."""
 
 
 def leaving(bookie: object) -> Blocker:
     """That a bookie is being decommissioned."""
     text = f"Bookie {bookie} is being decommissioned. The rollout goes on when it is gone"
-    return Blocker(Reason.BOOKIE_LEAVING, text)
+    return Blocker(Reason.DECOMMISSIONING_BOOKIE, text)
 
 
 def _storage(facts: RolloutFacts, candidate: Candidate) -> tuple[BookieFacts | None, str]:

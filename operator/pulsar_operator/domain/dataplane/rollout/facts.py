@@ -261,7 +261,7 @@ class RolloutFacts:
         """Whether pods of a component that restarted keep their template. A bookie that leaves may wait for such a
         pod."""
         held = self.held.get(component)
-        return component in self.watched or (held is not None and held.reason is not Reason.BOOKIE_LEAVING)
+        return component in self.watched or (held is not None and held.reason is not Reason.DECOMMISSIONING_BOOKIE)
 
     def refusing(self, uid: str, blocker: Blocker) -> RolloutFacts:
         """The same with what the API server says against the replacement of a pod."""

@@ -237,7 +237,7 @@ def _turn(tier: Tier, behind: frozenset[Component], busy: Sequence[Blocker], hel
 
 def _holding(tier: Tier, held: Blocker | None) -> Blocker | None:
     """What holds a component: a bookie that leaves may wait for one that is down."""
-    return None if tier.down and held is not None and held.reason is Reason.BOOKIE_LEAVING else held
+    return None if tier.down and held is not None and held.reason is Reason.DECOMMISSIONING_BOOKIE else held
 
 
 def _kept(tier: Tier, blocker: Blocker | None) -> Turn:
