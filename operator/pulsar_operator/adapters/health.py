@@ -1,4 +1,4 @@
-"""HTTP endpoints for Kubernetes' probes and for Prometheus. Called by main.py."""
+"""HTTP endpoints for Kubernetes' probes and for Prometheus. Called by runtime.py."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The rules are those of client-go's leader election: a holder's silence is judged by our own monotonic clock since we saw
 the record change, never by comparing clocks of two machines; writes carry the resourceVersion that was read. Called by
-main.py.
+runtime.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sidecar and init containers of pod templates: the allow-list of their fields.
 
 A definition has no references, and pod templates stand at six places, so the definition itself names only what every
-container has; the rest is checked against these models by the operator (domain/render/container_checks.py).
+container has; the rest is checked against these models by the operator (domain/render/containers.py).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The engine: events and time in, reconcile passes out.
 
-Called by main.py (life cycle) and handlers/ (events). Knows nothing of the framework that watches and nothing of what
-the controllers do; it decides when a key runs: at once, after a back-off, when the controller asked, or at the periodic
-resync.
+Called by runtime.py (life cycle) and handlers/ (events). Knows nothing of the framework that watches and nothing of
+what the controllers do; it decides when a key runs: at once, after a back-off, when the controller asked, or at the
+periodic resync.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which state of an object is the newest: lists and watch events arrive in any order.
 
 A list takes a while. What was deleted or changed meanwhile, as a watch event or a read of the object itself said, must
-not come back with it: nothing would take it away before the next list. Used by world.py and resync.py.
+not come back with it: nothing would take it away before the next list. Used by world.py.
 """
 
 from __future__ import annotations

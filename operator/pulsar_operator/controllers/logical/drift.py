@@ -59,7 +59,7 @@ class Backoff:
     async def finish(self, result: Result, *, unreachable: bool) -> float | None:
         """Set what status and conditions say, after Result.report; seconds until the next repair, None = none waits.
 
-        ``silent``: some cluster did not answer, so that nobody knows whether a field stayed right.
+        ``unreachable``: some cluster did not answer, so that it is unknown whether a field stayed right.
         """
         entries = waiting_entries(result.plan.drift, self.held)
         waiting = {field_of(entry.field) for entry in entries}

@@ -31,9 +31,9 @@ UNSEEN_SECONDS = 2.0
 REFUSED_LIMIT_SECONDS = 300.0
 """Until what is not accepted is tried again, at most; see LogicalPass.again."""
 EMPTIED_SECONDS = 30.0
+"""Until an object that is kept because something is in it is rechecked."""
 UNTOLD = frozenset({Reason.NOT_EMPTY, Reason.WAITING_FOR_REPLICATION})
-"""What ends by what clients do: nobody tells when."""
-"""Until what is kept because something is in it is looked at again."""
+"""States that clients end: no event reports when."""
 
 MAX_MESSAGE = 1000
 """Longest message of an event."""

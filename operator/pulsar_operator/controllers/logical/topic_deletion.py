@@ -46,7 +46,7 @@ class Unused:
     """A topic that nobody uses, and that has nothing for anybody."""
 
     replicated: frozenset[str] = frozenset()
-    """Clusters that replicate it to others, which ends before it is deleted: see topic_apart."""
+    """Clusters that replicate it to others, which ends before it is deleted: see replicated_topic_deletion.py."""
     untold: frozenset[str] = frozenset()
     """Clusters that may, and do not tell. Only what is forced is deleted all the same."""
 

@@ -3,7 +3,7 @@
 A list costs as much as the namespace is large, a question for one topic always the same. So lists are only made while
 many topics of a namespace are looked at (start of the operator, a bulk of new objects), and serve for a few seconds.
 Whoever acts on what a list says asks again for its own topic first, or is told by Pulsar (409). Used by topic.py and
-topicset/controller.py.
+topicset/listing.py.
 """
 
 from __future__ import annotations

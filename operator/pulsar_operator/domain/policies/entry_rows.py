@@ -45,9 +45,9 @@ class EntryRow:
     reserved: frozenset[str] = frozenset()
     """Keys the operator keeps there for itself: no entries."""
     prune: str | None = None
+    """Path in spec of the flag that says the list is complete."""
     tell: Callable[[Any], str] = describe
     """A value of an entry in words."""
-    """Path in spec of the flag that says the list is complete."""
     same: Callable[[Any, Any], bool] = lambda wanted, found: bool(wanted == found)
 
     def declared(self, spec: BaseModel) -> Mapping[str, Any]:

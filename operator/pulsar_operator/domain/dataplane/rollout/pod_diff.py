@@ -2,7 +2,7 @@
 
 Checks are an ordered list, so that the same difference always gives the same reason. What admission adds to a pod
 (tolerations, the node, default values) is not a difference; hence only fields the operator renders are compared, and
-the decision itself is made by revisions (rollout.py), never by this comparison.
+the decision itself is made by revisions (order.py), never by this comparison.
 """
 
 from __future__ import annotations
