@@ -57,6 +57,8 @@ DROPPED = frozenset(
 DNS_LABEL = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 OBJECT_NAME = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 TAG = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"
+MEMORY = "^[1-9][0-9]*[kmgt]$"
+"""As Spark and Java write it."""
 QUANTITY = "^[0-9]+(\\.[0-9]+)?([KMGTPE]i?|[mk])?$"
 CRON = r"^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|\S+( +\S+){4})$"
 REGISTRY = r"^[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$"
@@ -160,6 +162,11 @@ def image_schema(description: str) -> Json:
     )
 
 
+def choice(description: str, values: list[str]) -> Json:
+    """Schema of one of some words."""
+    return {"type": "string", "description": description, "enum": values}
+
+
 def resources_schema(description: str) -> Json:
     """Schema of a container's resources."""
     amounts = {"type": "object", "description": "Amounts by resource name."}
@@ -186,17 +193,27 @@ def sizing_schema() -> Json:
             "storage": struct(
                 "Where the traffic lies.",
                 {
-                    "url": text(
-                        "URL that pyarrow and Spark read; empty = a volume.", "^[a-z][a-z0-9]*://.+$", 1024, empty=True
-                    ),
+                    "url": text("URL of an object store; empty = a volume.", "^[a-z][a-z0-9]*://.+$", 1024, empty=True),
                     "s3Endpoint": text("S3-compatible server of the URL.", "^https?://[^/]+$", 512, empty=True),
-                    "credentialsSecret": text("Secret with variables of both.", OBJECT_NAME, 253, empty=True),
+                    "s3Region": text("Region that requests are signed for.", DNS_LABEL, 63, empty=True),
+                    "s3Addressing": choice("Where the bucket's name is in a URL.", ["auto", "path", "virtual"]),
+                    "credentialsSecret": text("Secret whose keys become variables.", OBJECT_NAME, 253, empty=True),
                     "size": {"type": "string", "description": "Size of the volume.", **size},
                     "storageClassName": text("Class; empty = the default one.", OBJECT_NAME, 253, empty=True),
-                    "accessMode": {
-                        "type": "string",
-                        "description": "ReadWriteOnce = everything on one node.",
-                        "enum": ["ReadWriteOnce", "ReadWriteMany"],
+                    "accessMode": choice("ReadWriteOnce = everything on one node.", ["ReadWriteOnce", "ReadWriteMany"]),
+                },
+            ),
+            "serviceAccount": struct(
+                "ServiceAccounts of collector, job and executors.",
+                {
+                    "create": {
+                        "type": "boolean",
+                        "description": "false = the namespace's default one, the job's apart.",
+                    },
+                    "annotations": {
+                        "type": "object",
+                        "description": "Annotations of them, such as of a workload identity.",
+                        "additionalProperties": {"type": "string"},
                     },
                 },
             ),
@@ -209,8 +226,24 @@ def sizing_schema() -> Json:
                     "growth": number("Factor for the traffic to come.", 0.1, 100),
                     "capacity": number("Bytes a second that an average broker can carry; 0 = not known.", 0, 10**15),
                     "timeoutSeconds": whole("Seconds after which a run is ended.", 60, 86400),
-                    "master": text("Spark master.", r"^(local(\[(\*|[1-9][0-9]*)\])?|k8s://.+)$", 512),
-                    "driverMemory": text("Heap of Spark in the job's pod.", "^[1-9][0-9]*[kmgt]$", 16),
+                    "master": text("Spark master.", r"^(local(\[(\*|[1-9][0-9]*)\])?|(k8s|sc)://.+)$", 512),
+                    "executors": struct(
+                        "Pods that run the tasks, with master k8s://...",
+                        {
+                            "instances": whole("Number of pods.", 1, 1000),
+                            "cores": whole("Tasks that each runs together, and processors that it asks for.", 1, 128),
+                            "memory": text("Heap of each.", MEMORY, 16),
+                            "memoryOverhead": text("Memory beside the heap, for Python and Arrow.", MEMORY, 16),
+                            "whenUneven": choice(
+                                "Whether each should or must be on a node that has fewer of them.",
+                                ["ScheduleAnyway", "DoNotSchedule"],
+                            ),
+                        },
+                    ),
+                    "eventLog": text(
+                        "Folder of the event log; empty = none.", "^(/|[a-z][a-z0-9]*://).+$", 1024, empty=True
+                    ),
+                    "driverMemory": text("Heap of Spark in the job's pod.", MEMORY, 16),
                     "scratchSize": {"type": "string", "description": "Limit of Spark's temporary files.", **size},
                     "conf": {
                         "type": "object",

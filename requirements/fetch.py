@@ -1,10 +1,10 @@
 """Fetches what an image needs, while it is built, unless it was given: run by the Dockerfiles, in the image.
 
-``python3 fetch.py python FOLDER LOCK`` and ``python3 fetch.py java FOLDER LOCK SOURCES``. A folder with packages or
-jars in it was filled by whoever builds (``python -m e2e.kind images``), and stays as it is. Otherwise the locked
-packages come from the package index, the locked jars from Maven Central, each with its hash checked. Standard library
-only; Python packages need the base image's pip, the Java program its compiler (module jdk.compiler, which a JRE may
-have too).
+``fetch.py python FOLDER LOCK``, ``fetch.py java FOLDER LOCK SOURCES`` and ``fetch.py jars FOLDER LOCK``. A folder with
+packages or jars in it was filled by whoever builds (``python -m e2e.kind images``), and stays as it is; to such a one,
+``jars`` adds what it lacks of the lock. Otherwise the locked packages come from the package index, the locked jars from
+Maven Central, each with its hash checked. Standard library only; Python packages need the base image's pip, the Java
+program its compiler (module jdk.compiler, which a JRE may have too).
 """
 
 from __future__ import annotations
@@ -79,15 +79,30 @@ def locked_jars(lock: Path) -> Iterator[tuple[str, str]]:
         yield digest, path
 
 
-def java_libraries(folder: Path, lock: Path, repository: str) -> None:
-    """Put the locked jars into a folder. Raises FetchError for another hash, URLError when there is no answer."""
+def maven_repository() -> str:
+    """Where jars come from."""
+    return os.environ.get(MAVEN_VARIABLE) or MAVEN_CENTRAL
+
+
+def java_libraries(folder: Path, lock: Path, repository: str) -> int:
+    """Put the locked jars into a folder, unless they are there; returns their bytes, all together.
+
+    Raises FetchError for another hash, URLError when there is no answer.
+    """
+    size = 0
     for digest, path in locked_jars(lock):
+        target = folder / Path(path).name
+        if target.is_file() and hashlib.sha256(target.read_bytes()).hexdigest() == digest:
+            size += target.stat().st_size
+            continue
         with urllib.request.urlopen(f"{repository.rstrip('/')}/{path}", timeout=SECONDS) as answer:
             content = answer.read()
         found = hashlib.sha256(content).hexdigest()
         if found != digest:
             raise FetchError(f"{path} has the SHA-256 {found}, and {lock.name} says {digest}")
-        (folder / Path(path).name).write_bytes(content)
+        target.write_bytes(content)
+        size += len(content)
+    return size
 
 
 def java_program(folder: Path, sources: Path, jar: str) -> None:
@@ -117,8 +132,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command line; 0, or 1 after saying what is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True)
-    python, java = kinds.add_parser("python"), kinds.add_parser("java")
-    for kind in (python, java):
+    python, java, jars = (kinds.add_parser(name) for name in ("python", "java", "jars"))
+    for kind in (python, java, jars):
         kind.add_argument("folder", type=Path)
         kind.add_argument("lock", type=Path)
     python.add_argument("--from-source", action="append", default=[], help="a package that has no wheels")
@@ -127,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     java.add_argument("sources", type=Path)
     java.add_argument("--jar", default="conformance-client-1.jar", help="name of the compiled program")
     options = parser.parse_args(argv)
-    given = any(options.folder.glob("*.dist-info" if options.kind == "python" else "*.jar"))
+    given = options.kind != "jars" and any(options.folder.glob("*.dist-info" if options.kind == "python" else "*.jar"))
     if given:
         print(f"{options.folder}: given")
         return 0
@@ -137,7 +152,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             if options.leave_out:
                 leave_out(options.folder, options.leave_out)
         else:
-            java_libraries(options.folder, options.lock, os.environ.get(MAVEN_VARIABLE) or MAVEN_CENTRAL)
+            options.folder.mkdir(parents=True, exist_ok=True)
+            size = java_libraries(options.folder, options.lock, maven_repository())
+            print(f"{options.lock.name}: {size / 1e6:.1f} MB of jars")
+        if options.kind == "java":
             java_program(options.folder, options.sources, options.jar)
     except (FetchError, OSError, subprocess.CalledProcessError) as error:
         print(f"{options.folder}: {error}", file=sys.stderr)

@@ -1,5 +1,5 @@
 """Go programs built from source: Kubernetes, etcd, CoreDNS, kind, Helm, the test cluster's volume provisioner, and
-what says how GitOps tools see an object."""
+what says how GitOps tools see an object, a server of S3."""
 
 from __future__ import annotations
 
@@ -71,6 +71,12 @@ COREDNS = Program("coredns", versions.COREDNS)
 PROVISIONER = Program("local-provisioner", versions.PROVISIONER_LIB)
 HELM = Program("helm", versions.HELM, package="helm.sh/helm/v3/cmd/helm")
 GITOPS_HEALTH = Program("gitops-health", versions.CLI_UTILS)
+S3_SERVER = Program(
+    "versitygw",
+    versions.VERSITYGW,
+    package=f"github.com/versity/versitygw/cmd/versitygw@v{versions.VERSITYGW}",
+    installed=True,
+)
 KIND = Program("kind", versions.KIND, package=f"sigs.k8s.io/kind@v{versions.KIND}", installed=True)
 
 

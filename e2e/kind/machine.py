@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from e2e.kind import golang, javaclient, nodeimage, prereq, productimages, pulsar, rootfs, stock, versions
+from e2e.kind import golang, javaclient, nodeimage, prereq, productimages, pulsar, rootfs, s3ajars, stock, versions
 from e2e.kind.cache import Cache, default_cache
 from e2e.kind.cluster import ClusterMachine
 from e2e.kind.delivery import Delivery, clean_steps, named_products, push_steps
@@ -20,7 +20,7 @@ from e2e.kind.shell import CommandError, Log
 from e2e.kind.source import OVERRIDE, Source, choose, known_source
 from e2e.kind.steps import Runner, Step
 
-TOOLS = (golang.KUBERNETES, golang.ETCD, golang.KIND, golang.HELM, golang.GITOPS_HEALTH)
+TOOLS = (golang.KUBERNETES, golang.ETCD, golang.KIND, golang.HELM, golang.GITOPS_HEALTH, golang.S3_SERVER)
 NODE_PROGRAMS = (golang.KUBERNETES, golang.ETCD, golang.KIND, golang.COREDNS, golang.PROVISIONER)
 GO_NEEDS = (prereq.GIT,)
 ROOTFS_NEEDS = (prereq.MMDEBSTRAP,)
@@ -153,11 +153,15 @@ class Machine:
         return (self.cache.root / "image-source").is_file()
 
     def _tool_steps(self) -> list[Step]:
-        java = [pulsar.distribution_step(self.cache), javaclient.java_client_step(self.cache)]
+        java = [
+            pulsar.distribution_step(self.cache),
+            javaclient.java_client_step(self.cache),
+            s3ajars.s3a_jars_step(self.cache),
+        ]
         needs = JAVA_NEEDS
         if self._known() == "stock" and sys.platform == "linux" and self.docker.server_version():
             return [
-                *self._stock_cluster_tools(golang.HELM, golang.GITOPS_HEALTH),
+                *self._stock_cluster_tools(golang.HELM, golang.GITOPS_HEALTH, golang.S3_SERVER),
                 prereq.prerequisites_step(needs),
                 *java,
             ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from e2e.kind import javaclient, kindconfig, productimages, pulsar, versions
+from e2e.kind import javaclient, kindconfig, productimages, pulsar, s3ajars, versions
 from e2e.kind.cache import Cache, default_cache
 from e2e.kind.kindconfig import Cluster
 from e2e.kind.source import Source, known_source
@@ -69,6 +69,16 @@ class Paths:
         """The folder of jars of the conformance suite's Java program."""
         return javaclient.java_client(self.cache)
 
+    @property
+    def s3_server(self) -> Path:
+        """versitygw: a server of S3 on a folder."""
+        return self.cache.bin / "versitygw"
+
+    @property
+    def s3a_jars(self) -> Path:
+        """The folder of jars that Spark needs for S3."""
+        return s3ajars.s3a_jars(self.cache)
+
     def kubeconfig(self, cluster: str) -> Path:
         """The kubeconfig file of a cluster."""
         return self.cache.kubeconfig(cluster)
@@ -105,7 +115,18 @@ class Paths:
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        files = ("bin", "kubectl", "helm", "kind", "kube_apiserver", "etcd", "pulsar_home", "java_client")
+        files = (
+            "bin",
+            "kubectl",
+            "helm",
+            "kind",
+            "kube_apiserver",
+            "etcd",
+            "pulsar_home",
+            "java_client",
+            "s3_server",
+            "s3a_jars",
+        )
         return {
             "cache": str(self.cache.root),
             **{name: str(getattr(self, name)) for name in files},

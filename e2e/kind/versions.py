@@ -22,6 +22,8 @@ HELM_KUBERNETES_LIBS = "0.36.3"
 CLI_UTILS = "0.37.2"
 CLI_UTILS_KUBERNETES_LIBS = KUBERNETES_STAGING
 GOPHER_LUA = "1.1.2"
+#: A server of S3 on a folder, under the Apache licence: object storage for tests.
+VERSITYGW = "1.8.0"
 PROVISIONER_LIB = "13.0.0"
 CSI_LIB_UTILS = "0.25.0"
 PULSAR: str = TESTED["pulsar"]["tested"]

@@ -224,7 +224,8 @@ def test_shedding_by_what_is_not_the_default(
 EXECUTORS = {
     "sizing.job.master": "k8s://https://kubernetes.default.svc",
     "sizing.job.conf.spark\\.executor\\.instances": "1",
-    "sizing.job.conf.spark\\.executor\\.memory": "512m",
+    "sizing.job.executors.memory": "512m",
+    "sizing.job.executors.memoryOverhead": "384m",
     "sizing.job.conf.spark\\.kubernetes\\.executor\\.request\\.cores": "100m",
 }
 """One executor in a pod of its own, small enough for a machine that runs everything else as well."""

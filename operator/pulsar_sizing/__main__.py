@@ -21,7 +21,7 @@ COMMANDS = {
 }
 JOB = ("size", "report")
 """Commands of pulsar_sizing.job.cli, which reads its own options: main([command, *options])."""
-STORE_OPTIONS = ("instance", "root", "s3_endpoint", "log_level", "log_format")
+STORE_OPTIONS = ("instance", "root", "s3_endpoint", "s3_region", "s3_addressing", "log_level", "log_format")
 OPTIONS = {
     "collect": (),
     "compact": (*STORE_OPTIONS, "settle_minutes", "linger_minutes", "retention_days"),

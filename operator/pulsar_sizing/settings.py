@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from pulsar_sizing.place import S3, Addressing
+
 PREFIX = "PULSAR_SIZING_"
 _NAME = re.compile(r"[-=:.\w]+", re.ASCII)
 """Pulsar's rule for names of clusters (class NamedEntity); an instance is named like a Kubernetes object."""
@@ -50,6 +52,18 @@ class Settings(BaseModel):
     s3_endpoint: Annotated[
         str | None, Field(description="S3-compatible server of an s3:// root, http://host:port; none = AWS")
     ] = None
+    s3_region: Annotated[
+        str | None,
+        Field(
+            description="region that requests to it are signed for; none = AWS_REGION, else that of the bucket on AWS, "
+            "us-east-1 elsewhere"
+        ),
+    ] = None
+    s3_addressing: Annotated[
+        Addressing,
+        BeforeValidator(_lower),
+        Field(description="bucket in the path or the host name of a URL; auto = in the path if there is an endpoint"),
+    ] = "auto"
     cluster: Annotated[
         Several,
         Field(
@@ -133,6 +147,11 @@ class Settings(BaseModel):
             raise ValueError(f"listen is {self.listen!r}: give host:port, such as 127.0.0.1:8080, or :8080")
         return host.strip("[]") or None, int(port)
 
+    @property
+    def s3(self) -> S3:
+        """How the server of an s3:// root is reached."""
+        return S3(self.s3_endpoint, self.s3_region, self.s3_addressing)
+
     def file(self, template: str | None, cluster: str) -> Path | None:
         """A file of a cluster by its template."""
         return Path(template.replace("{cluster}", cluster)) if template else None
@@ -144,6 +163,11 @@ def _http(url: str) -> None:
         raise ValueError(
             f"{parts.scheme}://... is no URL of Pulsar's web service: give http://host:port or https://host:port"
         )
+
+
+def s3_region(env: Mapping[str, str]) -> str | None:
+    """The region that the variables of AWS's SDKs name; None without one."""
+    return env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION") or None
 
 
 def add_arguments(parser: argparse.ArgumentParser, only: Sequence[str] = ()) -> None:
@@ -181,6 +205,8 @@ def load(options: argparse.Namespace, environ: Mapping[str, str] | None = None) 
             given[name] = option
         elif value.strip():
             given[name] = value.strip()
+    if "s3_region" not in given and (region := s3_region(env)):
+        given["s3_region"] = region
     try:
         return Settings.model_validate(given)
     except ValidationError as error:

@@ -1,28 +1,19 @@
-"""Where recorded traffic and sizing results lie: a folder, or any URL that pyarrow.fs and Spark both read.
-
-What holds for every file: it is written whole under ``_tmp`` (hidden from Spark) and then moved to its name, so a
-reader sees all of it or nothing. A file system renames; on an object store a move is a copy on the server, and a copy
-appears whole.
+"""Where recorded traffic and sizing results lie below a root: see files.py for the file system.
 
 **What a reader must do**: read what :func:`live_files` returns, and keep the rows with a ``sample_time`` in its range.
 A closed hour is compacted into one file that lists the files it replaces in its Parquet metadata (key ``REPLACES``);
 these stay for a while after that, for readers that listed them before, and count no more: see :func:`layout.covered`.
 The markers of a round are written after its traffic, so an answered marker means that the traffic is there.
 
-**Addresses**: a local root gives plain absolute paths, another one URLs of its own scheme. :func:`spark_path` turns
-either into what Spark takes: ``s3://`` becomes ``s3a://`` (hadoop-aws), a plain path ``file://``; ``gs://`` stays.
+**Addresses**: a local root gives plain absolute paths, another one URLs of its own scheme. :func:`files.spark_path`
+turns either into what Spark takes: ``s3://`` becomes ``s3a://`` (hadoop-aws), a path ``file://``; ``gs://`` stays.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,28 +21,27 @@ import pyarrow as pa
 from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_sizing import layout
 from pulsar_sizing.arrow import fs, parquet, table_schema
+from pulsar_sizing.files import Files, StoreError, spark_path
+from pulsar_sizing.place import S3, Place
 from pulsar_sizing.results import latest_result_text, store_result
 from pulsar_sizing.schema import TRAFFIC
 
+__all__ = [
+    "REPLACES",
+    "S3",
+    "Place",
+    "Store",
+    "StoreError",
+    "Upload",
+    "live_files",
+    "spark_path",
+    "spark_paths",
+]
+
 REPLACES = b"pulsar_sizing.replaces"
 """Parquet metadata key of a compacted file: JSON list of the names, in its folder, that it replaces at every remove."""
-TEMPORARY_AGE = timedelta(hours=1)
-"""A file under ``_tmp`` that nobody wrote to for so long was left by a killed writer."""
-OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
 LISTINGS = 3
 """Times a folder is listed anew when a file that was just listed is gone."""
-
-
-class StoreError(Exception):
-    """The store cannot be used as asked; the message says what to do."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """What a process on another machine needs to open the same store."""
-
-    root: str
-    s3_endpoint: str | None = None
 
 
 class Upload:
@@ -99,113 +89,8 @@ class Upload:
             pass
 
 
-class Store:
-    """Reads and writes below one root. Methods block: call them in a thread from async code."""
-
-    def __init__(self, root: str, *, s3_endpoint: str | None = None, filesystem: Any = None) -> None:
-        """``root`` is a path or URL; ``s3_endpoint`` (http://host:port) the S3-compatible server of an s3:// root.
-
-        Credentials of object stores come from where their SDK looks (environment, files, workload identity).
-        ``filesystem`` is a pyarrow FileSystem to use instead, with ``root`` a path in it. Raises StoreError for a root
-        that pyarrow does not understand.
-        """
-        self.root = root.rstrip("/")
-        self.place = Place(root, s3_endpoint)
-        self._scheme = root.partition("://")[0] if "://" in root and not root.startswith("file://") else None
-        if filesystem is not None:
-            self._fs, self._base = filesystem, self.root
-        else:
-            self._fs, self._base = _open(root, s3_endpoint)
-        self._has_folders = self._fs.type_name not in OBJECT_STORES
-
-    @property
-    def copies(self) -> bool:
-        """Whether a file is copied when it is moved to its name: object stores have no rename."""
-        return not self._has_folders
-
-    # Paths below are relative to the root.
-
-    def address(self, path: str) -> str:
-        """Absolute path or URL of a path below the root."""
-        inside = self._at(path)
-        return f"{self._scheme}://{inside}" if self._scheme else inside
-
-    def _at(self, path: str) -> str:
-        return f"{self._base}/{path}"
-
-    def temporary(self, path: str) -> str:
-        """A new name under ``_tmp`` for what will be ``path``."""
-        return f"{layout.TEMPORARY}/{uuid.uuid4().hex}-{path.rpartition('/')[2]}"
-
-    def create(self, path: str) -> Any:
-        """An output stream to a file, its folder made where folders are."""
-        self._make_folder(path)
-        return self._fs.open_output_stream(self._at(path))
-
-    def _make_folder(self, path: str) -> None:
-        if self._has_folders:
-            self._fs.create_dir(self._at(path.rpartition("/")[0]), recursive=True)
-
-    def publish(self, temporary: str, path: str) -> None:
-        """Move a finished file to its name, over what was there; on a local disk its bytes are on the disk before."""
-        if isinstance(self._fs, fs.LocalFileSystem):
-            _sync(Path(self._at(temporary)))
-        self._make_folder(path)
-        self._fs.move(self._at(temporary), self._at(path))
-
-    def put(self, path: str, data: bytes) -> None:
-        """Write a small file whole, over what was there."""
-        temporary = self.temporary(path)
-        try:
-            with self.create(temporary) as stream:
-                stream.write(data)
-            self.publish(temporary, path)
-        except OSError:
-            with suppress(OSError):  # on a full volume what was begun would fill what becomes free
-                self.delete(temporary)
-            raise
-
-    def get(self, path: str) -> bytes | None:
-        """Bytes of a small file; None if there is none."""
-        try:
-            with self._fs.open_input_stream(self._at(path)) as stream:
-                return bytes(stream.read())
-        except FileNotFoundError:
-            return None
-
-    def delete(self, path: str) -> None:
-        """Delete a file; one that is gone already is fine."""
-        with suppress(FileNotFoundError):
-            self._fs.delete_file(self._at(path))
-
-    def delete_folder(self, path: str) -> None:
-        """Delete a folder and what is in it; one that is gone already is fine."""
-        with suppress(FileNotFoundError):
-            self._fs.delete_dir(self._at(path))
-
-    def listing(self, folder: str, *, recursive: bool = False) -> list[Any]:
-        """pyarrow FileInfo of what is in a folder, none if it is not there."""
-        return list(
-            self._fs.get_file_info(fs.FileSelector(self._at(folder), recursive=recursive, allow_not_found=True))
-        )
-
-    def folders(self, folder: str) -> list[str]:
-        """Names of the folders in a folder, in order."""
-        return sorted(info.base_name for info in self.listing(folder) if info.type == fs.FileType.Directory)
-
-    def names(self, folder: str) -> list[str]:
-        """Names of the files in a folder, in order."""
-        return sorted(info.base_name for info in self.listing(folder) if info.type == fs.FileType.File)
-
-    def relative(self, info: Any) -> str:
-        """Path below the root of a FileInfo."""
-        return str(info.path)[len(self._base) + 1 :]
-
-    def open(self, path: str) -> Any:
-        """A random-access stream. Raises FileNotFoundError."""
-        return self._fs.open_input_file(self._at(path))
-
-    # Traffic and markers.
+class Store(Files):
+    """Recorded traffic and results below one root. Methods block: call them in a thread from async code."""
 
     def upload(self, table: str, instance: str, cluster: str, sample_time: datetime, who: str) -> Upload:
         """A file of one sample to write; ``who`` is the broker, or anything fixed for a table with one file a sample.
@@ -280,17 +165,6 @@ class Store:
                     raise
         raise AssertionError("not reached")
 
-    def clean_temporary(self, now: datetime, *, age: timedelta = TEMPORARY_AGE) -> int:
-        """Delete what killed writers left under ``_tmp``; returns how many files."""
-        old = [
-            info
-            for info in self.listing(layout.TEMPORARY)
-            if info.type == fs.FileType.File and info.mtime is not None and now - info.mtime > age
-        ]
-        for info in old:
-            self.delete(self.relative(info))
-        return len(old)
-
     # Sizing results.
 
     def write_result(self, result: SizingResult) -> str:
@@ -323,7 +197,7 @@ def live_files(
     end: datetime,
     *,
     table: str = TRAFFIC,
-    s3_endpoint: str | None = None,
+    s3: S3 | None = None,
 ) -> list[str]:
     """Addresses of the files to read for the samples in [start, end), each row in exactly one of them.
 
@@ -332,15 +206,7 @@ def live_files(
     StoreError for a root that cannot be used or a compacted file that does not say what it replaces, OSError when the
     store fails.
     """
-    return Store(root, s3_endpoint=s3_endpoint).live_files(instance, cluster, start, end, table=table)
-
-
-def spark_path(address: str) -> str:
-    """What Spark reads an address as: s3a:// for s3://, file:// for a plain path, others unchanged."""
-    scheme, mark, rest = address.partition("://")
-    if not mark:
-        return "file://" + address
-    return f"s3a://{rest}" if scheme == "s3" else address
+    return Store(root, s3=s3).live_files(instance, cluster, start, end, table=table)
 
 
 def spark_paths(addresses: Iterable[str]) -> list[str]:
@@ -350,28 +216,3 @@ def spark_paths(addresses: Iterable[str]) -> list[str]:
 
 def _overlaps(hour: datetime, start: datetime, end: datetime) -> bool:
     return hour < end and start < hour + timedelta(hours=1)
-
-
-def _open(root: str, s3_endpoint: str | None) -> tuple[Any, str]:
-    if not root:
-        raise StoreError("the root is empty: give a folder or a URL such as s3://bucket/folder")
-    try:
-        if s3_endpoint is not None:
-            scheme, _, bucket = root.partition("://")
-            if scheme != "s3":
-                raise StoreError(f"an S3 endpoint is given, but the root is {root!r}: use s3://bucket/folder")
-            protocol, mark, host = s3_endpoint.rstrip("/").partition("://")
-            if not mark or protocol not in {"http", "https"}:
-                raise StoreError(f"S3 endpoint {s3_endpoint!r} is no URL: give http://host:port or https://host:port")
-            return fs.S3FileSystem(endpoint_override=host, scheme=protocol), bucket.rstrip("/")
-        if "://" in root:
-            system, path = fs.FileSystem.from_uri(root)
-            return system, path.rstrip("/")
-        return fs.LocalFileSystem(), str(Path(root).absolute())
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise StoreError(f"root {root!r} cannot be used: {error}") from None
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

@@ -16,8 +16,15 @@
 {{- if lt (int64 $sizing.collector.retentionDays) (int64 $sizing.job.windowDays) -}}
 {{- fail (printf "sizing.collector.retentionDays is %d, less than sizing.job.windowDays, %d: the job would never see its whole window; raise the first or lower the second" (int64 $sizing.collector.retentionDays) (int64 $sizing.job.windowDays)) -}}
 {{- end -}}
-{{- if and $sizing.storage.s3Endpoint (not (hasPrefix "s3://" $sizing.storage.url)) -}}
+{{- $s3 := or (hasPrefix "s3://" $sizing.storage.url) (hasPrefix "s3a://" $sizing.storage.url) -}}
+{{- if and $sizing.storage.s3Endpoint (not $s3) -}}
 {{- fail (printf "sizing.storage.s3Endpoint is set, but sizing.storage.url is %q: an endpoint belongs to a URL s3://bucket/folder" $sizing.storage.url) -}}
+{{- end -}}
+{{- if and $sizing.storage.url (hasPrefix "/" $sizing.job.eventLog) -}}
+{{- fail (printf "sizing.job.eventLog is %q, but with sizing.storage.url there is no volume: name a folder of an object store, such as s3://bucket/events" $sizing.job.eventLog) -}}
+{{- end -}}
+{{- if and (eq $sizing.storage.s3Addressing "path") (not $sizing.storage.s3Endpoint) -}}
+{{- fail "sizing.storage.s3Addressing is path without sizing.storage.s3Endpoint: AWS is addressed by host names unless an endpoint is named" -}}
 {{- end -}}
 {{- end -}}
 
@@ -89,6 +96,30 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
+{{/* How an object store is reached, as arguments of collector and job. */}}
+{{- define "pulsar.sizingStore" -}}
+{{- $storage := .Values.sizing.storage -}}
+- {{ printf "--root=%s" (include "pulsar.sizingRoot" .) | quote }}
+{{- with $storage.s3Endpoint }}
+- {{ printf "--s3-endpoint=%s" . | quote }}
+{{- end }}
+{{- with $storage.s3Region }}
+- {{ printf "--s3-region=%s" . | quote }}
+{{- end }}
+{{- if ne $storage.s3Addressing "auto" }}
+- {{ printf "--s3-addressing=%s" $storage.s3Addressing | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* ServiceAccount of collector and executors, and of the job where it makes no pods. Their tokens stay away from them: a
+workload identity has a volume or a server of its own. */}}
+{{- define "pulsar.sizingAccount" -}}
+{{- if .Values.sizing.serviceAccount.create -}}
+serviceAccountName: {{ include "pulsar.sizingName" . }}
+{{ end -}}
+automountServiceAccountToken: false
+{{- end -}}
+
 {{/* A volume that only one node can mount keeps everything that reads it on the collector's node. */}}
 {{- define "pulsar.sizingAffinity" -}}
 {{- if and (not .Values.sizing.storage.url) (eq .Values.sizing.storage.accessMode "ReadWriteOnce") -}}
@@ -148,6 +179,11 @@ belongs to the job's pod and goes with it.
 {{- $_ := set $conf "spark.kubernetes.container.image.pullPolicy" .Values.sizing.image.pullPolicy -}}
 {{- $_ := set $conf "spark.kubernetes.executor.disableConfigMap" "true" -}}
 {{- $_ := set $conf "spark.kubernetes.executor.podTemplateFile" "/etc/pulsar-sizing/executor.yaml" -}}
+{{- $executors := .Values.sizing.job.executors -}}
+{{- $_ := set $conf "spark.executor.instances" (toString (int64 $executors.instances)) -}}
+{{- $_ := set $conf "spark.executor.cores" (toString (int64 $executors.cores)) -}}
+{{- $_ := set $conf "spark.executor.memory" $executors.memory -}}
+{{- $_ := set $conf "spark.executor.memoryOverhead" $executors.memoryOverhead -}}
 {{- end -}}
 {{- range $key, $value := .Values.sizing.job.conf -}}
 {{- $_ := set $conf $key (toString $value) -}}

@@ -157,7 +157,7 @@ async def collect(settings: Settings, *, once: bool) -> int:
 
     Raises StoreError for an unusable root, OSError when the port is taken.
     """
-    store = Store(settings.root, s3_endpoint=settings.s3_endpoint)
+    store = Store(settings.root, s3=settings.s3)
     collector = Collector(settings, store)
     if once:
         rounds = await collector.once()
@@ -175,7 +175,7 @@ async def collect(settings: Settings, *, once: bool) -> int:
 
 async def serve(settings: Settings) -> int:
     """Results and the last recorded round from the store alone, until a signal comes. Raises as :func:`collect`."""
-    store = Store(settings.root, s3_endpoint=settings.s3_endpoint)
+    store = Store(settings.root, s3=settings.s3)
 
     async def status() -> dict[str, Any]:
         return await asyncio.to_thread(recorded_status, store, settings.instance, system_now())
@@ -192,7 +192,7 @@ async def serve(settings: Settings) -> int:
 
 def compact(settings: Settings) -> int:
     """One upkeep; prints what it did. Returns 1 if an hour failed or a file cannot be read."""
-    store = Store(settings.root, s3_endpoint=settings.s3_endpoint)
+    store = Store(settings.root, s3=settings.s3)
     report = maintain(store, settings.instance, system_now(), policy(settings))
     print(json.dumps(asdict(report), indent=2))
     return EXIT_FAILED if report.failed or report.unreadable else EXIT_OK

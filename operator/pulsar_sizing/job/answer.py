@@ -132,7 +132,7 @@ def _files(store: Store, folders: Sequence[str]) -> list[tuple[str, int, int]]:
 def _weighed(
     place: Place, percentile: float, growth: float, factors: Factors, shard: Shard, names: str = ""
 ) -> weights.Weights:
-    store = Store(place.root, s3_endpoint=place.s3_endpoint)
+    store = Store(place.root, s3=place.s3)
     busy, newest = (read_state(store, paths, shard.low, shard.high, names) for paths in (shard.busy, shard.newest))
     return applied(weights.topic_weights(busy, newest, percentile, growth), factors)
 

@@ -67,7 +67,7 @@ def carried(names: Sequence[str], topic: Array, brokers: Sequence[str], broker: 
 
 def read(place: Place, hours: Iterable[tuple[int, int, str]]) -> list[Hour]:
     """The heavy topics of some hours; each is its number, its cost and its folder below the store's root."""
-    store = Store(place.root, s3_endpoint=place.s3_endpoint)
+    store = Store(place.root, s3=place.s3)
     return [_read(store, *hour) for hour in hours]
 
 

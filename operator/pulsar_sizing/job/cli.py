@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 
 from pulsar_sizing.job.request import Request, RequestError
 from pulsar_sizing.job.scratch import scratch
+from pulsar_sizing.place import ADDRESSING
+from pulsar_sizing.settings import s3_region
 
 PREFIX = "PULSAR_SIZING_"
 EXIT_FAILED = 1
@@ -45,10 +47,17 @@ def parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
         add("--tolerance", "the busiest broker may be this much above the bound", type=float, default=0.05)
         add("--min-completeness", "share of the traffic that must be there", type=float, default=0.8)
         add("--full", "work out every hour anew", action="store_true")
-        add("--s3-endpoint", "http://host:port of an S3-compatible server")
-        add("--master", "Spark master: local[*] or k8s://...", default="local[*]")
+        add("--s3-endpoint", "http://host:port of an S3-compatible server; none = AWS")
+        add("--s3-region", "region that requests to it are signed for", default=s3_region(env))
+        add("--s3-addressing", "bucket in the path or the host name of a URL", choices=ADDRESSING, default="auto")
+        add(
+            "--master",
+            "Spark master: local[*], k8s://..., or sc://HOST:PORT (Spark Connect)",
+            default="local[*]",
+        )
         add("--driver-memory", "of Spark's driver, such as 2g, if this process starts it", default="")
         add("--scratch", "folder for what Spark writes and may lose", default=None)
+        add("--event-log", "folder or URL for what Spark's history server shows; none = no log", default="")
         add("--conf", "Spark setting key=value; may be repeated", action="append", default=[])
         if name == "report":
             add("--out", "folder for report.html and the plots", default="report")

@@ -65,7 +65,7 @@ class Target:
 
 def tell(place: Place, target: Target, model: CostModel, pieces: Iterator[Piece]) -> Iterator[Told]:
     """Work out pieces one after the other."""
-    store = Store(place.root, s3_endpoint=place.s3_endpoint)
+    store = Store(place.root, s3=place.s3)
     yield from map(partial(_piece, store, target, model), pieces)
 
 

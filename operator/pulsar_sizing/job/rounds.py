@@ -98,7 +98,7 @@ def owners_of(brokers: Sequence[str], recommended: Mapping[str, Today]) -> Owner
 
 def add_up(place: Place, model: CostModel, owners: Owners, pieces: Iterable[Piece]) -> Iterator[tuple[int, Rounds]]:
     """Read pieces one after the other; what each comes to, with its hour."""
-    store = Store(place.root, s3_endpoint=place.s3_endpoint)
+    store = Store(place.root, s3=place.s3)
     for piece in pieces:
         yield piece.unit, _of_piece(store, model, owners, piece)
 

@@ -20,7 +20,7 @@ from pulsar_sizing.job.minutes import minutes_above
 from pulsar_sizing.job.request import Request, RequestError
 from pulsar_sizing.job.run import Recorded, run
 from pulsar_sizing.job.state import State, run_name
-from pulsar_sizing.store import Store, StoreError
+from pulsar_sizing.store import S3, Store, StoreError
 
 FAILURES: Final = (RequestError, StoreError, OSError, VanishedError, PySparkException, Py4JJavaError, pa.ArrowException)
 
@@ -38,11 +38,18 @@ def work(
 
     A Spark session that runs in this process is used as it is, and left running.
     """
-    store = Store(options.root, s3_endpoint=options.s3_endpoint)
+    store = Store(options.root, s3=S3(options.s3_endpoint, options.s3_region, options.s3_addressing))
     state = State(store, request.instance, request.cluster)
     say(f"starting Spark on {options.master}")
     running = SparkSession.getActiveSession()
-    spark = running or session.create(options.master, scratch, conf, memory=options.driver_memory)
+    spark = running or session.create(
+        options.master,
+        scratch,
+        conf,
+        memory=options.driver_memory,
+        place=store.place,
+        event_log=options.event_log,
+    )
     try:
         outcome = run(spark, store, state, request, now=now, name=run_name(now, unique), say=say)
         if options.command == "size":

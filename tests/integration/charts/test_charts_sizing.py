@@ -14,6 +14,7 @@ from pulsar_operator.domain.render import render_cluster
 from pulsar_operator.domain.render.cluster import CAPACITIES_KEY, capacities_name
 from pulsar_sizing import settings
 from pulsar_sizing.job.cli import parser, request_of, settings_of
+from pulsar_sizing.place import S3
 from tests.support.cluster.rendering import inputs
 from tests.support.processes.apiserver import ApiServer
 from tests.support.processes.helm import PULSAR_CHART, Helm, HelmError, of_kind, pod_specs
@@ -33,7 +34,26 @@ K8S: Json = {
     }
 }
 URL: Json = {"sizing": {"enabled": True, "storage": {"url": "s3://bucket/traffic", "s3Endpoint": "http://s3:9000"}}}
-VARIANTS = {"volume": ON, "kubernetes": K8S, "url": URL, "kept": {**ON, "keepOnUninstall": True}}
+SCALED: Json = {
+    "sizing": {
+        "enabled": True,
+        "storage": {
+            **URL["sizing"]["storage"],
+            "s3Region": "eu-west-1",
+            "s3Addressing": "virtual",
+            "credentialsSecret": "keys",
+        },
+        "serviceAccount": {"create": True, "annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/sizing"}},
+        "job": {
+            "master": "k8s://https://kubernetes.default.svc",
+            "executors": {"instances": 4, "cores": 2, "memory": "3g", "memoryOverhead": "2g"},
+            "eventLog": "s3://bucket/events",
+        },
+    }
+}
+"""Executors in pods, every table in an object store, with an identity of their own."""
+IN_PODS = {"kubernetes": K8S, "scaled": SCALED}
+VARIANTS = {"volume": ON, "url": URL, "kept": {**ON, "keepOnUninstall": True}, **IN_PODS}
 COLLECTIONS = {
     "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
     "Service": "/api/v1/namespaces/{}/services",
@@ -115,14 +135,14 @@ def test_pods_are_restricted(helm: Helm, apiserver: ApiServer, name: str) -> Non
     namespace = apiserver.new_namespace(labels={"pod-security.kubernetes.io/enforce": "restricted"})
     objects = rendered(helm, VARIANTS[name], namespace=namespace)
     pods = [collector_pod(objects), job_pod(objects)]
-    if name == "kubernetes":
+    if name in IN_PODS:
         executor = executor_pod(objects)["spec"]
         executor["containers"][0]["image"] = "spark-says-which"
         pods.append(executor)
-        # Admission asks for the account, which a dry run did not make.
-        account = one(objects, "ServiceAccount")
-        path = COLLECTIONS["ServiceAccount"].format(namespace)
-        assert apiserver.request("POST", path, account).code == 201
+        # Admission asks for the accounts, which a dry run did not make.
+        for account in of_kind(objects, "ServiceAccount"):
+            path = COLLECTIONS["ServiceAccount"].format(namespace)
+            assert apiserver.request("POST", path, account).code == 201
     for pod in pods:
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": pod}
         answer = apiserver.request(
@@ -211,6 +231,65 @@ def test_with_a_url_there_is_no_volume(helm: Helm) -> None:
         assert [volume["name"] for volume in pod["volumes"]] == ["tmp"]
         assert "affinity" not in pod
         assert {"--root=s3://bucket/traffic", "--s3-endpoint=http://s3:9000"} <= set(arguments(pod))
+
+
+def test_how_the_object_store_is_reached_is_one_for_collector_and_job(helm: Helm) -> None:
+    objects = rendered(helm, SCALED)
+    job = parser({}).parse_args(arguments(job_pod(objects)))
+    collector = collector_settings(objects)
+    assert collector.s3 == S3("http://s3:9000", "eu-west-1", "virtual")
+    assert (job.s3_endpoint, job.s3_region, job.s3_addressing) == ("http://s3:9000", "eu-west-1", "virtual")
+    assert (job.root, job.event_log) == ("s3://bucket/traffic", "s3://bucket/events")
+    for pod in (collector_pod(objects), job_pod(objects), executor_pod(objects)["spec"]):
+        assert pod["containers"][0]["envFrom"] == [{"secretRef": {"name": "keys"}}]
+
+
+def test_executors_beside_an_object_store_run_on_any_node_without_a_claim(helm: Helm) -> None:
+    objects = rendered(helm, SCALED)
+    assert of_kind(objects, "PersistentVolumeClaim") == []
+    executor = executor_pod(objects)
+    assert [list(volume) for volume in executor["spec"]["volumes"]] == [["name", "emptyDir"]]
+    assert "affinity" not in executor["spec"]
+    (spread,) = executor["spec"]["topologySpreadConstraints"]
+    assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("kubernetes.io/hostname", "ScheduleAnyway")
+    assert spread["labelSelector"]["matchLabels"].items() <= executor["metadata"]["labels"].items()
+    strict = json.loads(json.dumps(SCALED))
+    strict["sizing"]["job"]["executors"]["whenUneven"] = "DoNotSchedule"
+    (spread,) = executor_pod(rendered(helm, strict))["spec"]["topologySpreadConstraints"]
+    assert spread["whenUnsatisfiable"] == "DoNotSchedule"
+    on_volume = executor_pod(rendered(helm, K8S))["spec"]
+    assert "topologySpreadConstraints" not in on_volume, "a volume of one node keeps them together"
+
+
+def test_amounts_of_executors_are_values_and_settings_win(helm: Helm) -> None:
+    def amounts(values: Json) -> dict[str, str]:
+        conf = settings_of(parser({}).parse_args(arguments(job_pod(rendered(helm, values)))).conf)
+        prefix = "spark.executor."
+        return {name.removeprefix(prefix): value for name, value in conf.items() if name.startswith(prefix)}
+
+    assert amounts(SCALED) == {"instances": "4", "cores": "2", "memory": "3g", "memoryOverhead": "2g"}
+    changed = json.loads(json.dumps(SCALED))
+    changed["sizing"]["job"]["conf"] = {"spark.executor.memory": "5g"}
+    assert amounts(changed)["memory"] == "5g"
+    assert amounts(URL) == {}, "the job's own pod has no executors"
+
+
+def test_an_identity_of_their_own(helm: Helm) -> None:
+    """An identity of a cloud is given to a ServiceAccount; only the job's may make pods."""
+    objects = rendered(helm, SCALED)
+    accounts = {each["metadata"]["name"]: each["metadata"] for each in of_kind(objects, "ServiceAccount")}
+    assert set(accounts) == {"demo-sizing", "demo-sizing-job"}
+    for each in accounts.values():
+        assert each["annotations"] == SCALED["sizing"]["serviceAccount"]["annotations"]
+    pods = {"collector": collector_pod(objects), "executor": executor_pod(objects)["spec"], "job": job_pod(objects)}
+    named = {name: (pod["serviceAccountName"], pod["automountServiceAccountToken"]) for name, pod in pods.items()}
+    assert named["collector"] == named["executor"] == ("demo-sizing", False)
+    assert named["job"] == ("demo-sizing-job", True)
+    local = json.loads(json.dumps(SCALED))
+    local["sizing"]["job"]["master"] = "local[*]"
+    objects = rendered(helm, local)
+    assert job_pod(objects)["serviceAccountName"] == "demo-sizing"
+    assert [each["metadata"]["name"] for each in of_kind(objects, "ServiceAccount")] == ["demo-sizing"]
 
 
 @pytest.mark.parametrize(("mode", "together"), [("ReadWriteOnce", True), ("ReadWriteMany", False)])
@@ -323,6 +402,16 @@ def test_every_pod_of_the_release_is_known(helm: Helm) -> None:
         ({"instance": {"name": "a" * 46}}, "the PulsarInstance needs a name of at most 45 characters"),
         ({"sizing": {"enabled": True, "collector": {"retentionDays": 6}}}, "retentionDays is 6, less than"),
         ({"sizing": {"enabled": True, "storage": {"s3Endpoint": "http://x:1"}}}, "an endpoint belongs to a URL s3://"),
+        (
+            {"sizing": {"enabled": True, "storage": {"url": "s3://b/x", "s3Addressing": "path"}}},
+            "s3Addressing is path without sizing.storage.s3Endpoint",
+        ),
+        (
+            {"sizing": {"enabled": True, "storage": {"url": "s3://b/x"}, "job": {"eventLog": "/data/events"}}},
+            "with sizing.storage.url there is no volume",
+        ),
+        ({"sizing": {"enabled": True, "job": {"executors": {"memory": "2Gi"}}}}, "at '/sizing/job/executors/memory'"),
+        ({"sizing": {"enabled": True, "storage": {"s3Addressing": "host"}}}, "at '/sizing/storage/s3Addressing'"),
         ({"sizing": {"enabled": True, "job": {"schedule": "hourly"}}}, "at '/sizing/job/schedule'"),
         ({"sizing": {"enabled": True, "job": {"master": "yarn"}}}, "at '/sizing/job/master'"),
         ({"sizing": {"enabled": True, "job": {"conf": {"executor": "1"}}}}, "at '/sizing/job/conf'"),

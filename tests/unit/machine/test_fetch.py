@@ -123,6 +123,29 @@ def test_a_jar_of_another_hash_is_refused(
     assert list(folder.iterdir()) == []
 
 
+def test_a_folder_gets_the_jars_that_it_lacks(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """PySpark's own jars are there before; what was given with the right content is not asked for again."""
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    (repository / "b.jar").write_bytes(b"b" * 100_000)
+    (folder / "pyspark-own.jar").write_bytes(b"own")
+    (folder / "a.jar").write_bytes(b"a")
+    (folder / "b.jar").write_bytes(b"half of it")
+    monkeypatch.setenv(fetch.MAVEN_VARIABLE, repository.as_uri())
+    digests = {name: hashlib.sha256(content).hexdigest() for name, content in {"a": b"a", "b": b"b" * 100_000}.items()}
+    text = f"{digests['a']}  a.jar\n{digests['b']}  b.jar\n"
+    for _ in range(2):
+        assert fetch.main(["jars", str(folder), lock(folder, text)]) == 0
+        assert "lock.txt: 0.1 MB of jars" in capsys.readouterr().out
+        assert {jar.name: len(jar.read_bytes()) for jar in folder.iterdir()} == {
+            "pyspark-own.jar": 3,
+            "a.jar": 1,
+            "b.jar": 100_000,
+        }
+
+
 @pytest.fixture
 def unpacked(folder: Path) -> Path:
     """Packages of which every pattern of the sizing image's list fits something, a folder where it names one."""

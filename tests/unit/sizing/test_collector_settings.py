@@ -20,7 +20,9 @@ import pytest
 
 from pulsar_sizing import __main__ as main
 from pulsar_sizing.collector.run import policy, targets
+from pulsar_sizing.job import cli
 from pulsar_sizing.logs import Formatter
+from pulsar_sizing.place import S3
 from pulsar_sizing.settings import Settings, SettingsError, add_arguments, load
 
 BASE = ["--instance", "i", "--root", "/data"]
@@ -37,6 +39,8 @@ def test_every_setting_is_an_option_and_a_variable() -> None:
         "instance": "prod",
         "root": "s3://bucket/x",
         "s3_endpoint": "http://minio:9000",
+        "s3_region": "eu-west-1",
+        "s3_addressing": "virtual",
         "cluster": "east",
         "admin_url": "http://east:8080",
         "broker_url": "https://{host}:8443",
@@ -57,6 +61,27 @@ def test_every_setting_is_an_option_and_a_variable() -> None:
     options = [word for k, v in values.items() for word in (f"--{k.replace('_', '-')}", v)]
     assert parse(*options) == parse(**values) != parse("--instance", "prod", "--root", "s3://bucket/x")
     assert parse(*BASE, "--interval", "15", **values).interval == 15.0, "the option wins"
+
+
+@pytest.mark.parametrize(
+    ("given", "environ", "region"),
+    [
+        ([], {}, None),
+        ([], {"AWS_DEFAULT_REGION": "a"}, "a"),
+        ([], {"AWS_DEFAULT_REGION": "a", "AWS_REGION": "b"}, "b"),
+        ([], {"AWS_REGION": "b", "PULSAR_SIZING_S3_REGION": "c"}, "c"),
+        (["--s3-region", "d"], {"AWS_REGION": "b", "PULSAR_SIZING_S3_REGION": "c"}, "d"),
+    ],
+)
+def test_the_region_of_aws_s_own_variables_counts_too(
+    given: list[str], environ: dict[str, str], region: str | None
+) -> None:
+    """A Secret's keys become variables of the pod, and these are what AWS's own tools call them."""
+    reader = argparse.ArgumentParser()
+    add_arguments(reader)
+    assert load(reader.parse_args([*BASE, *given]), environ).s3 == S3(region=region)
+    job = cli.parser(environ).parse_args(["size", *BASE, "--cluster", "c", *given])
+    assert (job.s3_region, job.s3_endpoint, job.s3_addressing) == (region, None, "auto")
 
 
 def test_empty_and_foreign_variables_are_not_ours() -> None:

@@ -13,7 +13,7 @@ import pytest
 from pulsar_sizing import layout
 from pulsar_sizing.arrow import table_schema
 from pulsar_sizing.schema import MARKERS, TRAFFIC
-from pulsar_sizing.store import Store, StoreError, live_files, spark_path
+from pulsar_sizing.store import S3, Store, StoreError, live_files, spark_path
 from tests.support.sizing_store import BROKERS, HOUR, NOW, add, files, fill, rows_of, seen
 
 
@@ -151,4 +151,4 @@ def test_file_urls_and_relative_paths_are_absolute_paths(tmp_path: Path, monkeyp
 )
 def test_roots_that_cannot_be_used(root: str, endpoint: str | None, words: str) -> None:
     with pytest.raises(StoreError, match=words):
-        Store(root, s3_endpoint=endpoint)
+        Store(root, s3=S3(endpoint))
