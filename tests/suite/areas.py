@@ -49,6 +49,7 @@ SLICES: Sequence[Slice] = (
     Slice("balance", 8, "the worked example, by Pulsar's shedder and by the operator", soak=True),
     Slice("balance", 9, "shedding by OverloadShedder, and broken"),
     Slice("balance", 10, "shedding by the Extensible load manager, and broken"),
+    Slice("balance", 11, "the sizing job on two nodes, its tables in an object store"),
     Slice("autoscaling", 1, "two brokers become three under load, and two again without it"),
     Slice("autoscaling", 2, "three bookies become four as their disks are full, and three again"),
     Slice("autoscaling", 3, "a bookie more as small disks fill"),
