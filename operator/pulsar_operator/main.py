@@ -24,11 +24,11 @@ def run(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="pulsar-operator", description="Kubernetes operator for Apache Pulsar.")
     commands = parser.add_subparsers(dest="command", metavar="command")
     commands.add_parser("run", help="watch and reconcile (default)")
-    freeing = commands.add_parser(
+    restoring = commands.add_parser(
         "release-finalizers",
         help="take this operator's finalizers off all its custom resources, before it is uninstalled",
     )
-    freeing.add_argument(
+    restoring.add_argument(
         "--wait", type=float, default=120.0, metavar="SECONDS", help="how long to wait for the running operator to end"
     )
     exporting = commands.add_parser(

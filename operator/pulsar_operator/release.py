@@ -20,7 +20,11 @@ from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import rest
 from pulsar_operator.domain.bookkeeper.bookie_ids import host_of
 from pulsar_operator.domain.bookkeeper.storage_facts import BookieState
 from pulsar_operator.domain.bookkeeper.znodes import READONLY
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, LeavingMemo, parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.decommission_record import (
+    DECOMMISSION_RECORD_PATH,
+    DecommissionRecord,
+    parse_decommission_record,
+)
 from pulsar_operator.domain.dataplane.objects.absent_pods import short
 from pulsar_operator.ports import (
     CUSTOM,
@@ -189,9 +193,9 @@ async def _make_writable(
 
     Raises PortError of the metadata store.
     """
-    node = await session.get(MEMO_PATH)
-    record = parse_leaving_memo(node.data) if node is not None else None
-    if node is None or record is None or record.freed or not record.run:
+    node = await session.get(DECOMMISSION_RECORD_PATH)
+    record = parse_decommission_record(node.data) if node is not None else None
+    if node is None or record is None or record.restored or not record.run:
         return  # the operator has not made it read-only
     # A bookie keeps this state in memory only: one that was restarted, or is gone, is not registered as read-only.
     readonly = await session.get(f"{READONLY}/{record.bookie}") is not None
@@ -203,7 +207,7 @@ async def _make_writable(
         return
     # Before the bookie is writable: if the release ends in between, the record says that it may accept entries.
     version, problem = await _write_record(
-        session, record.about_to_free() if readonly else record.now_free(), node.version
+        session, record.before_restore() if readonly else record.after_restore(), node.version
     )
     if readonly:
         try:
@@ -213,7 +217,7 @@ async def _make_writable(
             return
         say(f"bookie {record.bookie} made writable")
         if problem is None:
-            _, problem = await _write_record(session, record.now_free(), version)
+            _, problem = await _write_record(session, record.after_restore(), version)
     if problem is not None:
         say(
             f"the record that bookie {record.bookie} is writable could NOT be written to the metadata store: "
@@ -221,11 +225,13 @@ async def _make_writable(
         )
 
 
-async def _write_record(session: ZooKeeperSession, record: LeavingMemo, version: int) -> tuple[int, PortError | None]:
+async def _write_record(
+    session: ZooKeeperSession, record: DecommissionRecord, version: int
+) -> tuple[int, PortError | None]:
     """Write the record; returns its version and the error of the write. An error does not stop the release: a
     bookie that stays read-only is worse."""
     try:
-        await session.set(MEMO_PATH, record.data(), version=version)
+        await session.set(DECOMMISSION_RECORD_PATH, record.data(), version=version)
     except PortError as error:
         return version, error
     return version + 1, None

@@ -126,7 +126,7 @@ def test_the_count_is_read_alike(data: Any, expected: tuple[int, int] | None) ->
             parsed_by_start(raw, "2")
         return
     mine, theirs = OwnBookies.of(FIRST, parse_incarnations(raw)).count(2), parsed_by_start(raw, "2")
-    assert (mine.number, mine.seen) == (theirs.number, theirs.seen) == expected
+    assert (mine.number, mine.observed) == (theirs.number, theirs.observed) == expected
 
 
 class Case(NamedTuple):
@@ -196,6 +196,6 @@ def test_a_bookie_on_empty_volumes_gets_the_id_that_the_operator_expects(case: C
     used = own.count(2).spent and own.next_id(2) not in present
     assert started == (None if used else own.next_id(2))
     after = settled(own, present, ())[2]
-    then = Store(Case(after.number, after.seen, case.cookies)).started()
+    then = Store(Case(after.number, after.observed, case.cookies)).started()
     assert then == OwnBookies.of(FIRST, {2: after}, present).next_id(2), "and after a pass of the operator it starts"
     assert then in present or after.number > case.seen, "never under an id that was used and has no cookie"

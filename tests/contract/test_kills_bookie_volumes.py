@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.ports import PODS, PVCS, Json
 from tests.support.cluster.end_state import differences, end_state
 from tests.support.cluster.leaving_bookies import lose
@@ -76,7 +76,7 @@ class Played:
 
     def _settled(self) -> bool:
         has = self.world.volume(self.world.id(ORDINAL))
-        return has not in ("", self.had) and MEMO_PATH not in self.world.store.nodes
+        return has not in ("", self.had) and DECOMMISSION_RECORD_PATH not in self.world.store.nodes
 
     async def end(self) -> object:
         """What must be the same in the end. Which ledger is where is chance; that none is lost is checked."""
@@ -108,7 +108,7 @@ async def calm(why: str) -> tuple[list[PortCall], object, list[Played]]:
 def problems(state: object, found: object, played: Played) -> list[str]:
     made = Counter(str(c) for c in played.world.journal.effects[played.begun :])
     once = [f"happened twice: {text}" for text, n in made.items() if n > 1 and ("cookies" in text or "delete" in text)]
-    return differences(state, found) + [text for text in once if MEMO_PATH not in text]
+    return differences(state, found) + [text for text in once if DECOMMISSION_RECORD_PATH not in text]
 
 
 async def matrix(summary: Summary, why: str, name: str, size: int | None) -> None:

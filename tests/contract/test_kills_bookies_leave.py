@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.ports import PVCS, STATEFUL_SETS
 from tests.support.cluster.end_state import differences, end_state
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie
@@ -58,7 +58,7 @@ class Played:
         return int(spec["replicas"])
 
     async def _settled(self) -> bool:
-        return await self._number() == self.todo[0] and MEMO_PATH not in self.world.store.nodes
+        return await self._number() == self.todo[0] and DECOMMISSION_RECORD_PATH not in self.world.store.nodes
 
     async def end(self) -> object:
         """What must be the same in the end. Which ledger is where is chance; that none is lost is checked."""
@@ -90,7 +90,7 @@ def problems(writes: list[PortCall], state: object, found: object, played: Playe
     wrong = differences(state, found)
     made = Counter(str(c) for c in played.world.journal.effects[played.begun :])
     once = [f"happened twice: {text}" for text, n in made.items() if n > 1 and ("cookies" in text or "delete" in text)]
-    return wrong + [text for text in once if MEMO_PATH not in text]
+    return wrong + [text for text in once if DECOMMISSION_RECORD_PATH not in text]
 
 
 async def matrix(summary: Summary, name: str, size: int | None) -> None:

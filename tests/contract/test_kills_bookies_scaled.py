@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.ports import PVCS
 from tests.support.cluster.ledgers import NS, WORKLOAD, LedgerWorld
 from tests.support.cluster.scaling_bookies import SOON, SPARSE, fill, looks, row, scaling
@@ -58,7 +58,7 @@ class Played:
 
     async def _settled(self) -> bool:
         found, there = await row(self.world), await self.world.replicas()
-        return found["desired"] == there == self.wanted and MEMO_PATH not in self.world.store.nodes
+        return found["desired"] == there == self.wanted and DECOMMISSION_RECORD_PATH not in self.world.store.nodes
 
     async def problems(self) -> list[str]:
         """What must not be in the end."""

@@ -34,8 +34,8 @@ def why_apply(rendered: Json, live: Json | None) -> str | None:
     """The reason to apply ``rendered`` (not stamped), in words; None when the live object is as rendered."""
     if live is None:
         return "it does not exist"
-    wanted = stamped(rendered)
-    difference = first_difference(_without_identity(wanted), live)
+    desired = stamped(rendered)
+    difference = first_difference(_without_identity(desired), live)
     if difference is None:
         foreign = foreign_entries(rendered, live)
         return f"{foreign[0]} is not managed by this operator" if foreign else None
@@ -59,35 +59,35 @@ _FREE_TEXT = re.compile(
 )
 
 
-def first_difference(wanted: Any, live: Any, path: str = "") -> str | None:
+def first_difference(desired: Any, live: Any, path: str = "") -> str | None:
     """The first place where ``live`` does not hold what is wanted; extra fields in ``live`` are defaults.
 
     Entries somebody added to lists and to EXACT_MAPS are told by :func:`foreign_entries`.
     """
-    if wanted == live:
+    if desired == live:
         return None
     here = path or "the object"
-    if isinstance(wanted, dict):
+    if isinstance(desired, dict):
         if not isinstance(live, dict):
-            return None if not wanted and live is None else f"{here} is missing"
+            return None if not desired and live is None else f"{here} is missing"
         # The hash comes last, so that a plain field names the change where there is one.
-        for key in sorted(wanted, key=lambda k: (k == ANNOTATION_APPLIED_HASH, k == "metadata", k)):
-            found = first_difference(wanted[key], live.get(key), f"{path}.{key}" if path else str(key))
+        for key in sorted(desired, key=lambda k: (k == ANNOTATION_APPLIED_HASH, k == "metadata", k)):
+            found = first_difference(desired[key], live.get(key), f"{path}.{key}" if path else str(key))
             if found:
                 return found
         return None
-    if isinstance(wanted, list):
+    if isinstance(desired, list):
         if not isinstance(live, list):
-            return None if not wanted and live is None else f"{here} is missing"
-        return _list_difference(wanted, live, path)
-    if (wanted in (None, "") and live in (None, "")) or _same_quantity(wanted, live):
+            return None if not desired and live is None else f"{here} is missing"
+        return _list_difference(desired, live, path)
+    if (desired in (None, "") and live in (None, "")) or _same_quantity(desired, live):
         return None
-    if _is_told(path, wanted) and _is_told(path, live):
-        return f"{here} changed from {_short(live)} to {_short(wanted)}"
+    if _is_shown(path, desired) and _is_shown(path, live):
+        return f"{here} changed from {_short(live)} to {_short(desired)}"
     return f"{here} changed" if live is not None else f"{here} is missing"
 
 
-def _is_told(path: str, value: Any) -> bool:
+def _is_shown(path: str, value: Any) -> bool:
     """Whether a value may be seen by whoever reads events."""
     if _FREE_TEXT.search(path):
         return False
@@ -95,15 +95,15 @@ def _is_told(path: str, value: Any) -> bool:
     return plain or (isinstance(value, str) and _WORDS.search(path) is not None)
 
 
-def _list_difference(wanted: list[Any], live: list[Any], path: str) -> str | None:
-    key = _key_of(wanted)
+def _list_difference(desired: list[Any], live: list[Any], path: str) -> str | None:
+    key = _key_of(desired)
     if key is None:
-        if len(wanted) != len(live):
-            return f"{path} changed from {len(live)} to {len(wanted)} entries"
-        pairs = [(one, other, str(index)) for index, (one, other) in enumerate(zip(wanted, live, strict=True))]
+        if len(desired) != len(live):
+            return f"{path} changed from {len(live)} to {len(desired)} entries"
+        pairs = [(one, other, str(index)) for index, (one, other) in enumerate(zip(desired, live, strict=True))]
     else:
         by_key = {entry.get(key): entry for entry in live if isinstance(entry, dict)}
-        pairs = [(one, by_key.get(one[key]), str(one[key])) for one in wanted]
+        pairs = [(one, by_key.get(one[key]), str(one[key])) for one in desired]
     for one, other, label in pairs:
         found = first_difference(one, other, f"{path}[{label}]")
         if found:
@@ -111,27 +111,27 @@ def _list_difference(wanted: list[Any], live: list[Any], path: str) -> str | Non
     return None
 
 
-def foreign_entries(wanted: Any, live: Any, path: str = "", pointer: str = "") -> list[str]:
+def foreign_entries(desired: Any, live: Any, path: str = "", pointer: str = "") -> list[str]:
     """JSON pointers of entries in ``live`` that are not ours where everything should be; in the order to remove them.
 
     Server-side apply leaves what another field manager owns, so these need a removal of their own. metadata is shared
     with others on purpose.
     """
     out: list[str] = []
-    if wanted == live:
+    if desired == live:
         return out
-    if isinstance(wanted, dict) and isinstance(live, dict):
-        for key in wanted:
+    if isinstance(desired, dict) and isinstance(live, dict):
+        for key in desired:
             if path or key not in ("metadata", "apiVersion", "kind"):
                 below = f"{path}.{key}" if path else str(key)
-                out += foreign_entries(wanted[key], live.get(key), below, f"{pointer}/{_escaped(str(key))}")
+                out += foreign_entries(desired[key], live.get(key), below, f"{pointer}/{_escaped(str(key))}")
         if path in EXACT_MAPS:
-            out += [f"{pointer}/{_escaped(str(key))}" for key in sorted(set(live) - set(wanted))]
-    elif isinstance(wanted, list) and isinstance(live, list):
-        key = _key_of(wanted)
+            out += [f"{pointer}/{_escaped(str(key))}" for key in sorted(set(live) - set(desired))]
+    elif isinstance(desired, list) and isinstance(live, list):
+        key = _key_of(desired)
         if key is None:
             return out
-        ours = {one[key]: one for one in wanted}
+        ours = {one[key]: one for one in desired}
         # From the end, so that an index still holds when those after it are gone.
         for index in reversed(range(len(live))):
             entry = live[index]

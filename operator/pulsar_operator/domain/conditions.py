@@ -155,8 +155,8 @@ def _stalled(ready: Condition, conditions: Sequence[Condition], now: datetime) -
     if healing is not Healing.OTHERS:
         return healing is not Healing.ITSELF
     # Ready may be False for longer than for this reason: the condition it has it from knows since when.
-    told = next((c for c in conditions if c.type != ready.type and c.reason == ready.reason), ready)
-    since = parse_time(told.last_transition_time)
+    condition = next((c for c in conditions if c.type != ready.type and c.reason == ready.reason), ready)
+    since = parse_time(condition.last_transition_time)
     return since is not None and (now - since).total_seconds() >= STALLED_SECONDS
 
 

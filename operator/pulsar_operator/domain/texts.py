@@ -79,18 +79,18 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None and _NO_SECRET_NAME.search(name) is None
 
 
-def holds_secret(name: str, value: str) -> bool:
+def contains_secret(name: str, value: str) -> bool:
     """Whether a value may be a secret, by what it is called or by how it looks. Better one too many: its place is said,
     and its owner can copy it."""
-    return is_secret_name(name) or without_secrets(value) != value or _looks_random(value)
+    return is_secret_name(name) or without_secrets(value) != value or _resembles_random(value)
 
 
-def looks_secret(value: str) -> bool:
+def resembles_secret(value: str) -> bool:
     """Whether a value is a secret by how it looks, where words like key and token have a meaning of their own."""
     return without_tokens(value) != value
 
 
-def _looks_random(value: str) -> bool:
+def _resembles_random(value: str) -> bool:
     if _HEX.search(value):
         return True
     for found in _RANDOM.findall(value):

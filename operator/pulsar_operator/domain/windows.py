@@ -37,7 +37,7 @@ def next_opening(windows: Sequence[MaintenanceWindow], now: datetime) -> datetim
     return min((opening for opening, _ in _openings(windows, now)), default=None)
 
 
-def held_until(windows: Sequence[MaintenanceWindow], now: datetime) -> str | None:
+def closed_until(windows: Sequence[MaintenanceWindow], now: datetime) -> str | None:
     """What is waited for, in words that stay the same until it comes; None while a window is open or there are none."""
     if is_open(windows, now):
         return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pulsar_operator.domain.dataplane.instance.geo_replication import ReplicationLooks
-from pulsar_operator.domain.dataplane.instance.reachability import Reach
+from pulsar_operator.domain.dataplane.instance.geo_replication import ReplicationReadings
+from pulsar_operator.domain.dataplane.instance.reachability import Reachability
 from pulsar_operator.domain.dataplane.observed.store_sessions import StoreReads
 from pulsar_operator.domain.dataplane.rollout.versions import Jumps
 from pulsar_operator.domain.render.settings import KnownSettings
@@ -45,9 +45,9 @@ class Deps:
     """Results of the Spark job; None = there are none."""
     counters: CountersPort | None = None
     """Metrics of the data plane's pods; None = nobody reads them."""
-    reach: Reach = field(default_factory=Reach)
+    reachability: Reachability = field(default_factory=Reachability)
     """Which clusters answered the calls of this process."""
-    replication: ReplicationLooks = field(default_factory=ReplicationLooks)
+    replication: ReplicationReadings = field(default_factory=ReplicationReadings)
     """What brokers said of replication to this process."""
     store_reads: StoreReads = field(default_factory=StoreReads)
     """What configuration stores answered this process."""

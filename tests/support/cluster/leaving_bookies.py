@@ -12,7 +12,7 @@ import yaml
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Kind
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, READONLY
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS, Json
 from tests.support.cluster.copies import made_once
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie, claims, cookie
@@ -69,7 +69,7 @@ async def forgotten(world: LedgerWorld, ordinal: int = 2) -> None:
         return cookie(ordinal) not in world.store.nodes
 
     await world.until(there, rounds=200)
-    assert MEMO_PATH in world.store.nodes
+    assert DECOMMISSION_RECORD_PATH in world.store.nodes
 
 
 async def by_hand(world: LedgerWorld, number: int) -> None:
@@ -113,7 +113,7 @@ async def well(world: LedgerWorld, bookies: int = 3, *, given_up: Collection[int
     assert await world.replicas() == bookies and await world.all_ready() == {}
     assert {world.id(n) for n in range(bookies)} <= set(world.store.children(AVAILABLE))
     assert all(len(world.cookies(n)) == 1 for n in range(bookies)), "nothing is left of what they were before"
-    assert world.store.children(READONLY) == [] and MEMO_PATH not in world.store.nodes
+    assert world.store.children(READONLY) == [] and DECOMMISSION_RECORD_PATH not in world.store.nodes
     assert not [n for n in range(bookies) if "step" in ((await world.row(n)) or {})]
     expected = tuple(f"ledger {number} on " for number in given_up)
     assert [each for each in world.lost() if not each.startswith(expected)] == []
@@ -122,7 +122,7 @@ async def well(world: LedgerWorld, bookies: int = 3, *, given_up: Collection[int
 async def left(world: LedgerWorld) -> None:
     """Two bookies, and nothing of the third but its claims, which are marked."""
     assert await world.replicas() == 2 and await world.row(2) is None
-    assert cookie(2) not in world.store.nodes and MEMO_PATH not in world.store.nodes
+    assert cookie(2) not in world.store.nodes and DECOMMISSION_RECORD_PATH not in world.store.nodes
     for claim in claims(2):
         text = (await world.get(PVCS, claim))["metadata"]["annotations"][ANNOTATION_VERIFIED_EMPTY]
         assert json.loads(text).keys() == {"bookieId", "instanceId", "ledgersVerifiedEmpty"}

@@ -7,7 +7,7 @@ from typing import Any
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.ports import DiskInfo, Json, Key
 from tests.support.cluster.copies import made_once
 from tests.support.cluster.ledgers import LedgerWorld, host
@@ -59,7 +59,7 @@ async def looks(world: LedgerWorld, number: int, *, every: float = LOOK, each: C
         before = len(world.journal.attempts)
         await world.reconcile(Key(Kind.CLUSTER, world.namespace, "east"))
         done = [call for call in world.journal.attempts[before:] if call.verb != "status"]
-        if done or await _wants(world) != await world.replicas() or MEMO_PATH in world.store.nodes:
+        if done or await _wants(world) != await world.replicas() or DECOMMISSION_RECORD_PATH in world.store.nodes:
             await world.settle(each=each)
 
 
@@ -93,7 +93,7 @@ async def at_rest(world: LedgerWorld, number: int) -> None:
     """So many bookies, all up, no copy lost, and nothing is under way."""
     found = await row(world)
     assert await world.replicas() == found["desired"] == found["current"] == number, found
-    assert await world.all_ready() == {} and world.lost() == [] and MEMO_PATH not in world.store.nodes
+    assert await world.all_ready() == {} and world.lost() == [] and DECOMMISSION_RECORD_PATH not in world.store.nodes
     assert {world.id(n) for n in range(number)} <= set(world.store.children(AVAILABLE))
 
 

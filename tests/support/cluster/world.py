@@ -32,8 +32,8 @@ from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.dataplane.instance.geo_replication import ReplicationLooks
-from pulsar_operator.domain.dataplane.instance.reachability import Reach
+from pulsar_operator.domain.dataplane.instance.geo_replication import ReplicationReadings
+from pulsar_operator.domain.dataplane.instance.reachability import Reachability
 from pulsar_operator.domain.dataplane.observed.store_sessions import StoreReads
 from pulsar_operator.ports import (
     CUSTOM,
@@ -154,7 +154,9 @@ class ClusterWorld:
 
     def restart(self) -> None:
         """A new operator process: nothing in memory survives."""
-        deps = replace(self.deps, reach=Reach(), replication=ReplicationLooks(), store_reads=StoreReads())
+        deps = replace(
+            self.deps, reachability=Reachability(), replication=ReplicationReadings(), store_reads=StoreReads()
+        )
         self.controllers: dict[Kind, Reconciler] = {
             Kind.INSTANCE: InstanceController(deps),
             Kind.CLUSTER: ClusterController(deps),

@@ -24,7 +24,7 @@ from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.rack_entries import parse_record as parse_racks
 from pulsar_operator.domain.bookkeeper.znodes import parse_auditor
 from pulsar_operator.domain.dataplane.decommission.decommission_facts import STALL_SECONDS, Act
-from pulsar_operator.domain.dataplane.decommission.decommission_record import parse_copies, parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.decommission_record import parse_copies, parse_decommission_record
 from pulsar_operator.domain.dataplane.decommission.volume_claims import parse_empty_mark
 from pulsar_operator.domain.dataplane.decommission.volume_replacement import next_step
 from pulsar_operator.domain.dataplane.decommission.volume_requests import parse_request
@@ -45,7 +45,7 @@ READERS: list[tuple[Callable[[Any], Any], bool, Any]] = [
     (parse_request, False, None),
     (parse_given_up, True, None),
     (parse_copies, True, None),
-    (parse_leaving_memo, True, None),
+    (parse_decommission_record, True, None),
     (parse_racks, True, {}),
     (parse_count, True, None),
     (lambda data: parse_scan_record(zlib.compress(data)), True, None),
@@ -115,16 +115,16 @@ YEAR = timedelta(days=365)
 def test_a_copy_that_was_asked_for_in_the_future_is_noted_again() -> None:
     """The clock was a year ahead, for which a copy that ended at its first ledger would not be asked for again."""
     found = asked(bookie(scan=scan(3)))
-    assert found.memo is not None
-    assert next_step(replace(found, memo=replace(found.memo, asked_at=NOW + YEAR))).act is Act.NOTE  # type: ignore[union-attr]
+    assert found.record is not None
+    assert next_step(replace(found, record=replace(found.record, asked_at=NOW + YEAR))).act is Act.NOTE  # type: ignore[union-attr]
 
 
 def test_so_is_one_of_a_bookie_that_leaves() -> None:
     found = leaving(step="Copying", scan=scan_of(row()))
     helper = found.helpers[0]
-    assert found.memo is not None
-    memo = replace(found.memo, asked=helper.uid, asked_at=found.now + YEAR, naming=1)
-    chosen = next_step(replace(found, memo=memo))
+    assert found.record is not None
+    record = replace(found.record, asked=helper.uid, asked_at=found.now + YEAR, naming=1)
+    chosen = next_step(replace(found, record=record))
     assert chosen is not None and (chosen.act, chosen.helper) == (Act.NOTE, helper)
 
 
@@ -141,9 +141,9 @@ def test_topics_that_were_tried_in_the_future_are_tried_again() -> None:
 def test_a_removal_that_began_in_the_future_times_out() -> None:
     """The time names the removal too, in the answer to LoseLedgers, and so is not written again."""
     found = leaving(step="Copying", scan=scan_of(row()))
-    assert found.memo is not None
-    memo = replace(found.memo, since=found.now + YEAR)
-    chosen = next_step(replace(found, memo=memo, now=found.now + timedelta(days=30)))
+    assert found.record is not None
+    record = replace(found.record, since=found.now + YEAR)
+    chosen = next_step(replace(found, record=record, now=found.now + timedelta(days=30)))
     assert chosen is not None and chosen.act is Act.STOP
 
 

@@ -120,7 +120,7 @@ def test_a_count_only_rises_and_no_used_id_is_handed_out(
     then = OwnBookies.of(FIRST, after, cookies | registered)
     for ordinal, count in after.items():
         old = before.get(ordinal, Count())
-        assert count.number >= old.number and count.seen >= old.seen
+        assert count.number >= old.number and count.observed >= old.observed
         assert not count.spent or then.next_id(ordinal) in cookies | registered
     assert settled(then, cookies, registered) == after, "the second look changes nothing"
 
@@ -128,7 +128,7 @@ def test_a_count_only_rises_and_no_used_id_is_handed_out(
 @given(before=COUNTS, ordinal=st.integers(0, 3), above=st.integers(0, 4))
 def test_a_spent_id_is_never_the_next_one(before: dict[int, Count], ordinal: int, above: int) -> None:
     after = raised(before, ordinal, above)
-    assert not after[ordinal].spent or after[ordinal].seen > above
+    assert not after[ordinal].spent or after[ordinal].observed > above
     assert after[ordinal].number > above
     assert raised(after, ordinal, above) == after
 
@@ -146,7 +146,7 @@ def test_the_higher_number_of_two_places_counts(one: dict[int, Count], other: di
     assert found == highest(other, one) == highest(found, one) and found.keys() == one.keys() | other.keys()
     for ordinal, count in found.items():
         mine, theirs = one.get(ordinal, Count()), other.get(ordinal, Count())
-        assert count == Count(max(mine.number, theirs.number), max(mine.seen, theirs.seen))
+        assert count == Count(max(mine.number, theirs.number), max(mine.observed, theirs.observed))
 
 
 def test_an_id_proves_that_its_incarnation_was_there() -> None:

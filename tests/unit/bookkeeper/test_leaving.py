@@ -27,16 +27,16 @@ from pulsar_operator.domain.dataplane.decommission.decommission import (
 from pulsar_operator.domain.dataplane.decommission.decommission_facts import (
     STALL_SECONDS,
     Act,
+    DecommissionFacts,
     Helper,
-    Leaving,
     Next,
     Step,
 )
 from pulsar_operator.domain.dataplane.decommission.decommission_record import (
     Cause,
-    LeavingMemo,
+    DecommissionRecord,
     Renewal,
-    parse_leaving_memo,
+    parse_decommission_record,
 )
 from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim, EmptyMark
 
@@ -57,7 +57,7 @@ GONE = replace(FULL, writable=frozenset(B[:3]))
 FORGOTTEN = replace(GONE, cookies=frozenset(B[:3]))
 NEVER_UP = replace(GONE, cookies=frozenset(B[:3]))
 RUN = "uid/0"
-MEMO = LeavingMemo(ME, 3, NOW, ensemble=2, run=RUN)
+MEMO = DecommissionRecord(ME, 3, NOW, ensemble=2, run=RUN)
 FORGOT = replace(MEMO, forgot=True)
 CLAIM = Claim("journal-0-c-bookie-3", "u", 3)
 TOPIC = "persistent://t/n/x"
@@ -88,26 +88,26 @@ def scan(*rows: NamingLedger, undecodable: int = 0) -> LedgerScan:
 CLEAR = scan()
 
 
-def leaving(**facts: Any) -> Leaving:
+def leaving(**facts: Any) -> DecommissionFacts:
     """Read-only, begun, not looked at yet."""
-    base = Leaving(
-        bookie=ME, ordinal=3, replicas=4, wanted=3, others=tuple(B[:3]), storage=QUIET, pod=True, readonly=True,
-        claims=(CLAIM,), memo=MEMO, step=None, helpers=(Helper(0, "h0"),), widest=Widest(2, "the default"),
+    base = DecommissionFacts(
+        bookie=ME, ordinal=3, replicas=4, desired=3, others=tuple(B[:3]), storage=QUIET, pod=True, readonly=True,
+        claims=(CLAIM,), record=MEMO, step=None, helpers=(Helper(0, "h0"),), widest=Widest(2, "the default"),
         obstacle=None, generation=5, now=NOW + timedelta(seconds=10), timeout=600,
         process=RUN,
     )  # fmt: skip
     return replace(base, **facts)
 
 
-def before(**facts: Any) -> Leaving:
-    return leaving(**{"storage": FULL, "readonly": False, "memo": None, **facts})
+def before(**facts: Any) -> DecommissionFacts:
+    return leaving(**{"storage": FULL, "readonly": False, "record": None, **facts})
 
 
-def outside(**facts: Any) -> Leaving:
+def outside(**facts: Any) -> DecommissionFacts:
     return leaving(**{"storage": GONE, "readonly": None, "pod": False, "replicas": 3, **facts})
 
 
-FULL_MEMO = LeavingMemo(
+FULL_MEMO = DecommissionRecord(
     ME, 3, NOW, 2, "auditor", NOW, 4, True, None, "w", Renewal(Cause.ASKED, "smoke", "u1", {"c": "u2"}, "u3", 7, True),
     Handles("persistent://t/n/a", 5, 0), 6, True, RUN, 0, True, True,
 )  # fmt: skip
@@ -115,17 +115,18 @@ REFUSED, STUCK = Reason.DECOMMISSION_REFUSED, Reason.DECOMMISSION_STUCK
 READ_ONLY, UNLOADING, COPYING, VERIFYING, STOPPING, FORGETTING = Step
 ASKED = replace(MEMO, asked="h0", asked_at=NOW, naming=1)
 LATE = NOW + timedelta(seconds=STALL_SECONDS)
-CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
+CASES: list[tuple[str, DecommissionFacts, Act, Step | None, Reason | None, str]] = [
     # racks
-    ("too few racks left", before(racks_wanted=2, racks_left=1), Act.NOTHING, None, REFUSED, "in 1 of the 2 racks"),
-    ("racks not known", before(racks_wanted=2), Act.NOTHING, None, None, "racks of bookies to be known"),
-    ("enough racks left", before(racks_wanted=2, racks_left=2), Act.LOOK, None, None, ""),
-    ("none are enforced", before(racks_left=1), Act.LOOK, None, None, ""),
-    ("fewer racks by now", leaving(step=STOPPING, scan=CLEAR, racks_wanted=2, racks_left=1), Act.STOP, None, STUCK,
+    ("too few racks left", before(required_racks=2, racks_left=1), Act.NOTHING, None, REFUSED, "in 1 of the 2 racks"),
+    ("racks not known", before(required_racks=2), Act.NOTHING, None, None, "racks of bookies to be known"),
+    ("enough racks left", before(required_racks=2, racks_left=2), Act.SCAN, None, None, ""),
+    ("none are enforced", before(racks_left=1), Act.SCAN, None, None, ""),
+    ("fewer racks by now", leaving(step=STOPPING, scan=CLEAR, required_racks=2, racks_left=1), Act.STOP, None, STUCK,
      "tried again after the next change"),
-    ("its rack is there", outside(storage=FORGOTTEN, memo=FORGOT, rack=True, step=FORGETTING), Act.NOTHING, FORGETTING,
+    ("its rack is there", outside(storage=FORGOTTEN, record=FORGOT, rack=True, step=FORGETTING), Act.NOTHING,
+     FORGETTING,
      None, "the rack of bookie"),
-    ("its rack is gone", outside(storage=FORGOTTEN, memo=FORGOT, step=FORGETTING), Act.MARK, FORGETTING, None, ""),
+    ("its rack is gone", outside(storage=FORGOTTEN, record=FORGOT, step=FORGETTING), Act.MARK, FORGETTING, None, ""),
     # before it begins
     ("a roll", before(obstacle="the roll of broker pods to end"), Act.NOTHING, None, None, "the roll of broker"),
     (
@@ -141,7 +142,7 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
     ("largest ensemble not known", before(widest=None), Act.ASK, None, None, ""),
     ("a namespace takes more", before(widest=Widest(4, "namespace t/n")), Act.NOTHING, None, REFUSED,
      "namespace t/n takes 4"),
-    ("as many as are left", before(widest=Widest(3, "namespace t/n")), Act.LOOK, None, None, ""),
+    ("as many as are left", before(widest=Widest(3, "namespace t/n")), Act.SCAN, None, None, ""),
     ("a ledger takes more", before(scan=scan(row(size=4))), Act.NOTHING, None, REFUSED,
      f"ledger 7 ({TOPIC})"),
     ("a ledger takes as many", before(scan=scan(row(size=3))), Act.BEGIN, READ_ONLY, None, ""),
@@ -157,7 +158,7 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
      READ_ONLY, None, ""),
     ("registered as writable", leaving(storage=FULL, scan=CLEAR), Act.NOTHING, READ_ONLY, None, "registered"),
     ("does not answer", leaving(readonly=None, scan=CLEAR, step="Stopping"), Act.NOTHING, STOPPING, None, "to say"),
-    ("not looked", leaving(), Act.LOOK, READ_ONLY, None, ""),
+    ("not looked", leaving(), Act.SCAN, READ_ONLY, None, ""),
     ("too few others", leaving(storage=replace(QUIET, writable=frozenset(B[:1]))), Act.WRITABLE, READ_ONLY,
      None, "1 other bookies"),
     ("too few others, writable", leaving(storage=replace(FULL, writable=frozenset({B[0], ME})), readonly=False),
@@ -165,20 +166,21 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
     ("a topic writes", leaving(scan=scan(row(state="OPEN"))), Act.UNLOAD, UNLOADING, None, TOPIC),
     ("a cursor is written", leaving(scan=scan(row(state="IN_RECOVERY", use=LedgerUse.CURSOR))), Act.UNLOAD,
      UNLOADING, None, TOPIC),
-    ("all topics are through", leaving(scan=CLEAR, memo=replace(MEMO, through=9)), Act.ROUND, UNLOADING, None,
+    ("all topics are through", leaving(scan=CLEAR, record=replace(MEMO, through=9)), Act.ROUND, UNLOADING, None,
      "are unloaded"),
-    ("a topic was missed", leaving(scan=CLEAR, memo=replace(MEMO, through=9, missed=True)), Act.ROUND, UNLOADING, None,
+    ("a topic was missed", leaving(scan=CLEAR, record=replace(MEMO, through=9, missed=True)), Act.ROUND, UNLOADING,
+     None,
      "could not be unloaded"),
     ("another process", leaving(process="uid/1"), Act.READ_ONLY, READ_ONLY, None, ""),
     ("open, of no topic", leaving(scan=scan(row(state="OPEN", topic=None))), Act.COPY, COPYING, None, ""),
     ("open, of a schema", leaving(scan=scan(row(state="OPEN", use=LedgerUse.SCHEMA))), Act.COPY, COPYING, None, ""),
     ("closed", leaving(scan=scan(row())), Act.COPY, COPYING, None, "1 ledger"),
     ("nobody copies", leaving(scan=scan(row()), helpers=()), Act.NOTHING, COPYING, None, "auto-recovery"),
-    ("asked", leaving(scan=scan(row()), memo=ASKED), Act.NOTHING, COPYING, None, "1 ledger"),
-    ("asked, pod gone", leaving(scan=scan(row()), memo=replace(ASKED, asked="old")), Act.COPY, COPYING, None, ""),
-    ("asked, and none was left", leaving(scan=scan(row()), memo=ASKED, step="Stopping"), Act.COPY, COPYING, None, ""),
-    ("no progress", leaving(scan=scan(row()), memo=ASKED, now=LATE), Act.COPY, COPYING, None, "none was in"),
-    ("progress", leaving(scan=scan(row()), memo=replace(ASKED, naming=2), now=LATE), Act.NOTE, COPYING, None, ""),
+    ("asked", leaving(scan=scan(row()), record=ASKED), Act.NOTHING, COPYING, None, "1 ledger"),
+    ("asked, pod gone", leaving(scan=scan(row()), record=replace(ASKED, asked="old")), Act.COPY, COPYING, None, ""),
+    ("asked, and none was left", leaving(scan=scan(row()), record=ASKED, step="Stopping"), Act.COPY, COPYING, None, ""),
+    ("no progress", leaving(scan=scan(row()), record=ASKED, now=LATE), Act.COPY, COPYING, None, "none was in"),
+    ("progress", leaving(scan=scan(row()), record=replace(ASKED, naming=2), now=LATE), Act.NOTE, COPYING, None, ""),
     ("unreadable by now", leaving(scan=scan(undecodable=1)), Act.NOTHING, READ_ONLY, REFUSED,
      "/ledgers/00/0000/L0000"),
     ("clear", leaving(scan=CLEAR, step="Copying"), Act.NOTHING, VERIFYING, None, "another look"),
@@ -189,41 +191,42 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
     ("a larger ensemble by now", leaving(scan=CLEAR, step="Verifying", widest=Widest(4, "namespace t/n")), Act.STOP,
      None, STUCK, "namespace t/n takes 4 by now"),
     ("away, clear", leaving(storage=GONE, readonly=None, scan=CLEAR, step="Stopping"), Act.LOWER, STOPPING, None, ""),
-    ("time is over", leaving(now=NOW + timedelta(seconds=600)), Act.LOOK, READ_ONLY, None, ""),
+    ("time is over", leaving(now=NOW + timedelta(seconds=600)), Act.SCAN, READ_ONLY, None, ""),
     ("time is over, looked", leaving(now=NOW + timedelta(seconds=600), scan=scan(row()), step="Copying"), Act.STOP,
      None, STUCK, f"at step Copying, and 1 ledgers are still on it: 7 ({TOPIC})"),
-    ("stopped", leaving(memo=replace(MEMO, stopped=5, why="w")), Act.WRITABLE, None, STUCK, "w"),
-    ("stopped, freed", leaving(memo=replace(MEMO, stopped=5, why="w", freed=True)), Act.NOTHING, None,
+    ("stopped", leaving(record=replace(MEMO, stopped=5, why="w")), Act.WRITABLE, None, STUCK, "w"),
+    ("stopped, freed", leaving(record=replace(MEMO, stopped=5, why="w", restored=True)), Act.NOTHING, None,
      STUCK, "w"),
-    ("changed since, read-only", leaving(memo=replace(MEMO, stopped=4)), Act.WRITABLE, None, None, "tried again"),
-    ("changed since", before(memo=replace(MEMO, stopped=4), scan=CLEAR), Act.BEGIN, READ_ONLY, None, ""),
+    ("changed since, read-only", leaving(record=replace(MEMO, stopped=4)), Act.WRITABLE, None, None, "tried again"),
+    ("changed since", before(record=replace(MEMO, stopped=4), scan=CLEAR), Act.BEGIN, READ_ONLY, None, ""),
     # taken back
-    ("raised again", leaving(wanted=4), Act.WRITABLE, READ_ONLY, None, "raised again"),
-    ("raised again, freed", leaving(wanted=4, memo=replace(MEMO, freed=True)), Act.END, None, None, ""),
-    ("raised again, writable", leaving(wanted=4, readonly=False, storage=FULL), Act.END, None, None, ""),
-    ("raised again, silent", leaving(wanted=4, readonly=None), Act.NOTHING, None, None, "to say"),
-    ("raised again, without its pod", outside(wanted=4, step="Stopping"), Act.NOTHING, STOPPING, None, "back"),
+    ("raised again", leaving(desired=4), Act.WRITABLE, READ_ONLY, None, "raised again"),
+    ("raised again, freed", leaving(desired=4, record=replace(MEMO, restored=True)), Act.END, None, None, ""),
+    ("raised again, writable", leaving(desired=4, readonly=False, storage=FULL), Act.END, None, None, ""),
+    ("raised again, silent", leaving(desired=4, readonly=None), Act.NOTHING, None, None, "to say"),
+    ("raised again, without its pod", outside(desired=4, step="Stopping"), Act.NOTHING, STOPPING, None, "back"),
     ("a higher one by hand", leaving(replicas=5), Act.WRITABLE, READ_ONLY, None, "higher ordinal"),
     # without its pod
     ("its pod ends", outside(pod=True), Act.NOTHING, STOPPING, None, "pod"),
     ("registered still", outside(storage=QUIET), Act.NOTHING, STOPPING, None, "registration"),
-    ("not looked again", outside(), Act.LOOK, READ_ONLY, None, ""),
+    ("not looked again", outside(), Act.SCAN, READ_ONLY, None, ""),
     ("a ledger names it", outside(scan=scan(row())), Act.RAISE, READ_ONLY, None, "7"),
     ("nobody can tell", outside(scan=scan(undecodable=1)), Act.RAISE, READ_ONLY, None, "cannot be read"),
     ("a ledger names it, no volume", outside(scan=scan(row()), claims=()), Act.NOTHING, None,
      REFUSED, "no volume"),
-    ("clear, by hand", outside(scan=CLEAR, memo=None), Act.BEGIN, FORGETTING, None, ""),
+    ("clear, by hand", outside(scan=CLEAR, record=None), Act.BEGIN, FORGETTING, None, ""),
     ("clear", outside(scan=CLEAR), Act.FORGET, FORGETTING, None, ""),
-    ("cookie gone by another hand", outside(storage=FORGOTTEN), Act.LOOK, None, None, ""),
+    ("cookie gone by another hand", outside(storage=FORGOTTEN), Act.SCAN, None, None, ""),
     ("cookie gone by another hand, needed", outside(storage=FORGOTTEN, scan=scan(row())), Act.NOTHING, None, REFUSED,
      "Its claims are kept"),
     ("cookie gone by another hand, clear", outside(storage=FORGOTTEN, scan=CLEAR), Act.MARK, FORGETTING, None, ""),
-    ("cookie gone", outside(storage=FORGOTTEN, memo=FORGOT), Act.MARK, FORGETTING, None, ""),
-    ("cookie gone, raised again", outside(storage=FORGOTTEN, wanted=4, memo=FORGOT), Act.MARK, FORGETTING, None,
+    ("cookie gone", outside(storage=FORGOTTEN, record=FORGOT), Act.MARK, FORGETTING, None, ""),
+    ("cookie gone, raised again", outside(storage=FORGOTTEN, desired=4, record=FORGOT), Act.MARK, FORGETTING, None,
      ""),
-    ("marked", outside(storage=FORGOTTEN, memo=FORGOT, claims=(replace(CLAIM, mark=EmptyMark(ME, "i", "")),)), Act.END,
+    ("marked", outside(storage=FORGOTTEN, record=FORGOT, claims=(replace(CLAIM, mark=EmptyMark(ME, "i", "")),)),
+     Act.END,
      None, None, ""),
-    ("claims go", outside(storage=FORGOTTEN, memo=FORGOT, claims=(replace(CLAIM, going=True),)), Act.END, None, None,
+    ("claims go", outside(storage=FORGOTTEN, record=FORGOT, claims=(replace(CLAIM, going=True),)), Act.END, None, None,
      ""),
 ]  # fmt: skip
 
@@ -231,22 +234,22 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
 @pytest.mark.parametrize(
     ("facts", "act", "step", "reason", "said"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
 )
-def test_next(facts: Leaving, act: Act, step: Step | None, reason: Reason | None, said: str) -> None:
+def test_next(facts: DecommissionFacts, act: Act, step: Step | None, reason: Reason | None, said: str) -> None:
     found = next_step(facts)
     assert found is not None
     assert (found.act, found.step, found.reason) == (act, step, reason), found
     assert said in found.text
-    assert found.text or act in (Act.ASK, Act.LOOK)
+    assert found.text or act in (Act.ASK, Act.SCAN)
 
 
-@pytest.mark.parametrize("facts", [leaving(memo=None, wanted=4), outside(storage=FORGOTTEN, memo=None)])
-def test_nothing_to_do(facts: Leaving) -> None:
+@pytest.mark.parametrize("facts", [leaving(record=None, desired=4), outside(storage=FORGOTTEN, record=None)])
+def test_nothing_to_do(facts: DecommissionFacts) -> None:
     assert next_step(facts) is None
 
 
 def test_another_pod_is_asked_where_the_first_did_nothing() -> None:
     helpers = (Helper(0, "h0"), Helper(1, "h1"))
-    found = next_step(leaving(scan=scan(row()), memo=ASKED, now=LATE, helpers=helpers))
+    found = next_step(leaving(scan=scan(row()), record=ASKED, now=LATE, helpers=helpers))
     assert found is not None and found.helper == helpers[1]
 
 
@@ -258,16 +261,18 @@ def test_after_a_round_what_was_there_is_done() -> None:
 
 
 def test_what_was_made_while_it_was_writable_is_suspected() -> None:
-    first = readonly_now(LeavingMemo(ME, 3, NOW), RUN)
+    first = readonly_now(DecommissionRecord(ME, 3, NOW), RUN)
     assert (first.run, first.handles) == (RUN, Handles())
     assert readonly_now(first, RUN) == first, "a pass that was killed is no restart"
-    copying = replace(first, asked="h0", seen=40, handles=Handles(unloaded=39))
+    copying = replace(first, asked="h0", last_ledger=40, handles=Handles(unloaded=39))
     again = readonly_now(copying, "uid/1")
     assert (again.run, again.asked, again.handles) == ("uid/1", None, Handles(suspect=40))
-    for free in (copying.about_to_free(), copying.now_free(), copying):
+    for free in (copying.before_restore(), copying.after_restore(), copying):
         found = readonly_now(free, RUN)
-        assert found.handles == Handles(suspect=40) and not found.freed and not found.freeing
-    assert readonly_now(replace(again, seen=60), "uid/2").handles.suspect == 40, "the earlier one is not done yet"
+        assert found.handles == Handles(suspect=40) and not found.restored and not found.restoring
+    assert readonly_now(replace(again, last_ledger=60), "uid/2").handles.suspect == 40, (
+        "the earlier one is not done yet"
+    )
 
 
 @pytest.mark.parametrize("step", Step)
@@ -290,16 +295,16 @@ def test_ordinals_are_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    "memo",
-    [MEMO, ASKED, replace(ASKED, stopped=7, why="because", freed=True, naming=0), FULL_MEMO, MEMO.about_to_free()],
+    "record",
+    [MEMO, ASKED, replace(ASKED, stopped=7, why="because", restored=True, naming=0), FULL_MEMO, MEMO.before_restore()],
 )
-def test_a_memo_is_read_as_it_was_written(memo: LeavingMemo) -> None:
-    assert parse_leaving_memo(memo.data()) == memo
+def test_a_memo_is_read_as_it_was_written(record: DecommissionRecord) -> None:
+    assert parse_decommission_record(record.data()) == record
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"bookie": 1, "ordinal": "x", "since": "2026"}', b"3"])
 def test_a_memo_that_says_nothing(data: bytes) -> None:
-    assert parse_leaving_memo(data) is None
+    assert parse_decommission_record(data) is None
 
 
 # ------------------------------------------------------------------------------------------------------- properties
@@ -323,11 +328,11 @@ SCANS = st.one_of(
     ),
 )
 FACTS = st.builds(
-    Leaving,
+    DecommissionFacts,
     bookie=st.just(ME),
     ordinal=st.just(3),
     replicas=st.integers(1, 6),
-    wanted=st.integers(1, 6),
+    desired=st.integers(1, 6),
     others=st.just(tuple(B[:3])),
     storage=st.builds(
         StorageFacts,
@@ -341,7 +346,9 @@ FACTS = st.builds(
     pod=st.booleans(),
     readonly=st.sampled_from([None, True, False]),
     claims=st.sampled_from([(), (CLAIM,), (replace(CLAIM, mark=EmptyMark(ME, "i", "")),)]),
-    memo=st.sampled_from([None, MEMO, ASKED, FORGOT, replace(MEMO, stopped=5), replace(MEMO, stopped=4, freed=True)]),
+    record=st.sampled_from(
+        [None, MEMO, ASKED, FORGOT, replace(MEMO, stopped=5), replace(MEMO, stopped=4, restored=True)]
+    ),
     step=st.sampled_from([None, *(each.value for each in Step)]),
     helpers=st.sampled_from([(), (Helper(0, "h0"),), (Helper(1, "h1"),)]),
     widest=st.one_of(st.none(), st.builds(Widest, st.integers(1, 4), st.just("w"))),
@@ -355,7 +362,7 @@ FACTS = st.builds(
 
 
 @given(FACTS)
-def test_nothing_goes_that_a_ledger_may_need(facts: Leaving) -> None:
+def test_nothing_goes_that_a_ledger_may_need(facts: DecommissionFacts) -> None:
     found = next_step(facts)
     if found is None:
         return
@@ -363,28 +370,28 @@ def test_nothing_goes_that_a_ledger_may_need(facts: Leaving) -> None:
         assert facts.scan is not None and facts.scan.clear, "looked at in this pass, and nothing found"
         assert ME not in facts.storage.writable - facts.storage.readonly, "it may have taken something meanwhile"
     if found.act is Act.LOWER:
-        assert facts.replicas == 4 and facts.wanted <= 3 and facts.readonly is not False
+        assert facts.replicas == 4 and facts.desired <= 3 and facts.readonly is not False
         assert facts.readonly or not facts.registered
     if found.act is Act.FORGET:
-        assert not facts.pod and not facts.registered and facts.replicas <= 3 and facts.wanted <= 3
+        assert not facts.pod and not facts.registered and facts.replicas <= 3 and facts.desired <= 3
     if found.act is Act.MARK:
-        assert not facts.has_cookie and not facts.registered and facts.memo is not None
-        assert facts.memo.forgot or (facts.scan is not None and facts.scan.clear), "a claim is marked after a look"
+        assert not facts.has_cookie and not facts.registered and facts.record is not None
+        assert facts.record.forgot or (facts.scan is not None and facts.scan.clear), "a claim is marked after a look"
     if found.act is Act.COPY:
         assert facts.scan is not None and not facts.scan.writers, "a writer would be fenced"
     if found.act is Act.RAISE:
         assert facts.scan is not None and not facts.scan.clear and facts.claims
     if found.act in (Act.READ_ONLY, Act.UNLOAD, Act.COPY, Act.LOWER):
-        assert facts.memo is not None and facts.memo.stopped is None
+        assert facts.record is not None and facts.record.stopped is None
 
 
 @given(FACTS)
-def test_more_facts_are_asked_for_once(facts: Leaving) -> None:
+def test_more_facts_are_asked_for_once(facts: DecommissionFacts) -> None:
     """A look is asked for where there was none, and what was asked for is enough to decide."""
     found = next_step(facts)
-    if found is not None and found.act is Act.LOOK:
+    if found is not None and found.act is Act.SCAN:
         assert facts.scan is None
         further = next_step(replace(facts, scan=CLEAR))
-        assert further is not None and further.act is not Act.LOOK
+        assert further is not None and further.act is not Act.SCAN
     if found is not None and found.act is Act.ASK:
         assert facts.widest is None

@@ -24,8 +24,8 @@ from pulsar_operator.domain.dataplane.decommission.decommission import (
     round_now,
     subject,
 )
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Helper, Leaving, Next
-from pulsar_operator.domain.dataplane.decommission.decommission_record import LeavingMemo
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, DecommissionFacts, Helper, Next
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DecommissionRecord
 from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim, EmptyMark, may_return
 
 OWN = OwnBookies("c-bookie", "h.ns.svc.cluster.local:3181")
@@ -55,7 +55,7 @@ class Placed:
 class Model:
     """Bookies by ordinal, volumes by ordinal, ledgers by id."""
 
-    wanted: int
+    desired: int
     random: Random
     replicas: int = 0
     pods: dict[int, Bookie] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Model:
     marks: set[int] = field(default_factory=set)
     cookies: set[int] = field(default_factory=set)
     ledgers: dict[int, Placed] = field(default_factory=dict)
-    memo: LeavingMemo | None = None
+    record: DecommissionRecord | None = None
     step: dict[str, str] = field(default_factory=dict)
     queue: list[int] = field(default_factory=list)
     helper: int = 0
@@ -121,22 +121,22 @@ class Model:
 
     # ---------------------------------------------------------------------------------------------------- operator
 
-    def facts(self) -> Leaving | None:
+    def facts(self) -> DecommissionFacts | None:
         cookies = {OWN.id(each) for each in self.cookies}
-        found = self.memo.ordinal if self.memo is not None else subject(OWN, cookies, self.replicas, self.wanted)
+        found = self.record.ordinal if self.record is not None else subject(OWN, cookies, self.replicas, self.desired)
         if found is None:
             return None
         readonly = {OWN.id(n) for n, each in self.pods.items() if each.readonly}
         pod = self.pods.get(found)
-        return Leaving(
-            bookie=OWN.id(found), ordinal=found, replicas=self.replicas, wanted=self.wanted,
+        return DecommissionFacts(
+            bookie=OWN.id(found), ordinal=found, replicas=self.replicas, desired=self.desired,
             others=tuple(OWN.id(n) for n in range(self.replicas) if n != found),
             storage=StorageFacts(
                 writable=frozenset({OWN.id(n) for n in self.pods} - readonly), readonly=frozenset(readonly),
                 cookies=frozenset(cookies), under_replicated=UnderReplicated(0), auditor="a", disabled=False,
             ),
             pod=pod is not None, readonly=pod.readonly if pod is not None else None, claims=self.claims(found),
-            memo=self.memo, step=self.step.get(OWN.id(found)), helpers=(Helper(0, f"h{self.helper}"),),
+            record=self.record, step=self.step.get(OWN.id(found)), helpers=(Helper(0, f"h{self.helper}"),),
             widest=Widest(ENSEMBLE, "w"), obstacle=None, generation=1, now=self.now, timeout=1e9,
             process=f"u/{pod.run}" if pod is not None else "",
         )  # fmt: skip
@@ -164,7 +164,7 @@ class Model:
         unfinished = tuple(each for each in rows if each.state is LedgerState.OPEN)
         closed = tuple(each for each in rows if each not in unfinished)
         widest = rows[0] if rows else None
-        handles = self.memo.handles if self.memo is not None else Handles()
+        handles = self.record.handles if self.record is not None else Handles()
         names = {each.writer for each in rows if each.writer is not None and each.ledger > handles.unloaded}
         writers = tuple(sorted(each for each in names if each > handles.after))
         highest = max(self.ledgers, default=-1)
@@ -181,39 +181,39 @@ class Model:
         if facts is not None:
             forgotten = facts.forgotten
             found = next_step(facts)
-            while found is not None and found.act is Act.LOOK and facts.scan is None:
+            while found is not None and found.act is Act.SCAN and facts.scan is None:
                 facts = replace(facts, scan=self.scan(facts.ordinal))
                 found = next_step(facts)
             if found is not None:
                 if may_act(found, facts.step):
                     self.act(facts, found)
                 shown = {facts.bookie: found.step.value} if found.step is not None else {}
-        if self.replicas < self.wanted and not forgotten:
-            self.grow(self.wanted)
+        if self.replicas < self.desired and not forgotten:
+            self.grow(self.desired)
         if not killed:
             self.step = shown
 
-    def act(self, facts: Leaving, found: Next) -> None:
-        ordinal, memo = facts.ordinal, self.memo
+    def act(self, facts: DecommissionFacts, found: Next) -> None:
+        ordinal, record = facts.ordinal, self.record
         if found.act is Act.BEGIN:
-            self.memo = LeavingMemo(facts.bookie, ordinal, self.now, ensemble=ENSEMBLE)
+            self.record = DecommissionRecord(facts.bookie, ordinal, self.now, ensemble=ENSEMBLE)
         elif found.act in (Act.READ_ONLY, Act.WRITABLE):
-            assert memo is not None
+            assert record is not None
             self.pods[ordinal].readonly = found.act is Act.READ_ONLY
-            to = memo.now_free()
-            self.memo = readonly_now(memo, facts.process) if found.act is Act.READ_ONLY else to
+            to = record.after_restore()
+            self.record = readonly_now(record, facts.process) if found.act is Act.READ_ONLY else to
         elif found.act is Act.UNLOAD:
-            assert memo is not None and facts.scan is not None
+            assert record is not None and facts.scan is not None
             for topic in found.topics:
                 self.close(topic)
-            through = facts.scan.highest if memo.through is None else memo.through
-            self.memo = replace(memo, handles=replace(memo.handles, after=found.topics[-1]), through=through)
+            through = facts.scan.highest if record.through is None else record.through
+            self.record = replace(record, handles=replace(record.handles, after=found.topics[-1]), through=through)
         elif found.act is Act.ROUND:
-            assert memo is not None
-            self.memo = round_now(memo)
+            assert record is not None
+            self.record = round_now(record)
         elif found.act in (Act.COPY, Act.NOTE):
-            assert memo is not None and found.helper is not None and facts.scan is not None
-            self.memo = asked_now(memo, found.helper, facts.scan, self.now)
+            assert record is not None and found.helper is not None and facts.scan is not None
+            self.record = asked_now(record, found.helper, facts.scan, self.now)
             self.queue += [ordinal] if found.act is Act.COPY else []
         elif found.act is Act.LOWER:
             assert ordinal == self.replicas - 1
@@ -221,15 +221,15 @@ class Model:
         elif found.act is Act.RAISE:
             self.grow(ordinal + 1)
         elif found.act is Act.FORGET:
-            assert memo is not None
-            self.memo = replace(memo, forgot=True)
+            assert record is not None
+            self.record = replace(record, forgot=True)
             self.cookies.discard(ordinal)
             self.gone.append(ordinal)
             assert not any(ordinal in each.on for each in self.ledgers.values()), "a ledger may need it"
         elif found.act is Act.MARK:
             self.marks.add(ordinal)
         elif found.act is Act.END:
-            self.memo = None
+            self.record = None
 
     def grow(self, to: int) -> None:
         while self.replicas < to:
@@ -259,9 +259,9 @@ class Model:
             self.kubernetes()
             self.copy(3)
             self.check()
-            if self.replicas == self.wanted and self.memo is None and max(self.cookies) < self.wanted:
+            if self.replicas == self.desired and self.record is None and max(self.cookies) < self.desired:
                 return
-        raise AssertionError(f"no end: {self.replicas} of {self.wanted}, {self.memo}, {self.step}")
+        raise AssertionError(f"no end: {self.replicas} of {self.desired}, {self.record}, {self.step}")
 
 
 def begin(bookies: int, random: Random) -> Model:
@@ -292,7 +292,7 @@ EVENTS = (
 @given(st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 12)), max_size=120), st.integers(0, 2**16))
 def test_nothing_is_lost_whatever_comes_between(events: list[tuple[str, int]], seed: int) -> None:
     model = begin(4, Random(seed))
-    model.wanted = 2
+    model.desired = 2
     for event, number in events:
         match event:
             case "operate" | "killed":
@@ -314,7 +314,7 @@ def test_nothing_is_lost_whatever_comes_between(events: list[tuple[str, int]], s
                 if number < 3:
                     model.replicas = max(1, model.replicas - 1)
                 else:
-                    model.wanted = 2 + number % 3
+                    model.desired = 2 + number % 3
         model.check()
     model.settle()
 
@@ -324,14 +324,14 @@ def test_nothing_is_lost_whatever_comes_between(events: list[tuple[str, int]], s
 def test_nine_thirteen_nine(seed: int) -> None:
     """By number: the text of 9 comes after that of 12."""
     model = begin(9, Random(seed))
-    model.wanted = 13
+    model.desired = 13
     model.settle()
     for topic in ("a", "b", "c", None) * 6:
         model.write(topic)
-    model.wanted = 9
+    model.desired = 9
     model.settle()
     assert model.gone == [12, 11, 10, 9]
     assert sorted(model.pods) == list(range(9))
-    model.wanted = 13
+    model.desired = 13
     model.settle()
     assert sorted(model.pods) == list(range(13))

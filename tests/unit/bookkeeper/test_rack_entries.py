@@ -87,12 +87,12 @@ CASES: list[tuple[Entries, dict[str, str], dict[str, str], Entries]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("before", "wanted", "gone", "after"), CASES)
-def test_merged(before: Entries, wanted: dict[str, str], gone: dict[str, str], after: Entries) -> None:
+@pytest.mark.parametrize(("before", "desired", "gone", "after"), CASES)
+def test_merged(before: Entries, desired: dict[str, str], gone: dict[str, str], after: Entries) -> None:
     kept = copy.deepcopy(before)
-    assert merged(before, wanted, gone) == after
+    assert merged(before, desired, gone) == after
     assert before == kept, "what was read is not changed"
-    assert merged(after, wanted, gone) == after, "again it is the same"
+    assert merged(after, desired, gone) == after, "again it is the same"
 
 
 OURS, THEIRS = st.sampled_from(["own-0", "own-1", "own-2"]), st.sampled_from(["x", "y", "own-10", ""])
@@ -109,19 +109,19 @@ ENTRIES = st.dictionaries(
 
 
 @settings(max_examples=60, deadline=None)
-@given(before=ENTRIES, wanted=st.dictionaries(OURS, RACK), gone=st.dictionaries(OURS, RACK))
-def test_entries_of_others_survive_any_change(before: Any, wanted: dict[str, str], gone: dict[str, str]) -> None:
-    gone = {bookie: rack for bookie, rack in gone.items() if bookie not in wanted}
-    after = parse_entries(entries_data(merged(parse_entries(json.dumps(before).encode()), wanted, gone)))
+@given(before=ENTRIES, desired=st.dictionaries(OURS, RACK), gone=st.dictionaries(OURS, RACK))
+def test_entries_of_others_survive_any_change(before: Any, desired: dict[str, str], gone: dict[str, str]) -> None:
+    gone = {bookie: rack for bookie, rack in gone.items() if bookie not in desired}
+    after = parse_entries(entries_data(merged(parse_entries(json.dumps(before).encode()), desired, gone)))
 
     def foreign(entries: Entries) -> dict[tuple[str, str], Any]:
-        own = wanted.keys() | gone.keys()
+        own = desired.keys() | gone.keys()
         return {(g, b): each for g, of in entries.items() for b, each in of.items() if b not in own}
 
     assert foreign(after) == foreign(before)
-    assert {b: r for b, r in racks_of(after).items() if b in wanted} == wanted
+    assert {b: r for b, r in racks_of(after).items() if b in desired} == desired
     for group, bookies in before.items():
-        for bookie in bookies.keys() & (wanted.keys() | gone.keys()):
+        for bookie in bookies.keys() & (desired.keys() | gone.keys()):
             had, has = bookies[bookie], after.get(group, {}).get(bookie, {})
             lost = {name: value for name, value in had.items() if name != "rack" and has.get(name, ...) != value}
             taken_out = group == "default" and bookie in gone and had.get("rack") == gone[bookie]

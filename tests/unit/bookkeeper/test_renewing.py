@@ -22,11 +22,11 @@ from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.decommission.decommission_facts import (
     STALL_SECONDS,
     Act,
+    DecommissionFacts,
     Helper,
-    Leaving,
     Step,
 )
-from pulsar_operator.domain.dataplane.decommission.decommission_record import Cause, LeavingMemo, Renewal
+from pulsar_operator.domain.dataplane.decommission.decommission_record import Cause, DecommissionRecord, Renewal
 from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim, EmptyMark
 from pulsar_operator.domain.dataplane.decommission.volume_record import (
     NONE,
@@ -70,35 +70,35 @@ def scan(naming: int = 0, only: int = 0, writers: tuple[str, ...] = ()) -> Ledge
     return LedgerScan(9, naming, 0, 0, (), rows, (), rows[0] if rows else None, writers, 9, only, rows[:only])
 
 
-def bookie(renewal: Renewal | None = LOST, **facts: Any) -> Leaving:
+def bookie(renewal: Renewal | None = LOST, **facts: Any) -> DecommissionFacts:
     """Not up, its volume lost, every ledger looked at: none names it."""
-    memo = LeavingMemo(ME, 2, NOW, renewal=renewal, run="pod/0") if renewal is not None else None
-    base = Leaving(
-        bookie=ME, ordinal=2, replicas=3, wanted=3, others=(B[0], B[1]), storage=GONE, pod=True, readonly=None,
-        claims=(CLAIM,), memo=memo, step="Stopping", helpers=(Helper(0, "h"),), widest=Widest(2, "the default"),
+    record = DecommissionRecord(ME, 2, NOW, renewal=renewal, run="pod/0") if renewal is not None else None
+    base = DecommissionFacts(
+        bookie=ME, ordinal=2, replicas=3, desired=3, others=(B[0], B[1]), storage=GONE, pod=True, readonly=None,
+        claims=(CLAIM,), record=record, step="Stopping", helpers=(Helper(0, "h"),), widest=Widest(2, "the default"),
         obstacle=None, generation=5, now=NOW + timedelta(seconds=10), timeout=600, scan=scan(), cookie=7,
         uid="pod", process="pod/0",
     )  # fmt: skip
     return replace(base, **facts)
 
 
-def asked(found: Leaving, **memo: Any) -> Leaving:
-    assert found.memo is not None
-    return replace(found, memo=replace(found.memo, asked=AUDITOR, asked_at=NOW, naming=3, **memo))
+def asked(found: DecommissionFacts, **record: Any) -> DecommissionFacts:
+    assert found.record is not None
+    return replace(found, record=replace(found.record, asked=AUDITOR, asked_at=NOW, naming=3, **record))
 
 
-def missed(found: Leaving, **memo: Any) -> Leaving:
+def missed(found: DecommissionFacts, **record: Any) -> DecommissionFacts:
     """A round in which a topic could not be unloaded."""
-    assert found.memo is not None
-    return replace(found, memo=replace(found.memo, missed=True, through=9, **memo))
+    assert found.record is not None
+    return replace(found, record=replace(found.record, missed=True, through=9, **record))
 
 
 ONE = replace(GONE, writable=frozenset({B[0]}))
 FORGOTTEN = replace(GONE, cookies=frozenset(B[:2]))
 LATE = {"now": NOW + timedelta(seconds=STALL_SECONDS)}
-CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
+CASES: list[tuple[str, DecommissionFacts, Act, Step | None, Reason | None, str]] = [
     ("lost", bookie(None, lost="gone"), Act.BEGIN, Step.READ_ONLY, None, "its volume is lost: gone"),
-    ("lost, and to be removed", bookie(None, lost="gone", wanted=2), Act.BEGIN, Step.READ_ONLY, None, "lost"),
+    ("lost, and to be removed", bookie(None, lost="gone", desired=2), Act.BEGIN, Step.READ_ONLY, None, "lost"),
     ("asked, and not up", bookie(None, asked="smoke"), Act.BEGIN, Step.READ_ONLY, None, "smoke"),
     ("asked", bookie(None, asked="smoke", storage=FULL, readonly=False), Act.BEGIN, Step.READ_ONLY, None, "smoke"),
     ("asked in a roll", bookie(None, asked="smoke", storage=FULL, obstacle="the roll to end"), Act.NOTHING, None, None,
@@ -148,7 +148,7 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
      "to start"),
     ("no cookie, not up", bookie(DELETED, claims=(NEW,), uid="next", cookie=None, storage=FORGOTTEN), Act.NOTHING, None,
      None, "to start"),
-    ("no cookie, not up, and to be removed", bookie(DELETED, claims=(NEW,), uid="next", cookie=None, wanted=2,
+    ("no cookie, not up, and to be removed", bookie(DELETED, claims=(NEW,), uid="next", cookie=None, desired=2,
      storage=FORGOTTEN), Act.END, None, None, "it is to be removed"),
     ("no cookie, not up, and another is lost", bookie(DELETED, claims=(NEW,), uid="next", cookie=None, first="b1 lost",
      storage=FORGOTTEN), Act.END, None, None, "b1 lost"),
@@ -189,7 +189,7 @@ CASES: list[tuple[str, Leaving, Act, Step | None, Reason | None, str]] = [
 @pytest.mark.parametrize(
     ("facts", "act", "step", "reason", "said"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-def test_next(facts: Leaving, act: Act, step: Step | None, reason: Reason | None, said: str) -> None:
+def test_next(facts: DecommissionFacts, act: Act, step: Step | None, reason: Reason | None, said: str) -> None:
     found = next_step(facts)
     assert found is not None
     assert (found.act, found.step, found.reason) == (act, step, reason), found
@@ -198,9 +198,9 @@ def test_next(facts: Leaving, act: Act, step: Step | None, reason: Reason | None
 
 @pytest.mark.parametrize("stopped", [None, 5])
 def test_a_bookie_that_leaves_and_lost_its_volume_is_not_waited_for(stopped: int | None) -> None:
-    leaving = LeavingMemo(ME, 2, NOW, run="pod/0", stopped=stopped)
-    for wanted in (2, 3):
-        found = next_step(bookie(None, memo=leaving, wanted=wanted, lost="gone", scan=scan(2, only=2)))
+    leaving = DecommissionRecord(ME, 2, NOW, run="pod/0", stopped=stopped)
+    for desired in (2, 3):
+        found = next_step(bookie(None, record=leaving, desired=desired, lost="gone", scan=scan(2, only=2)))
         assert found is not None and found.act is Act.END and "gone" in found.text
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pulsar_operator.domain.bookkeeper.disk_space import (
     GUARD,
     MARGIN,
+    describe_shortage,
     shortage,
     size_text,
-    told,
     unknown_of,
 )
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, Segment
@@ -55,7 +55,7 @@ def test_who_is_short_of_room(
     assert (found.bookie if found is not None else None) == short
     if found is not None:
         assert found.takes // GIB == takes
-        text = told(found, MARK)
+        text = describe_shortage(found, MARK)
         assert size_text(found.moved) in text and short in text and "95 %" in text
 
 

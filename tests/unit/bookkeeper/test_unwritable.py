@@ -16,14 +16,14 @@ from pulsar_operator.domain.bookkeeper.affinity import Widest
 from pulsar_operator.domain.bookkeeper.read_only_bookies import (
     DiskLimits,
     ReadOnly,
-    Unwritable,
+    ReadOnlyBookies,
     begun,
+    describe_bookie,
+    describe_read_only,
     nearly,
     nearly_full,
-    one_said,
     read_only,
     rows_of,
-    unwritable_said,
 )
 from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts, UnderReplicated
 from pulsar_operator.domain.render.volumes import disk_shares
@@ -66,7 +66,7 @@ def test_those_of_others_and_those_that_take_entries_are_not_named() -> None:
 @pytest.mark.parametrize(("usage", "told"), [(89, {}), (90, {"a": 90}), (96, {"a": 96})])
 def test_it_is_told_before_it_comes_to_that(usage: int, told: dict[str, int]) -> None:
     assert nearly(FACTS, {"a", "b"}, {"a": usage}, {}, STOCK) == told
-    text = nearly_full(Unwritable(STOCK, nearly={"b": 91, "a": 93, "x": 90, "y": 90}))
+    text = nearly_full(ReadOnlyBookies(STOCK, nearly={"b": 91, "a": 93, "x": 90, "y": 90}))
     assert text == "nearly full, and read-only at 95 %: a (93 %), b (91 %), x (90 %) and 1 more"
 
 
@@ -82,7 +82,7 @@ def test_full_disks_stay_the_cause_until_it_takes_entries_again() -> None:
     before = BookieStatus(id="c", state="ReadOnly", usage=97, reason="DisksFull", since=THEN)
     (row,) = rows_of({"c": UNKNOWN}, {"c": 40}, {"c": before}, NOW)
     assert row == ReadOnly("c", FULL, 40, THEN)
-    assert "were used beyond 95 %, now 40 %" in one_said(row, STOCK)
+    assert "were used beyond 95 %, now 40 %" in describe_bookie(row, STOCK)
     (row,) = rows_of({"c": UNKNOWN}, {"c": 40}, {"c": before.model_copy(update={"state": "Writable"})}, NOW)
     assert (row.reason, row.since) == (UNKNOWN, "2026-03-01T12:00:00Z")
     (row,) = rows_of({"c": FULL}, {"c": 97}, {"c": before.model_copy(update={"reason": "BookieReadOnly"})}, NOW)
@@ -110,21 +110,21 @@ def test_an_event_comes_once_for_each_cause() -> None:
 )
 def test_whether_ledgers_can_be_made(writable: int, widest: int | None, before: bool, short: bool) -> None:
     size = None if widest is None else Widest(widest, "namespace shop/orders")
-    fact = Unwritable(STOCK, (ReadOnly("c", FULL, 97, THEN),), writable=writable, widest=size)
+    fact = ReadOnlyBookies(STOCK, (ReadOnly("c", FULL, 97, THEN),), writable=writable, widest=size)
     assert fact.short(before) is short
-    assert ("namespace shop/orders takes" in unwritable_said(fact)) == (short and widest is not None)
+    assert ("namespace shop/orders takes" in describe_read_only(fact)) == (short and widest is not None)
 
 
 def test_what_is_said_names_bookie_usage_time_and_remedy() -> None:
     full, other = ReadOnly("c", FULL, 97, THEN), ReadOnly("d", UNKNOWN, None, THEN)
-    text = unwritable_said(Unwritable(STOCK, (other, full), writable=3, widest=Widest(2, "the default")))
+    text = describe_read_only(ReadOnlyBookies(STOCK, (other, full), writable=3, widest=Widest(2, "the default")))
     for words in ("bookie c", THEN, "beyond 95 %", "97 %", "spec.bookkeeper.replicas", "bookie d", "nobody knows"):
         assert words in text, words
-    assert Unwritable(STOCK, (other, full)).reason is FULL
-    assert Unwritable(STOCK, (other,)).reason is UNKNOWN
+    assert ReadOnlyBookies(STOCK, (other, full)).reason is FULL
+    assert ReadOnlyBookies(STOCK, (other,)).reason is UNKNOWN
     many = tuple(ReadOnly(f"b{n}", FULL, 97, THEN) for n in range(9))
-    assert "b2" in unwritable_said(Unwritable(STOCK, many)) and "(and 6 more)" in unwritable_said(
-        Unwritable(STOCK, many)
+    assert "b2" in describe_read_only(ReadOnlyBookies(STOCK, many)) and "(and 6 more)" in describe_read_only(
+        ReadOnlyBookies(STOCK, many)
     )
 
 

@@ -8,7 +8,10 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME
 from pulsar_operator.domain.bookkeeper.bookie_ids import INCARNATIONS_PATH
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.decommission_record import (
+    DECOMMISSION_RECORD_PATH,
+    parse_decommission_record,
+)
 from pulsar_operator.ports import PODS, Json
 from tests.support.cluster.affinity import bind, group
 from tests.support.cluster.leaving_bookies import TWO, left, lose, well
@@ -28,9 +31,9 @@ async def discarded(world: LedgerWorld) -> None:
     """Rounds until claims are deleted and the pod is still there."""
 
     async def there() -> bool:
-        node = world.store.nodes.get(MEMO_PATH)
-        memo = parse_leaving_memo(node.data) if node is not None else None
-        return memo is not None and memo.renewal is not None and bool(memo.renewal.claims)
+        node = world.store.nodes.get(DECOMMISSION_RECORD_PATH)
+        record = parse_decommission_record(node.data) if node is not None else None
+        return record is not None and record.renewal is not None and bool(record.renewal.claims)
 
     await world.until(there, rounds=200)
 

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_DELETE, ANNOTATION_REPLACE_VOLUME, API_VERSION, Kind
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.domain.dataplane.decommission.volume_record import VOLUMES_PATH, parse_volumes
 from pulsar_operator.ports import CUSTOM, PODS, PVCS
 from tests.support.cluster.copies import made_once
@@ -231,7 +231,7 @@ async def test_a_bookie_that_comes_back_with_its_volume_is_left_alone(world: Led
     world.copies = True
     await world.run(rounds=200)
     assert (await world.progressing())[:2] == ("False", "Ready")
-    assert MEMO_PATH not in world.store.nodes
+    assert DECOMMISSION_RECORD_PATH not in world.store.nodes
     for claim in CLAIMS:
         assert (await world.get(PVCS, claim))["metadata"]["uid"] == kept[claim]["metadata"]["uid"]
 

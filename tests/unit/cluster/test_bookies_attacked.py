@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Kind
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.ports import PVCS
 from tests.support.cluster.leaving_bookies import HOUR, TWO, by_hand, copying
 from tests.support.cluster.ledgers import TOPICS, WORKLOAD, LedgerWorld, bookie, claims, cookie, of_topic
@@ -71,8 +71,8 @@ async def test_a_memo_of_another_bookie_marks_no_claim(reclaim: str) -> None:
         await world.backstage.put(claim)
     old = bookie(2).replace("cluster.local", "old.example.com")
     world.put(900, "CLOSED", (bookie(0), old), {})
-    memo = {"bookie": old, "ordinal": 2, "since": "2026-01-01T00:00:00Z", "ensemble": 2}
-    world.store.put(MEMO_PATH, json.dumps(memo))
+    record = {"bookie": old, "ordinal": 2, "since": "2026-01-01T00:00:00Z", "ensemble": 2}
+    world.store.put(DECOMMISSION_RECORD_PATH, json.dumps(record))
     await world.settle(60)
     for name in CLAIMS:
         claim = await world.live(PVCS, name)

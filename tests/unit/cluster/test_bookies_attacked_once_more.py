@@ -8,7 +8,7 @@ from pulsar_operator.api.constants import ANNOTATION_VOLUME_REQUESTED
 from pulsar_operator.domain.bookkeeper.bookie_ids import INCARNATIONS_PATH
 from pulsar_operator.domain.bookkeeper.ledger_scan_record import SCAN_PATH
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.ports import PVCS, Json
 from tests.support.cluster.leaving_bookies import entry_asked_for, left, lose, well, world
 from tests.support.cluster.ledgers import LedgerWorld, bookie, claims
@@ -32,7 +32,7 @@ async def test_an_examination_of_a_removal_that_was_withdrawn_counts_for_nothing
     assert (await world.progressing())[1] == "DecommissionRefused" and SCAN_PATH in world.store.nodes
     await world.resize(3)
     await world.run(rounds=100)
-    assert MEMO_PATH not in world.store.nodes
+    assert DECOMMISSION_RECORD_PATH not in world.store.nodes
     for number in range(900, 904):
         world.put(number, "CLOSED", (bookie(0), bookie(1)), {})
     world.put(911, "CLOSED", (bookie(2),), {})
@@ -54,7 +54,9 @@ async def test_the_new_volume_is_lost_before_it_is_on_record(world: LedgerWorld,
         await annotate(world, "a test")
 
     async def there() -> bool:
-        return OWN.of_incarnation(2, 1) in world.store.children(COOKIES) and MEMO_PATH in world.store.nodes
+        return (
+            OWN.of_incarnation(2, 1) in world.store.children(COOKIES) and DECOMMISSION_RECORD_PATH in world.store.nodes
+        )
 
     await world.until(there, rounds=200)
     await lose(world, 2)

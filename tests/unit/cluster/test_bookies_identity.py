@@ -9,7 +9,7 @@ import pytest
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind
 from pulsar_operator.domain.bookkeeper.bookie_ids import INCARNATIONS_PATH, Count, OwnBookies, parse_incarnations
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES, READONLY_NAME
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS
 from tests.support.cluster.leaving_bookies import TWO, by_hand, copying, forgotten, left, lose, well, world
 from tests.support.cluster.ledgers import TOPICS, WORKLOAD, LedgerWorld, bookie, claims, cookie, of_topic
@@ -174,7 +174,7 @@ async def test_a_former_incarnation_is_shown_and_forgotten_once_no_ledger_names_
     await well(world)
     assert world.volume(world.id(2)) == volume
     assert [(await world.get(PVCS, each))["metadata"]["uid"] for each in claims(2)] == uids
-    assert MEMO_PATH not in world.store.nodes
+    assert DECOMMISSION_RECORD_PATH not in world.store.nodes
 
 
 @pytest.mark.parametrize("reclaim", ["Retain", "Delete"])
@@ -186,8 +186,8 @@ async def test_volumes_of_the_later_incarnation_are_never_called_empty(world: Le
     later = world.id(2)
     for number in range(900, 905):
         world.put(number, "CLOSED", (bookie(0), later), {})
-    memo = {"bookie": bookie(2), "ordinal": 2, "since": "2026-01-01T00:00:00Z", "ensemble": 2, "forgot": True}
-    world.store.put(MEMO_PATH, json.dumps(memo))
+    record = {"bookie": bookie(2), "ordinal": 2, "since": "2026-01-01T00:00:00Z", "ensemble": 2, "forgot": True}
+    world.store.put(DECOMMISSION_RECORD_PATH, json.dumps(record))
     uid = world.volume(later)
     await by_hand(world, 2)
     for _ in range(3):
@@ -229,7 +229,7 @@ async def test_one_that_no_ledger_names_is_removed() -> None:
     await world.resize(2)
     await world.settle(300)
     assert await world.replicas() == 2 and (await world.progressing())[:2] == ("False", "Ready")
-    assert MEMO_PATH not in world.store.nodes
+    assert DECOMMISSION_RECORD_PATH not in world.store.nodes
 
 
 async def test_one_that_ledgers_name_says_what_to_do_and_is_removed_once_none_does(world: LedgerWorld) -> None:

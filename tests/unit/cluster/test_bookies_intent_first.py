@@ -6,7 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.decommission_record import (
+    DECOMMISSION_RECORD_PATH,
+    parse_decommission_record,
+)
 from pulsar_operator.ports import UnavailableError
 from tests.support.cluster.leaving_bookies import copying, left, well
 from tests.support.cluster.ledgers import TOPICS, LedgerWorld, bookie, host, of_topic
@@ -16,9 +19,9 @@ from tests.unit.cluster.test_bookies_without_room import filled, use
 
 def recorded(world: LedgerWorld) -> bool | None:
     """Whether the metadata store says that the bookie may take entries; None = nothing is known of it."""
-    node = world.store.nodes.get(MEMO_PATH)
-    memo = parse_leaving_memo(node.data) if node is not None else None
-    return None if memo is None else memo.freeing or memo.freed
+    node = world.store.nodes.get(DECOMMISSION_RECORD_PATH)
+    record = parse_decommission_record(node.data) if node is not None else None
+    return None if record is None else record.restoring or record.restored
 
 
 async def stays() -> LedgerWorld:
@@ -46,12 +49,12 @@ async def refused() -> LedgerWorld:
     return world
 
 
-Reach = Callable[[], Awaitable[LedgerWorld]]
+Reachability = Callable[[], Awaitable[LedgerWorld]]
 WAYS = pytest.mark.parametrize(("reach", "ordinal"), [(stays, 2), (without_room, 2), (refused, 3)])
 
 
 @WAYS
-async def test_the_intent_is_on_record_first(reach: Reach, ordinal: int) -> None:
+async def test_the_intent_is_on_record_first(reach: Reachability, ordinal: int) -> None:
     world = await reach()
     found: list[bool | None] = []
 
@@ -65,7 +68,7 @@ async def test_the_intent_is_on_record_first(reach: Reach, ordinal: int) -> None
 
 
 @WAYS
-async def test_what_could_not_be_done_is_tried_again(reach: Reach, ordinal: int) -> None:
+async def test_what_could_not_be_done_is_tried_again(reach: Reachability, ordinal: int) -> None:
     """The bookie does not answer the first time; nothing is taken for done."""
     world = await reach()
     failed: list[PortCall] = []
@@ -87,10 +90,10 @@ async def test_one_that_took_entries_unseen_is_emptied_from_the_beginning() -> N
     await copying(world)
     topic, custom = TOPICS[0], of_topic("shop/orders/persistent/payments")
     (data, cursor), times = world.handles[topic], world.unloaded_times(topic)
-    memo = parse_leaving_memo(world.store.nodes[MEMO_PATH].data)
-    assert memo is not None and times and bookie(2) not in data.bookies
+    record = parse_decommission_record(world.store.nodes[DECOMMISSION_RECORD_PATH].data)
+    assert record is not None and times and bookie(2) not in data.bookies
     assert world.bookies.servers[host(2)].readonly, "as its disks are full"
-    world.store.put(MEMO_PATH, memo.about_to_free().data())
+    world.store.put(DECOMMISSION_RECORD_PATH, record.before_restore().data())
     world.put(data.ledger, "OPEN", (bookie(0), bookie(2)), custom)
     world.look()
     on = {bookie(0): world.volume(bookie(0)), bookie(2): world.volume(bookie(2))}
@@ -104,9 +107,9 @@ async def test_one_that_took_entries_unseen_is_emptied_from_the_beginning() -> N
 async def test_one_that_stays_after_such_an_end_is_well() -> None:
     world = await LedgerWorld.up(3, closed=3)
     await copying(world)
-    memo = parse_leaving_memo(world.store.nodes[MEMO_PATH].data)
-    assert memo is not None
-    world.store.put(MEMO_PATH, memo.about_to_free().data())
+    record = parse_decommission_record(world.store.nodes[DECOMMISSION_RECORD_PATH].data)
+    assert record is not None
+    world.store.put(DECOMMISSION_RECORD_PATH, record.before_restore().data())
     await world.resize(3)
     world.copies = True
     await world.settle()

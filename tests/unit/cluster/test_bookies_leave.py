@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, Kind
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, ledger_path
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.ports import PODS, PVCS, Json, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.support.cluster.leaving_bookies import (
@@ -199,7 +199,7 @@ async def test_what_cannot_be_done_without_it_is_named(world: LedgerWorld, what:
     await world.run()
     status, reason, message = await world.progressing()
     assert (status, reason) == ("False", "DecommissionRefused") and said in message
-    assert await world.replicas() == 3 and MEMO_PATH not in world.store.nodes
+    assert await world.replicas() == 3 and DECOMMISSION_RECORD_PATH not in world.store.nodes
     assert (await world.condition(Kind.CLUSTER, "east"))[0] == "True"
     assert (await world.condition(Kind.CLUSTER, "east", "Stalled"))[:2] == ("True", "DecommissionRefused")
     world.store.remove(path)

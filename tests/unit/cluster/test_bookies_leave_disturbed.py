@@ -7,7 +7,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.bookkeeper.ledger_scan_record import SCAN_PATH
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, Json, UnavailableError
 from tests.support.cluster.leaving_bookies import (
     STEPS,
@@ -116,7 +116,7 @@ async def test_it_waits_for_a_roll(world: LedgerWorld) -> None:
     await world.change(Kind.CLUSTER, "east", both)
 
     async def begun() -> bool:
-        return MEMO_PATH in world.store.nodes
+        return DECOMMISSION_RECORD_PATH in world.store.nodes
 
     await world.until(begun, rounds=200)
     assert [name for name in world.journal.pods_gone() if "broker" in name], "the roll came first"

@@ -11,7 +11,7 @@ from pulsar_operator.controllers.dataplane.bookkeeper import ledger_count, ledge
 from pulsar_operator.controllers.dataplane.bookkeeper.ledger_count import COUNT_PATH
 from pulsar_operator.domain.bookkeeper.ledger_scan_record import SCAN_PATH
 from pulsar_operator.domain.bookkeeper.znodes import LEDGERS
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.ports import PODS, UnavailableError
 from tests.support.cluster.leaving_bookies import HOUR, left, lose, well
 from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie
@@ -120,7 +120,7 @@ async def test_a_bookie_gets_a_new_volume() -> None:
     await world.backstage.edit(PODS, NS, f"{WORKLOAD}-2", annotate)
     await world.run(rounds=300)
     await well(world)
-    assert world.volume(bookie(2)) not in ("", uid) and MEMO_PATH not in world.store.nodes
+    assert world.volume(bookie(2)) not in ("", uid) and DECOMMISSION_RECORD_PATH not in world.store.nodes
     assert len(reads) <= 2 * len(world.ledgers()) + len(world.ledgers()) + 200
 
 

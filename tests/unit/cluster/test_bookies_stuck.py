@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.ports import CONFIG_MAPS, PODS, PVCS, STATEFUL_SETS, ConflictError, Json, UnavailableError
 from tests.fakes.admin import AdminCall
 from tests.support.cluster.leaving_bookies import HOUR, by_hand, copying, forgotten, lowered
@@ -169,7 +169,7 @@ async def test_a_bookie_given_up_and_then_refused_is_writable() -> None:
     world.clock.forward(HOUR)
 
     async def stopped() -> bool:
-        return bool(json.loads(world.store.nodes[MEMO_PATH].data).get("stopped"))
+        return bool(json.loads(world.store.nodes[DECOMMISSION_RECORD_PATH].data).get("stopped"))
 
     await world.until(stopped)
     assert world.bookies.servers[host(2)].readonly, "nothing would be proved"

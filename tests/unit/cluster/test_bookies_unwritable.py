@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Kind, Reason
-from pulsar_operator.domain.bookkeeper.read_only_bookies import UNSURE_SECONDS, UNWRITABLE
+from pulsar_operator.domain.bookkeeper.read_only_bookies import READ_ONLY_REASONS, UNSURE_SECONDS
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, READONLY
 from pulsar_operator.domain.dataplane.registration.registration import POLICIES_PATH
 from pulsar_operator.ports import PODS, DiskInfo, Json, Key, UnavailableError
@@ -35,7 +35,7 @@ async def told(world: LedgerWorld) -> tuple[str, str, str]:
 
 def events(world: LedgerWorld) -> list[str]:
     """Reasons of events about read-only bookies, in order."""
-    return [event.reason for event in world.journal.events if event.reason in UNWRITABLE]
+    return [event.reason for event in world.journal.events if event.reason in READ_ONLY_REASONS]
 
 
 async def test_a_full_disk_is_told_once_and_forgotten_when_there_is_room() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.domain.dataplane.decommission.ended_copies import FIRST_SECONDS, MOST_SECONDS
 from pulsar_operator.ports import PODS, DiskInfo, Json, UnavailableError
 from tests.support.bookkeeper.encoding import framed, ledger_body
@@ -55,7 +55,7 @@ async def test_nothing_is_moved_that_has_no_room(how: str) -> None:
     assert f"Bookie {bookie(2)} cannot be {how}: " in text
     assert "60 GiB are to be copied from it, and 2 writable bookies are left with 0 B below the mark" in text, text
     assert "95 %" in text and "raise spec.bookkeeper.replicas" in text
-    assert not copies_asked(world) and MEMO_PATH not in world.store.nodes
+    assert not copies_asked(world) and DECOMMISSION_RECORD_PATH not in world.store.nodes
     assert not world.bookies.servers[host(2)].readonly
 
     use(world, 0, 50)
@@ -87,7 +87,7 @@ async def test_a_bookie_that_does_not_say_how_full_it_is_is_waited_for() -> None
     await world.resize(2)
     await world.settle(60)
     assert f"waiting for bookie {bookie(1)} to say how full its ledger disks are" in (await world.progressing())[2]
-    assert MEMO_PATH not in world.store.nodes
+    assert DECOMMISSION_RECORD_PATH not in world.store.nodes
     use(world, 1, 10)
     await world.settle()
     await left(world)
@@ -114,7 +114,7 @@ async def test_a_copy_ends_before_a_bookie_is_full_and_goes_on_once_there_is_roo
     assert len(told) == 1 and "no more of it is copied" in told[0]
     world.clock.forward(24 * 3600)
     await world.settle(60)
-    assert MEMO_PATH not in world.store.nodes, "it is not tried before there is room"
+    assert DECOMMISSION_RECORD_PATH not in world.store.nodes, "it is not tried before there is room"
 
     use(world, 0, 40)
     use(world, 1, 40)
@@ -139,7 +139,11 @@ async def test_a_bookie_that_falls_silent_meanwhile_gets_no_other_copy() -> None
     await left(world)
 
 
-CALLS = [(KUBERNETES, "delete", "east-autorecovery-0"), (BOOKIES, "set_readonly", ""), (ZOOKEEPER, "delete", MEMO_PATH)]
+CALLS = [
+    (KUBERNETES, "delete", "east-autorecovery-0"),
+    (BOOKIES, "set_readonly", ""),
+    (ZOOKEEPER, "delete", DECOMMISSION_RECORD_PATH),
+]
 
 
 @pytest.mark.parametrize("call", CALLS, ids=[f"{port} {verb}" for port, verb, _ in CALLS])
@@ -165,7 +169,7 @@ async def test_a_copy_ends_also_where_a_call_fails(call: tuple[str, str, str]) -
     await world.settle(80)
     assert len(failed) == 2, "nothing would be proved"
     assert (await world.progressing())[1] == "DecommissionRefused"
-    assert not world.bookies.servers[host(2)].readonly and MEMO_PATH not in world.store.nodes
+    assert not world.bookies.servers[host(2)].readonly and DECOMMISSION_RECORD_PATH not in world.store.nodes
     world.clock.forward(3600)
     use(world, 0, 40)
     use(world, 1, 40)

@@ -111,7 +111,7 @@ async def test_a_service_that_goes_away_takes_no_forecast_along() -> None:
 
 
 async def test_a_service_that_hangs_delays_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forecasts, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(forecasts, "READ_SECONDS", 0.01)
     world, loads, sizing = await at_ten(lambda now: None)
     sizing.hangs, begun = True, world.clock.now()
     loads.total = 2.6 * TARGET

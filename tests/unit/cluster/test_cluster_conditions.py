@@ -17,7 +17,7 @@ from pulsar_operator.domain.dataplane.cluster.cluster_status import (
     _metadata,
     set_conditions,
 )
-from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView, DrainFact, RollFact, ScaleFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView, DrainFact, RolloutFact, ScaleFact
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_is_in_progress() -> None:
     drain = DrainStatus(pods=["east-broker-2"], since="2026-01-01T00:00:00Z", bundles=4)
     leaves = DrainFact(drain, "4 bundles")
     cases = [
-        (ClusterView(roll=RollFact(rollout, leaves)), "RolloutInProgress", "Rolling broker: 1 of 3 pods done"),
+        (ClusterView(rollout=RolloutFact(rollout, leaves)), "RolloutInProgress", "Rolling broker: 1 of 3 pods done"),
         (ClusterView(scale=ScaleFact(leaves)), "Draining", "Waiting for 4 bundles"),
         (ClusterView(stopped_for="bookies"), "Pending", "Waiting for bookies"),
     ]

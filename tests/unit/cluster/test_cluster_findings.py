@@ -9,19 +9,19 @@ from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus, RolloutStat
 from pulsar_operator.domain.dataplane.cluster.cluster_view import (
     BalanceFact,
     ClusterView,
+    DecommissionFact,
     DrainFact,
-    LeaveFact,
     PlacementFact,
     RacksFact,
-    RollFact,
+    RolloutFact,
     ScaleFact,
     ScalingFact,
     VolumesFact,
 )
 from pulsar_operator.domain.dataplane.cluster.findings import AGAIN_SECONDS, RETRY_SECONDS, findings_of, fold
 
-ROLLOUT = RollFact(RolloutStatus(component="broker", reason="image", pods_done=1, pods_total=3))
-IN_A_WINDOW = RollFact(
+ROLLOUT = RolloutFact(RolloutStatus(component="broker", reason="image", pods_done=1, pods_total=3))
+IN_A_WINDOW = RolloutFact(
     RolloutStatus(
         component="broker",
         reason="image",
@@ -32,9 +32,9 @@ IN_A_WINDOW = RollFact(
     )
 )
 DRAIN = ScaleFact(DrainFact(DrainStatus(pods=["east-broker-2"], since="2026-01-01T00:00:00Z", bundles=4), "4 bundles"))
-BEGUN = LeaveFact("b:3181", 2, "ReadOnly", message="Bookie b leaves")
-REFUSED = LeaveFact(message="No bookie can leave", reason=Reason.DECOMMISSION_REFUSED)
-SOON = LeaveFact(message="A bookie is to be removed")
+BEGUN = DecommissionFact("b:3181", 2, "ReadOnly", message="Bookie b leaves")
+REFUSED = DecommissionFact(message="No bookie can leave", reason=Reason.DECOMMISSION_REFUSED)
+SOON = DecommissionFact(message="A bookie is to be removed")
 FOREIGN = VolumesFact(foreign="the volume of another")
 
 
@@ -42,33 +42,47 @@ FOREIGN = VolumesFact(foreign="the volume of another")
     ("view", "expected"),
     [
         pytest.param(ClusterView(), None, id="nothing"),
-        pytest.param(ClusterView(leave=LeaveFact(), roll=RollFact(), scale=ScaleFact()), None, id="all at rest"),
         pytest.param(
-            ClusterView(leave=BEGUN, roll=ROLLOUT), (True, Reason.DECOMMISSIONING_BOOKIE), id="in phase order"
+            ClusterView(decommission=DecommissionFact(), rollout=RolloutFact(), scale=ScaleFact()),
+            None,
+            id="all at rest",
         ),
         pytest.param(
-            ClusterView(leave=SOON, roll=ROLLOUT), (True, Reason.ROLLOUT_IN_PROGRESS), id="begun before what waits"
+            ClusterView(decommission=BEGUN, rollout=ROLLOUT), (True, Reason.DECOMMISSIONING_BOOKIE), id="in phase order"
         ),
         pytest.param(
-            ClusterView(volumes=FOREIGN, roll=ROLLOUT), (True, Reason.ROLLOUT_IN_PROGRESS), id="begun before blocked"
+            ClusterView(decommission=SOON, rollout=ROLLOUT),
+            (True, Reason.ROLLOUT_IN_PROGRESS),
+            id="begun before what waits",
         ),
-        pytest.param(ClusterView(roll=IN_A_WINDOW), (False, Reason.MAINTENANCE_WINDOW), id="a window"),
         pytest.param(
-            ClusterView(roll=ROLLOUT, scale=DRAIN), (True, Reason.ROLLOUT_IN_PROGRESS), id="a rollout and a drain"
+            ClusterView(volumes=FOREIGN, rollout=ROLLOUT), (True, Reason.ROLLOUT_IN_PROGRESS), id="begun before blocked"
         ),
-        pytest.param(ClusterView(leave=SOON, scale=DRAIN), (True, Reason.DRAINING), id="a drain has begun"),
-        pytest.param(ClusterView(volumes=FOREIGN, leave=SOON), (False, Reason.FOREIGN_VOLUME), id="blocked first"),
+        pytest.param(ClusterView(rollout=IN_A_WINDOW), (False, Reason.MAINTENANCE_WINDOW), id="a window"),
         pytest.param(
-            ClusterView(leave=SOON, scale=ScaleFact(foreign="of another")), (False, Reason.FOREIGN_VOLUME), id="added"
+            ClusterView(rollout=ROLLOUT, scale=DRAIN), (True, Reason.ROLLOUT_IN_PROGRESS), id="a rollout and a drain"
         ),
-        pytest.param(ClusterView(leave=REFUSED), (False, Reason.DECOMMISSION_REFUSED), id="a refusal"),
+        pytest.param(ClusterView(decommission=SOON, scale=DRAIN), (True, Reason.DRAINING), id="a drain has begun"),
         pytest.param(
-            ClusterView(leave=SOON, scale=ScaleFact(waiting_for="x")),
+            ClusterView(volumes=FOREIGN, decommission=SOON), (False, Reason.FOREIGN_VOLUME), id="blocked first"
+        ),
+        pytest.param(
+            ClusterView(decommission=SOON, scale=ScaleFact(foreign="of another")),
+            (False, Reason.FOREIGN_VOLUME),
+            id="added",
+        ),
+        pytest.param(ClusterView(decommission=REFUSED), (False, Reason.DECOMMISSION_REFUSED), id="a refusal"),
+        pytest.param(
+            ClusterView(decommission=SOON, scale=ScaleFact(waiting_for="x")),
             (True, Reason.DECOMMISSIONING_BOOKIE),
             id="both wait",
         ),
-        pytest.param(ClusterView(scale=ScaleFact(waiting_for="x", held="y")), (True, Reason.PENDING), id="to be added"),
-        pytest.param(ClusterView(scale=ScaleFact(held="y")), (True, Reason.CONFIGURATION_STORE_UNAVAILABLE), id="held"),
+        pytest.param(
+            ClusterView(scale=ScaleFact(waiting_for="x", store_blocker="y")), (True, Reason.PENDING), id="to be added"
+        ),
+        pytest.param(
+            ClusterView(scale=ScaleFact(store_blocker="y")), (True, Reason.CONFIGURATION_STORE_UNAVAILABLE), id="held"
+        ),
     ],
 )
 def test_progress(view: ClusterView, expected: tuple[bool, Reason] | None) -> None:
@@ -79,16 +93,20 @@ def test_progress(view: ClusterView, expected: tuple[bool, Reason] | None) -> No
 @pytest.mark.parametrize(
     ("view", "expected"),
     [
-        pytest.param(ClusterView(leave=LeaveFact(), scale=ScaleFact(), roll=ROLLOUT, volumes=FOREIGN), None, id="none"),
-        pytest.param(ClusterView(racks=RacksFact(again=True), leave=BEGUN), AGAIN_SECONDS, id="racks"),
-        pytest.param(ClusterView(leave=LeaveFact(again=True)), AGAIN_SECONDS, id="a bookie that leaves"),
+        pytest.param(
+            ClusterView(decommission=DecommissionFact(), scale=ScaleFact(), rollout=ROLLOUT, volumes=FOREIGN),
+            None,
+            id="none",
+        ),
+        pytest.param(ClusterView(racks=RacksFact(again=True), decommission=BEGUN), AGAIN_SECONDS, id="racks"),
+        pytest.param(ClusterView(decommission=DecommissionFact(again=True)), AGAIN_SECONDS, id="a bookie that leaves"),
         pytest.param(ClusterView(placement=PlacementFact(again=True)), AGAIN_SECONDS, id="placement"),
         pytest.param(ClusterView(balance=BalanceFact(again=True)), AGAIN_SECONDS, id="the balancer"),
-        pytest.param(ClusterView(scaling=ScalingFact(again=True), leave=BEGUN), AGAIN_SECONDS, id="autoscaling"),
-        pytest.param(ClusterView(leave=BEGUN), RETRY_SECONDS, id="a step"),
-        pytest.param(ClusterView(leave=SOON), None, id="no step"),
+        pytest.param(ClusterView(scaling=ScalingFact(again=True), decommission=BEGUN), AGAIN_SECONDS, id="autoscaling"),
+        pytest.param(ClusterView(decommission=BEGUN), RETRY_SECONDS, id="a step"),
+        pytest.param(ClusterView(decommission=SOON), None, id="no step"),
         pytest.param(ClusterView(scale=ScaleFact(waiting_for="x")), RETRY_SECONDS, id="bookies to be added"),
-        pytest.param(ClusterView(scale=ScaleFact(held="x")), RETRY_SECONDS, id="held"),
+        pytest.param(ClusterView(scale=ScaleFact(store_blocker="x")), RETRY_SECONDS, id="held"),
         pytest.param(ClusterView(scale=DRAIN), None, id="a drain alone"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.dataplane.cluster.pipeline import ROWS
+from pulsar_operator.controllers.dataplane.cluster.pipeline import PIPELINES
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
 from pulsar_operator.ports import PODS, SERVICES, STATEFUL_SETS, Json, UnavailableError
 from tests.support.cluster.busy import BusyWorld
@@ -27,7 +27,7 @@ def fewer(spec: Json) -> None:
 
 @pytest.mark.parametrize("mode", ClusterMode)
 def test_each_phase_fills_a_field_of_its_own(mode: ClusterMode) -> None:
-    fields = [phase.finds for phase in ROWS[mode] if phase.finds is not None]
+    fields = [phase.finds for phase in PIPELINES[mode] if phase.finds is not None]
     assert len(fields) == len(set(fields))
     assert set(fields) <= set(ClusterView.__dataclass_fields__)
 

@@ -17,10 +17,10 @@ from pulsar_operator.domain.dataplane.instance.reachability import (
     LONGEST_PAUSE_SECONDS,
     TIMEOUTS,
     UNLOOKED_SECONDS,
-    Reach,
-    Sight,
-    Standing,
-    sight,
+    AddressReachability,
+    Reachability,
+    ReachabilityFact,
+    next_reachability,
 )
 from pulsar_operator.ports import Json
 from tests.fakes.admin import AdminCall, FakeAdmin
@@ -39,8 +39,8 @@ def text(seconds: float) -> str:
     return timestamp(at(seconds))
 
 
-def silent(times: int, seconds: float = 0.0) -> Standing:
-    found = Standing()
+def silent(times: int, seconds: float = 0.0) -> AddressReachability:
+    found = AddressReachability()
     for _ in range(times):
         found = found.unheard(at(seconds))
     return found
@@ -64,7 +64,7 @@ def test_an_answer_between_begins_the_count_anew() -> None:
 
 
 def test_looks_that_were_given_up_early_are_one_call_without_an_answer() -> None:
-    doubted = Standing().doubted().doubted().doubted()
+    doubted = AddressReachability().doubted().doubted().doubted()
     assert (doubted.silent, doubted.since) == (1, None)
     assert doubted.unheard(at(1)).since is None
     assert doubted.heard(at(1)).silent == 0
@@ -74,7 +74,7 @@ def test_looks_that_were_given_up_early_are_one_call_without_an_answer() -> None
 
 def test_one_that_answers_nothing_but_the_question_is_left_out_and_comes_back_on_trial() -> None:
     """Brokers answer it from memory, also while their own metadata store is away."""
-    standing, left_out = Standing(), []
+    standing, left_out = AddressReachability(), []
     for minute in range(12):
         now = at(60 * minute)
         standing = standing.heard_question(now)
@@ -83,8 +83,12 @@ def test_one_that_answers_nothing_but_the_question_is_left_out_and_comes_back_on
         left_out.append(standing.since is not None)
     assert left_out == [False, False] + [True] * 10
     assert standing.again is not None and standing.pause == LONGEST_PAUSE_SECONDS
-    assert standing.heard_question(at(0)).heard(at(0)) == Standing(answered=at(0)), "any other answer ends it"
-    assert Standing(silent=2).heard_question(at(0)) == Standing(answered=at(0)), "nothing but the question had none"
+    assert standing.heard_question(at(0)).heard(at(0)) == AddressReachability(answered=at(0)), (
+        "any other answer ends it"
+    )
+    assert AddressReachability(silent=2).heard_question(at(0)) == AddressReachability(answered=at(0)), (
+        "nothing but the question had none"
+    )
 
 
 def test_the_pauses_double_to_a_minute() -> None:
@@ -106,22 +110,22 @@ def test_calls_that_were_under_way_when_it_was_left_out_prolong_nothing() -> Non
 
 
 def test_whoever_has_something_to_ask_does_so_only_where_nobody_looked_for_long() -> None:
-    reach = Reach()
+    reachability = Reachability()
     for _ in range(TIMEOUTS):
-        reach.unheard(URL, START)
+        reachability.unheard(URL, START)
     late = FIRST_PAUSE_SECONDS + UNLOOKED_SECONDS
-    assert reach.left_out(URL, at(late - 1)) == START
-    assert reach.left_out(URL, at(late)) is None
-    assert reach.left_out(URL, at(late)) == START, "one call alone"
-    reach.heard(URL, at(late + 1))
-    assert reach.left_out(URL, at(late + 1)) is None
-    assert reach.left_out("http://b:8080", at(late)) is None
+    assert reachability.left_out(URL, at(late - 1)) == START
+    assert reachability.left_out(URL, at(late)) is None
+    assert reachability.left_out(URL, at(late)) == START, "one call alone"
+    reachability.heard(URL, at(late + 1))
+    assert reachability.left_out(URL, at(late + 1)) is None
+    assert reachability.left_out("http://b:8080", at(late)) is None
 
 
 @settings(max_examples=150)
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 100)), max_size=40))
 def test_left_out_after_three_in_a_row_and_asked_within_a_minute(calls: list[tuple[bool, float]]) -> None:
-    standing, row, now = Standing(), 0, START
+    standing, row, now = AddressReachability(), 0, START
     for answered, pause in calls:
         now += timedelta(seconds=pause)
         standing = standing.heard(now) if answered else standing.unheard(now)
@@ -132,21 +136,29 @@ def test_left_out_after_three_in_a_row_and_asked_within_a_minute(calls: list[tup
             assert standing.due(now + timedelta(seconds=LONGEST_PAUSE_SECONDS))
 
 
-SEEN = Sight(True, text(0), text(0))
-GONE = Sight(False, text(5), text(0))
+SEEN = ReachabilityFact(True, text(0), text(0))
+GONE = ReachabilityFact(False, text(5), text(0))
 CASES = {
-    "never asked": (Sight(), Standing(), Sight()),
-    "nobody to ask": (SEEN, None, Sight(None, text(100), text(0))),
-    "still nobody to ask": (Sight(None, text(3), text(0)), None, Sight(None, text(3), text(0))),
-    "the first answer": (Sight(), Standing(answered=at(99)), Sight(True, text(100), text(99))),
-    "one more answer": (SEEN, Standing(answered=at(99)), SEEN),
-    "an answer after long": (SEEN, Standing(answered=at(FRESH_SECONDS)), Sight(True, text(0), text(FRESH_SECONDS))),
+    "never asked": (ReachabilityFact(), AddressReachability(), ReachabilityFact()),
+    "nobody to ask": (SEEN, None, ReachabilityFact(None, text(100), text(0))),
+    "still nobody to ask": (ReachabilityFact(None, text(3), text(0)), None, ReachabilityFact(None, text(3), text(0))),
+    "the first answer": (
+        ReachabilityFact(),
+        AddressReachability(answered=at(99)),
+        ReachabilityFact(True, text(100), text(99)),
+    ),
+    "one more answer": (SEEN, AddressReachability(answered=at(99)), SEEN),
+    "an answer after long": (
+        SEEN,
+        AddressReachability(answered=at(FRESH_SECONDS)),
+        ReachabilityFact(True, text(0), text(FRESH_SECONDS)),
+    ),
     "one call without": (SEEN, silent(1, 50), SEEN),
     "one call without, by a new process": (GONE, silent(1, 50), GONE),
-    "left out": (SEEN, silent(TIMEOUTS, 50), Sight(False, text(50), text(0))),
+    "left out": (SEEN, silent(TIMEOUTS, 50), ReachabilityFact(False, text(50), text(0))),
     "left out still": (GONE, silent(TIMEOUTS, 50), GONE),
-    "left out for good": (Sight(), silent(TIMEOUTS, 50), Sight(False, text(50), None)),
-    "back": (GONE, Standing(answered=at(99)), Sight(True, text(100), text(99))),
+    "left out for good": (ReachabilityFact(), silent(TIMEOUTS, 50), ReachabilityFact(False, text(50), None)),
+    "back": (GONE, AddressReachability(answered=at(99)), ReachabilityFact(True, text(100), text(99))),
 }
 
 
@@ -154,8 +166,8 @@ CASES = {
 def test_what_the_status_says(name: str) -> None:
     before, standing, after = CASES[name]
     now = at(max(100.0, FRESH_SECONDS if name == "an answer after long" else 0.0))
-    assert sight(before, standing, now) == after
-    assert sight(after, standing, now) == after, "said once"
+    assert next_reachability(before, standing, now) == after
+    assert next_reachability(after, standing, now) == after, "said once"
 
 
 # ------------------------------------------------------------------------------------------------ the instance's pass

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.dataplane.instance.configuration_store_check import READ_SECONDS, away
+from pulsar_operator.controllers.dataplane.instance.configuration_store_check import READ_SECONDS, unavailability
 from pulsar_operator.domain.dataplane.registration.registration import CLUSTERS_PATH
 from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, Json, RefusedError, UnavailableError
 from tests.support.cluster.busy import BusyWorld
@@ -76,7 +76,7 @@ def test_a_store_that_hangs_is_away_after_five_seconds(session: bool) -> None:
     async def ask() -> tuple[str | None, float]:
         deps = cast(Any, type("Deps", (), {"zookeeper": Silent(session=session)}))
         asyncio.get_running_loop().call_later(1000, lambda: None)
-        return await away(deps, "zk:2181", None), asyncio.get_running_loop().time()
+        return await unavailability(deps, "zk:2181", None), asyncio.get_running_loop().time()
 
     words, seconds = run_virtual(ask())
     assert words is not None
@@ -131,7 +131,7 @@ async def test_addresses_that_are_none_are_no_outage() -> None:
             raise RefusedError("no servers")
 
     with pytest.raises(RefusedError):
-        await away(cast(Any, type("Deps", (), {"zookeeper": Refuses()})), "?", None)
+        await unavailability(cast(Any, type("Deps", (), {"zookeeper": Refuses()})), "?", None)
 
 
 # -------------------------------------------------------------------------------------------------------- data plane

@@ -19,7 +19,7 @@ from pulsar_operator.api.v1alpha1.confirmations import (
 )
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.consent import Question, accepted_number, answered, how_to_answer
-from pulsar_operator.domain.dataplane.decommission.decommission_record import LeavingMemo
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DecommissionRecord
 from pulsar_operator.domain.dataplane.decommission.volume_replacement import question_of as question_of_loss
 from pulsar_operator.domain.dataplane.rollout.checks import question_of as question_of_roll
 
@@ -29,7 +29,7 @@ LOSE, ROLL, ADOPT = (
     ClusterConfirmationAction.ROLL_UNDER_REPLICATED,
     ClusterConfirmationAction.ADOPT_METADATA,
 )
-LOSS = question_of_loss(2, LeavingMemo("b-2", 2, NOW - timedelta(hours=1)), 3)
+LOSS = question_of_loss(2, DecommissionRecord("b-2", 2, NOW - timedelta(hours=1)), 3)
 ROLLOUT_COMPLETE = question_of_roll("5f2", {"metadata": {"generation": 7, "uid": "0123456789ab"}})
 
 

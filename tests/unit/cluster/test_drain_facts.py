@@ -82,7 +82,7 @@ def brokers() -> Brokers:
 async def test_the_time_of_another_occasion_is_not_the_time_of_this_one(brokers: Brokers, others: list[str]) -> None:
     """A drain that timed out says nothing of the one after it: that one has its own time."""
     brokers.said(others, TIMEOUT + 1, "east-drain-to-7")
-    found = await brokers.drains().leave(["east-broker-2"], NAME)
+    found = await brokers.drains().drain(["east-broker-2"], NAME)
     assert not found.go
     assert found.status is not None
     assert (found.status.pods, found.status.since) == (["east-broker-2"], timestamp(brokers.clock.moment))
@@ -93,13 +93,13 @@ async def test_the_time_of_another_occasion_is_not_the_time_of_this_one(brokers:
 @pytest.mark.parametrize("others", [["east-broker-1"], ["east-broker-1", "east-broker-2"], []])
 async def test_the_time_goes_on_whoever_of_the_pods_was_there_last_time(brokers: Brokers, others: list[str]) -> None:
     brokers.said(others, TIMEOUT + 1)
-    assert (await brokers.drains().leave(["east-broker-2"], NAME)).go
+    assert (await brokers.drains().drain(["east-broker-2"], NAME)).go
 
 
 @pytest.mark.parametrize(("seconds", "go"), [(TIMEOUT - 1, False), (TIMEOUT, True)])
 async def test_the_time_of_these_pods_goes_on(brokers: Brokers, seconds: int, go: bool) -> None:
     brokers.said(["east-broker-2", "east-broker-1"], seconds)
-    found = await brokers.drains().leave(["east-broker-1", "east-broker-2"], NAME)
+    found = await brokers.drains().drain(["east-broker-1", "east-broker-2"], NAME)
     assert found.go is go
     if not go:
         assert found.status is not None
@@ -110,7 +110,7 @@ async def test_the_time_of_these_pods_goes_on(brokers: Brokers, seconds: int, go
 
 
 async def test_a_broker_that_goes_next_takes_nothing(brokers: Brokers) -> None:
-    found = await brokers.drains().leave(["east-broker-2"], NAME, avoid=["east-broker-1"])
+    found = await brokers.drains().drain(["east-broker-2"], NAME, avoid=["east-broker-1"])
     assert not found.go
     spec = brokers.rebalances()[NAME]["spec"]
     assert (spec["brokers"], spec["excludedBrokers"]) == ([broker("east-broker-2")], [broker("east-broker-1")])
@@ -119,16 +119,16 @@ async def test_a_broker_that_goes_next_takes_nothing(brokers: Brokers) -> None:
 @pytest.mark.parametrize("avoid", [["east-broker-0", "east-broker-1"], ["east-broker-1", "east-broker-0", "gone-1"]])
 async def test_brokers_that_take_nothing_do_not_count_as_takers(brokers: Brokers, avoid: list[str]) -> None:
     """Where all others are next, there is nowhere to hand over to: no drain, and no wait for ever."""
-    found = await brokers.drains().leave(["east-broker-2"], NAME, avoid=avoid)
+    found = await brokers.drains().drain(["east-broker-2"], NAME, avoid=avoid)
     assert (found.go, brokers.rebalances()) == (False, {})
     assert found.waiting_for is not None and "a broker that can take the bundles" in found.waiting_for
     brokers.said(["east-broker-2"], BLIND_SECONDS)
-    assert (await brokers.drains().leave(["east-broker-2"], NAME, avoid=avoid)).go
+    assert (await brokers.drains().drain(["east-broker-2"], NAME, avoid=avoid)).go
     assert any("no other broker can take" in event.message for event in brokers.kube.events)
 
 
 async def test_brokers_that_go_do_not_count_as_takers(brokers: Brokers) -> None:
-    found = await brokers.drains().leave(PODS, NAME)
+    found = await brokers.drains().drain(PODS, NAME)
     assert (found.go, brokers.rebalances()) == (False, {})
     assert found.waiting_for is not None and "a broker that can take the bundles" in found.waiting_for
 
@@ -137,7 +137,7 @@ async def test_bundles_of_pulsars_own_namespace_hold_no_broker() -> None:
     """Pulsar moves its system topics itself, and no plan is made of them."""
     brokers = Brokers()
     brokers.bundles("pulsar/system", *PODS)
-    assert (await brokers.drains().leave(["east-broker-2"], NAME)).go
+    assert (await brokers.drains().drain(["east-broker-2"], NAME)).go
     assert (brokers.rebalances(), brokers.kube.events) == ({}, [])
 
 
@@ -195,9 +195,9 @@ async def test_bundles_that_are_no_more_hold_no_broker_while_there_are_few(broke
     """Beyond a few namespaces the brokers are believed: to read the boundaries of all would take longer."""
     going = broker("east-broker-2")
     brokers.pulsar.owners = {(f"shop/gone{number}", 0, LAST): going for number in range(FEW)}
-    assert (await brokers.drains().leave(["east-broker-2"], NAME)).go
+    assert (await brokers.drains().drain(["east-broker-2"], NAME)).go
     brokers.pulsar.owners[f"shop/gone{FEW}", 0, LAST] = going
-    found = await brokers.drains().leave(["east-broker-2"], NAME)
+    found = await brokers.drains().drain(["east-broker-2"], NAME)
     assert not found.go and found.status is not None and found.status.bundles == FEW + 1
 
 
@@ -206,23 +206,23 @@ async def test_a_namespace_that_is_not_told_keeps_no_bundle_from_being_handed_ov
     brokers.bundles("bank/odd", "east-broker-2")
     error = RefusedError("HTTP 403", status=403)
     answering(brokers.world, lambda asked, path: path[-3:] == ["bank", "odd", "bundles"], error)
-    found = await brokers.drains().leave(["east-broker-2"], NAME)
+    found = await brokers.drains().drain(["east-broker-2"], NAME)
     assert not found.go and found.status is not None
     assert (found.status.bundles, found.status.rebalance) == (2, NAME)
 
 
 async def test_pods_may_go_at_once_where_nothing_is_to_be_handed_over(brokers: Brokers) -> None:
-    assert (await brokers.drains().leave([], NAME)).go
+    assert (await brokers.drains().drain([], NAME)).go
     without = Brokers(enabled=False)
     without.bundles("shop/orders", *PODS)
-    assert (await without.drains().leave(["east-broker-2"], NAME)).go
+    assert (await without.drains().drain(["east-broker-2"], NAME)).go
     await without.drains().fill("x", ["east-broker-2"], there=True)
     assert without.rebalances() == brokers.rebalances() == {}
 
 
 async def test_what_the_pass_needs_is_not_over(brokers: Brokers) -> None:
     drains = brokers.drains()
-    await drains.leave(["east-broker-2"], NAME)
+    await drains.drain(["east-broker-2"], NAME)
     await drains.fill("x", ["east-broker-0"], there=True)
     await drains.clean(drains.asked, changing=True)
     assert sorted(brokers.rebalances()) == [NAME, "east-fill-x"]
@@ -277,16 +277,16 @@ async def test_only_what_the_operator_made_for_this_cluster_is_ever_over(brokers
 
 
 async def test_the_status_names_the_drain_that_is_asked_for(brokers: Brokers) -> None:
-    found = await brokers.drains().leave(["east-broker-2"], NAME)
+    found = await brokers.drains().drain(["east-broker-2"], NAME)
     assert found.status is not None and (found.status.rebalance, found.status.bundles) == (NAME, 1)
-    nowhere = await brokers.drains().leave(PODS, NAME)
+    nowhere = await brokers.drains().drain(PODS, NAME)
     assert nowhere.status is not None and nowhere.status.rebalance is None
 
 
 async def test_the_time_begins_anew_where_the_clock_was_set_back(brokers: Brokers) -> None:
     """Otherwise the pods would wait, beyond their time-out, until the clock has caught up."""
     brokers.said(["east-broker-2"], -5 * 3600)
-    found = await brokers.drains().leave(["east-broker-2"], NAME)
+    found = await brokers.drains().drain(["east-broker-2"], NAME)
     assert not found.go and found.status is not None
     assert found.status.since == timestamp(brokers.clock.moment)
 
@@ -307,6 +307,6 @@ async def test_a_drain_does_not_wait_for_a_third_broker() -> None:
     brokers = Brokers()
     brokers.bundles("shop/orders", *PODS)
     brokers.pulsar.mute = {broker(PODS[0])}
-    found = await brokers.drains().leave([PODS[2]], NAME)
+    found = await brokers.drains().drain([PODS[2]], NAME)
     assert not found.go and found.status is not None
     assert (found.status.bundles, found.status.rebalance) == (1, NAME)

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Kind, Reason
-from pulsar_operator.controllers.dataplane.instance.geo_replication import LOOK_SECONDS
+from pulsar_operator.controllers.dataplane.instance.geo_replication import OBSERVE_SECONDS
 from pulsar_operator.domain.dataplane.instance.geo_replication import (
     BEHIND_MESSAGES,
     NAMES,
     Reading,
-    ReplicationLooks,
+    ReplicationReadings,
     readings,
     together,
     trouble,
@@ -114,30 +114,30 @@ CASES: dict[str, tuple[list[Reading], Reason | None, Reason | None]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_trouble(name: str) -> None:
-    looks, before, expected = CASES[name]
-    assert trouble(looks, before) is expected
+    readings, before, expected = CASES[name]
+    assert trouble(readings, before) is expected
 
 
 @settings(max_examples=100)
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=12), st.integers(0, 2))
 def test_what_is_delivered_within_its_minute_is_never_trouble(backlogs: list[int], connected: int) -> None:
     """Whatever moves, by whatever much: all connected, and the pace takes what waits."""
-    looks = ReplicationLooks()
+    readings = ReplicationReadings()
     for number, backlog in enumerate(backlogs):
         reading = Reading(connected, connected, backlog, rate_out=(backlog + 1) / 60)
-        looks.keep("uid", NOW + timedelta(seconds=30 * number), {"a": {"b": reading}}, ())
-        assert looks.trouble("uid", "a", "b") is None
+        readings.keep("uid", NOW + timedelta(seconds=30 * number), {"a": {"b": reading}}, ())
+        assert readings.trouble("uid", "a", "b") is None
 
 
 def test_a_cluster_that_was_silent_begins_anew() -> None:
-    looks = ReplicationLooks()
+    readings = ReplicationReadings()
     for number, answer in enumerate([{"b": down(9)}, None, {"b": down(10)}]):
-        looks.keep("uid", NOW + timedelta(seconds=30 * number), {"a": answer}, ())
-    assert looks.trouble("uid", "a", "b") is None
-    looks.keep("uid", NOW + timedelta(seconds=90), {"a": {"b": down(11)}}, ())
-    assert looks.trouble("uid", "a", "b") is APART
-    looks.forget("uid")
-    assert looks.answers("uid") == {}
+        readings.keep("uid", NOW + timedelta(seconds=30 * number), {"a": answer}, ())
+    assert readings.trouble("uid", "a", "b") is None
+    readings.keep("uid", NOW + timedelta(seconds=90), {"a": {"b": down(11)}}, ())
+    assert readings.trouble("uid", "a", "b") is APART
+    readings.forget("uid")
+    assert readings.answers("uid") == {}
 
 
 def test_where_most_waits_is_told_by_namespace_and_by_topic() -> None:
@@ -162,7 +162,7 @@ async def look(world: ClusterWorld, **pages: str | int) -> tuple[Json, Json]:
     for cluster in ("east", "west"):
         found = pages.get(cluster, NOBODY)
         world.counters.pages[at(cluster)] = found if isinstance(found, int) else NOBODY + found
-    world.clock.forward(LOOK_SECONDS)
+    world.clock.forward(OBSERVE_SECONDS)
     (key,) = [each for each in await world.keys() if each.kind is Kind.INSTANCE]
     await world.reconcile(key)
     status = await world.status(Kind.INSTANCE, "demo")
@@ -243,6 +243,6 @@ async def test_brokers_are_asked_no_more_often_than_they_have_something_new_to_s
     for _ in range(3):
         await world.reconcile(key)
     assert len(world.counters.asked) == asked
-    world.clock.forward(LOOK_SECONDS)
+    world.clock.forward(OBSERVE_SECONDS)
     await world.reconcile(key)
     assert len(world.counters.asked) == asked + 2, "each broker of each cluster"

@@ -12,7 +12,7 @@ from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.balance.autoscaling.policy import traffic_growth
 from pulsar_operator.balance.autoscaling.pressure import STALE_INTERVALS
-from pulsar_operator.controllers.dataplane.observed.meters import EVERY_SECONDS, FORGOTTEN_SECONDS, LOOK_SECONDS, Meters
+from pulsar_operator.controllers.dataplane.observed.meters import EVERY_SECONDS, FORGOTTEN_SECONDS, READ_SECONDS, Meters
 from pulsar_operator.controllers.dataplane.scaling.scaling_inputs import INTERVAL
 from pulsar_operator.domain.dataplane.objects.pods import pod_facts
 from pulsar_operator.domain.dataplane.observed.pod_counters import parse
@@ -167,7 +167,7 @@ def test_pods_that_say_nothing_do_not_keep_a_pass() -> None:
         return found, asyncio.get_running_loop().time()
 
     found, seconds = run_virtual(look())
-    assert found == {} and seconds == LOOK_SECONDS
+    assert found == {} and seconds == READ_SECONDS
 
 
 async def test_what_a_broker_that_left_carried_counts_as_carried_before() -> None:

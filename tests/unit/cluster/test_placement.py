@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.cluster_status import PlacementStatus
-from pulsar_operator.domain.bookkeeper.ledger_placement import AGAIN_SECONDS, PAUSE_SECONDS, Wanted
+from pulsar_operator.domain.bookkeeper.ledger_placement import AGAIN_SECONDS, PAUSE_SECONDS, DesiredRacks
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, Segment
 from pulsar_operator.domain.bookkeeper.znodes import LEDGERS
 from pulsar_operator.ports import Json, UnavailableError
@@ -43,7 +43,7 @@ def ledger(*segments: str, copies: int = 2, last: int | None = None) -> Ledger:
     ],
 )
 def test_which_ledgers_are_against_the_rule(found: Ledger, minimum: int, broken: bool) -> None:
-    assert Wanted(RACKS, minimum).broken_by(found) is broken
+    assert DesiredRacks(RACKS, minimum).broken_by(found) is broken
 
 
 async def brought_up(racks: Json | None = None) -> LedgerWorld:

@@ -11,7 +11,7 @@ from pulsar_operator.api.constants import ANNOTATION_RACK, Kind
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_racks import RACKS_PATH, RECORD_PATH
 from pulsar_operator.domain.bookkeeper.bookie_ids import host_of
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.ports import NODES, PODS, STATEFUL_SETS, ForbiddenError, Json, UnavailableError
 from tests.support.cluster.data_plane import LOOKS
 from tests.support.cluster.ledgers import STORE, WORKLOAD, LedgerWorld, bookie
@@ -222,7 +222,7 @@ async def test_a_bookie_that_leaves_takes_its_rack_with_it(racks: Json) -> None:
     world = await up(racks)
     await world.resize(2)
     await world.run(rounds=200)
-    assert await world.replicas() == 2 and MEMO_PATH not in world.store.nodes
+    assert await world.replicas() == 2 and DECOMMISSION_RECORD_PATH not in world.store.nodes
     assert ours(world) == {pod(0): "/a", pod(1): "/b"}
     order = [
         (call.verb, call.name)
@@ -349,7 +349,7 @@ async def test_the_answer_is_lost_when_a_bookie_that_left_is_taken_out() -> None
     await world.resize(2)
     await world.run(rounds=200)
     assert ours(world) == {pod(0): "/a", pod(1): "/b"} and [c.name for c in found] == [RACKS_PATH, RECORD_PATH]
-    assert await world.replicas() == 2 and MEMO_PATH not in world.store.nodes
+    assert await world.replicas() == 2 and DECOMMISSION_RECORD_PATH not in world.store.nodes
 
 
 async def test_somebody_writes_between_the_look_and_the_write() -> None:

@@ -16,7 +16,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus, Rem
 from pulsar_operator.domain.dataplane.observed.remote_clusters import (
     RemoteUrls,
     known_urls,
-    looked_at,
+    observed_clusters,
     remote_changes,
     remote_rows,
     remote_urls,
@@ -114,8 +114,8 @@ def test_nodes(data: bytes, found: RemoteUrls | None) -> None:
 
 
 def test_which_are_looked_at() -> None:
-    assert looked_at(["west", "global", "east", "n" * 254], "east") == ["west"]
-    assert len(looked_at([f"c{number}" for number in range(100)], "east")) == 64
+    assert observed_clusters(["west", "global", "east", "n" * 254], "east") == ["west"]
+    assert len(observed_clusters([f"c{number}" for number in range(100)], "east")) == 64
 
 
 def manifest(annotations: Json | None = None) -> Json:

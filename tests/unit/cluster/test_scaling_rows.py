@@ -27,8 +27,8 @@ from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.objects.pods import pod_facts
 from pulsar_operator.domain.dataplane.scaling.replicas import replicas as replicas_that_count
-from pulsar_operator.domain.dataplane.scaling.replicas import with_wanted
-from pulsar_operator.domain.dataplane.scaling.scaling_status import said
+from pulsar_operator.domain.dataplane.scaling.replicas import with_desired
+from pulsar_operator.domain.dataplane.scaling.scaling_status import scaling_condition
 from pulsar_operator.domain.render import Owner
 from pulsar_operator.domain.render.proxy import drain_problems, proxy_pod
 from pulsar_operator.ports import Json
@@ -249,7 +249,7 @@ def row(reason: Reason | None) -> ComponentScalingStatus:
 def test_what_is_not_well_speaks_first(
     broker: Reason | None, proxy: Reason | None, wanted: tuple[str, Reason] | None
 ) -> None:
-    found = said({Component.BROKER: row(broker), Component.PROXY: row(proxy)})
+    found = scaling_condition({Component.BROKER: row(broker), Component.PROXY: row(proxy)})
     assert (found[:2] if found is not None else None) == wanted
 
 
@@ -287,7 +287,7 @@ def test_bookies_are_never_fewer_than_the_quorums_that_are_asked_for(
     keeper = BookKeeper(replicas=5, autoscaling=limits, ensemble=Ensemble(**ensemble))
     spec = PulsarClusterSpec.model_construct(broker=None, proxy=None, bookkeeper=keeper)
     status = PulsarClusterStatus(autoscaling=AutoscalingStatus(bookkeeper=row_at(desired, 1, replicas=5)))
-    found = with_wanted(spec, status, Live(OWNER, {}), NOW)
+    found = with_desired(spec, status, Live(OWNER, {}), NOW)
     assert found.bookkeeper is not None and found.bookkeeper.replicas == wanted
 
 

@@ -22,7 +22,7 @@ from pulsar_operator.domain.dataplane.observed.store_sessions import (
     outages,
     session_of,
     store_back,
-    with_store_away,
+    with_store_unavailable,
 )
 from pulsar_operator.ports import STATEFUL_SETS, Json
 from tests.support.cluster.outages import MANAGED, away, look, pair
@@ -112,7 +112,7 @@ def test_everybody_finds_the_last_outage_that_was_too_long_for_him(course: list[
     for moment, lasted in course:
         known = outages(known, at(moment), timedelta(seconds=lasted))
         there = workload(-10000, told)
-        found = with_store_away(MANIFEST, known, there, timedelta(seconds=session))
+        found = with_store_unavailable(MANIFEST, known, there, timedelta(seconds=session))
         now = store_back(found["spec"]["template"])
         if len(known) < 8:  # then two were made one, to be on the safe side
             assert (now != told) is (lasted >= session)
@@ -152,7 +152,7 @@ def workload(made: float, told: str | None = None) -> Json:
     ],
 )
 def test_templates(outage: OutageStatus | None, there: Json | None, told: str | None) -> None:
-    found = with_store_away(MANIFEST, [] if outage is None else [outage], there, SESSION)
+    found = with_store_unavailable(MANIFEST, [] if outage is None else [outage], there, SESSION)
     assert store_back(found["spec"]["template"]) == told
     assert found["spec"]["template"]["metadata"]["annotations"]["other"] == "stays"
     assert (found == MANIFEST) is (told is None)

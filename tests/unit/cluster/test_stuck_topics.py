@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.dataplane.instance.geo_replication import LOOK_SECONDS
+from pulsar_operator.controllers.dataplane.instance.geo_replication import OBSERVE_SECONDS
 from pulsar_operator.domain.dataplane.instance.geo_replication import (
     MOST_STILL,
     NAMES,
     Reading,
-    ReplicationLooks,
+    ReplicationReadings,
     readings,
 )
 from pulsar_operator.domain.dataplane.instance.stuck_topics import (
@@ -32,7 +32,7 @@ from tests.support.cluster.world import ClusterWorld
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PAIR = ("east", "west")
-LOOK = timedelta(seconds=LOOK_SECONDS)
+LOOK = timedelta(seconds=OBSERVE_SECONDS)
 TOPIC = "persistent://shop/orders/a"
 NOBODY = 'log4j2_appender_total{level="info"} 3\n'
 
@@ -69,9 +69,9 @@ def test_those_for_which_most_waits_are_followed() -> None:
 
 
 def test_a_clock_that_is_put_back_keeps_no_look_and_no_unload() -> None:
-    looks, later = ReplicationLooks(), NOW + timedelta(days=1)
-    looks.keep("uid", later, {}, [])
-    assert not looks.due("uid", later, every=LOOK_SECONDS) and looks.due("uid", NOW, every=LOOK_SECONDS)
+    readings, later = ReplicationReadings(), NOW + timedelta(days=1)
+    readings.keep("uid", later, {}, [])
+    assert not readings.due("uid", later, every=OBSERVE_SECONDS) and readings.due("uid", NOW, every=OBSERVE_SECONDS)
     topics = StuckTopics()
     topics.unloaded("east", TOPIC, later)
     at = NOW
@@ -147,16 +147,16 @@ def test_those_that_are_well_have_theirs_unloaded() -> None:
 
 @pytest.mark.parametrize("west", [None, "absent"])
 def test_where_those_that_receive_are_silent_or_not_ours_nothing_is_stuck(west: str | None) -> None:
-    looks, number = ReplicationLooks(), 0
+    readings, number = ReplicationReadings(), 0
     for number in range(20):
         answers: dict[str, dict[str, Reading] | None] = {"east": seen(page(5))}
         if west is None:
             answers["west"] = None
-        looks.keep("uid", NOW + LOOK * number, answers, PAIR)
-    assert looks.topics("uid").stuck() == []
+        readings.keep("uid", NOW + LOOK * number, answers, PAIR)
+    assert readings.topics("uid").stuck() == []
     for more in range(20):
-        looks.keep("uid", NOW + LOOK * (number + more), {"east": seen(page(5)), "west": {}}, PAIR)
-    assert [each.topic for each in looks.topics("uid").stuck()] == [TOPIC]
+        readings.keep("uid", NOW + LOOK * (number + more), {"east": seen(page(5)), "west": {}}, PAIR)
+    assert [each.topic for each in readings.topics("uid").stuck()] == [TOPIC]
 
 
 # ------------------------------------------------------------------------------------------------ the instance's pass
@@ -169,7 +169,7 @@ async def looks_at(world: ClusterWorld, east: str, number: int) -> Json:
     (key,) = [each for each in await world.keys() if each.kind is Kind.INSTANCE]
     world.clock.step = 0.01  # so that looks alone are no minutes
     for _ in range(number):
-        world.clock.forward(LOOK_SECONDS)
+        world.clock.forward(OBSERVE_SECONDS)
         await world.reconcile(key)
     status = await world.status(Kind.INSTANCE, "demo")
     (condition,) = [each for each in status["conditions"] if each["type"] == "ReplicationHealthy"]

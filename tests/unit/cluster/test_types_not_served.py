@@ -9,7 +9,7 @@ import pytest
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.cluster.pipeline import _through
-from pulsar_operator.controllers.dataplane.observed.phase import Phase, Step
+from pulsar_operator.controllers.dataplane.observed.phase import Phase, PhaseContext
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.ports import PDBS, PODS, STATEFUL_SETS, NotServedError, PortError, UnavailableError
@@ -75,11 +75,11 @@ async def test_evictions_that_are_not_served_are_about_that_pod_alone() -> None:
 async def test_a_phase_that_asks_for_a_type_that_is_not_served_ends_no_pass(error: PortError, goes_on: bool) -> None:
     ran = []
 
-    async def fails(step: Step) -> None:
+    async def fails(ctx: PhaseContext) -> None:
         raise error
 
-    async def runs(step: Step) -> None:
-        ran.append(step)
+    async def runs(ctx: PhaseContext) -> None:
+        ran.append(ctx)
 
     owner = {"kind": "PulsarCluster", "metadata": {"name": "east", "uid": "u"}}
     phases = [Phase("first", fails, frozenset()), Phase("second", runs, frozenset())]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_PAUSE, ANNOTATION_REPLACE_VOLUME, ANNOTATION_VOLUME_REQUESTED, Kind
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DECOMMISSION_RECORD_PATH
 from pulsar_operator.domain.dataplane.decommission.volume_requests import (
     VolumeRequest,
     goes_on,
@@ -51,7 +51,7 @@ async def waits(world: LedgerWorld) -> None:
     world.store.put(WIDE, '{"persistence": {"bookkeeperEnsemble": 3}}')
     await annotate(world, "SMART errors")
     await world.run(rounds=50)
-    assert MEMO_PATH not in world.store.nodes
+    assert DECOMMISSION_RECORD_PATH not in world.store.nodes
     uid = (await world.get(PODS, POD))["metadata"]["uid"]
     of = [(await world.get(PVCS, claim))["metadata"]["uid"] for claim in claims(2)]
     assert await kept(world) == [VolumeRequest("SMART errors", uid, claim=each) for each in of] and told(world) == []

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import DELAY_PATH
-from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import MEMO_PATH as DELAY_MEMO
+from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import DELAY_PATH, DELAY_RECORD_PATH
 from pulsar_operator.domain.bookkeeper.znodes import READONLY
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, LeavingMemo, parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.decommission_record import (
+    DECOMMISSION_RECORD_PATH,
+    DecommissionRecord,
+    parse_decommission_record,
+)
 from pulsar_operator.ports import ConflictError
 from tests.unit.core.test_release_storage import BOOKIE, HOST, NOW, World, cluster
 
@@ -30,7 +33,7 @@ async def test_a_memo_that_cannot_be_written_is_no_bookie_that_is_read_only(worl
         put = found.set
 
         async def failing(path: str, data: bytes, *, version: int) -> Any:
-            if path == MEMO_PATH:
+            if path == DECOMMISSION_RECORD_PATH:
                 raise ConflictError("the znode changed")
             return await put(path, data, version=version)
 
@@ -49,25 +52,25 @@ async def test_killed_between_bookie_and_memo_the_next_release_remembers(world: 
     world.bookies.servers[HOST].readonly = False  # was made writable, and the process ended
     world.store.remove("/east/ledgers/available/readonly/" + BOOKIE)
     await world.released()
-    memo = parse_leaving_memo(world.data(MEMO_PATH) or b"")
-    assert memo is not None and memo.freed
+    record = parse_decommission_record(world.data(DECOMMISSION_RECORD_PATH) or b"")
+    assert record is not None and record.restored
 
 
 async def test_killed_between_the_intent_and_the_bookie_the_next_release_goes_on(world: World) -> None:
     world.leaves()
     world.bookies.failing.add(HOST)
     await world.released()
-    memo = parse_leaving_memo(world.data(MEMO_PATH) or b"")
-    assert memo is not None and memo.freeing and not memo.freed and world.readonly
+    record = parse_decommission_record(world.data(DECOMMISSION_RECORD_PATH) or b"")
+    assert record is not None and record.restoring and not record.restored and world.readonly
     world.bookies.failing.clear()
     await world.released()
-    memo = parse_leaving_memo(world.data(MEMO_PATH) or b"")
-    assert memo is not None and memo.freed and not memo.freeing and not world.readonly
+    record = parse_decommission_record(world.data(DECOMMISSION_RECORD_PATH) or b"")
+    assert record is not None and record.restored and not record.restoring and not world.readonly
 
 
 async def test_a_later_incarnation_is_asked_at_the_host_of_its_pod(world: World) -> None:
     later = HOST.replace(".", ".i3.", 1)
-    world.put(MEMO_PATH, LeavingMemo(later, 2, NOW, run="uid/0").data())
+    world.put(DECOMMISSION_RECORD_PATH, DecommissionRecord(later, 2, NOW, run="uid/0").data())
     world.put(f"{READONLY}/{later}")
     assert await world.released() == [f"PulsarCluster pulsar/east: bookie {later} made writable"]
     assert not world.readonly
@@ -78,8 +81,8 @@ async def test_a_later_incarnation_is_asked_at_the_host_of_its_pod(world: World)
 )
 async def test_a_memo_that_cannot_be_read_keeps_nobody(world: World, data: str) -> None:
     world.put(DELAY_PATH, b"660")
-    world.put(MEMO_PATH, data.encode())
-    world.put(DELAY_MEMO, data.encode())
+    world.put(DECOMMISSION_RECORD_PATH, data.encode())
+    world.put(DELAY_RECORD_PATH, data.encode())
     await world.released()
 
 

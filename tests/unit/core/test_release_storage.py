@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import DELAY_PATH, RaisedDelay
-from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import MEMO_PATH as DELAY_MEMO
+from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import DELAY_PATH, DELAY_RECORD_PATH, RaisedDelay
 from pulsar_operator.domain.bookkeeper.znodes import READONLY
 from pulsar_operator.domain.dataplane.decommission.decommission_record import (
-    MEMO_PATH,
+    DECOMMISSION_RECORD_PATH,
     Cause,
-    LeavingMemo,
+    DecommissionRecord,
     Renewal,
-    parse_leaving_memo,
+    parse_decommission_record,
 )
 from pulsar_operator.ports import CUSTOM, Json, ResourceType, UnavailableError
 from pulsar_operator.release import release_storage
@@ -73,10 +72,10 @@ class World:
 
     def raised(self, *, now: int = 660) -> None:
         self.put(DELAY_PATH, str(now).encode())
-        self.put(DELAY_MEMO, RaisedDelay(0, 660).to_bytes())
+        self.put(DELAY_RECORD_PATH, RaisedDelay(0, 660).to_bytes())
 
     def leaves(self, **fields: Any) -> None:
-        self.put(MEMO_PATH, LeavingMemo(BOOKIE, 2, NOW, **{"run": "uid/0", **fields}).data())
+        self.put(DECOMMISSION_RECORD_PATH, DecommissionRecord(BOOKIE, 2, NOW, **{"run": "uid/0", **fields}).data())
         self.put(f"{READONLY}/{BOOKIE}")
 
     async def released(self, *clusters: Json, installed: bool = True) -> list[str]:
@@ -98,7 +97,7 @@ def world() -> World:
 async def test_the_delay_is_what_it_was(world: World) -> None:
     world.raised()
     assert await world.released() == ["PulsarCluster pulsar/east: lostBookieRecoveryDelay restored to 0 s"]
-    assert (world.data(DELAY_PATH), world.data(DELAY_MEMO)) == (b"0", None)
+    assert (world.data(DELAY_PATH), world.data(DELAY_RECORD_PATH)) == (b"0", None)
     assert await world.released() == []
 
 
@@ -113,8 +112,8 @@ async def test_a_bookie_that_leaves_takes_entries_again(world: World, renewal: R
     world.leaves(renewal=renewal)
     assert await world.released() == [f"PulsarCluster pulsar/east: bookie {BOOKIE} made writable"]
     assert not world.readonly
-    memo = parse_leaving_memo(world.data(MEMO_PATH) or b"")
-    assert memo is not None and memo.freed, "an operator that is installed again knows"
+    record = parse_decommission_record(world.data(DECOMMISSION_RECORD_PATH) or b"")
+    assert record is not None and record.restored, "an operator that is installed again knows"
 
 
 async def test_a_bookie_whose_claims_are_deleted_stays_read_only(world: World) -> None:
@@ -131,7 +130,7 @@ async def test_a_bookie_that_is_not_read_only_is_not_asked(world: World) -> None
 
 
 async def test_a_bookie_that_was_freed_before_was_made_read_only_by_somebody_else(world: World) -> None:
-    world.leaves(freed=True)
+    world.leaves(restored=True)
     assert await world.released() == [] and world.readonly
 
 

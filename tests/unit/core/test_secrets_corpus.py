@@ -13,7 +13,7 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.export.policies import shown
 from pulsar_operator.domain.logical.plan import printable
-from pulsar_operator.domain.texts import holds_secret, is_secret_name, visible, without_secrets
+from pulsar_operator.domain.texts import contains_secret, is_secret_name, visible, without_secrets
 from pulsar_operator.logs import JsonFormatter, TextFormatter
 from tests.support.core.clocks import SteppingClock
 from tests.support.secrets.corpus import INNOCENT, PLANTED, PLANTED_LATER, RANDOM, Planted
@@ -21,8 +21,8 @@ from tests.support.secrets.corpus import INNOCENT, PLANTED, PLANTED_LATER, RANDO
 
 @pytest.mark.parametrize("planted", [*PLANTED, *PLANTED_LATER, *RANDOM], ids=lambda p: f"{p.name}={p.value[:30]}")
 def test_a_planted_secret_is_known(planted: Planted) -> None:
-    assert holds_secret(planted.name, planted.value)
-    assert holds_secret("x", planted.value) or is_secret_name(planted.name)
+    assert contains_secret(planted.name, planted.value)
+    assert contains_secret("x", planted.value) or is_secret_name(planted.name)
 
 
 @pytest.mark.parametrize("planted", [*PLANTED, *PLANTED_LATER], ids=lambda p: f"{p.name}={p.value[:30]}")
@@ -42,7 +42,7 @@ def test_a_planted_secret_is_left_out_of_text(planted: Planted) -> None:
 
 @pytest.mark.parametrize(("name", "value"), INNOCENT)
 def test_what_is_no_secret_stays(name: str, value: str) -> None:
-    assert not holds_secret(name, value)
+    assert not contains_secret(name, value)
     assert without_secrets(f"{name}={value}") == f"{name}={value}"
     assert value in shown({name: value})
 
@@ -67,7 +67,7 @@ LONG = {
 def test_the_length_of_a_text_decides_the_time_alone(text: str) -> None:
     """Quadratic time would take minutes."""
     without_secrets(text)
-    holds_secret("x", text)
+    contains_secret("x", text)
 
 
 CONTROL = ["\x00", "\x1b[2J", "\x7f", "\x85", "\x9b31m", "\u200e", "\u202e", "\u2066", "\u2028", "\u061c", "\ufeff"]

@@ -80,11 +80,11 @@ async def test_many_short_silences_leave_no_cluster_out(world: LogicalWorld) -> 
     world.admin.hanging.add("a")
     waited = await asyncio.gather(*(change(world, name, ["a", "b", "c"], messageTTLSeconds=70) for name in names))
     assert max(waited) > PATIENCE_SECONDS, "several asked at once"
-    reach = world.controllers[Kind.NAMESPACE].deps.reach
-    assert (reach.of("http://a:8080").silent, reach.of("http://a:8080").since) == (1, None)
+    reachability = world.controllers[Kind.NAMESPACE].deps.reachability
+    assert (reachability.of("http://a:8080").silent, reachability.of("http://a:8080").since) == (1, None)
     world.topic("x", namespace="n")
     await world.reconcile(Kind.TOPIC, "x")
-    assert reach.of("http://a:8080").silent > 1, "topics, which lie in each cluster, ask it and wait"
+    assert reachability.of("http://a:8080").silent > 1, "topics, which lie in each cluster, ask it and wait"
 
 
 async def test_what_lies_in_the_silent_cluster_is_unknown_and_done_when_it_answers(world: LogicalWorld) -> None:
@@ -96,7 +96,7 @@ async def test_what_lies_in_the_silent_cluster_is_unknown_and_done_when_it_answe
     text = world.condition(Kind.NAMESPACE, "n")[2]
     assert "no answer from a: not asked, for its last call had no answer" in text
     world.admin.hanging.clear()
-    world.controllers[Kind.NAMESPACE].deps.reach.heard("http://a:8080", world.stepping.now())
+    world.controllers[Kind.NAMESPACE].deps.reachability.heard("http://a:8080", world.stepping.now())
     await world.run()
     assert world.condition(Kind.NAMESPACE, "n")[0] == "True"
     assert set(world.pulsar.namespaces["t/n"]["publishMaxMessageRate"]) == {"a", "b", "c"}
@@ -116,12 +116,12 @@ async def test_a_cluster_that_answers_the_question_alone_does_not_keep_topics_wa
     world.topic("x", namespace="n")
     await world.run()
     world.admin.hanging.add("a")
-    reach = world.controllers[Kind.NAMESPACE].deps.reach
+    reachability = world.controllers[Kind.NAMESPACE].deps.reachability
     waited = []
     for number in range(12):
-        known = reach.of("http://a:8080")
+        known = reachability.of("http://a:8080")
         if known.since is None or known.due(world.stepping.now()):
-            reach.asked("http://a:8080", world.stepping.now(), answered=True)
+            reachability.asked("http://a:8080", world.stepping.now(), answered=True)
         before = world.admin.waited
         world.topic("x", namespace="n", policies={"maxConsumers": number + 1})
         await world.reconcile(Kind.TOPIC, "x")
@@ -130,7 +130,7 @@ async def test_a_cluster_that_answers_the_question_alone_does_not_keep_topics_wa
     assert waited.count(0.0) >= 8, "ever more rarely"
     assert max(waited[2:]) < 2 * WHOLE_SECONDS, "one call is enough to leave it out again"
     world.admin.hanging.clear()
-    reach.asked("http://a:8080", world.stepping.now(), answered=True)
+    reachability.asked("http://a:8080", world.stepping.now(), answered=True)
     await world.run()
-    assert reach.of("http://a:8080").in_vain == 0
+    assert reachability.of("http://a:8080").in_vain == 0
     assert world.condition(Kind.TOPIC, "x")[0] == "True"

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.dataplane.registration.deregistration import (
-    LeavingFacts,
-    LeavingPlan,
+    DeregistrationFacts,
+    DeregistrationPlan,
     paths_of_lists,
-    plan_leaving,
+    plan_deregistration,
 )
 from pulsar_operator.domain.dataplane.registration.metadata import Marker, Refusal
 from pulsar_operator.domain.dataplane.registration.registration import Stored
@@ -27,7 +27,7 @@ STORE = {CLAIM: MINE, ENTRY: {"serviceUrl": "http://b:8080"}}
 
 def facts(
     nodes: dict[str, Any], *, brokers_run: bool = False, below: tuple[str, ...] = (), **more: Any
-) -> LeavingFacts:
+) -> DeregistrationFacts:
     """Facts of cluster b; contents as JSON values or bytes, versions from 3 on."""
     stored: dict[str, Stored | None] = {
         path: Stored(content if isinstance(content, bytes) else json.dumps(content).encode(), version)
@@ -35,17 +35,17 @@ def facts(
     }
     known = {"cluster_name": "b", "instance_id": "id-b", "registered": True, "store": "zk:2181", "last": False}
     under = {path: Stored(b"", 1) for path in below}
-    return LeavingFacts(**{**known, "owner": "ns/b", **more}, brokers_run=brokers_run, nodes=stored, below=under)
+    return DeregistrationFacts(**{**known, "owner": "ns/b", **more}, brokers_run=brokers_run, nodes=stored, below=under)
 
 
-def plan(given_facts: LeavingFacts) -> LeavingPlan:
-    result = plan_leaving(given_facts)
-    assert isinstance(result, LeavingPlan), result
+def plan(given_facts: DeregistrationFacts) -> DeregistrationPlan:
+    result = plan_deregistration(given_facts)
+    assert isinstance(result, DeregistrationPlan), result
     assert all(each.why for each in (*result.narrowing, *result.removals))
     return result
 
 
-def written(result: LeavingPlan) -> dict[str, Any]:
+def written(result: DeregistrationPlan) -> dict[str, Any]:
     return {write.path: json.loads(write.data) for write in result.narrowing}
 
 
@@ -81,7 +81,7 @@ def test_what_is_ours_goes_under_another_name_and_without_permission(more: dict[
 def test_whoever_is_not_allowed_is_told_nothing() -> None:
     others = [{**STORE, CLAIM: {**MINE, **more}} for more in ({"instanceId": "id-c"}, {"owner": "ns/c"})]
     for nodes in (*others, {ENTRY: STORE[ENTRY]}, {**STORE, CLAIM: b"{"}, {}):
-        assert plan(facts(nodes, allowed=False)) == LeavingPlan()
+        assert plan(facts(nodes, allowed=False)) == DeregistrationPlan()
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_what_is_not_ours_or_not_there(nodes: dict[str, Any], more: dict[str, An
     ],
 )
 def test_what_is_not_known(nodes: dict[str, Any], reason: Reason) -> None:
-    result = plan_leaving(facts(nodes))
+    result = plan_deregistration(facts(nodes))
     assert isinstance(result, Refusal) and result.reason is reason
 
 

@@ -11,7 +11,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.balance.execution.handover import lapsed
 from pulsar_operator.controllers.dataplane.balancing.broker_drains import BrokerDrains
 from pulsar_operator.domain.conditions import parse_time, timestamp
-from pulsar_operator.domain.dataplane.decommission.decommission_record import parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.decommission_record import parse_decommission_record
 from pulsar_operator.ports import CUSTOM
 from tests.support.balancing.world import NS, BalancingWorld
 from tests.unit.cluster.test_drain_facts import NAME, PODS, Brokers
@@ -58,7 +58,7 @@ async def test_a_drain_begins_its_time_anew(text: str) -> None:
     brokers.bundles("shop/orders", *PODS)
     brokers.world._cluster_status({"drain": {"pods": [PODS[2]], "since": text, "occasion": NAME}})
     drains: BrokerDrains = brokers.drains()
-    found = await drains.leave([PODS[2]], NAME)
+    found = await drains.drain([PODS[2]], NAME)
     assert not found.go and found.status is not None and found.status.since == timestamp(brokers.clock.moment)
 
 
@@ -84,7 +84,7 @@ async def test_an_execution_with_an_odd_time_begins_anew(field: str) -> None:
 @pytest.mark.parametrize("text", ODD[:-1])
 @pytest.mark.parametrize("field", ["since", "askedAt", "triedAt"])
 def test_what_is_under_way_with_an_odd_time_is_not_known(field: str, text: str) -> None:
-    memo = b'{"bookie": "b", "ordinal": 1, "since": "2026-01-01T00:00:00Z"}'
-    assert parse_leaving_memo(memo) is not None
-    edited = memo[:-1] + f', "{field}": "{text}"'.encode() + b"}"
-    assert parse_leaving_memo(edited) is None
+    record = b'{"bookie": "b", "ordinal": 1, "since": "2026-01-01T00:00:00Z"}'
+    assert parse_decommission_record(record) is not None
+    edited = record[:-1] + f', "{field}": "{text}"'.encode() + b"}"
+    assert parse_decommission_record(edited) is None

@@ -14,7 +14,7 @@ from pulsar_operator.domain.dataplane.objects.template_record import Kept, Stop,
 from pulsar_operator.domain.dataplane.rollout.canary import watch
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker
 from pulsar_operator.domain.dataplane.rollout.progress import proved
-from pulsar_operator.domain.dataplane.rollout.template_order import Tier, turns
+from pulsar_operator.domain.dataplane.rollout.template_order import Tier, template_order
 from tests.support.cluster.stateful_sets import LATER
 from tests.unit.rollout.test_turns import BOOKIE, NEW, NEW_HASH, OLD, OLD_HASH, ZK, given, tier
 
@@ -76,9 +76,9 @@ def test_a_canary_that_fails_stops_the_roll_and_takes_the_template_back(canary: 
     assert seen.failed == Stop(NEW_HASH, f"pod my-bookie-2 of version 4.0.8 {words}", Reason.CANARY_FAILED)
     stopped = upgraded(OUTDATED, OUTDATED, canary, record=TemplateRecord(RECORD.kept, OLD_HASH, seen.failed))
     assert watch(stopped, BEFORE, MINUTES) is None, "said once"
-    result = turns([stopped])
-    assert given(result) == {BOOKIE: "old"} and result.held is not None
-    assert result.held.reason is Reason.CANARY_FAILED
+    result = template_order([stopped])
+    assert given(result) == {BOOKIE: "old"} and result.blocker is not None
+    assert result.blocker.reason is Reason.CANARY_FAILED
 
 
 @pytest.mark.parametrize(("made", "fails"), [(-1, False), (1, True)])
@@ -105,9 +105,9 @@ def test_the_next_component_waits_for_the_end_of_the_watch() -> None:
     assert seen is not None and seen.failed is None
     assert proved(first, seen) is None and proved(first) == NEW_HASH
     watched = {ZK: Blocker(Reason.CANARY_UNDER_OBSERVATION, seen.message)}
-    assert given(turns([first, second], watched=watched)) == {ZK: "new", BOOKIE: "old"}
-    assert turns([first, second], watched=watched).of[BOOKIE].blocker is watched[ZK]
-    assert given(turns([first, second])) == {ZK: "new", BOOKIE: "new"}
+    assert given(template_order([first, second], watched=watched)) == {ZK: "new", BOOKIE: "old"}
+    assert template_order([first, second], watched=watched).of[BOOKIE].blocker is watched[ZK]
+    assert given(template_order([first, second])) == {ZK: "new", BOOKIE: "new"}
 
 
 def test_the_stop_of_a_canary_is_on_record() -> None:

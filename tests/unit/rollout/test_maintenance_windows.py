@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.v1alpha1.rolling import MaintenanceWindow
 from pulsar_operator.domain.render import spec_problems
-from pulsar_operator.domain.windows import held_until, is_open, next_opening, window_problems
+from pulsar_operator.domain.windows import closed_until, is_open, next_opening, window_problems
 from tests.support.cluster.rendering import distributed, standalone
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -38,7 +38,7 @@ def test_without_windows_it_is_always_open() -> None:
     now = at("2026-01-01T00:00+00:00")
     assert is_open([], now)
     assert next_opening([], now) is None
-    assert held_until([], now) is None
+    assert closed_until([], now) is None
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_the_following_opening(schedule: str, zone: str, after: str, opens: str)
     found = next_opening([each], at(after))
     assert found is not None
     assert found.tzinfo is UTC and found == at(opens)
-    assert opens in (held_until([each], found - MINUTE) or "").replace(":00+", "+").replace(":00-", "-")
+    assert opens in (closed_until([each], found - MINUTE) or "").replace(":00+", "+").replace(":00-", "-")
     # A window of five minutes.
     assert [is_open([each], found + n * MINUTE) for n in (-1, 0, 4, 5)] == [False, True, True, False]
 
@@ -115,7 +115,9 @@ def test_of_several_windows_the_next_counts_and_one_is_enough() -> None:
     for windows in ([berlin, tokyo], [tokyo, berlin]):
         found = next_opening(windows, now)
         assert found == at("2026-11-25T02:00:00+09:00")
-        assert held_until(windows, now) == ("the maintenance window that opens 2026-11-25T02:00:00+09:00 (Asia/Tokyo)")
+        assert closed_until(windows, now) == (
+            "the maintenance window that opens 2026-11-25T02:00:00+09:00 (Asia/Tokyo)"
+        )
         assert is_open(windows, at("2026-11-25T02:30+09:00")) and is_open(windows, at("2026-11-25T02:30+01:00"))
         assert not is_open(windows, at("2026-11-25T02:30+00:00"))
 
@@ -124,8 +126,8 @@ def test_what_is_waited_for_in_words_that_do_not_change_meanwhile() -> None:
     windows = [window("0 2 * * *", 60, "Europe/Berlin")]
     words = "the maintenance window that opens 2026-11-25T02:00:00+01:00 (Europe/Berlin)"
     for now in ("2026-11-24T03:00:00+01:00", "2026-11-24T20:17:31.123456+00:00", "2026-11-25T01:59:59+01:00"):
-        assert held_until(windows, at(now)) == words
-    assert held_until(windows, at("2026-11-25T02:00:00+01:00")) is None
+        assert closed_until(windows, at(now)) == words
+    assert closed_until(windows, at("2026-11-25T02:00:00+01:00")) is None
 
 
 REMEDY = "; use minute, hour, day of the month, month and weekday that come, such as '0 2 * * 6' for Saturdays at two"
@@ -260,7 +262,7 @@ def test_by_every_minute(times: Times, day: tuple[ZoneInfo, datetime], minutes: 
         assert is_open(windows, now) is expected[n], now
         assert is_open(windows, now.astimezone(zone)) is expected[n], "whatever zone the moment is in"
         if n % 35 == 0:
-            assert (held_until(windows, now) is None) is expected[n]
+            assert (closed_until(windows, now) is None) is expected[n]
             following = next((each for each in opened if each > now), None)
             found = next_opening(windows, now)
             assert found == following if following is not None else found is not None and found > moments[-1]

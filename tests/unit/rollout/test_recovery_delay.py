@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import (
     DELAY_PATH,
-    MEMO_PATH,
+    DELAY_RECORD_PATH,
     RaisedDelay,
     raise_delay,
     raised_delay,
@@ -47,13 +47,13 @@ async def test_raised_and_given_back() -> None:
 async def test_one_that_is_long_enough_stays() -> None:
     session = await store("3600")
     assert await raise_delay(session, 660) is None
-    assert (await delay_of(session), await session.get(MEMO_PATH)) == ("3600", None)
+    assert (await delay_of(session), await session.get(DELAY_RECORD_PATH)) == ("3600", None)
 
 
 async def test_without_an_auditor_there_is_nothing_to_raise() -> None:
     session = await store(None)
     assert await raise_delay(session, 660) is None
-    assert (await delay_of(session), await session.get(MEMO_PATH)) == (None, None)
+    assert (await delay_of(session), await session.get(DELAY_RECORD_PATH)) == (None, None)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "{}"])
@@ -104,16 +104,16 @@ async def test_cut_while_it_is_raised_further_it_comes_back_to_what_it_was(at: i
     await raise_delay(session, longer)
     assert int(await delay_of(session) or 0) >= longer
     await restore_delay(session)
-    assert (await delay_of(session), await session.get(MEMO_PATH)) == ("7", None)
+    assert (await delay_of(session), await session.get(DELAY_RECORD_PATH)) == ("7", None)
 
 
-@pytest.mark.parametrize("memo", [b"", b"{", b"[]", b'{"before": "x"}'])
-async def test_a_damaged_memo_gives_nothing_back_and_does_not_stand_in_the_way(memo: bytes) -> None:
+@pytest.mark.parametrize("record", [b"", b"{", b"[]", b'{"before": "x"}'])
+async def test_a_damaged_memo_gives_nothing_back_and_does_not_stand_in_the_way(record: bytes) -> None:
     session = await store("0")
-    await session.create(MEMO_PATH, memo)
+    await session.create(DELAY_RECORD_PATH, record)
     assert await restore_delay(session) is None
     assert await delay_of(session) == "0"
-    await session.create(MEMO_PATH, memo)
+    await session.create(DELAY_RECORD_PATH, record)
     assert await raise_delay(session, 660) == RaisedDelay(0, 660)
 
 
@@ -156,4 +156,4 @@ async def test_cut_at_any_write_it_comes_back_to_what_it_was(at: int, after: boo
     await raise_delay(session, 660)
     assert await delay_of(session) == "660"
     await restore_delay(session)
-    assert (await delay_of(session), await session.get(MEMO_PATH)) == ("7", None)
+    assert (await delay_of(session), await session.get(DELAY_RECORD_PATH)) == ("7", None)

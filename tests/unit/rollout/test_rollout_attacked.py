@@ -174,7 +174,7 @@ def test_a_blocked_repair_does_not_keep_an_unready_pod_that_is_the_cure() -> Non
     found = several(alone, state(BROKER, OLD, OLD, RESTARTED), servers={"my-zookeeper-0": None}, stores=AWAY_STORE)
     assert goes(found) == "my-zookeeper-0"
     held = {each: CLOSED for each in (ZK, BROKER)}
-    assert goes(replace(found, held=held)) is None
+    assert goes(replace(found, blockers=held)) is None
 
 
 def test_a_blocked_repair_keeps_pods_that_serve_and_unready_ones_that_depend_on_it() -> None:
@@ -204,9 +204,9 @@ def test_what_is_watched_holds_all_that_depend_on_it(of: Component) -> None:
 def test_a_hold_lets_a_pod_go_that_never_served_and_none_that_restarted(reason: Reason, stores: Blocker | None) -> None:
     held = dict.fromkeys((AUTO, BROKER, PROXY), Blocker(reason, "held"))
     for component in (AUTO, BROKER, PROXY):
-        assert goes(facts(component, OLD, OLD, BROKEN, held=held, stores=stores)) == f"my-{component.value}-2"
+        assert goes(facts(component, OLD, OLD, BROKEN, blockers=held, stores=stores)) == f"my-{component.value}-2"
         for kind in (AWAY, RESTARTED, OLD):
-            assert goes(facts(component, OLD, OLD, kind, held=held, stores=stores)) is None
+            assert goes(facts(component, OLD, OLD, kind, blockers=held, stores=stores)) is None
 
 
 def test_a_reader_of_the_configuration_store_is_not_even_repaired_without_it() -> None:
@@ -250,7 +250,7 @@ def clusters(draw: st.DrawFn) -> RolloutFacts:
     return RolloutFacts(
         [by_name[each] for each in order.sorted(COMPONENTS)],
         order,
-        held=dict.fromkeys(COMPONENTS, Blocker(reason, "held")) if reason is not None else {},
+        blockers=dict.fromkeys(COMPONENTS, Blocker(reason, "held")) if reason is not None else {},
         watched=dict.fromkeys(draw(st.sets(st.sampled_from(COMPONENTS), max_size=1)), CLOSED),
         stores=draw(st.sampled_from([None, AWAY_STORE])),
         given_up=dict.fromkeys(COMPONENTS, draw(st.sampled_from([LATER, LONG_AGO]))),
@@ -276,7 +276,7 @@ def test_no_pod_that_serves_goes_while_anything_is_amiss(found: RolloutFacts) ->
         assert found.bookies is not None or (found.storage_problem is not None and not taken.once_ready)
     if not (taken.ready or taken.serving_before):
         return
-    assert candidate.urgency is Urgency.ROUTINE and not found.held and candidate.component not in found.watched
+    assert candidate.urgency is Urgency.ROUTINE and not found.blockers and candidate.component not in found.watched
     assert all(each.ready or each.uid == taken.uid for each in mine.pods) and not mine.missing
     before = found.order.before(candidate.component)
     assert all(each.quiet for each in found.components if each.component in before)

@@ -92,28 +92,28 @@ ROWS = [
     ),
     Row(
         "decommission_in_progress",
-        facts(BROKER, held=held(Reason.DECOMMISSIONING_BOOKIE)),
+        facts(BROKER, blockers=held(Reason.DECOMMISSIONING_BOOKIE)),
         Reason.DECOMMISSIONING_BOOKIE,
         (False,) * 2,
     ),
-    Row("rollout_failed", facts(BROKER, held=held(Reason.ROLLOUT_FAILED)), Reason.ROLLOUT_FAILED, (False, False)),
-    Row("rollout_failed", facts(BROKER, held=held(Reason.CANARY_FAILED)), Reason.CANARY_FAILED, (False, False)),
+    Row("rollout_failed", facts(BROKER, blockers=held(Reason.ROLLOUT_FAILED)), Reason.ROLLOUT_FAILED, (False, False)),
+    Row("rollout_failed", facts(BROKER, blockers=held(Reason.CANARY_FAILED)), Reason.CANARY_FAILED, (False, False)),
     Row(
         "maintenance_window_closed",
-        facts(BROKER, held=held(Reason.MAINTENANCE_WINDOW)),
+        facts(BROKER, blockers=held(Reason.MAINTENANCE_WINDOW)),
         Reason.MAINTENANCE_WINDOW,
         (False, False),
     ),
     Row(
         "peer_cluster_rolling",
-        facts(BROKER, held=held(Reason.WAITING_FOR_CLUSTERS)),
+        facts(BROKER, blockers=held(Reason.WAITING_FOR_CLUSTERS)),
         Reason.WAITING_FOR_CLUSTERS,
         (False, False),
     ),
-    Row("templates_not_applied", facts(BROKER, held=held(Reason.PENDING)), Reason.PENDING, (False, False)),
+    Row("templates_not_applied", facts(BROKER, blockers=held(Reason.PENDING)), Reason.PENDING, (False, False)),
     Row(
         "configuration_store_unavailable",
-        facts(BOOKIE, held=held(Reason.CONFIGURATION_STORE_UNAVAILABLE)),
+        facts(BOOKIE, blockers=held(Reason.CONFIGURATION_STORE_UNAVAILABLE)),
         Reason.CONFIGURATION_STORE_UNAVAILABLE,
         (False, False),
     ),
@@ -279,7 +279,7 @@ def test_a_blocked_pod_holds_all_that_serve_and_no_unready_pod_elsewhere() -> No
     assert goes(several(auto, state(BROKER, OLD, OLD, OLD), refused=refused)) is None
     assert goes(several(auto, state(BROKER, OLD, AWAY, OLD), refused=refused)) == "my-broker-1"
     closed = {each: Blocker(Reason.MAINTENANCE_WINDOW, "closed") for each in (AUTO, BROKER)}
-    assert goes(several(auto, state(BROKER, OLD, AWAY, OLD), refused=refused, held=closed)) is None
+    assert goes(several(auto, state(BROKER, OLD, AWAY, OLD), refused=refused, blockers=closed)) is None
 
 
 def test_a_blocked_pod_holds_those_that_depend_on_it() -> None:
@@ -311,7 +311,7 @@ def test_a_component_that_awaits_its_own_pods_holds_no_component_beside_it() -> 
     assert goes(several(auto, state(BROKER, OLD, OLD, OLD))) == "my-broker-2"
 
 
-@pytest.mark.parametrize("known", [{"held": held(Reason.MAINTENANCE_WINDOW)}, {"watched": {BROKER: SAID}}])
+@pytest.mark.parametrize("known", [{"blockers": held(Reason.MAINTENANCE_WINDOW)}, {"watched": {BROKER: SAID}}])
 def test_a_pod_that_restarted_is_repaired_unless_something_holds_its_component(known: Json) -> None:
     restarted: Json = {**OLD, "ready": False, "was_ready": False, "once_ready": True, "restarts": 1}
     (free,) = next_pods(facts(BROKER, OLD, restarted, OLD))
@@ -319,5 +319,5 @@ def test_a_pod_that_restarted_is_repaired_unless_something_holds_its_component(k
     found = facts(BROKER, OLD, restarted, OLD, **known)
     (kept,) = next_pods(found)
     assert kept.urgency is ROUTINE and goes(found) is None
-    leaving = facts(BROKER, OLD, restarted, OLD, held=held(Reason.DECOMMISSIONING_BOOKIE))
+    leaving = facts(BROKER, OLD, restarted, OLD, blockers=held(Reason.DECOMMISSIONING_BOOKIE))
     assert goes(leaving) == "my-broker-1", "a bookie that leaves may wait for it"

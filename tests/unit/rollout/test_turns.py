@@ -15,7 +15,7 @@ from pulsar_operator.domain.dataplane.objects.absent_pods import Absence
 from pulsar_operator.domain.dataplane.objects.template_record import Kept, Stop, TemplateRecord
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RollOrder, component_state
 from pulsar_operator.domain.dataplane.rollout.progress import down
-from pulsar_operator.domain.dataplane.rollout.template_order import Tier, Turns, turns
+from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder, Tier, template_order
 from tests.support.cluster.stateful_sets import pod, stateful_set, template
 
 Json = dict[str, Any]
@@ -50,7 +50,7 @@ def tier(
     return Tier(component, rendered, kept, live, component_state(component, live, found))
 
 
-def given(found: Turns) -> dict[Component, str | None]:
+def given(found: TemplateOrder) -> dict[Component, str | None]:
     names = {OLD_HASH: "old", NEW_HASH: "new", None: None}
     return {component: names[turn.template] for component, turn in found.of.items()}
 
@@ -98,10 +98,10 @@ def test_only_a_broken_template_is_corrected_out_of_turn(
     """In a closed window, and while ZooKeeper before it has its turn still to come."""
     mine = tier(BROKER, pods=pods, record=record)
     if held == "window":
-        assert given(turns([mine], held=WINDOW))[BROKER] == wanted
+        assert given(template_order([mine], blocker=WINDOW))[BROKER] == wanted
         return
     serves = any(each.get("ready", True) for each in pods)
-    assert given(turns([tier(ZK), mine]))[BROKER] == ("old" if serves and wanted == "new" else wanted)
+    assert given(template_order([tier(ZK), mine]))[BROKER] == ("old" if serves and wanted == "new" else wanted)
 
 
 CASES: list[tuple[str, list[Tier], Blocker | None, dict[Component, str | None]]] = [
@@ -180,19 +180,19 @@ CASES: list[tuple[str, list[Tier], Blocker | None, dict[Component, str | None]]]
 
 @pytest.mark.parametrize(("tiers", "held", "wanted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_templates_given(tiers: list[Tier], held: Blocker | None, wanted: dict[Component, str | None]) -> None:
-    assert given(turns(tiers, held=held)) == wanted
+    assert given(template_order(tiers, blocker=held)) == wanted
 
 
 def test_backwards_the_clients_come_first() -> None:
     tiers = [tier(ZK), tier(BOOKIE), tier(BROKER), tier(PROXY)]
     backwards = RollOrder(backwards=True)
-    assert given(turns(tiers, order=backwards)) == {ZK: "old", BOOKIE: "old", BROKER: "old", PROXY: "new"}
+    assert given(template_order(tiers, order=backwards)) == {ZK: "old", BOOKIE: "old", BROKER: "old", PROXY: "new"}
     tiers[3] = tier(PROXY, changed=False)
-    assert given(turns(tiers, order=backwards)) == {ZK: "old", BOOKIE: "old", BROKER: "new", PROXY: "new"}
+    assert given(template_order(tiers, order=backwards)) == {ZK: "old", BOOKIE: "old", BROKER: "new", PROXY: "new"}
 
 
 def test_a_workload_of_an_earlier_operator_that_is_as_rendered_is_not_behind() -> None:
-    found = turns([tier(ZK, changed=False, annotated=False), tier(BOOKIE)])
+    found = template_order([tier(ZK, changed=False, annotated=False), tier(BOOKIE)])
     assert given(found) == {ZK: "new", BOOKIE: "new"}
     assert found.pending is None
 
@@ -204,47 +204,49 @@ def stopped(newest: str = NEW_HASH, good: str | None = OLD_HASH) -> TemplateReco
 def test_a_stopped_roll_goes_back_and_holds_those_behind_it() -> None:
     """What it depends on may hold the cure, and goes on as windows allow."""
     tiers = [tier(ZK), tier(BOOKIE, changed=False, record=stopped()), tier(BROKER)]
-    assert given(turns(tiers, held=WINDOW)) == {ZK: "old", BOOKIE: "old", BROKER: "old"}
-    found = turns(tiers)
+    assert given(template_order(tiers, blocker=WINDOW)) == {ZK: "old", BOOKIE: "old", BROKER: "old"}
+    found = template_order(tiers)
     assert given(found) == {ZK: "new", BOOKIE: "old", BROKER: "old"}
     assert found.stopped is BOOKIE
-    assert (found.holds(ZK), found.holds(BOOKIE)) == (None, None) and found.holds(BROKER) is found.held
-    assert found.held is not None and found.held.reason is Reason.ROLLOUT_FAILED
-    assert "it did not start" in found.held.message
+    assert (found.blocker_of(ZK), found.blocker_of(BOOKIE)) == (None, None) and found.blocker_of(
+        BROKER
+    ) is found.blocker
+    assert found.blocker is not None and found.blocker.reason is Reason.ROLLOUT_FAILED
+    assert "it did not start" in found.blocker.message
 
 
 def test_a_stopped_roll_stays_stopped_once_it_has_gone_back() -> None:
-    found = turns([tier(BOOKIE, record=stopped()), tier(BROKER)])
+    found = template_order([tier(BOOKIE, record=stopped()), tier(BROKER)])
     assert given(found) == {BOOKIE: "old", BROKER: "old"}
     assert found.pending is BOOKIE
 
 
 def test_a_stop_without_a_template_to_go_back_to_leaves_everything_as_it_is() -> None:
-    found = turns([tier(BOOKIE, changed=False, record=stopped(good=None)), tier(BROKER)])
+    found = template_order([tier(BOOKIE, changed=False, record=stopped(good=None)), tier(BROKER)])
     assert given(found) == {BOOKIE: "new", BROKER: "old"}
     assert found.stopped is BOOKIE
 
 
 def test_a_stop_stays_where_it_is_when_the_way_back_is_a_jump_that_nobody_tested() -> None:
     kept = replace(tier(BOOKIE, changed=False, record=stopped()), may_go_back=False)
-    found = turns([kept, tier(BROKER)])
+    found = template_order([kept, tier(BROKER)])
     assert given(found) == {BOOKIE: "new", BROKER: "old"}
-    assert found.back is None and found.holds(BOOKIE) is found.held
+    assert found.back is None and found.blocker_of(BOOKIE) is found.blocker
 
 
 def test_another_rendering_resumes() -> None:
-    found = turns([tier(BOOKIE, record=stopped(newest="another")), tier(BROKER)])
+    found = template_order([tier(BOOKIE, record=stopped(newest="another")), tier(BROKER)])
     assert given(found) == {BOOKIE: "new", BROKER: "old"}
-    assert found.stopped is None and found.held is None
+    assert found.stopped is None and found.blocker is None
 
 
 def test_without_a_ready_pod_a_stopped_roll_goes_back_all_the_same() -> None:
-    found = turns([tier(BROKER, changed=False, pods=[BROKEN], record=stopped())])
+    found = template_order([tier(BROKER, changed=False, pods=[BROKEN], record=stopped())])
     assert given(found) == {BROKER: "old"}
 
 
 def test_what_is_waited_for_and_why_is_said() -> None:
-    found = turns([tier(ZK, changed=False, pods=[{"revision": "r0"}, {}, {}]), tier(BROKER)])
+    found = template_order([tier(ZK, changed=False, pods=[{"revision": "r0"}, {}, {}]), tier(BROKER)])
     turn = found.of[BROKER]
     assert turn.blocker == Blocker(Reason.NOT_READY, "The zookeeper pods are not all up to date and ready")
     assert turn.reason == "image changed from pulsar:1 to pulsar:2"
@@ -262,7 +264,7 @@ def test_what_is_waited_for_and_why_is_said() -> None:
     ],
 )
 def test_what_gets_no_other_template(fixed: Tier, wanted: str | None) -> None:
-    found = turns([tier(BOOKIE), fixed, tier(PROXY, changed=False)], fixed={BROKER: SOMEBODY})
+    found = template_order([tier(BOOKIE), fixed, tier(PROXY, changed=False)], fixed={BROKER: SOMEBODY})
     assert given(found) == {BOOKIE: "new", BROKER: wanted, PROXY: "new"}
     assert found.of[BROKER].blocker is (None if wanted == "new" else SOMEBODY)
 
@@ -272,16 +274,16 @@ def test_a_tier_that_is_down_for_long_waits_for_no_pod_of_others_and_for_all_els
     unready = tier(BOOKIE, changed=False, pods=[AWAY, {}, {}])
     mine = tier(BROKER, pods=[OOM, OOM, OOM], record=PROVEN)
     long = replace(mine, down=True)
-    assert given(turns([unready, mine]))[BROKER] == "old"
-    assert given(turns([unready, long]))[BROKER] == "new"
-    assert given(turns([unready, long], held=WINDOW))[BROKER] == "old"
+    assert given(template_order([unready, mine]))[BROKER] == "old"
+    assert given(template_order([unready, long]))[BROKER] == "new"
+    assert given(template_order([unready, long], blocker=WINDOW))[BROKER] == "old"
     leaving = Blocker(Reason.DECOMMISSIONING_BOOKIE, "bookie 2 to have left")
-    assert given(turns([unready, long], held=leaving))[BROKER] == "new"
-    assert given(turns([unready, mine], held=leaving))[BROKER] == "old"
-    assert given(turns([unready, long], watched={BOOKIE: SOMEBODY}))[BROKER] == "old"
-    assert given(turns([tier(BOOKIE), long]))[BROKER] == "old"
+    assert given(template_order([unready, long], blocker=leaving))[BROKER] == "new"
+    assert given(template_order([unready, mine], blocker=leaving))[BROKER] == "old"
+    assert given(template_order([unready, long], watched={BOOKIE: SOMEBODY}))[BROKER] == "old"
+    assert given(template_order([tier(BOOKIE), long]))[BROKER] == "old"
     outdated = tier(BOOKIE, changed=False, pods=[{"revision": "r0"}, {}, {}])
-    assert given(turns([outdated, long]))[BROKER] == "old"
+    assert given(template_order([outdated, long]))[BROKER] == "old"
 
 
 NOW = datetime(2026, 1, 1, 0, 10, tzinfo=UTC)

@@ -157,8 +157,11 @@ class Admin:
         endpoint = self._endpoints.get(cluster)
         if endpoint is None:
             raise AdminUnreachableError(self._unusable(cluster)).of(cluster)
-        known = self._deps.reach.of(endpoint.url).since
-        if known is not None and (since := self._deps.reach.left_out(endpoint.url, self._deps.clock.now())) is not None:
+        known = self._deps.reachability.of(endpoint.url).since
+        if (
+            known is not None
+            and (since := self._deps.reachability.left_out(endpoint.url, self._deps.clock.now())) is not None
+        ):
             self.failures[cluster] = self._left_out(cluster, since)
             raise AdminUnreachableError(self.failures[cluster]).of(cluster)
         try:
@@ -183,7 +186,7 @@ class Admin:
     def why(self, cluster: str) -> str:
         """Why a cluster gave no answer, to this pass or to another one that looked for both."""
         endpoint = self._endpoints.get(cluster)
-        standing = self._deps.reach.of(endpoint.url) if endpoint is not None else None
+        standing = self._deps.reachability.of(endpoint.url) if endpoint is not None else None
         known = "not asked" if endpoint is not None else self._unusable(cluster)
         if standing is not None and standing.since is not None:
             known = self._left_out(cluster, standing.since)
@@ -220,9 +223,9 @@ class Admin:
             raise
         except DeadlineError:
             if patience is None:
-                self._deps.reach.unheard(endpoint.url, self._deps.clock.now())
+                self._deps.reachability.unheard(endpoint.url, self._deps.clock.now())
             else:
-                self._deps.reach.doubted(endpoint.url)
+                self._deps.reachability.doubted(endpoint.url)
             raise
         except (RefusedError, UnavailableError) as error:
             if error.status:
@@ -233,9 +236,9 @@ class Admin:
 
     def _heard(self, endpoint: AdminEndpoint) -> None:
         """An answer counts where the ones before were missing; when a cluster answered is known without."""
-        known = self._deps.reach.of(endpoint.url)
+        known = self._deps.reachability.of(endpoint.url)
         if known.silent or known.in_vain:
-            self._deps.reach.heard(endpoint.url, self._deps.clock.now())
+            self._deps.reachability.heard(endpoint.url, self._deps.clock.now())
 
     async def anywhere(self, call: Call) -> tuple[str, Any]:
         """Call the first cluster that answers, by name, those last that gave no answer before; returns it and the
@@ -288,7 +291,7 @@ class Admin:
     def _silent(self, cluster: str) -> int:
         """Calls to a cluster without an answer since its last one."""
         endpoint = self._endpoints.get(cluster)
-        return self._deps.reach.of(endpoint.url).silent if endpoint is not None else 0
+        return self._deps.reachability.of(endpoint.url).silent if endpoint is not None else 0
 
     async def _find_at(self, cluster: str, call: Call, patience: float | None = None) -> tuple[bool, Any]:
         try:

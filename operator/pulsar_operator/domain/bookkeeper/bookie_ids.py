@@ -35,13 +35,13 @@ class Count:
 
     number: int = 0
     """What a bookie on empty volumes becomes."""
-    seen: int = -1
+    observed: int = -1
     """The highest that ever had a cookie or was registered; -1 = none."""
 
     @property
     def spent(self) -> bool:
         """Whether the number was used, so that no bookie may start on empty volumes with it."""
-        return self.seen >= self.number
+        return self.observed >= self.number
 
 
 Counts = Mapping[int, Count]
@@ -85,15 +85,15 @@ def _ordinal(text: str) -> int:
 
 
 def _numbers(each: Any) -> tuple[int, int]:
-    number, seen = each["number"], each["seen"]
-    if type(number) is not int or type(seen) is not int or not (0 <= number <= MOST and -1 <= seen <= MOST):
-        raise ValueError(f"{number!r} and {seen!r} are no incarnations from 0 to {MOST}"[:200])
-    return number, seen
+    number, observed = each["number"], each["seen"]
+    if type(number) is not int or type(observed) is not int or not (0 <= number <= MOST and -1 <= observed <= MOST):
+        raise ValueError(f"{number!r} and {observed!r} are no incarnations from 0 to {MOST}"[:200])
+    return number, observed
 
 
 def incarnations_data(counts: Counts) -> bytes:
     """Content of the znode."""
-    found = {str(ordinal): {"number": each.number, "seen": each.seen} for ordinal, each in sorted(counts.items())}
+    found = {str(ordinal): {"number": each.number, "seen": each.observed} for ordinal, each in sorted(counts.items())}
     return json.dumps(found).encode()
 
 
@@ -172,8 +172,10 @@ class OwnBookies:
 
     def last_id(self, ordinal: int) -> str:
         """The same; where none is present, the last one that was: its volumes may hold it, and ledgers may name it."""
-        seen = self.count(ordinal).seen
-        return self.id(ordinal) if self._incarnations(ordinal) or seen < 0 else self.of_incarnation(ordinal, seen)
+        observed = self.count(ordinal).observed
+        return (
+            self.id(ordinal) if self._incarnations(ordinal) or observed < 0 else self.of_incarnation(ordinal, observed)
+        )
 
     def ids(self, ordinal: int) -> frozenset[str]:
         """Under which ids the pod of that ordinal may come up."""
@@ -193,11 +195,11 @@ def settled(own: OwnBookies, cookies: Collection[str], registered: Collection[st
     used, or the number of a bookie that is present."""
     found = highest(own.counts, used_ids(own, {*cookies, *registered}))
     for ordinal, each in found.items():
-        number = max(each.number, each.seen)
-        mine = own.of_incarnation(ordinal, number)
-        if number == each.seen and mine not in cookies and mine not in registered:
+        number = max(each.number, each.observed)
+        own_id = own.of_incarnation(ordinal, number)
+        if number == each.observed and own_id not in cookies and own_id not in registered:
             number += 1
-        found[ordinal] = Count(number, each.seen)
+        found[ordinal] = Count(number, each.observed)
     return found
 
 
@@ -206,7 +208,7 @@ def highest(*places: Counts) -> dict[int, Count]:
     ordinals = {ordinal for place in places for ordinal in place}
     found = {ordinal: [place[ordinal] for place in places if ordinal in place] for ordinal in ordinals}
     return {
-        ordinal: Count(max(each.number for each in counts), max(each.seen for each in counts))
+        ordinal: Count(max(each.number for each in counts), max(each.observed for each in counts))
         for ordinal, counts in found.items()
     }
 
@@ -220,4 +222,4 @@ def used_ids(own: OwnBookies, bookies: Iterable[str]) -> dict[int, Count]:
 def raised(counts: Counts, ordinal: int, above: int) -> dict[int, Count]:
     """The counts where the next bookie of that ordinal that starts empty is of a later incarnation than ``above``."""
     before = counts.get(ordinal, Count())
-    return {**counts, ordinal: Count(max(before.number, above + 1), max(before.seen, above))}
+    return {**counts, ordinal: Count(max(before.number, above + 1), max(before.observed, above))}

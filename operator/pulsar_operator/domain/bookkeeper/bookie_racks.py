@@ -16,13 +16,13 @@ from pulsar_operator.api.v1alpha1.racks import DEFAULT_RACK, Racks
 from pulsar_operator.domain.bookkeeper.rack_entries import RACKS_PATH, distinct
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN
 
-TOLD: Final = 20
+MAX_NAMED: Final = 20
 """Racks that a message names."""
 COPIED_BY_KUBERNETES: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 """Labels that Kubernetes 1.35 and newer copies from a node to its pods when they are bound to it (admission plug-in
 PodTopologyLabels)."""
 
-Said = tuple[ConditionStatus, Reason, str]
+RacksCondition = tuple[ConditionStatus, Reason, str]
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ def too_few(racks: Racks, known: KnownRacks) -> str | None:
     there = sorted(set(known.of.values()))
     if not racks.enforce_minimum or len(there) >= racks.minimum:
         return None
-    told = f"bookies are in {', '.join(there[:TOLD])}" if there else "no bookie's rack is known"
-    return f"bookies in {racks.minimum} racks (spec.bookkeeper.racks.minimum, enforced): {told}"
+    racks_text = f"bookies are in {', '.join(there[:MAX_NAMED])}" if there else "no bookie's rack is known"
+    return f"bookies in {racks.minimum} racks (spec.bookkeeper.racks.minimum, enforced): {racks_text}"
 
 
 def racks_known(
     racks: Racks | None, known: KnownRacks | None, written: Mapping[str, str] | None, problem: str | None
-) -> Said | None:
+) -> RacksCondition | None:
     """Condition RacksKnown: status, reason, message; None = there is nothing to say.
 
     ``written`` are racks by the bookie's id as the metadata store has them, None = not known, and ``problem`` says why.
@@ -72,7 +72,7 @@ def racks_known(
         more = f" (and {len(known.unknown) - 1} more)" if len(known.unknown) > 1 else ""
         return FALSE, Reason.RACK_UNKNOWN, f"{next(iter(known.unknown.values()))}{more}"
     if known.pending:
-        waiting = ", ".join(map(str, sorted(known.pending)[:TOLD]))
+        waiting = ", ".join(map(str, sorted(known.pending)[:MAX_NAMED]))
         return UNKNOWN, Reason.PENDING, f"Bookies that have no node yet, by ordinal: {waiting}"
     short = too_few(racks, known)
     if short is not None:
@@ -82,10 +82,10 @@ def racks_known(
             f"No ledger can be created without {short}. Bring bookies to more racks, lower minimum, or set "
             "enforceMinimum to false",
         )
-    return TRUE, Reason.RACKS_KNOWN, _told(racks, known)
+    return TRUE, Reason.RACKS_KNOWN, _racks_message(racks, known)
 
 
-def unreadable(why: str) -> Said:
+def unreadable(why: str) -> RacksCondition:
     """What is said where the znode cannot be read: it is not written over."""
     return (
         FALSE,
@@ -95,14 +95,14 @@ def unreadable(why: str) -> Said:
     )
 
 
-def _told(racks: Racks, known: KnownRacks) -> str:
+def _racks_message(racks: Racks, known: KnownRacks) -> str:
     by_rack: dict[str, list[int]] = {}
     for ordinal, rack in sorted(known.of.items()):
         by_rack.setdefault(rack, []).append(ordinal)
-    told = "; ".join(f"{rack}: {', '.join(map(str, of))}" for rack, of in sorted(by_rack.items())[:TOLD])
+    by_rack_text = "; ".join(f"{rack}: {', '.join(map(str, of))}" for rack, of in sorted(by_rack.items())[:MAX_NAMED])
     count = distinct(known.of.values())
     few = "" if count >= racks.minimum else f"; fewer than racks.minimum = {racks.minimum}, so copies come together"
-    return f"Bookies are in {count} rack{'' if count == 1 else 's'}, by ordinal: {told}{few}"
+    return f"Bookies are in {count} rack{'' if count == 1 else 's'}, by ordinal: {by_rack_text}{few}"
 
 
 def begun_first(racks: Mapping[str, str], outdated: Collection[str], done: Collection[str]) -> frozenset[str]:

@@ -83,7 +83,7 @@ def _shares(peers: Peers, targets: frozenset[str]) -> dict[str, float]:
     return {each: share for each, share in found.items() if share > 0}
 
 
-def told(short: Shortage, mark: float) -> str:
+def describe_shortage(short: Shortage, mark: float) -> str:
     """In words, with the numbers."""
     line = f"{100 * mark:g} % of their ledger disks, of which {100 * GUARD:g} % are kept free"
     left = f"{short.bookies} writable bookie is" if short.bookies == 1 else f"{short.bookies} writable bookies are"

@@ -21,7 +21,7 @@ AGAIN_SECONDS: Final = 24 * 3600.0
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DesiredRacks:
     """What ledgers are held against."""
 
     racks: Mapping[str, str]
@@ -53,7 +53,7 @@ def is_due(stored: PlacementStatus | None, digest: str, now: datetime) -> bool:
     return (now - counted).total_seconds() >= (AGAIN_SECONDS if stored.racks == digest else PAUSE_SECONDS)
 
 
-def placement_said(found: PlacementStatus | None) -> str:
+def placement_message(found: PlacementStatus | None) -> str:
     """What follows the racks in the condition; empty where there is nothing to say."""
     if found is None:
         return ""

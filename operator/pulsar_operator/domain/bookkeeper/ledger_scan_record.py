@@ -105,7 +105,7 @@ class ScanRecord:
     """The same of those that were not closed."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes of closed ledgers on the bookie, by the other bookies that have them: see peers_key."""
-    seen: str = ""
+    written_at: str = ""
     """When it was last written."""
     parts: list[Part] = field(default_factory=list)
     blocks: list[tuple[str, int]] = field(default_factory=list)

@@ -68,12 +68,12 @@ def racks_of(entries: Entries) -> dict[str, str]:
     return found
 
 
-def merged(entries: Entries, wanted: Mapping[str, str], gone: Mapping[str, str]) -> Entries:
+def merged(entries: Entries, desired: Mapping[str, str], gone: Mapping[str, str]) -> Entries:
     """The entries with these racks, by the bookie's id, and without those: of ``gone`` an entry goes that still has
     the rack which the operator wrote. One in a group of somebody's stays there without a rack. Nothing else is changed.
     """
     found = {group: dict(bookies) for group, bookies in entries.items()}
-    for bookie, rack in wanted.items():
+    for bookie, rack in desired.items():
         groups = [group for group, bookies in found.items() if bookie in bookies]
         for group in groups or [GROUP]:
             there = found.setdefault(group, {}).get(bookie) or {HOSTNAME: host_of(bookie)}

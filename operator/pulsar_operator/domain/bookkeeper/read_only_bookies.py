@@ -15,10 +15,10 @@ from typing import Final
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.cluster_status import BookieStatus
 from pulsar_operator.domain.bookkeeper.affinity import Widest
-from pulsar_operator.domain.bookkeeper.storage_facts import BookieState, StorageFacts, told_usage
+from pulsar_operator.domain.bookkeeper.storage_facts import BookieState, StorageFacts, reported_usage
 from pulsar_operator.domain.conditions import parse_time, timestamp
 
-UNWRITABLE: Final = frozenset({Reason.DISKS_FULL.value, Reason.BOOKIE_READ_ONLY.value})
+READ_ONLY_REASONS: Final = frozenset({Reason.DISKS_FULL.value, Reason.BOOKIE_READ_ONLY.value})
 """Reasons of BookKeeperReady that are said here."""
 NAMED: Final = 3
 """Bookies that are named of each sort."""
@@ -55,7 +55,7 @@ class ReadOnly:
 
 
 @dataclass(frozen=True)
-class Unwritable:
+class ReadOnlyBookies:
     """What is known of bookies that take nothing new."""
 
     limits: DiskLimits
@@ -105,15 +105,15 @@ def rows_of(
         old = previous.get(bookie)
         same = old is not None and old.state == BookieState.READ_ONLY.value
         since = (old.since if same and old is not None else None) or timestamp(now)
-        begun_at, said = parse_time(since), old is not None and old.reason is not None
-        if bookie not in usage and not said and begun_at and (now - begun_at).total_seconds() < UNSURE_SECONDS:
+        begun_at, reported = parse_time(since), old is not None and old.reason is not None
+        if bookie not in usage and not reported and begun_at and (now - begun_at).total_seconds() < UNSURE_SECONDS:
             continue
         was_full = same and old is not None and old.reason == Reason.DISKS_FULL.value
         rows.append(
             ReadOnly(
                 bookie,
                 Reason.DISKS_FULL if was_full else reason,
-                told_usage(usage.get(bookie), old.usage if old is not None else None),
+                reported_usage(usage.get(bookie), old.usage if old is not None else None),
                 since,
             )
         )
@@ -131,27 +131,27 @@ def nearly(
     found = {}
     for bookie in sorted(facts.writable & set(candidates)):
         old = previous.get(bookie)
-        told = told_usage(usage.get(bookie), old.usage if old is not None else None)
-        if told is not None and told >= 100 * min(limits.warn, limits.full):
-            found[bookie] = told
+        used = reported_usage(usage.get(bookie), old.usage if old is not None else None)
+        if used is not None and used >= 100 * min(limits.warn, limits.full):
+            found[bookie] = used
     return found
 
 
 def begun(now: tuple[ReadOnly, ...], previous: Mapping[str, BookieStatus]) -> list[ReadOnly]:
     """Those of which the status does not say it yet, or says something else."""
 
-    def said(bookie: str) -> str | None:
+    def stored_reason(bookie: str) -> str | None:
         return previous[bookie].reason if bookie in previous else None
 
-    return [each for each in now if said(each.bookie) != each.reason.value]
+    return [each for each in now if stored_reason(each.bookie) != each.reason.value]
 
 
-def one_said(each: ReadOnly, limits: DiskLimits) -> str:
+def describe_bookie(each: ReadOnly, limits: DiskLimits) -> str:
     """What is known of one bookie, and what to do."""
     return f"{_what(each, limits)}. {_ADVICE[each.reason]}"
 
 
-def unwritable_said(fact: Unwritable) -> str:
+def describe_read_only(fact: ReadOnlyBookies) -> str:
     """All of them, and what to do: for the condition."""
     texts = []
     for reason, advice in _ADVICE.items():
@@ -170,7 +170,7 @@ def unwritable_said(fact: Unwritable) -> str:
     return ". ".join(texts)
 
 
-def nearly_full(fact: Unwritable) -> str:
+def nearly_full(fact: ReadOnlyBookies) -> str:
     """Of writable bookies, before it comes to that."""
     found = sorted(fact.nearly.items(), key=lambda each: (-each[1], each[0]))
     named = ", ".join(f"{bookie} ({usage} %)" for bookie, usage in found[:NAMED])

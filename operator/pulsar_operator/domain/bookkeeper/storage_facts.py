@@ -144,9 +144,9 @@ def replicated(
         )
     if lacking.count:
         since = _since(lacking, previous)
-        told = f" since {timestamp(since)}" if since else ""
+        since_text = f" since {timestamp(since)}" if since else ""
         also = f". {given_up_text(given_up)}" if given_up else ""
-        return FALSE, Reason.UNDER_REPLICATED, f"Copies are missing{told}: {_counted(lacking)}{also}"
+        return FALSE, Reason.UNDER_REPLICATED, f"Copies are missing{since_text}: {_counted(lacking)}{also}"
     if given_up:
         return FALSE, Reason.LEDGERS_LOST, given_up_text(given_up)
     if given_up is None:
@@ -218,7 +218,7 @@ def bookie_rows(
                 ordinal=own.ordinal(bookie),
                 state=state,
                 rack=racks.get(bookie),
-                usage=told_usage(usage.get(bookie), old.usage if old is not None else None),
+                usage=reported_usage(usage.get(bookie), old.usage if old is not None else None),
                 step=steps.get(bookie),
                 reason=reasons.get(bookie) if state == BookieState.READ_ONLY.value else None,
                 since=old.since if old is not None and old.state == state and old.since else timestamp(now),
@@ -229,7 +229,7 @@ def bookie_rows(
     return sorted(rows, key=_place)
 
 
-def told_usage(usage: int | None, before: int | None) -> int | None:
+def reported_usage(usage: int | None, before: int | None) -> int | None:
     """The percent to tell: the one that was told while it is off by one, so that nothing is written for a few bytes."""
     if usage is None or before is None or usage in (0, 100) or abs(usage - before) > 1:
         return usage

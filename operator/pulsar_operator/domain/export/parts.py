@@ -16,7 +16,7 @@ from pulsar_operator.domain.logical.schema import LiveSchema, declaration_of, is
 from pulsar_operator.domain.logical.subscriptions import LiveSubscription, parse
 from pulsar_operator.domain.policies import Undecodable, Unreadable
 from pulsar_operator.domain.policies.codecs import DISPATCH_RATE
-from pulsar_operator.domain.texts import holds_secret, looks_secret
+from pulsar_operator.domain.texts import contains_secret, resembles_secret
 
 SUBSCRIPTIONS = "subscriptions"
 SCHEMA = "schema"
@@ -99,7 +99,7 @@ def _subscription(name: str, live: LiveSubscription, rate: Any) -> tuple[dict[st
     if live.properties is None:
         notes.append((f"{place}.properties differ between the partitions", False))
     elif live.properties:
-        secret = [key for key, each in sorted(live.properties.items()) if holds_secret(key, each)]
+        secret = [key for key, each in sorted(live.properties.items()) if contains_secret(key, each)]
         if secret:  # The field is all of them, so that without one it would take that one away.
             names = ", ".join(map(shown, secret))
             notes.append((f"{place}.properties: {names} may be secret, the values are not written", False))
@@ -130,9 +130,9 @@ def with_schema(spec: Mapping[str, Any], answer: Any) -> tuple[dict[str, Any], l
     if declared is None:
         return dict(spec), [(f"{what} cannot be expressed: it does not say what its key and value are", False)]
     value, properties = declared
-    if looks_secret(live.definition):
+    if resembles_secret(live.definition):
         return dict(spec), [(f"{what}: the definition may hold a secret and is not written", False)]
-    secret = sorted(key for key, each in properties.items() if holds_secret(key, each))
+    secret = sorted(key for key, each in properties.items() if contains_secret(key, each))
     kept = {key: each for key, each in sorted(properties.items()) if key not in secret}
     notes = [(f"{SCHEMA}.properties: {shown(key)} may be a secret, its value is not written", False) for key in secret]
     problem = _not_the_same({**value, **({"properties": kept} if kept else {})}, live)

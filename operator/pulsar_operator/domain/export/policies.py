@@ -14,7 +14,7 @@ from pulsar_operator.domain.export.rules import problem_of
 from pulsar_operator.domain.policies import UNMANAGED_KEYS, PolicyRow, Undecodable, Unreadable
 from pulsar_operator.domain.policies.entry_rows import EntryRow
 from pulsar_operator.domain.policies.model import CLUSTER
-from pulsar_operator.domain.texts import holds_secret, is_secret_name, looks_secret, without_secrets
+from pulsar_operator.domain.texts import contains_secret, is_secret_name, resembles_secret, without_secrets
 
 FILLED_IN: Mapping[str, Any] = {
     "offloadersDirectory": "./offloaders",
@@ -173,7 +173,7 @@ def with_lists(
     for row, found in lists:
         values = {key: value for key, value in sorted(found.items()) if not isinstance(value, Undecodable)}
         strange = {key: value.raw for key, value in found.items() if isinstance(value, Undecodable)}
-        secret = [key for key in values if isinstance(values[key], str) and holds_secret(key, values[key])]
+        secret = [key for key in values if isinstance(values[key], str) and contains_secret(key, values[key])]
         for key in secret:
             del values[key]
             notes.append(f"{row.field}: {shown(key)} may be a secret, its value is not written")
@@ -233,7 +233,9 @@ def _may_be_secret(value: Any) -> bool:
     if isinstance(value, Mapping):
         return any(map(_may_be_secret, value.values()))
     return (
-        any(map(_may_be_secret, value)) if isinstance(value, list) else isinstance(value, str) and looks_secret(value)
+        any(map(_may_be_secret, value))
+        if isinstance(value, list)
+        else isinstance(value, str) and resembles_secret(value)
     )
 
 

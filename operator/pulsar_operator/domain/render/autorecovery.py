@@ -25,15 +25,15 @@ def render_autorecovery(inputs: ClusterInputs, bookkeeper: BookKeeper, store: St
 
     Of spec.bookkeeper.config it gets the keys only auto-recovery reads.
     """
-    spec, wanted = inputs.spec, bookkeeper.auto_recovery
+    spec, desired = inputs.spec, bookkeeper.auto_recovery
     workload = component_workload(
         inputs,
         Component.AUTORECOVERY,
-        wanted,
+        desired,
         for_autorecovery(bookkeeper.config),
         copying_racks(bookkeeper),
         bookkeeper_config(store, spec.broker.max_message_size if spec.broker else None),
-        replicas=wanted.replicas,
+        replicas=desired.replicas,
         ports=PORTS,
         probes=Probes(
             readiness=http_get("/heartbeat", "http"),

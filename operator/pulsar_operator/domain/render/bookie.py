@@ -13,7 +13,7 @@ from pulsar_operator.domain.render.common import (
 )
 from pulsar_operator.domain.render.config import for_bookies
 from pulsar_operator.domain.render.inputs import ClusterInputs
-from pulsar_operator.domain.render.pod_racks import spread_over, told_by_pod, wait_for_rack
+from pulsar_operator.domain.render.pod_racks import racks_from_pods, spread_over, wait_for_rack
 from pulsar_operator.domain.render.volumes import volume_limits
 from pulsar_operator.domain.render.workloads import component_workload, manifests
 from pulsar_operator.domain.render.writecache import FRAME_PADDING, write_cache
@@ -92,7 +92,7 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
             startup_seconds=1800,
         ),
         claims=claims,
-        downward=told_by_pod(bookkeeper),
+        downward=racks_from_pods(bookkeeper),
         spread_over=spread_over(bookkeeper),
     )
     # An unready bookie may hold the only reachable copy of an entry: do not evict it beyond the budget.

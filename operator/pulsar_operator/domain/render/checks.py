@@ -89,12 +89,12 @@ def store_problems(store: ManagedZooKeeper, component: Component, field: str, pr
 
 def _budget_problems(store: ManagedZooKeeper, field: str) -> list[str]:
     """Whether evictions may take the majority of an ensemble away, and with it the metadata of every client."""
-    wanted = store.pod.pod_disruption_budget if store.pod else None
+    desired = store.pod.pod_disruption_budget if store.pod else None
     most = max(1, (store.replicas - 1) // 2)
-    if wanted is None or not wanted.enabled or (wanted.max_unavailable or 1) <= most:
+    if desired is None or not desired.enabled or (desired.max_unavailable or 1) <= most:
         return []
     return [
-        f"{field}.pod.podDisruptionBudget.maxUnavailable = {wanted.max_unavailable} would let the ensemble of "
+        f"{field}.pod.podDisruptionBudget.maxUnavailable = {desired.max_unavailable} would let the ensemble of "
         f"{store.replicas} lose its majority: lower it to {most}"
     ]
 

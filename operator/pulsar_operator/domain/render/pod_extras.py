@@ -57,11 +57,11 @@ def as_kept(model: BaseModel) -> Manifest:
 
 def twice(field: str, what: str, values: Iterable[str]) -> list[str]:
     """Values that a list has more than once, one sentence each."""
-    seen, found = set(), []
+    names, found = set(), []
     for value in values:
-        if value in seen:
+        if value in names:
             found.append(f'{field} {what} "{value}" appears twice: keep one of them')
-        seen.add(value)
+        names.add(value)
     return found
 
 

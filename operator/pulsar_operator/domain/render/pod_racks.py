@@ -48,7 +48,7 @@ def spread_over(keeper: BookKeeper) -> str:
     return (keeper.racks.topology_key if keeper.racks is not None else None) or ZONE
 
 
-def told_by_pod(keeper: BookKeeper) -> dict[str, str]:
+def racks_from_pods(keeper: BookKeeper) -> dict[str, str]:
     """Files of the pod's own: its rack, where only a pod that has a node has one."""
     waits = keeper.racks is not None and keeper.racks.topology_key is not None
     return {RACK_FILE: f"metadata.annotations['{ANNOTATION_RACK}']"} if waits else {}
@@ -56,7 +56,7 @@ def told_by_pod(keeper: BookKeeper) -> dict[str, str]:
 
 def wait_for_rack(keeper: BookKeeper) -> list[Manifest]:
     """Variables with which the start program waits for that file to say something."""
-    return [env_value(RACK_VARIABLE, f"{DOWNWARD_FOLDER}/{RACK_FILE}")] if told_by_pod(keeper) else []
+    return [env_value(RACK_VARIABLE, f"{DOWNWARD_FOLDER}/{RACK_FILE}")] if racks_from_pods(keeper) else []
 
 
 def rack_problems(keeper: BookKeeper, broker: Broker) -> list[str]:
@@ -81,7 +81,7 @@ def rack_problems(keeper: BookKeeper, broker: Broker) -> list[str]:
             "none: take one of them out"
         )
     volumes = (keeper.pod.volumes if keeper.pod else None) or ()
-    if told_by_pod(keeper) and any(volume.name == DOWNWARD for volume in volumes):
+    if racks_from_pods(keeper) and any(volume.name == DOWNWARD for volume in volumes):
         found.append(
             f'spec.bookkeeper.pod.volumes name "{DOWNWARD}" is the operator\'s own volume where racks.topologyKey is '
             "set: choose another name"

@@ -61,8 +61,8 @@ def disruption_budget(workload: Workload, *, evict_unhealthy: bool, usual: bool 
     whoever runs one replica has accepted its outage. ``evict_unhealthy`` False keeps unready pods that hold data
     (source: unhealthyPodEvictionPolicy of policy/v1). ``usual`` False: only where a user asks for it.
     """
-    wanted = workload.pod.pod_disruption_budget if workload.pod else None
-    if not (wanted.enabled if wanted else usual):
+    desired = workload.pod.pod_disruption_budget if workload.pod else None
+    if not (desired.enabled if desired else usual):
         return []
     return [
         {
@@ -70,7 +70,7 @@ def disruption_budget(workload: Workload, *, evict_unhealthy: bool, usual: bool 
             "kind": "PodDisruptionBudget",
             "metadata": metadata(workload.owner, workload.name, workload.component),
             "spec": {
-                "maxUnavailable": (wanted.max_unavailable if wanted else None) or 1,
+                "maxUnavailable": (desired.max_unavailable if desired else None) or 1,
                 "unhealthyPodEvictionPolicy": "AlwaysAllow" if evict_unhealthy else "IfHealthyBudget",
                 "selector": {"matchLabels": selector_labels(workload.owner, workload.component)},
             },

@@ -78,7 +78,7 @@ class KnownSettings:
             {version: {name: frozenset(keys) for name, keys in lists.items()} for version, lists in found.items()}
         )
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> KnownSettings:
+    def __deepcopy__(self, copied: dict[int, Any]) -> KnownSettings:
         """The same: it is never changed."""
         return self
 

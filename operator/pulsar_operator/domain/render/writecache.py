@@ -32,8 +32,8 @@ def write_cache(keeper: BookKeeper, preset: Preset, max_message_bytes: int | Non
     given = preset_values(preset).config.get(Component.BOOKIE, {}).get(WRITE_CACHE)
     direct = direct_mebibytes(Component.BOOKIE, preset, keeper.jvm)
     present = float(given) if given else (direct or 0) * STOCK_SHARE
-    wanted = _mebibytes(keeper, max_message_bytes, COMFORT)
-    return {} if present >= wanted else {WRITE_CACHE: str(wanted)}
+    desired = _mebibytes(keeper, max_message_bytes, COMFORT)
+    return {} if present >= desired else {WRITE_CACHE: str(desired)}
 
 
 def write_cache_problems(keeper: BookKeeper, preset: Preset, max_message_bytes: int | None) -> list[str]:

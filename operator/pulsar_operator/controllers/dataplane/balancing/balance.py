@@ -10,39 +10,39 @@ from pulsar_operator.controllers.dataplane.balancing.balancer_record import Bala
 from pulsar_operator.controllers.dataplane.balancing.balancing_owner import Question, whose_turn
 from pulsar_operator.controllers.dataplane.balancing.broker_drains import drains_of
 from pulsar_operator.controllers.dataplane.balancing.load_balancer import standing_rebalance, without_standing
-from pulsar_operator.controllers.dataplane.observed.phase import Step
-from pulsar_operator.domain.dataplane.cluster.cluster_view import BalanceFact, RollFact, ScaleFact
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
+from pulsar_operator.domain.dataplane.cluster.cluster_view import BalanceFact, RolloutFact, ScaleFact
 
 
-async def balance(step: Step) -> BalanceFact:
+async def balance(ctx: PhaseContext) -> BalanceFact:
     """Take Pulsar's balancer over, or give it back; and delete drains that are over.
 
     Nothing of it while the configuration store is away: no bundle can be moved, and whoever balances goes on after it.
     """
-    if step.facts.instance.found and step.store_unavailable is not None:
-        return BalanceFact(seen=False)
-    facts, view, hand = step.facts, step.view, step.hand
-    roll, scale, drains = view.roll or RollFact(), view.scale or ScaleFact(), drains_of(step)
+    if ctx.facts.instance.found and ctx.store_unavailable is not None:
+        return BalanceFact(observed=False)
+    facts, view, actor = ctx.facts, ctx.view, ctx.actor
+    rollout, scale, drains = view.rollout or RolloutFact(), view.scale or ScaleFact(), drains_of(ctx)
     if drains is not None:
-        await drains.clean(roll.asked | scale.asked, changing=view.drain is not None)
+        await drains.clean(rollout.asked | scale.asked, changing=view.drain is not None)
     drives = facts.spec.load_balancing.driver is BalancingDriver.OPERATOR
     await standing_rebalance(
-        hand.deps, hand, facts.obj, facts.spec, drives=drives, held=facts.before.balancer is not None
+        actor.deps, actor, facts.obj, facts.spec, drives=drives, disabled=facts.before.balancer is not None
     )
-    brokers = step.live.facts(Component.BROKER)
-    endpoint = facts.brokers(step.manifests)
+    brokers = ctx.live.facts(Component.BROKER)
+    endpoint = facts.brokers(ctx.manifests)
     if brokers is None or not brokers.ready or endpoint is None:
-        return BalanceFact(seen=False)
-    held = view.turns.holds(Component.BROKER) if view.turns is not None else None
-    rebalances = await reader_of(hand.deps).every(Kind.REBALANCE, allowed_by=facts.obj)
+        return BalanceFact(observed=False)
+    blocker = view.template_order.blocker_of(Component.BROKER) if view.template_order is not None else None
+    rebalances = await reader_of(actor.deps).every(Kind.REBALANCE, allowed_by=facts.obj)
     if not drives:
-        rebalances = await without_standing(hand, facts.obj, rebalances)
+        rebalances = await without_standing(actor, facts.obj, rebalances)
     question = Question(
         facts.obj,
         rebalances,
         facts.before,
         drives=drives,
-        rolls=roll.of_brokers and held is None,
+        rolls=rollout.of_brokers and blocker is None,
         drains=view.drain is not None,
     )
-    return await whose_turn(hand, endpoint, BalancerRecord.of(hand, facts.owner, step.live), question)
+    return await whose_turn(actor, endpoint, BalancerRecord.of(actor, facts.owner, ctx.live), question)

@@ -55,7 +55,7 @@ class BalancerRecord:
         return [FlagStatus(name=each, before=str(data[each])[:MAX_VALUE] or None) for each in names if each in data]
 
     @property
-    def held(self) -> bool:
+    def disabled(self) -> bool:
         """Whether it says that the settings are the operator's."""
         return self.listed is not None and (self.listed.get("data") or {}).get(DISABLED) != "false"
 
@@ -71,14 +71,16 @@ class BalancerRecord:
             return Handover()
         return Handover(given_back=max(back.timestamp(), 0.0) if back is not None else None, count=count)
 
-    async def write(self, saved: Sequence[FlagStatus], handover: Handover | None = None, *, held: bool = True) -> None:
+    async def write(
+        self, saved: Sequence[FlagStatus], handover: Handover | None = None, *, disabled: bool = True
+    ) -> None:
         """Make it say this. Another one's ConfigMap of that name stays, as does one that the API server does not let
         the operator write, such as an immutable one: the pass says so, and goes on. Raises PortError."""
         data = {flag.name: flag.before or "" for flag in saved}
         if handover is not None and handover.count:
             back = handover.given_back
             since = timestamp(datetime.fromtimestamp(back, UTC)) if back is not None else ""
-            data |= {DISABLED: "true" if held else "false", RESTORED_TIME: since, COUNT: str(handover.count)}
+            data |= {DISABLED: "true" if disabled else "false", RESTORED_TIME: since, COUNT: str(handover.count)}
         found = await self._find()
         if found is not None and not self._ours(found, data):
             self.actor.refused.append(

@@ -23,13 +23,13 @@ from pulsar_operator.ports import AdminEndpoint, Json, PortError, UnavailableErr
 
 
 @dataclass(frozen=True)
-class Turn:
+class BalancerTurn:
     """Whose turn it is to balance all the time."""
 
     known: Handover = field(default_factory=Handover)
     begins: bool = False
     """Whether Pulsar's turn begins in this pass."""
-    told: tuple[bool, Reason, str] | None = None
+    condition: tuple[bool, Reason, str] | None = None
     """Condition BalancingActive."""
 
     @property
@@ -55,33 +55,35 @@ class Question:
     """Whether brokers hand their bundles over."""
 
 
-async def whose_turn(hand: Actor, endpoint: AdminEndpoint, record: BalancerRecord, asked: Question) -> BalanceFact:
+async def whose_turn(actor: Actor, endpoint: AdminEndpoint, record: BalancerRecord, asked: Question) -> BalanceFact:
     """Take Pulsar's balancer over, or give it back. Raises PortError for Kubernetes alone."""
     cluster, old = asked.cluster, asked.before.balancer
     going = executing(cluster, asked.rebalances)
-    now = hand.deps.clock.now() if asked.drives or going else None
-    turn = await _judged(hand, record, asked, now) if asked.drives and now is not None else Turn()
+    now = actor.deps.clock.now() if asked.drives or going else None
+    turn = await _judged(actor, record, asked, now) if asked.drives and now is not None else BalancerTurn()
     if turn.begins:
         # It is in the status before the settings are restored: by then the standing rebalance moves nothing.
         status = old.model_copy(update={"disabled_for": None}) if old is not None else None
-        return BalanceFact(status, again=True, handover=turn.status, told=turn.told)
+        return BalanceFact(status, again=True, handover=turn.status, condition=turn.condition)
     with_pulsar = turn.known.given_back is not None
     candidates = {name: each for name, each in going.items() if not (with_pulsar and is_standing(each, cluster))}
-    wanted = (
+    desired = (
         holder(cluster, candidates, old.disabled_for if old is not None else None, now) if now is not None else None
     )
     # Not given back between two brokers of a roll: it would undo what was just planned.
     keep = (asked.drives and not with_pulsar) or asked.drains or (old is not None and asked.rolls)
     try:
         found = await hold(
-            hand.deps, hand, endpoint, old, wanted, drives=keep, record=record, handover=turn.known, executing=going
+            actor.deps, actor, endpoint, old, desired, drives=keep, record=record, handover=turn.known, executing=going
         )
     except PortError as error:
         # Its pods are as they should be; the next look tries again.
-        await hand.warn(Reason.ADMIN_UNREACHABLE, f"The settings of Pulsar's balancer: {error}")
-        words = _not_obeyed(error) if turn.told is not None else None
-        return BalanceFact(again=True, seen=False, moving=wanted, handover=turn.status, told=words or turn.told)
-    return BalanceFact(found.status, found.again, moving=wanted, handover=turn.status, told=turn.told)
+        await actor.warn(Reason.ADMIN_UNREACHABLE, f"The settings of Pulsar's balancer: {error}")
+        words = _not_obeyed(error) if turn.condition is not None else None
+        return BalanceFact(
+            again=True, observed=False, moving=desired, handover=turn.status, condition=words or turn.condition
+        )
+    return BalanceFact(found.status, found.again, moving=desired, handover=turn.status, condition=turn.condition)
 
 
 def _not_obeyed(error: PortError) -> tuple[bool, Reason, str] | None:
@@ -94,31 +96,31 @@ def _not_obeyed(error: PortError) -> tuple[bool, Reason, str] | None:
     return False, Reason.ADMIN_UNREACHABLE, f"{text}operator's role change dynamic settings, and look at these settings"
 
 
-async def _judged(hand: Actor, record: BalancerRecord, asked: Question, now: datetime) -> Turn:
+async def _judged(actor: Actor, record: BalancerRecord, asked: Question, now: datetime) -> BalancerTurn:
     """Judge by the standing PulsarRebalance whether the operator can decide. Raises PortError.
 
     Where the operator does not act on the cluster nothing changes: settings that nobody may restore are not given back.
     """
-    cluster, held = asked.cluster, asked.before.balancer
+    cluster, status = asked.cluster, asked.before.balancer
     name = standing_name(cluster)
     standing = next((each for each in asked.rebalances if is_standing(each, cluster)), None)
     ability = ability_of(standing, name, now, changing=asked.rolls or asked.drains)
-    if ability.reason is Reason.WAITING_FOR_BALANCER and (held is None or held.disabled_for is None):
+    if ability.reason is Reason.WAITING_FOR_BALANCER and (status is None or status.disabled_for is None):
         # For nobody else: the settings are not changed, which takes a moment, or Pulsar does not let the operator.
         ability = replace(ability, decides=False)
     before = _known(asked.before, record)
     after = judge(before, now.timestamp(), ability.decides)
     begins = after.count > before.count
-    if not hand.act:
+    if not actor.act:
         if begins:
-            hand.pending.append("Give Pulsar's own balancer back")
-        return Turn(before, told=told(before, ability, name))
+            actor.pending.append("Give Pulsar's own balancer back")
+        return BalancerTurn(before, condition=told(before, ability, name))
     if begins:
-        saved = held.saved if held is not None else record.saved(FLAGS)
-        await record.write(saved, after, held=held is not None or record.held)
-        hand.deps.metrics.balancer_restored(cluster["metadata"]["namespace"], cluster["metadata"]["name"])
-        await hand.warn(Reason.PULSAR_BALANCES, given_back_words(after, ability))
-    return Turn(after, begins, told(after, ability, name))
+        saved = status.saved if status is not None else record.saved(FLAGS)
+        await record.write(saved, after, disabled=status is not None or record.disabled)
+        actor.deps.metrics.balancer_restored(cluster["metadata"]["namespace"], cluster["metadata"]["name"])
+        await actor.warn(Reason.PULSAR_BALANCES, given_back_words(after, ability))
+    return BalancerTurn(after, begins, told(after, ability, name))
 
 
 def _known(before: PulsarClusterStatus, record: BalancerRecord) -> Handover:

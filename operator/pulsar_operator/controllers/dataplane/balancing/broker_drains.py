@@ -36,7 +36,7 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.dataplane.observed.outage import answers_since
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.cluster.applied_config import load_managers
 from pulsar_operator.domain.render.child_names import workload_name
@@ -58,7 +58,7 @@ class DrainProgress:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Observation:
     """What the brokers say of those that go."""
 
     ids: tuple[str, ...] = ()
@@ -151,7 +151,7 @@ class BrokerDrains:
         least = min((count for count, _ in counts), default=0)
         return max((pod for count, pod in counts if count == least), key=lambda pod: (len(pod), pod), default=None)
 
-    async def leave(self, pods: Collection[str], name: str, *, avoid: Collection[str] = ()) -> DrainProgress:
+    async def drain(self, pods: Collection[str], name: str, *, avoid: Collection[str] = ()) -> DrainProgress:
         """Ask for the drain ``name`` of some pods' brokers where it is needed; whether they may go.
 
         ``avoid`` are pods whose brokers get nothing, for they go next. Raises PortError for Kubernetes alone.
@@ -160,9 +160,9 @@ class BrokerDrains:
             return DrainProgress(True)
         now = self._deps.clock.now()
         since = self._since(name, now)
-        seen = await self._observe(pods, avoid)
+        observation = await self._observe(pods, avoid)
         live, foreign = None, False
-        if seen.bundles:
+        if observation.bundles:
             live = await self._deps.kube.get(CUSTOM[Kind.REBALANCE], self._namespace, name)
             foreign = live is not None and purpose_of(live, self._cluster) != DRAIN
             if foreign:
@@ -172,11 +172,11 @@ class BrokerDrains:
         facts = DrainFacts(
             tuple(sorted(pods)),
             age,
-            seen.bundles,
-            seen.others,
+            observation.bundles,
+            observation.others,
             mixed_managers=self.mixed_managers,
             rebalance=live,
-            failure=seen.failure,
+            failure=observation.failure,
         )
         decision = decide(facts, self._drain)
         if decision.go:
@@ -189,11 +189,11 @@ class BrokerDrains:
         if decision.ask:
             self._used.add(name)
             if live is None and not foreign:
-                manifest = drain_manifest(self._cluster, name, seen.ids, seen.excluded, self._drain)
+                manifest = drain_manifest(self._cluster, name, observation.ids, observation.excluded, self._drain)
                 await self._actor.apply(manifest, None)
         asked = name if decision.ask or decision.recreate else None
         status = DrainStatus(
-            pods=sorted(pods), occasion=name, since=timestamp(since), bundles=seen.bundles, rebalance=asked
+            pods=sorted(pods), occasion=name, since=timestamp(since), bundles=observation.bundles, rebalance=asked
         )
         return DrainProgress(False, status, decision.why)
 
@@ -205,15 +205,15 @@ class BrokerDrains:
         since = now if since is None else max(since, self.counts_from or since)
         return min(since, now)
 
-    async def _observe(self, pods: Collection[str], avoid: Collection[str]) -> _Seen:
+    async def _observe(self, pods: Collection[str], avoid: Collection[str]) -> _Observation:
         try:
             registered = await self._traffic.brokers()
             ids = tuple(found for pod in sorted(pods) if (found := broker_id(pod, registered)))
             excluded = tuple(found for pod in sorted(avoid) if (found := broker_id(pod, registered)))
             bundles = len(await self._left({b for each in ids for b in await self._owned(each)}))
         except PortError as error:
-            return _Seen(failure=str(error)[:300])
-        return _Seen(ids, bundles, others=len(set(registered) - {*ids, *excluded}), excluded=excluded)
+            return _Observation(failure=str(error)[:300])
+        return _Observation(ids, bundles, others=len(set(registered) - {*ids, *excluded}), excluded=excluded)
 
     async def fill(self, tag: str, pods: Sequence[str], *, there: bool) -> None:
         """Ask for a share of the bundles for brokers that are new (or, ``there``, about to be restarted).
@@ -255,25 +255,25 @@ class BrokerDrains:
         ``asked`` are those that this pass needs. A broker that was added and taken away again before it had a bundle
         goes without a drain.
         """
-        wanted = {f"{workload_name(self._name, Component.BROKER)}-{ordinal}" for ordinal in range(self._replicas)}
+        desired = {f"{workload_name(self._name, Component.BROKER)}-{ordinal}" for ordinal in range(self._replicas)}
         for each in await reader_of(self._deps).every(Kind.REBALANCE, allowed_by=self._cluster):
             meta = each["metadata"]
             purpose = purpose_of(each, self._cluster)
             if purpose is None or meta["name"] in asked or "deletionTimestamp" in meta:
                 continue
-            if purpose == DRAIN or (purpose == FILL and (changing or outgrown(each, wanted))):
+            if purpose == DRAIN or (purpose == FILL and (changing or outgrown(each, desired))):
                 await self._actor.delete(CUSTOM[Kind.REBALANCE], each, "no longer needed")
 
 
-def drains_of(step: Step) -> BrokerDrains | None:
+def drains_of(ctx: PhaseContext) -> BrokerDrains | None:
     """The drains of the cluster of a pass; None where there are no brokers that could be asked."""
-    brokers, facts = step.live.facts(Component.BROKER), step.facts
+    brokers, facts = ctx.live.facts(Component.BROKER), ctx.facts
     if facts.spec.broker is None or brokers is None or not brokers.ready:
         return None
-    endpoint = facts.brokers(step.manifests)
+    endpoint = facts.brokers(ctx.manifests)
     if facts.spec.mode is ClusterMode.STANDALONE or endpoint is None:
         return None
-    drains = BrokerDrains(step.hand.deps, step.hand, facts.obj, facts.spec, endpoint, facts.before.drain)
-    drains.mixed_managers = len(load_managers(step.live)) > 1
-    drains.counts_from = answers_since(facts, Component.BROKER, step.hand.deps.clock)
+    drains = BrokerDrains(ctx.actor.deps, ctx.actor, facts.obj, facts.spec, endpoint, facts.before.drain)
+    drains.mixed_managers = len(load_managers(ctx.live)) > 1
+    drains.counts_from = answers_since(facts, Component.BROKER, ctx.actor.deps.clock)
     return drains

@@ -47,8 +47,8 @@ def executing(cluster: Json, rebalances: Sequence[Json]) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for each in rebalances:
         key = key_of(Kind.REBALANCE, each)
-        mine = key_of(Kind.CLUSTER, cluster) in references(Kind.REBALANCE, each)
-        if mine and is_true(each, ConditionType.EXECUTING.value) and "deletionTimestamp" not in each["metadata"]:
+        is_own = key_of(Kind.CLUSTER, cluster) in references(Kind.REBALANCE, each)
+        if is_own and is_true(each, ConditionType.EXECUTING.value) and "deletionTimestamp" not in each["metadata"]:
             found[f"{key.namespace}/{key.name}"] = each
     return found
 
@@ -73,28 +73,28 @@ async def hold(
     actor: Actor,
     endpoint: AdminEndpoint,
     before: BalancerStatus | None,
-    wanted: str | None,
+    desired: str | None,
     *,
     drives: bool,
     record: BalancerRecord,
     handover: Handover | None = None,
     executing: Collection[str] = (),
 ) -> Balancer:
-    """One step towards the settings being ours (``wanted`` names for whom, or ``drives``: whoever) or Pulsar's again.
+    """One step towards the settings being ours (``desired`` names for whom, or ``drives``: whoever) or Pulsar's again.
 
     ``handover`` is kept in the record where Pulsar's balancer was ever given back. ``executing`` are rebalances that go
     on as soon as they can: the status names none of them before the settings are restored. Raises PortError.
     """
     kept = handover if handover is not None and handover.count else None
-    if wanted is None and not drives:
-        if before is None and (record.listed is None or (kept is not None and not record.held)):
+    if desired is None and not drives:
+        if before is None and (record.listed is None or (kept is not None and not record.disabled)):
             return Balancer(None)
         if not actor.act:
             actor.pending.append("Restore the settings of Pulsar's own balancer")
             return Balancer(before)
         if before is not None and before.disabled_for in executing:
             return Balancer(before.model_copy(update={"disabled_for": None}), again=True)
-        await give_back(deps, actor, endpoint, before, record, kept)
+        await restore_load_balancer(deps, actor, endpoint, before, record, kept)
         return Balancer(None)
     if not actor.act:
         actor.pending.append("Switch Pulsar's own balancer off")
@@ -110,12 +110,12 @@ async def hold(
             await deps.admin.call(endpoint, "POST", (*CONFIGURATION, name, value))
             await actor.record_event(
                 Reason.LOAD_BALANCER_PAUSED,
-                f"Dynamic setting {name} is {value} while {wanted or 'the operator'} balances",
+                f"Dynamic setting {name} is {value} while {desired or 'the operator'} balances",
             )
-    return Balancer(before.model_copy(update={"disabled_for": wanted}))
+    return Balancer(before.model_copy(update={"disabled_for": desired}))
 
 
-async def give_back(
+async def restore_load_balancer(
     deps: Deps,
     actor: Actor,
     endpoint: AdminEndpoint,
@@ -127,16 +127,16 @@ async def give_back(
     PortError."""
     if before is None:
         # The record is of an earlier time: what is not as we set it is somebody else's by now.
-        values = await _values(deps, endpoint) if record.held else {}
+        values = await _values(deps, endpoint) if record.disabled else {}
         before = BalancerStatus(saved=[f for f in record.saved(FLAGS) if values.get(f.name) == FLAGS[f.name]])
-    elif record.held:
+    elif record.disabled:
         # A status that somebody edited may have lost some.
         named = {flag.name for flag in before.saved}
         lost = [flag for flag in record.saved(FLAGS) if flag.name not in named]
         before = before.model_copy(update={"saved": [*before.saved, *lost]})
     await restore(deps.admin, endpoint, before)
     if kept is not None:
-        await record.write(before.saved or record.saved(FLAGS), kept, held=False)
+        await record.write(before.saved or record.saved(FLAGS), kept, disabled=False)
     else:
         await record.delete(FLAGS)
     if before.saved:
@@ -162,7 +162,7 @@ def _saved(values: Mapping[str, str], record: BalancerRecord) -> list[FlagStatus
     Without a record values that equal ours are the user's: to take them away would start a balancer that was off. So
     are those of a time in which it was given back.
     """
-    known = {flag.name: flag.before for flag in record.saved(FLAGS)} if record.held else {}
+    known = {flag.name: flag.before for flag in record.saved(FLAGS)} if record.disabled else {}
     return [
         FlagStatus(name=name, before=known[name] if name in known and values.get(name) == ours else values.get(name))
         for name, ours in FLAGS.items()
@@ -180,14 +180,14 @@ async def restore(admin: PulsarAdminPort, endpoint: AdminEndpoint, before: Balan
 
 
 async def standing_rebalance(
-    deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, *, drives: bool, held: bool
+    deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, *, drives: bool, disabled: bool
 ) -> None:
-    """Keep the PulsarRebalance through which the operator drives; delete it when it does not. ``held``: whether the
+    """Keep the PulsarRebalance through which the operator drives; delete it when it does not. ``disabled``: whether the
     status says whose the balancer is. Raises PortError."""
     meta = cluster["metadata"]
     name = standing_name(cluster)
     if not drives:
-        if not held:
+        if not disabled:
             return  # never driven, or all given back
         live = await deps.kube.get(CUSTOM[Kind.REBALANCE], meta["namespace"], name)
         if live is not None and _owned(live, meta["uid"]):

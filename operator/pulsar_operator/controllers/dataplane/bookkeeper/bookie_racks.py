@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pulsar_operator.api.constants import ANNOTATION_RACK, Component, Reason
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import own_bookies
 from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.domain.bookkeeper.bookie_racks import by_ordinal, racks_known, unreadable
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.rack_entries import (
@@ -34,25 +34,25 @@ from pulsar_operator.domain.dataplane.objects.pods import PodFacts, pods_of
 from pulsar_operator.ports import PODS, ConflictError, Node, NotFoundError, PortError, ZooKeeperSession
 
 
-async def racks(step: Step) -> RacksFact:
+async def racks(ctx: PhaseContext) -> RacksFact:
     """Write what is known and not there. Raises PortError of Kubernetes alone."""
-    metadata, storage = step.view.metadata, step.view.storage
+    metadata, storage = ctx.view.metadata, ctx.view.storage
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
-        return _fact(step, None, problem=storage.problem if storage is not None else None)
-    store = local_store(step)
+        return _fact(ctx, None, problem=storage.problem if storage is not None else None)
+    store = local_store(ctx)
     try:
-        session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
-        await _inherit(step, session)
-        written = await _written(step, session, storage.facts)
+        session = await ctx.actor.deps.zookeeper.session(store.servers, store.chroot)
+        await _inherit(ctx, session)
+        written = await _written(ctx, session, storage.facts)
     except PortError as error:
-        return _fact(step, None, problem=str(error))
+        return _fact(ctx, None, problem=str(error))
     except UndecodableError as error:
-        return RacksFact(said=unreadable(str(error)))
+        return RacksFact(condition=unreadable(str(error)))
     if written is None:
         return RacksFact()
-    found = _fact(step, written)
-    again = written.again or not await _tell(step, written.racks)
-    return replace(found, again=again and step.hand.act)
+    found = _fact(ctx, written)
+    again = written.again or not await _annotate_pods(ctx, written.racks)
+    return replace(found, again=again and ctx.actor.act)
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,16 @@ class _Written:
     again: bool = False
 
 
-def _fact(step: Step, written: _Written | None, *, problem: str | None = None) -> RacksFact:
-    keeper = step.facts.spec.bookkeeper
+def _fact(ctx: PhaseContext, written: _Written | None, *, problem: str | None = None) -> RacksFact:
+    keeper = ctx.facts.spec.bookkeeper
     racks = written.racks if written is not None else None
-    said = racks_known(keeper.racks if keeper is not None else None, step.facts.racks, racks, problem)
-    return RacksFact(racks, written.ours if written is not None else frozenset(), said)
+    condition = racks_known(keeper.racks if keeper is not None else None, ctx.facts.racks, racks, problem)
+    return RacksFact(racks, written.ours if written is not None else frozenset(), condition)
 
 
-async def _inherit(step: Step, session: ZooKeeperSession) -> None:
+async def _inherit(ctx: PhaseContext, session: ZooKeeperSession) -> None:
     """Put bookies that come back under another id into the groups that they were in. Raises PortError."""
-    own, ordinals = own_bookies(step), _ordinals(step)
+    own, ordinals = own_bookies(ctx), _ordinals(ctx)
     if not any(slot[1] for each in ordinals for later in own.ids(each) if (slot := own.slot(later)) is not None):
         return
     there = await session.get(RACKS_PATH)
@@ -85,14 +85,14 @@ async def _inherit(step: Step, session: ZooKeeperSession) -> None:
     if there is None or after == before:
         return
     text = f"groups of bookies into znode {RACKS_PATH}: {_renamed(before, after)}"
-    if not step.hand.act:
-        step.hand.pending.append(f"Write {text}")
+    if not ctx.actor.act:
+        ctx.actor.pending.append(f"Write {text}")
         return
     try:
         await session.set(RACKS_PATH, entries_data(after), version=there.version)
     except (ConflictError, NotFoundError):
         return  # another writer was faster: the next pass looks again
-    await step.hand.record_event(Reason.APPLIED, f"Wrote {text}")
+    await ctx.actor.record_event(Reason.APPLIED, f"Wrote {text}")
 
 
 def _renamed(before: Entries, after: Entries) -> str:
@@ -102,72 +102,72 @@ def _renamed(before: Entries, after: Entries) -> str:
     return f"{', '.join(new[:3])}{more}"
 
 
-async def _written(step: Step, session: ZooKeeperSession, storage: StorageFacts) -> _Written | None:
+async def _written(ctx: PhaseContext, session: ZooKeeperSession, storage: StorageFacts) -> _Written | None:
     """Bring the entries to what they must be; None where there is nothing to write, and nothing of ours.
 
     Raises PortError, and UndecodableError where the znode cannot be read.
     """
-    wanted, node = _wanted(step, storage), await session.get(RECORD_PATH)
+    desired, node = _desired_racks(ctx, storage), await session.get(RECORD_PATH)
     record = parse_record(node.data) if node is not None else {}
-    if not wanted and not record and step.facts.racks is None:
+    if not desired and not record and ctx.facts.racks is None:
         return None
     there = await session.get(RACKS_PATH)
     before = parse_entries(there.data) if there is not None else {}
-    gone = _gone(step, record, storage)
-    after = merged(before, wanted, gone)
-    kept = {bookie: rack for bookie, rack in record.items() if bookie not in gone} | wanted
+    gone = _gone(ctx, record, storage)
+    after = merged(before, desired, gone)
+    kept = {bookie: rack for bookie, rack in record.items() if bookie not in gone} | desired
     if after == before and kept == record:
         return _Written(racks_of(before), frozenset(kept))
     text = _words(racks_of(before), racks_of(after))
-    if not step.hand.act:
+    if not ctx.actor.act:
         if after != before:
-            step.hand.pending.append(f"Write {text}")
+            ctx.actor.pending.append(f"Write {text}")
         return _Written(racks_of(before), frozenset(record))
     try:
         # First what will be ours, then what is not any more.
-        node = await _put(session, RECORD_PATH, node, record_data(record | wanted))
+        node = await _put(session, RECORD_PATH, node, record_data(record | desired))
         if after != before:
             await _put(session, RACKS_PATH, there, entries_data(after))
-            await step.hand.record_event(Reason.APPLIED, f"Wrote {text}")
+            await ctx.actor.record_event(Reason.APPLIED, f"Wrote {text}")
         await _put(session, RECORD_PATH, node, record_data(kept))
     except (ConflictError, NotFoundError):
         return _Written(racks_of(before), frozenset(record), again=True)
     return _Written(racks_of(after), frozenset(kept))
 
 
-def _wanted(step: Step, storage: StorageFacts) -> dict[str, str]:
+def _desired_racks(ctx: PhaseContext, storage: StorageFacts) -> dict[str, str]:
     """Rack by the bookie's id, of those that are known, and of those that may have to be brought back: they have a
     cookie, and no pod."""
-    known, own = step.facts.racks, own_bookies(step)
+    known, own = ctx.facts.racks, own_bookies(ctx)
     if known is None:
         return {}
     remembered = [ordinal for each in storage.cookies if (ordinal := own.ordinal(each)) is not None]
-    of = sorted({**_named(step, remembered), **known.of}.items())
+    of = sorted({**_named(ctx, remembered), **known.of}.items())
     return {bookie: rack for ordinal, rack in of for bookie in sorted(own.ids(ordinal))}
 
 
-def _named(step: Step, ordinals: Collection[int]) -> Mapping[int, str]:
+def _named(ctx: PhaseContext, ordinals: Collection[int]) -> Mapping[int, str]:
     """Racks of these ordinals where the specification names them; none where pods tell."""
-    keeper = step.facts.spec.bookkeeper
+    keeper = ctx.facts.spec.bookkeeper
     names = keeper.racks.by_ordinal if keeper is not None and keeper.racks is not None else None
     return by_ordinal(names, ordinals).of if names is not None else {}
 
 
-def _gone(step: Step, record: Mapping[str, str], storage: StorageFacts) -> dict[str, str]:
+def _gone(ctx: PhaseContext, record: Mapping[str, str], storage: StorageFacts) -> dict[str, str]:
     """What the operator wrote and nobody needs: all of it without racks in the specification, else that of bookies that
     are neither wanted, nor there, nor remembered by a cookie."""
-    if step.facts.racks is None:
+    if ctx.facts.racks is None:
         return dict(record)
-    own = own_bookies(step)
-    stay = {each for ordinal in _ordinals(step) for each in own.ids(ordinal)} | storage.cookies | storage.registered
+    own = own_bookies(ctx)
+    stay = {each for ordinal in _ordinals(ctx) for each in own.ids(ordinal)} | storage.cookies | storage.registered
     return {bookie: rack for bookie, rack in record.items() if bookie not in stay}
 
 
-def _ordinals(step: Step) -> set[int]:
+def _ordinals(ctx: PhaseContext) -> set[int]:
     """Ordinals of bookies that are wanted, or have a pod."""
-    there = step.live.stateful_set(Component.BOOKIE)
+    there = ctx.live.stateful_set(Component.BOOKIE)
     replicas = int(there["spec"].get("replicas", 1)) if there is not None else 0
-    return {*range(max(replicas, len(step.rendered.bookie_ids))), *(pod.ordinal for pod in _pods(step))}
+    return {*range(max(replicas, len(ctx.rendered.bookie_ids))), *(pod.ordinal for pod in _pods(ctx))}
 
 
 def _words(before: Mapping[str, str], after: Mapping[str, str]) -> str:
@@ -190,46 +190,48 @@ async def _put(session: ZooKeeperSession, path: str, node: Node | None, data: by
     return node
 
 
-def _pods(step: Step) -> Collection[PodFacts]:
-    there = step.live.stateful_set(Component.BOOKIE)
-    return pods_of(there, step.live.pods(Component.BOOKIE)) if there is not None else ()
+def _pods(ctx: PhaseContext) -> Collection[PodFacts]:
+    there = ctx.live.stateful_set(Component.BOOKIE)
+    return pods_of(there, ctx.live.pods(Component.BOOKIE)) if there is not None else ()
 
 
-async def _tell(step: Step, written: Mapping[str, str]) -> bool:
-    """Say at each pod which rack the store has for it: until then its bookie waits, for a minute at most. False where
-    a pod is another one by now. Raises PortError."""
-    known, own, all_told = step.facts.racks, own_bookies(step), True
-    keeper = step.facts.spec.bookkeeper
+async def _annotate_pods(ctx: PhaseContext, written: Mapping[str, str]) -> bool:
+    """Annotates each pod with the rack that the store has for it; its bookie waits for the annotation for a minute at
+    most. Returns False if a pod was replaced in between. Raises PortError."""
+    known, own, complete = ctx.facts.racks, own_bookies(ctx), True
+    keeper = ctx.facts.spec.bookkeeper
     if known is None or keeper is None or keeper.racks is None or keeper.racks.topology_key is None:
         return True
-    for pod in _pods(step):
+    for pod in _pods(ctx):
         racks_there = {written.get(each) for each in own.ids(pod.ordinal)}
         rack, meta = racks_there.pop() if len(racks_there) == 1 else None, pod.raw["metadata"]
-        told = (meta.get("annotations") or {}).get(ANNOTATION_RACK)
-        if rack is None or rack != known.of.get(pod.ordinal) or rack == told or pod.terminating:
+        current = (meta.get("annotations") or {}).get(ANNOTATION_RACK)
+        if rack is None or rack != known.of.get(pod.ordinal) or rack == current or pod.terminating:
             continue
-        if not step.hand.act:
-            step.hand.pending.append(f"Tell pod {pod.name} that it is in rack {rack}")
+        if not ctx.actor.act:
+            ctx.actor.pending.append(f"Tell pod {pod.name} that it is in rack {rack}")
             continue
         identity = {"name": pod.name, "namespace": meta["namespace"], "uid": pod.uid}
         annotated = {"metadata": {**identity, "annotations": {ANNOTATION_RACK: rack}}}
         try:
-            await step.hand.deps.kube.apply({"apiVersion": PODS.api_version, "kind": PODS.kind, **annotated})
+            await ctx.actor.deps.kube.apply({"apiVersion": PODS.api_version, "kind": PODS.kind, **annotated})
         except (ConflictError, NotFoundError):
-            all_told = False
+            complete = False
             continue
-        await step.hand.record_event(Reason.APPLIED, f"Told pod {pod.name} that it is in rack {rack}")
-    return all_told
+        await ctx.actor.record_event(Reason.APPLIED, f"Told pod {pod.name} that it is in rack {rack}")
+    return complete
 
 
-def not_written(step: Step, ordinals: Collection[int]) -> str | None:
+def not_written(ctx: PhaseContext, ordinals: Collection[int]) -> str | None:
     """What must be written before bookies of these ordinals are made, in words: their racks, where these are known
     before there is a pod."""
-    found, own = step.view.racks, own_bookies(step)
+    found, own = ctx.view.racks, own_bookies(ctx)
     written = (found.written if found is not None else None) or {}
-    named = [(each, rack) for ordinal, rack in _named(step, ordinals).items() for each in sorted(own.ids(ordinal))]
+    named = [(each, rack) for ordinal, rack in _named(ctx, ordinals).items() for each in sorted(own.ids(ordinal))]
     missing = [each for each, rack in named if written.get(each) != rack]
     if not missing:
         return None
-    why = f": {found.said[2]}" if found is not None and found.said is not None and found.written is None else ""
+    why = (
+        f": {found.condition[2]}" if found is not None and found.condition is not None and found.written is None else ""
+    )
     return f"the rack of bookie {missing[0]} to be in znode {RACKS_PATH}{why}"

@@ -10,10 +10,13 @@ from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.controllers.dataplane.bookkeeper.incarnations import own_bookies_in
 from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
 from pulsar_operator.controllers.dataplane.objects.pod_successors import refused_successor
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.decommission_record import (
+    DECOMMISSION_RECORD_PATH,
+    parse_decommission_record,
+)
 from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim, EmptyMark, Return, claims_of, may_return
 from pulsar_operator.domain.dataplane.objects.pods import pods_of
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker
@@ -21,29 +24,29 @@ from pulsar_operator.domain.render.child_names import selector_text, workload_na
 from pulsar_operator.ports import PVCS, STATEFUL_SETS, Json, PortError
 
 
-def own_bookies(step: Step, facts: StorageFacts | None = None) -> OwnBookies:
+def own_bookies(ctx: PhaseContext, facts: StorageFacts | None = None) -> OwnBookies:
     """How the ids of the cluster's own bookies are made; by these facts, or those of this pass."""
-    if facts is None and step.view.storage is not None:
-        facts = step.view.storage.facts
-    return own_bookies_in(step.facts, facts)
+    if facts is None and ctx.view.storage is not None:
+        facts = ctx.view.storage.facts
+    return own_bookies_in(ctx.facts, facts)
 
 
-async def claims(step: Step, ordinals: Iterable[int], *, read: Sequence[Json] | None = None) -> list[Claim]:
+async def claims(ctx: PhaseContext, ordinals: Iterable[int], *, read: Sequence[Json] | None = None) -> list[Claim]:
     """Claims of the bookies' volumes, as they are now: all that carry our labels, and of these ordinals those without.
 
     A StatefulSet gives its claims the labels of its selector, and takes a claim by its name alone: who brings a volume
     back need not know the labels. So a claim of these ordinals that is not among the labelled ones is asked for by its
     name. ``read`` are the labelled ones, where this pass has read them. Raises PortError.
     """
-    owner, kube = step.facts.owner, step.hand.deps.kube
-    workload = next(each for each in step.rendered.of(Component.BOOKIE) if each["kind"] == STATEFUL_SETS.kind)
+    owner, kube = ctx.facts.owner, ctx.actor.deps.kube
+    workload = next(each for each in ctx.rendered.of(Component.BOOKIE) if each["kind"] == STATEFUL_SETS.kind)
     volumes = {each["metadata"]["name"] for each in workload["spec"]["volumeClaimTemplates"]}
     if read is None:
         read = await kube.list(PVCS, owner.namespace, selector=selector_text(owner, Component.BOOKIE))
     name = workload_name(owner.name, Component.BOOKIE)
-    wanted = {f"{volume}-{name}-{ordinal}" for ordinal in ordinals for volume in volumes}
+    desired = {f"{volume}-{name}-{ordinal}" for ordinal in ordinals for volume in volumes}
     unlabelled = []
-    for each in sorted(wanted - {str(claim["metadata"]["name"]) for claim in read}):
+    for each in sorted(desired - {str(claim["metadata"]["name"]) for claim in read}):
         found = await kube.get(PVCS, owner.namespace, each)
         if found is not None:
             unlabelled.append(found)
@@ -65,99 +68,99 @@ class Returns:
     volume among them does not start."""
 
 
-async def returns(step: Step, ordinals: Iterable[int], cookies: frozenset[str]) -> Returns:
+async def returns(ctx: PhaseContext, ordinals: Iterable[int], cookies: frozenset[str]) -> Returns:
     """Which ordinals may have a pod; claims that are marked as empty are deleted for it, and seen gone.
 
     ``cookies`` are the ids of bookies that have a cookie in the metadata store. Raises PortError.
     """
-    instance_id = step.view.metadata.instance_id if step.view.metadata is not None else None
+    instance_id = ctx.view.metadata.instance_id if ctx.view.metadata is not None else None
     if instance_id is None:
         return Returns(0, "the metadata store to be known")
     ordinals = tuple(ordinals)
-    own, every, emptied = own_bookies(step), await claims(step, ordinals), await _emptied(step)
-    free, through, held, waiting, foreign = 0, 0, False, None, None
+    own, every, emptied = own_bookies(ctx), await claims(ctx, ordinals), await _emptied(ctx)
+    free, through, blocked, waiting, foreign = 0, 0, False, None, None
     for place, ordinal in enumerate(ordinals, 1):
-        bookie, mine = own.id(ordinal), [claim for claim in every if claim.ordinal == ordinal]
+        bookie, own_claims = own.id(ordinal), [claim for claim in every if claim.ordinal == ordinal]
         gone = emptied is not None and own.ordinal(emptied) == ordinal
-        found = may_return(bookie, mine, cookie=bookie in cookies, instance_id=instance_id, emptied=gone)
+        found = may_return(bookie, own_claims, cookie=bookie in cookies, instance_id=instance_id, emptied=gone)
         if found.free and bookie not in own.present and own.count(ordinal).spent:
             found = Return(waiting_for=f"the next incarnation of bookie {bookie} to be counted")
-        held = held or not found.free
-        free += not held
+        blocked = blocked or not found.free
+        free += not blocked
         for claim in found.delete:
-            await _delete(step, claim, f"marked as empty; bookie {bookie} comes back with a new volume")
+            await _delete(ctx, claim, f"marked as empty; bookie {bookie} comes back with a new volume")
             waiting = waiting or f"PersistentVolumeClaim {claim.name} to be gone"
         waiting, foreign = waiting or found.waiting_for, foreign or found.foreign
         through = place if found.free and waiting is None else through
     return Returns(free, waiting, foreign, through)
 
 
-async def _emptied(step: Step) -> str | None:
+async def _emptied(ctx: PhaseContext) -> str | None:
     """The bookie that no ledger named when its cookie was deleted, and whose claims may not be marked yet."""
-    store = local_store(step)
+    store = local_store(ctx)
     try:
-        session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
-        node = await session.get(MEMO_PATH)
+        session = await ctx.actor.deps.zookeeper.session(store.servers, store.chroot)
+        node = await session.get(DECOMMISSION_RECORD_PATH)
     except PortError:
         return None
-    memo = parse_leaving_memo(node.data) if node is not None else None
-    return memo.bookie if memo is not None and memo.forgot and memo.renewal is None else None
+    record = parse_decommission_record(node.data) if node is not None else None
+    return record.bookie if record is not None and record.forgot and record.renewal is None else None
 
 
-async def mark(step: Step, mine: list[Claim], bookie: str) -> None:
+async def mark(ctx: PhaseContext, own_claims: list[Claim], bookie: str) -> None:
     """Say at claims that no ledger named the bookie, or delete them where the specification wants that.
 
     Raises PortError.
     """
-    metadata, hand = step.view.metadata, step.hand
+    metadata, actor = ctx.view.metadata, ctx.actor
     assert metadata is not None and metadata.instance_id is not None
-    said = EmptyMark.of(bookie, metadata.instance_id, hand.deps.clock.now())
-    for claim in mine:
+    mark = EmptyMark.of(bookie, metadata.instance_id, actor.deps.clock.now())
+    for claim in own_claims:
         if claim.going or claim.mark is not None:
             continue
-        if step.facts.spec.reclaim_policy is ReclaimPolicy.DELETE:
-            await _delete(step, claim, f"bookie {bookie} is removed, no ledger named it, and reclaimPolicy is Delete")
+        if ctx.facts.spec.reclaim_policy is ReclaimPolicy.DELETE:
+            await _delete(ctx, claim, f"bookie {bookie} is removed, no ledger named it, and reclaimPolicy is Delete")
             continue
         text = f"PersistentVolumeClaim {claim.name} as empty: bookie {bookie} is removed and no ledger named it"
-        if not hand.act:
-            hand.pending.append(f"Mark {text}")
+        if not actor.act:
+            actor.pending.append(f"Mark {text}")
             continue
-        await annotate(step, claim, {ANNOTATION_VERIFIED_EMPTY: said.text()})
-        await hand.record_event(Reason.BOOKIE_DECOMMISSIONED, f"Marked {text}")
+        await annotate(ctx, claim, {ANNOTATION_VERIFIED_EMPTY: mark.text()})
+        await actor.record_event(Reason.BOOKIE_DECOMMISSIONED, f"Marked {text}")
 
 
-async def annotate(step: Step, claim: Claim, annotations: dict[str, str]) -> None:
+async def annotate(ctx: PhaseContext, claim: Claim, annotations: dict[str, str]) -> None:
     """Apply annotations of the operator at a claim; those that it applied there before and are not given go. Raises
     PortError."""
-    where = {"name": claim.name, "namespace": step.facts.owner.namespace, "uid": claim.uid}
-    await step.hand.deps.kube.apply(
+    where = {"name": claim.name, "namespace": ctx.facts.owner.namespace, "uid": claim.uid}
+    await ctx.actor.deps.kube.apply(
         {"apiVersion": PVCS.api_version, "kind": PVCS.kind, "metadata": {**where, "annotations": annotations}}
     )
 
 
-async def discard(step: Step, mine: list[Claim], why: str) -> None:
+async def discard(ctx: PhaseContext, own_claims: list[Claim], why: str) -> None:
     """Delete claims; each is there until its pod ends (finalizer pvc-protection). Raises PortError."""
-    for claim in mine:
+    for claim in own_claims:
         if not claim.going:
-            await _delete(step, claim, why)
+            await _delete(ctx, claim, why)
 
 
-async def refused_again(step: Step, there: Json, uid: str) -> Blocker | None:
+async def refused_again(ctx: PhaseContext, there: Json, uid: str) -> Blocker | None:
     """Why the API server would not create a bookie's pod again that ended now; None also where the pod does not exist,
     or ends already, or is beyond the replicas of its StatefulSet. Raises PortError."""
-    pod = next((each for each in pods_of(there, step.live.pods(Component.BOOKIE)) if each.uid == uid), None)
-    if pod is None or pod.terminating or pod.ordinal >= int(there["spec"].get("replicas", 1)) or not step.hand.act:
+    pod = next((each for each in pods_of(there, ctx.live.pods(Component.BOOKIE)) if each.uid == uid), None)
+    if pod is None or pod.terminating or pod.ordinal >= int(there["spec"].get("replicas", 1)) or not ctx.actor.act:
         return None
-    return await refused_successor(step.hand, there, dict(pod.raw))
+    return await refused_successor(ctx.actor, there, dict(pod.raw))
 
 
-async def claims_there(step: Step, uids: Mapping[str, str]) -> list[str]:
+async def claims_there(ctx: PhaseContext, uids: Mapping[str, str]) -> list[str]:
     """Which claims of these names have these UIDs, as they are now. Raises PortError."""
-    kube, namespace = step.hand.deps.kube, step.facts.owner.namespace
+    kube, namespace = ctx.actor.deps.kube, ctx.facts.owner.namespace
     found = {name: await kube.get(PVCS, namespace, name) for name in sorted(uids)}
     return [name for name, claim in found.items() if claim is not None and claim["metadata"]["uid"] == uids[name]]
 
 
-async def _delete(step: Step, claim: Claim, why: str) -> None:
-    meta = {"name": claim.name, "namespace": step.facts.owner.namespace, "uid": claim.uid}
-    await step.hand.delete(PVCS, {"metadata": meta}, why)
+async def _delete(ctx: PhaseContext, claim: Claim, why: str) -> None:
+    meta = {"name": claim.name, "namespace": ctx.facts.owner.namespace, "uid": claim.uid}
+    await ctx.actor.delete(PVCS, {"metadata": meta}, why)

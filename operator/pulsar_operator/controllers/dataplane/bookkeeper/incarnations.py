@@ -69,9 +69,9 @@ class CountCopy:
         except DamagedRecordError as error:
             text = f"ConfigMap {record_name(meta.name)} cannot keep the count of the bookies' incarnations: {error}"
             raise UnavailableError(text) from None
-        wanted = highest(record.incarnations, counts)
-        if wanted != record.incarnations:
-            changed = replace(record, incarnations=wanted)
+        desired = highest(record.incarnations, counts)
+        if desired != record.incarnations:
+            changed = replace(record, incarnations=desired)
             manifest = record_manifest(meta.name, meta.namespace, labels(self.facts.owner, None), changed)
             await write_record(self.deps, manifest, read)
 

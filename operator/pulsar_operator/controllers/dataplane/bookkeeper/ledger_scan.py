@@ -76,7 +76,7 @@ class LedgerExamination(ScanSweep):
         super().__init__(session, subject, limit)
         self._walked = Chunk()
 
-    async def look(self) -> LedgerScan | Examining:
+    async def run(self) -> LedgerScan | Examining:
         """Go on with it; what it found once all ledgers were read in earlier passes, or all of them in this one."""
         began = await self._load()
         try:
@@ -106,9 +106,9 @@ class LedgerExamination(ScanSweep):
         """What is on record. Whether the examination begins with this pass."""
         subject, record = self._subject, await self._load_record()
         if record is not None and record.bookie == self._bookie and record.suspect == subject.handles.suspect:
-            seen = parse_time(record.seen)
+            written_at = parse_time(record.written_at)
             # Also one of the future: the clock was wrong then, or is now.
-            stale = seen is None or abs((subject.now - seen).total_seconds()) > STALE_SECONDS
+            stale = written_at is None or abs((subject.now - written_at).total_seconds()) > STALE_SECONDS
             void = record.quiet and not subject.moved and record.token != subject.token
             if not void and (subject.begun or not stale):
                 self._record = record
@@ -323,7 +323,7 @@ async def examine_ledgers(
 ) -> LedgerScan | Examining:
     """Go on with the examination: what is known by now, or how far it is. Raises PortError."""
     try:
-        return await LedgerExamination(session, subject, limit or SLICE).look()
+        return await LedgerExamination(session, subject, limit or SLICE).run()
     except ValueError as error:
         # Somebody else wrote there, or half of it is gone: it begins again.
         await forget_examination(session)

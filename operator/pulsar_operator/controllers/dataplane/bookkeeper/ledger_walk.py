@@ -39,11 +39,11 @@ class Found:
 async def ledgers_below(session: ZooKeeperSession, paths: list[str], in_flight: int = IN_FLIGHT) -> list[Found]:
     """Read them, so many at once; those that are gone by now are left out. Raises PortError."""
 
-    async def look(path: str) -> Found | None:
+    async def read(path: str) -> Found | None:
         node = await session.get(path)
         return None if node is None else await decoded(path, node)
 
-    return [each for each in await each_of(paths, look, in_flight) if each is not None]
+    return [each for each in await each_of(paths, read, in_flight) if each is not None]
 
 
 async def decoded(path: str, node: Node) -> Found:

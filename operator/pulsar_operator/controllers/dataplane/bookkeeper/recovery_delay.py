@@ -17,7 +17,7 @@ from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.ports import ConflictError, Node, NotFoundError, ZooKeeperSession
 
 DELAY_PATH: Final = "/ledgers/underreplication/lostBookieRecoveryDelay"
-MEMO_PATH: Final = "/pulsar-operator/lost-bookie-recovery-delay"
+DELAY_RECORD_PATH: Final = "/pulsar-operator/lost-bookie-recovery-delay"
 MARGIN_SECONDS: Final = 60
 """Beyond spec.progressDeadlineSeconds, after which the roll stops."""
 
@@ -42,7 +42,7 @@ class RaisedDelay:
         return json.dumps(fields | ({} if self.earlier is None else {"earlier": self.earlier})).encode()
 
 
-def parse_memo(node: Node | None) -> RaisedDelay | None:
+def parse_delay_record(node: Node | None) -> RaisedDelay | None:
     """What the memo says; None where there is none, or it says nothing that can be put back."""
     try:
         found = json.loads(node.data) if node is not None else None
@@ -65,22 +65,22 @@ async def raise_delay(session: ZooKeeperSession, seconds: int) -> RaisedDelay | 
     One that is raised already is raised further where it is less. A value that somebody else set meanwhile stays.
     Raises PortError.
     """
-    node, memo = await session.get(DELAY_PATH), await session.get(MEMO_PATH)
+    node, record = await session.get(DELAY_PATH), await session.get(DELAY_RECORD_PATH)
     current = _number(node)
     if node is None or current is None:
         return None  # no auditor was ever here
-    known = parse_memo(memo)
-    if memo is not None and known is None:
-        await session.delete(MEMO_PATH, version=memo.version)
-        memo = None
+    known = parse_delay_record(record)
+    if record is not None and known is None:
+        await session.delete(DELAY_RECORD_PATH, version=record.version)
+        record = None
     if known is None:
         if current >= seconds:
             return None
         known = RaisedDelay(current, seconds)
-        await session.create(MEMO_PATH, known.to_bytes())
-    elif memo is not None and known.raised < seconds and current in known.ours | {known.before}:
+        await session.create(DELAY_RECORD_PATH, known.to_bytes())
+    elif record is not None and known.raised < seconds and current in known.ours | {known.before}:
         known = RaisedDelay(known.before, seconds, current if current in known.ours else None)
-        await session.set(MEMO_PATH, known.to_bytes(), version=memo.version)
+        await session.set(DELAY_RECORD_PATH, known.to_bytes(), version=record.version)
     if current in {known.before, known.earlier} - {known.raised}:
         await session.set(DELAY_PATH, str(known.raised).encode(), version=node.version)
     return known
@@ -88,15 +88,15 @@ async def raise_delay(session: ZooKeeperSession, seconds: int) -> RaisedDelay | 
 
 async def restore_delay(session: ZooKeeperSession) -> RaisedDelay | None:
     """Put back what was raised; what was put back, None where nothing is raised. Raises PortError."""
-    memo = await session.get(MEMO_PATH)
-    if memo is None:
+    record = await session.get(DELAY_RECORD_PATH)
+    if record is None:
         return None
-    known, node = parse_memo(memo), await session.get(DELAY_PATH)
+    known, node = parse_delay_record(record), await session.get(DELAY_PATH)
     ours = known is not None and node is not None and _number(node) in known.ours
     if known is not None and node is not None and ours:
         await session.set(DELAY_PATH, str(known.before).encode(), version=node.version)
     try:
-        await session.delete(MEMO_PATH, version=memo.version)
+        await session.delete(DELAY_RECORD_PATH, version=record.version)
     except (ConflictError, NotFoundError):
         return None  # another pass did
     return known if ours else None
@@ -104,7 +104,7 @@ async def restore_delay(session: ZooKeeperSession) -> RaisedDelay | None:
 
 async def raised_delay(session: ZooKeeperSession) -> RaisedDelay | None:
     """What is raised now. Raises PortError."""
-    return parse_memo(await session.get(MEMO_PATH))
+    return parse_delay_record(await session.get(DELAY_RECORD_PATH))
 
 
 def _number(node: Node | None) -> int | None:

@@ -23,78 +23,78 @@ from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import (
     seconds_for,
 )
 from pulsar_operator.controllers.dataplane.bookkeeper.storage_facts import storage_facts
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.domain.bookkeeper.bookie_ids import host_of
 from pulsar_operator.domain.bookkeeper.storage_facts import Space, StorageFacts
 from pulsar_operator.domain.dataplane.cluster.cluster_view import StorageFact
 from pulsar_operator.ports import Deps, PortError, ZooKeeperSession
 
 
-def local_store(step: Step) -> Store:
+def local_store(ctx: PhaseContext) -> Store:
     """The cluster's own metadata store."""
-    found = step.rendered.metadata_store
+    found = ctx.rendered.metadata_store
     assert found is not None
     return Store(found.servers, found.chroot or None)
 
 
-async def replication(step: Step) -> StorageFact:
+async def replication(ctx: PhaseContext) -> StorageFact:
     """Read it; where nobody answers that is what is known."""
-    metadata = step.view.metadata
+    metadata = ctx.view.metadata
     if metadata is None or not metadata.local_ready:
         return StorageFact(problem=metadata.message if metadata is not None else "ZooKeeper has no quorum")
-    found = await _look(step, local_store(step))
+    found = await _observe(ctx, local_store(ctx))
     if found.facts is None:
         return found
-    asked, ready = step.hand.deps.clock.now(), _ready_bookies(step, found.facts)
+    asked, ready = ctx.actor.deps.clock.now(), _ready_bookies(ctx, found.facts)
     # Copies go to writable bookies of others too.
-    own = own_bookies_in(step.facts, found.facts)
+    own = own_bookies_in(ctx.facts, found.facts)
     others = [each for each in sorted(found.facts.writable) if own.ordinal(each) is None]
-    return replace(found, disks=await disk_space(step.hand.deps, [*ready, *others]), disks_at=asked)
+    return replace(found, disks=await disk_space(ctx.actor.deps, [*ready, *others]), disks_at=asked)
 
 
-def _ready_bookies(step: Step, storage: StorageFacts) -> list[str]:
+def _ready_bookies(ctx: PhaseContext, storage: StorageFacts) -> list[str]:
     """Ids of the bookies whose pods are ready."""
-    facts, own = step.live.facts(Component.BOOKIE), own_bookies_in(step.facts, storage)
+    facts, own = ctx.live.facts(Component.BOOKIE), own_bookies_in(ctx.facts, storage)
     pods = facts.pods if facts is not None else ()
     return [own.id(each.ordinal) for each in pods if each.ready]
 
 
-async def replication_alone(step: Step) -> StorageFact | None:
+async def replication_alone(ctx: PhaseContext) -> StorageFact | None:
     """The same where the specification is refused: by the address that the status has. None = there is no bookie, or
     no address."""
-    store = metadata_store(step.facts.obj)
-    if store is None or step.live.stateful_set(Component.BOOKIE) is None:
+    store = metadata_store(ctx.facts.obj)
+    if store is None or ctx.live.stateful_set(Component.BOOKIE) is None:
         return None
-    return await _look(step, store)
+    return await _observe(ctx, store)
 
 
-async def _look(step: Step, store: Store) -> StorageFact:
+async def _observe(ctx: PhaseContext, store: Store) -> StorageFact:
     try:
-        session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
+        session = await ctx.actor.deps.zookeeper.session(store.servers, store.chroot)
         facts = await storage_facts(session)
-        given_up = await still_given_up(session, act=step.hand.act)
-        if step.hand.act and step.manifests is not None:
-            copy = CountCopy(step.hand.deps, step.facts)
-            facts = await settle(session, own_bookies_in(step.facts, facts), facts, copy)
-        raised = await _settle_delay(step, session)
+        given_up = await still_given_up(session, act=ctx.actor.act)
+        if ctx.actor.act and ctx.manifests is not None:
+            copy = CountCopy(ctx.actor.deps, ctx.facts)
+            facts = await settle(session, own_bookies_in(ctx.facts, facts), facts, copy)
+        raised = await _settle_delay(ctx, session)
     except PortError as error:
         return StorageFact(problem=str(error))
     delay = RecoveryDelayStatus(before=raised.before, raised=raised.raised) if raised else None
     return StorageFact(facts, delay=delay, given_up=given_up)
 
 
-async def _settle_delay(step: Step, session: ZooKeeperSession) -> RaisedDelay | None:
+async def _settle_delay(ctx: PhaseContext, session: ZooKeeperSession) -> RaisedDelay | None:
     """Give the delay back where no bookie is away, and raise it further where it must be; what is raised after that."""
-    raised, back = await raised_delay(session), _bookies_are_back(step)
-    if not step.hand.act:
+    raised, back = await raised_delay(session), _bookies_are_back(ctx)
+    if not ctx.actor.act:
         if raised is not None and back:
-            step.hand.pending.append(f"{_giving_back(raised)}: no bookie is being replaced")
+            ctx.actor.pending.append(f"{_giving_back(raised)}: no bookie is being replaced")
         return raised
     if back:
-        await _give_back(step, session)
-    elif raised is not None and step.manifests is not None:
+        await _restore_delay(ctx, session)
+    elif raised is not None and ctx.manifests is not None:
         # The deadline may have been made longer while a bookie is away.
-        await raise_delay(session, seconds_for(step.facts.spec))
+        await raise_delay(session, seconds_for(ctx.facts.spec))
     return await raised_delay(session)
 
 
@@ -102,24 +102,24 @@ def _giving_back(raised: RaisedDelay) -> str:
     return f"Set lostBookieRecoveryDelay back from {raised.raised} to {raised.before} s"
 
 
-def _bookies_are_back(step: Step) -> bool:
+def _bookies_are_back(ctx: PhaseContext) -> bool:
     """Whether no bookie is away for its replacement, and none will be in a moment."""
-    facts, turns = step.live.facts(Component.BOOKIE), step.view.turns
+    facts, template_order = ctx.live.facts(Component.BOOKIE), ctx.view.template_order
     if facts is None or not facts.all_ready:
         return False
-    if step.manifests is None:
+    if ctx.manifests is None:
         return True
-    if turns is None:
+    if template_order is None:
         return False
-    turn = turns.of.get(Component.BOOKIE)
+    turn = template_order.of.get(Component.BOOKIE)
     settled = bool(facts.up_to_date) and (turn is None or not turn.pending)
-    return settled or turns.holds(Component.BOOKIE) is not None
+    return settled or template_order.blocker_of(Component.BOOKIE) is not None
 
 
-async def _give_back(step: Step, session: ZooKeeperSession) -> None:
+async def _restore_delay(ctx: PhaseContext, session: ZooKeeperSession) -> None:
     found = await restore_delay(session)
     if found is not None:
-        await step.hand.record_event(Reason.APPLIED, f"{_giving_back(found)}: the bookies are back")
+        await ctx.actor.record_event(Reason.APPLIED, f"{_giving_back(found)}: the bookies are back")
 
 
 IN_FLIGHT: Final = 16
@@ -130,9 +130,9 @@ async def disk_space(deps: Deps, bookies: list[str]) -> dict[str, Space]:
 
     async def asked(bookie: str) -> tuple[str, Space] | None:
         try:
-            said = await deps.bookies.disk(host_of(bookie))
+            disk = await deps.bookies.disk(host_of(bookie))
         except PortError:
             return None
-        return (bookie, Space(said.total - said.free, said.total)) if 0 < said.total >= said.free else None
+        return (bookie, Space(disk.total - disk.free, disk.total)) if 0 < disk.total >= disk.free else None
 
     return dict(filter(None, await each_of(bookies, asked, IN_FLIGHT)))

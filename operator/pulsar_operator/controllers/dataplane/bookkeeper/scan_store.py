@@ -158,7 +158,7 @@ class ScanStore:
         return node.data
 
     async def _save_head(self) -> None:
-        self._record.seen = timestamp(self._now)
+        self._record.written_at = timestamp(self._now)
         if self._version is None:
             await self._session.create(SCAN_PATH, self._record.data())
             self._version = 0

@@ -12,8 +12,8 @@ from pulsar_operator.controllers.dataplane.bookkeeper.bookie_racks import not_wr
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import returns
 from pulsar_operator.controllers.dataplane.objects.children import apply_children
 from pulsar_operator.controllers.dataplane.observed.outage import READERS
-from pulsar_operator.controllers.dataplane.observed.phase import Step, not_ours, wanted
-from pulsar_operator.controllers.dataplane.rollout.templates import dressed
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext, desired_pods, not_ours
+from pulsar_operator.controllers.dataplane.rollout.templates import rendered_with_record
 from pulsar_operator.domain.apply import why_apply
 from pulsar_operator.domain.dataplane.cluster.bring_up import Gate, bring_up_facts, gates
 from pulsar_operator.domain.dataplane.cluster.cluster_view import TierFact
@@ -24,79 +24,79 @@ from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
 
 
-async def bookies(step: Step) -> TierFact:
+async def bookies(ctx: PhaseContext) -> TierFact:
     """Bookies, and the pods that copy lost entries again."""
-    return await _tier(step, Component.BOOKIE, Component.AUTORECOVERY)
+    return await _tier(ctx, Component.BOOKIE, Component.AUTORECOVERY)
 
 
-async def brokers(step: Step) -> TierFact:
+async def brokers(ctx: PhaseContext) -> TierFact:
     """Brokers; without the configuration store's address every one of them would roll onto a wrong one."""
-    return await _tier(step, Component.BROKER)
+    return await _tier(ctx, Component.BROKER)
 
 
-async def proxies(step: Step) -> TierFact:
+async def proxies(ctx: PhaseContext) -> TierFact:
     """Proxies, which are given the configuration store as well."""
-    return await _tier(step, Component.PROXY)
+    return await _tier(ctx, Component.PROXY)
 
 
-async def _tier(step: Step, *components: Component) -> TierFact:
-    instance, quorum = step.facts.instance, step.rendered.quorum
+async def _tier(ctx: PhaseContext, *components: Component) -> TierFact:
+    instance, quorum = ctx.facts.instance, ctx.rendered.quorum
     ensemble = quorum.ensemble_size if quorum is not None else None
     found: dict[Component, Gate | None] = {}
     for component in components:
-        if component not in step.rendered.components:
+        if component not in ctx.rendered.components:
             continue
-        live = step.live
+        live = ctx.live
         there = {c: known for c in BRING_UP_ORDER if (known := live.facts(c)) is not None}
-        facts = bring_up_facts(ensemble, instance.store, there, step.view.metadata, proven(step))
+        facts = bring_up_facts(ensemble, instance.store, there, ctx.view.metadata, proven(ctx))
         gate = gates(facts)[component]
         found[component] = gate
         if gate is not None and component not in there:
             continue
-        if component in READERS and (not instance.store_known or (component in there and not_ours(step))):
+        if component in READERS and (not instance.store_known or (component in there and not_ours(ctx))):
             continue
         most: int | None = None
-        if component is Component.BOOKIE and component not in there and step.facts.bookie_volumes:
-            found[component], most = await _by_volumes(step, wanted(step, component))
+        if component is Component.BOOKIE and component not in there and ctx.facts.bookie_volumes:
+            found[component], most = await _by_volumes(ctx, desired_pods(ctx, component))
             if found[component] is not None:
                 continue
-        if component not in there and (gate := _by_racks(step, component)) is not None:
+        if component not in there and (gate := _by_racks(ctx, component)) is not None:
             found[component] = gate
             continue
-        manifests = await dressed(step, component)
+        manifests = await rendered_with_record(ctx, component)
         if most is not None:
             manifests = [with_replicas(m, most) if m["kind"] == STATEFUL_SETS.kind else m for m in manifests]
-        await apply_children(step.hand, step.live, _as_many(live, component, manifests))
+        await apply_children(ctx.actor, ctx.live, _as_many(live, component, manifests))
     return TierFact(found)
 
 
-def proven(step: Step) -> frozenset[Component]:
+def proven(ctx: PhaseContext) -> frozenset[Component]:
     """Components whose template record says that every pod ran once. It outlives a StatefulSet that somebody deletes,
     and goes with the PulsarCluster."""
-    owner = step.facts.owner.name
-    records = {each: step.live.get(CONFIG_MAPS.kind, record_name(owner, each)) for each in BRING_UP_ORDER}
+    owner = ctx.facts.owner.name
+    records = {each: ctx.live.get(CONFIG_MAPS.kind, record_name(owner, each)) for each in BRING_UP_ORDER}
     return frozenset(each for each, found in records.items() if parse_record(found).good is not None)
 
 
-def _by_racks(step: Step, component: Component) -> Gate | None:
+def _by_racks(ctx: PhaseContext, component: Component) -> Gate | None:
     """Why a component is not made yet: racks of bookies that nobody knows, or with which brokers could create no
     ledger."""
     if component is Component.BOOKIE:
-        missing = not_written(step, range(wanted(step, component)))
+        missing = not_written(ctx, range(desired_pods(ctx, component)))
         return Gate(Reason.WAITING_FOR_METADATA, missing) if missing is not None else None
-    if component is Component.BROKER and (few := step.facts.too_few_racks) is not None:
+    if component is Component.BROKER and (few := ctx.facts.too_few_racks) is not None:
         return Gate(Reason.TOO_FEW_RACKS, few)
     return None
 
 
-async def _by_volumes(step: Step, replicas: int) -> tuple[Gate | None, int | None]:
+async def _by_volumes(ctx: PhaseContext, replicas: int) -> tuple[Gate | None, int | None]:
     """Why bookies are not made on the volumes that are there, and how many are made where not all may be: a volume that
     starts no bookie keeps no other bookie down. Its pod is not made where it would be the last one (scaling/scale.py
     says so); else BookKeeper refuses to start on it (decommission/volume_record.py says so). Raises PortError."""
-    storage = step.view.storage
+    storage = ctx.view.storage
     if storage is None or storage.facts is None:
         return Gate(Reason.WAITING_FOR_METADATA, "the metadata store to say which bookies it knows"), None
-    found = await returns(step, range(replicas), storage.facts.cookies)
+    found = await returns(ctx, range(replicas), storage.facts.cookies)
     if found.foreign is not None:
         gate = Gate(Reason.FOREIGN_VOLUME, f"volumes that are its own: {found.foreign}")
         return (None, found.through) if found.through else (gate, None)

@@ -28,7 +28,7 @@ from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.objects import is_going, owner_of
 from pulsar_operator.controllers.core.reconcile import Context, ObjectReconciler
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
-from pulsar_operator.controllers.dataplane.cluster.pipeline import give_back, give_delay_back, run
+from pulsar_operator.controllers.dataplane.cluster.pipeline import restore, restore_without_spec, run
 from pulsar_operator.controllers.dataplane.cluster.teardown import tear_down
 from pulsar_operator.controllers.dataplane.objects.children import observe_children
 from pulsar_operator.controllers.dataplane.objects.dependents import (
@@ -54,10 +54,10 @@ from pulsar_operator.domain.dataplane.objects.local_volumes import with_local_vo
 from pulsar_operator.domain.dataplane.objects.template_record import template_hash, with_annotations_of
 from pulsar_operator.domain.dataplane.observed.remote_clusters import with_known_urls, with_remote_clusters
 from pulsar_operator.domain.dataplane.observed.running_versions import record_of
-from pulsar_operator.domain.dataplane.observed.store_sessions import session_of, with_store_away
+from pulsar_operator.domain.dataplane.observed.store_sessions import session_of, with_store_unavailable
 from pulsar_operator.domain.dataplane.rollout.restart import with_reason_kept, with_restart
 from pulsar_operator.domain.dataplane.rollout.versions import VersionDecision, decide
-from pulsar_operator.domain.dataplane.scaling.replicas import with_quorum, with_wanted
+from pulsar_operator.domain.dataplane.scaling.replicas import with_desired, with_quorum
 from pulsar_operator.domain.render import (
     BRING_UP_ORDER,
     ClusterInputs,
@@ -116,9 +116,9 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         outcome = await super().refuse(ctx)
         try:
             live = await observe_children(self.deps, ctx.obj)
-            nobody = InstanceFact(False, StoreFact(False))
-            facts = ClusterFacts(ctx.obj, ctx.meta, unread, ctx.owner, nobody, live, ctx.before)
-            ctx.view = replace(await give_delay_back(facts, ctx.actor), live=None)
+            unknown_instance = InstanceFact(False, StoreFact(False))
+            facts = ClusterFacts(ctx.obj, ctx.meta, unread, ctx.owner, unknown_instance, live, ctx.before)
+            ctx.view = replace(await restore_without_spec(facts, ctx.actor), live=None)
         except PortError as error:
             ctx.view = ClusterView(error=quoted(str(error)))
         raised = ctx.view.storage is not None and ctx.view.storage.delay is not None
@@ -148,7 +148,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
             reason, text = reason_of(error)
             view = replace(view, error=text, error_reason=reason)
         if view.live is not None:
-            spec = with_wanted(spec, ctx.before, view.live, deps.clock.now())
+            spec = with_desired(spec, ctx.before, view.live, deps.clock.now())
             spec = with_quorum(spec, view.rendered.quorum if view.rendered is not None else None)
         ctx.spec, ctx.view = spec, view
         set_conditions(ctx.conditions, spec, view, deleting=meta.deleting, paused=meta.paused, acts=actor.act)
@@ -164,8 +164,8 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         settled = ctx.conditions.is_true(ConditionType.READY) and ctx.conditions.is_true(ConditionType.UP_TO_DATE)
         if settled and view.drain is None:
             # Nothing in Kubernetes tells when a bookie or a copy is lost.
-            look = STORAGE_SECONDS if ctx.conditions.is_true(ConditionType.REPLICATED) else COPIES_SECONDS
-            return Outcome(requeue_after=look) if ctx.spec.mode is ClusterMode.DISTRIBUTED else DONE
+            recheck = STORAGE_SECONDS if ctx.conditions.is_true(ConditionType.REPLICATED) else COPIES_SECONDS
+            return Outcome(requeue_after=recheck) if ctx.spec.mode is ClusterMode.DISTRIBUTED else DONE
         return Outcome(requeue_after=RETRY_SECONDS)
 
     async def _kept(self, obj: Json, needed_by: Sequence[Json]) -> str | None:
@@ -205,7 +205,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
             problems, refusal = ([_why(jump, facts)] if jump.allowed is False else []), Reason.VERSION_REFUSED
         if problems:
             # What runs stays as it is: half of an unacceptable specification would be worse than the old one.
-            return await give_back(facts, replace(view, refused=tuple(problems), refusal=refusal), actor)
+            return await restore(facts, replace(view, refused=tuple(problems), refusal=refusal), actor)
         loads, recorded = await asyncio.gather(
             self._meters.loads(meta.uid, spec, facts.live), self._forecasts.read(meta.uid, obj, spec)
         )
@@ -248,7 +248,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
             rendered,
             components={
                 component: [
-                    _dressed(each, asked, facts, component, own_store) if each["kind"] == STATEFUL_SETS.kind else each
+                    _annotated(each, asked, facts, component, own_store) if each["kind"] == STATEFUL_SETS.kind else each
                     for each in manifests
                 ]
                 for component, manifests in rendered.components.items()
@@ -259,15 +259,15 @@ class ClusterController(ObjectReconciler[ClusterPass]):
 def _why(jump: VersionDecision, facts: ClusterFacts) -> str:
     """Why a version is refused; also where it is known from what runs no more."""
     where = f"{facts.meta.namespace}/{record_name(facts.meta.name)}"
-    told = f" (ConfigMap {where} says which version the volumes were left by)" if facts.remembered else ""
-    return f"{jump.message}{told}"
+    origin = f" (ConfigMap {where} says which version the volumes were left by)" if facts.remembered else ""
+    return f"{jump.message}{origin}"
 
 
-TOLD = (ANNOTATION_REMOTE_CLUSTERS, ANNOTATION_STORE_UNAVAILABLE)
+ANNOTATIONS = (ANNOTATION_REMOTE_CLUSTERS, ANNOTATION_STORE_UNAVAILABLE)
 """What brokers are told by a restart, since they cannot learn it while they run; nobody declares it."""
 
 
-def _dressed(manifest: Json, asked: str | None, facts: ClusterFacts, component: Component, own_store: bool) -> Json:
+def _annotated(manifest: Json, asked: str | None, facts: ClusterFacts, component: Component, own_store: bool) -> Json:
     """A StatefulSet's manifest with everything that is not rendered from the specification alone."""
     annotated, plain = (
         _marked(each, asked, facts, component, own_store) for each in (with_local_volumes(manifest), manifest)
@@ -278,20 +278,20 @@ def _dressed(manifest: Json, asked: str | None, facts: ClusterFacts, component: 
 
 def _marked(manifest: Json, asked: str | None, facts: ClusterFacts, component: Component, own_store: bool) -> Json:
     """A StatefulSet's manifest with the reason of the last restart that somebody asked for, and of brokers with what
-    they are told. ``own_store``: whether the configuration store is their metadata store."""
+    they are annotated. ``own_store``: whether the configuration store is their metadata store."""
     if component is not Component.BROKER:
         return _restarted(manifest, asked, facts, component)
     there, broker, store = facts.live.stateful_set(component), facts.spec.broker, facts.instance.store
     applied = there["spec"]["template"] if there is not None else None
-    told = with_remote_clusters(with_known_urls(manifest, facts.before, there), facts.before, applied)
+    annotated = with_remote_clusters(with_known_urls(manifest, facts.before, there), facts.before, applied)
     session = session_of(broker.config if broker is not None else None, store.session)
-    told = with_store_away(told, () if own_store else store.outages, there, session)
-    newest, record = _restarted(told, asked, facts, component), record_of(facts.live, component)
+    annotated = with_store_unavailable(annotated, () if own_store else store.outages, there, session)
+    newest, record = _restarted(annotated, asked, facts, component), record_of(facts.live, component)
     stopped = record.kept.get(record.stop.template) if record.stop is not None else None
     if stopped is None:
         return newest
     # A roll that stopped is tried again when somebody changes what is declared, not when there is something to tell.
-    tried = _restarted(with_annotations_of(told, stopped.template, TOLD), asked, facts, component)
+    tried = _restarted(with_annotations_of(annotated, stopped.template, ANNOTATIONS), asked, facts, component)
     return tried if record.stopped(template_hash(tried)) is not None else newest
 
 

@@ -13,28 +13,28 @@ from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.dataplane.balancing.balance import balance
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_racks import racks
 from pulsar_operator.controllers.dataplane.bookkeeper.ledger_placement import placement
-from pulsar_operator.controllers.dataplane.bookkeeper.read_only_bookies import unwritable
+from pulsar_operator.controllers.dataplane.bookkeeper.read_only_bookies import read_only_bookies
 from pulsar_operator.controllers.dataplane.bookkeeper.replication import replication, replication_alone
 from pulsar_operator.controllers.dataplane.cluster.bring_up import bookies, brokers, proxies
 from pulsar_operator.controllers.dataplane.cluster.metadata_store import leftovers, shared, standalone, zookeeper
-from pulsar_operator.controllers.dataplane.decommission.decommission import leave
-from pulsar_operator.controllers.dataplane.decommission.restore_writable import free
+from pulsar_operator.controllers.dataplane.decommission.decommission import decommission
+from pulsar_operator.controllers.dataplane.decommission.restore_writable import restore_writable
 from pulsar_operator.controllers.dataplane.decommission.volume_record import volumes
 from pulsar_operator.controllers.dataplane.objects.children import OWNED, NameConflictError
 from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
-from pulsar_operator.controllers.dataplane.observed.phase import Phase, Step
+from pulsar_operator.controllers.dataplane.observed.phase import Phase, PhaseContext
 from pulsar_operator.controllers.dataplane.registration.metadata import metadata
 from pulsar_operator.controllers.dataplane.registration.version_record import remember
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states
-from pulsar_operator.controllers.dataplane.rollout.rollout_phase import roll
+from pulsar_operator.controllers.dataplane.rollout.rollout_phase import rollout
 from pulsar_operator.controllers.dataplane.rollout.templates import templates
 from pulsar_operator.controllers.dataplane.scaling.autoscale import autoscale
 from pulsar_operator.controllers.dataplane.scaling.scale import scale
 from pulsar_operator.domain.dataplane.cluster.cluster_view import (
     BalanceFact,
     ClusterView,
-    LeaveFact,
-    RollFact,
+    DecommissionFact,
+    RolloutFact,
     ScaleFact,
 )
 from pulsar_operator.domain.dataplane.observed.running_versions import record_of
@@ -60,20 +60,22 @@ is said again that it would be."""
 
 SHARED: Final = Phase("shared", shared, frozenset({SERVICE_ACCOUNTS}))
 LEFTOVERS: Final = Phase("leftovers", leftovers, _CHILDREN, frozenset({"shared"}))
-ROLL: Final = Phase("roll", roll, _REBALANCES | {PODS}, finds="roll")
+ROLLOUT: Final = Phase("rollout", rollout, _REBALANCES | {PODS}, finds="rollout")
 BALANCE: Final = Phase("balance", balance, _REBALANCES, finds="balance")
 ALONE: Final = Phase("replication", replication_alone, frozenset(), finds="storage")
-FREE: Final = Phase("free", free, frozenset())
+RESTORE_WRITABLE: Final = Phase("restore_writable", restore_writable, frozenset())
 REMEMBER: Final = Phase("remember", remember, frozenset())
-TEMPLATES: Final = Phase("templates", templates, frozenset({CONFIG_MAPS}), frozenset({"shared", "remember"}), "turns")
+TEMPLATES: Final = Phase(
+    "templates", templates, frozenset({CONFIG_MAPS}), frozenset({"shared", "remember"}), "template_order"
+)
 _STORED: Final = frozenset({"shared", "templates", "zookeeper", "metadata"})
 """Without them a component would be given the address of a store that is not known to be ours."""
-ROWS: Final = {
+PIPELINES: Final = {
     ClusterMode.STANDALONE: (
         SHARED,
         Phase("standalone", standalone, _CHILDREN, frozenset({"shared"})),
         LEFTOVERS,
-        ROLL,
+        ROLLOUT,
     ),
     ClusterMode.DISTRIBUTED: (
         SHARED,
@@ -88,13 +90,13 @@ ROWS: Final = {
         Phase("proxies", proxies, _CHILDREN, _STORED, "proxies"),
         LEFTOVERS,
         Phase("volumes", volumes, frozenset({PVCS, PODS}), _STORED, "volumes"),
-        Phase("leave", leave, _NUMBERED | {PVCS, PODS}, _STORED, "leave"),
-        Phase("unwritable", unwritable, frozenset(), _STORED | {"leave"}, "unwritable"),
-        Phase("placement", placement, frozenset(), _STORED | {"racks", "leave"}, "placement"),
-        ROLL,
+        Phase("decommission", decommission, _NUMBERED | {PVCS, PODS}, _STORED, "decommission"),
+        Phase("read_only_bookies", read_only_bookies, frozenset(), _STORED | {"decommission"}, "read_only_bookies"),
+        Phase("placement", placement, frozenset(), _STORED | {"racks", "decommission"}, "placement"),
+        ROLLOUT,
         Phase("scale", scale, _NUMBERED | _REBALANCES | {PVCS}, _STORED, "scale"),
         BALANCE,
-        Phase("autoscale", autoscale, frozenset(), _STORED | {"replication", "roll", "scale", "balance"}, "scaling"),
+        Phase("autoscale", autoscale, frozenset(), _STORED | {"replication", "rollout", "scale", "balance"}, "scaling"),
     ),
 }
 """By mode. The metadata phase writes both stores and the record of the instance id, which remember, replication and
@@ -112,32 +114,32 @@ async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster,
     """
     view = replace(view, rendered=rendered, live=facts.live)
     if facts.spec.mode is ClusterMode.STANDALONE:
-        view = replace(view, leave=LeaveFact(), scale=ScaleFact(), balance=BalanceFact(seen=False))
-    return await _through(ROWS[facts.spec.mode], facts, view, rendered, actor)
+        view = replace(view, decommission=DecommissionFact(), scale=ScaleFact(), balance=BalanceFact(observed=False))
+    return await _through(PIPELINES[facts.spec.mode], facts, view, rendered, actor)
 
 
-async def give_back(facts: ClusterFacts, view: ClusterView, actor: Actor) -> ClusterView:
+async def restore(facts: ClusterFacts, view: ClusterView, actor: Actor) -> ClusterView:
     """Where the specification is refused: what runs stays as it is, but nothing is held for what will not go on."""
-    view = replace(view, live=facts.live, roll=_half_done(facts), scale=ScaleFact())
-    row = (BALANCE,) if facts.spec.mode is ClusterMode.STANDALONE else (ALONE, FREE, BALANCE)
-    return await _through(row, facts, view, None, actor)
+    view = replace(view, live=facts.live, rollout=_half_done(facts), scale=ScaleFact())
+    phases = (BALANCE,) if facts.spec.mode is ClusterMode.STANDALONE else (ALONE, RESTORE_WRITABLE, BALANCE)
+    return await _through(phases, facts, view, None, actor)
 
 
-def _half_done(facts: ClusterFacts) -> RollFact:
+def _half_done(facts: ClusterFacts) -> RolloutFact:
     """The rollout that does not go on now, as the status has it: other clusters wait for it."""
     rollout = facts.before.rollout
     states = component_states(facts.live, BRING_UP_ORDER)
     if rollout is None or all(each.quiet and record_of(facts.live, each.component).stop is None for each in states):
-        return RollFact()
+        return RolloutFact()
     text = "The specification is refused. Correct it to go on"
-    return RollFact(
+    return RolloutFact(
         rollout.model_copy(update={"blocked_by": Reason.INVALID_SPEC.value, "message": text}), goes_on=False
     )
 
 
-async def give_delay_back(facts: ClusterFacts, actor: Actor) -> ClusterView:
+async def restore_without_spec(facts: ClusterFacts, actor: Actor) -> ClusterView:
     """The same where the specification cannot even be read: the rest needs what it says."""
-    return await _through((ALONE, FREE), facts, ClusterView(live=facts.live), None, actor)
+    return await _through((ALONE, RESTORE_WRITABLE), facts, ClusterView(live=facts.live), None, actor)
 
 
 async def _through(
@@ -149,17 +151,17 @@ async def _through(
         if phase.needs & failed:
             failed.add(phase.name)
             continue
-        step = Step(facts, view, rendered, actor.limited(phase.writes))
+        ctx = PhaseContext(facts, view, rendered, actor.limited(phase.writes))
         try:
-            found = await phase.run(step)
+            found = await phase.run(ctx)
         except NameConflictError as error:
             failed.add(phase.name)
-            view = replace(view, live=step.live, name_conflict=view.name_conflict or str(error))
+            view = replace(view, live=ctx.live, name_conflict=view.name_conflict or str(error))
             continue
         except PortError as error:
             failed.add(phase.name)
             reason, text = reason_of(error)
-            view = replace(view, live=step.live)
+            view = replace(view, live=ctx.live)
             if view.error is None:
                 view = replace(view, error=text, error_reason=reason)
             elsewhere = isinstance(error, NotServedError) or (isinstance(error, DeadlineError) and not late)
@@ -168,5 +170,5 @@ async def _through(
             late = late or isinstance(error, DeadlineError)
             continue
         known = {} if phase.finds is None else {phase.finds: found}
-        view = replace(view, live=step.live, ran=view.ran | {phase.name}, **known)  # type: ignore[arg-type]
+        view = replace(view, live=ctx.live, ran=view.ran | {phase.name}, **known)  # type: ignore[arg-type]
     return view

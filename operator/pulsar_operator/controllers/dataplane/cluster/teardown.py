@@ -21,12 +21,12 @@ from pulsar_operator.controllers.core.clusters import (
 from pulsar_operator.controllers.core.finalizers import release_finalizer
 from pulsar_operator.controllers.core.objects import is_going, meta_of, resume
 from pulsar_operator.controllers.dataplane.balancing.balancer_record import BalancerRecord
-from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS, give_back
+from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS, restore_load_balancer
 from pulsar_operator.controllers.dataplane.objects.children import delete_workloads, observe_children
 from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_name
 from pulsar_operator.controllers.dataplane.objects.tear_down_record import record_tear_down, runs
 from pulsar_operator.controllers.dataplane.objects.zookeeper_ensemble import delete_ours, delete_records, delete_volumes
-from pulsar_operator.controllers.dataplane.registration.deregistration import Waiting, leaving
+from pulsar_operator.controllers.dataplane.registration.deregistration import Waiting, deregistration_of
 from pulsar_operator.controllers.dataplane.registration.name_claims import registered_with
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.registration.metadata import DamagedRecordError, parse_record
@@ -55,8 +55,8 @@ async def tear_down(
             "Delete the pods of all components, proxies first, take the cluster out of the configuration store, and "
             "release the finalizer"
         )
-        held = Reason.PAUSED if meta_of(obj).paused else Reason.DRY_RUN
-        return Waiting(f"a person to end the pause or dry run of the object: {resume(obj)}", held)
+        reason = Reason.PAUSED if meta_of(obj).paused else Reason.DRY_RUN
+        return Waiting(f"a person to end the pause or dry run of the object: {resume(obj)}", reason)
     users = await _users_of_its_store(deps, obj)
     if users:
         names = ", ".join(users)
@@ -103,7 +103,7 @@ async def _users_of_its_store(deps: Deps, obj: Json) -> list[str]:
 async def _stop_and_clean(
     deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, before: PulsarClusterStatus, actor: Actor
 ) -> Waiting | None:
-    live, left = await observe_children(deps, obj), await leaving(deps, obj, actor)
+    live, left = await observe_children(deps, obj), await deregistration_of(deps, obj, actor)
     if left is not None and runs(obj, live, Component.BROKER) and (waiting := await left.narrow()) is not None:
         return waiting
     for step in STEPS:
@@ -126,7 +126,7 @@ async def _forget_at_once(deps: Deps, obj: Json, actor: Actor) -> Waiting | None
     """Its Kubernetes namespace ends its pods; what it has elsewhere would stay. Waits for a while for a store that does
     not answer, and for nothing else."""
     try:
-        left = await leaving(deps, obj, actor)
+        left = await deregistration_of(deps, obj, actor)
         waiting = await left.forget(kept_record=False) if left is not None else None
     except PortError as error:
         waiting = Waiting(str(error))
@@ -155,7 +155,7 @@ async def _give_balancer_back(
         pulsar_name(obj), broker_web_service_url(owner, spec.cluster_domain)
     )
     try:
-        await give_back(deps, actor, endpoint, before, record)
+        await restore_load_balancer(deps, actor, endpoint, before, record)
     except PortError as error:
         await actor.warn(
             Reason.LOAD_BALANCER_NOT_RESUMED,

@@ -22,130 +22,141 @@ from pulsar_operator.controllers.dataplane.decommission.decommission_actions imp
     begun,
     fact,
 )
-from pulsar_operator.controllers.dataplane.decommission.decommission_observation import Seen, stored_row
+from pulsar_operator.controllers.dataplane.decommission.decommission_observation import (
+    DecommissionObservation,
+    stored_row,
+)
 from pulsar_operator.controllers.dataplane.decommission.restore_writable import make_writable
 from pulsar_operator.controllers.dataplane.decommission.volume_requests import requests
-from pulsar_operator.controllers.dataplane.observed.phase import Step, wanted
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext, desired_pods
 from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
-from pulsar_operator.domain.dataplane.cluster.cluster_view import LeaveFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import DecommissionFact
 from pulsar_operator.domain.dataplane.decommission.decommission import may_act
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Leaving, Next
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, LeavingMemo, parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, DecommissionFacts, Next
+from pulsar_operator.domain.dataplane.decommission.decommission_record import (
+    DECOMMISSION_RECORD_PATH,
+    DecommissionRecord,
+    parse_decommission_record,
+)
 from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of
 from pulsar_operator.ports import Json, PortError
 
 
-async def leave(step: Step) -> LeaveFact:
+async def decommission(ctx: PhaseContext) -> DecommissionFact:
     """One thing for a bookie that is too many, or was. Raises NameConflictError, PortError of Kubernetes alone."""
-    there, metadata, storage = step.live.stateful_set(Component.BOOKIE), step.view.metadata, step.view.storage
+    there, metadata, storage = ctx.live.stateful_set(Component.BOOKIE), ctx.view.metadata, ctx.view.storage
     if there is None:
-        return LeaveFact()
+        return DecommissionFact()
     # Before anything else: a request must be kept while its pod is there.
-    asked = await requests(step, there)
+    asked = await requests(ctx, there)
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
-        return _unknown(step, storage.problem if storage is not None else "the metadata store is not known")
-    if (away := step.store_unavailable) is not None:
+        return _unknown(ctx, storage.problem if storage is not None else "the metadata store is not known")
+    if (unavailable := ctx.store_unavailable) is not None:
         short = "while the configuration store is away: too few others do"
-        await make_writable(step, short, others=storage.facts.writable)
-        return _held(step, there, away)
-    local = local_store(step)
+        await make_writable(ctx, short, others=storage.facts.writable)
+        return _store_unavailable(ctx, there, unavailable)
+    local = local_store(ctx)
     try:
-        session = await step.hand.deps.zookeeper.session(local.servers, local.chroot)
+        session = await ctx.actor.deps.zookeeper.session(local.servers, local.chroot)
     except PortError as error:
-        return _unknown(step, str(error))
-    return await _next_action(Decommission(step, there, Seen(step, there, session, asked)), storage.facts)
+        return _unknown(ctx, str(error))
+    return await _next_action(
+        Decommission(ctx, there, DecommissionObservation(ctx, there, session, asked)), storage.facts
+    )
 
 
-def _held(step: Step, there: Json, away: str) -> LeaveFact:
+def _store_unavailable(ctx: PhaseContext, there: Json, unavailable: str) -> DecommissionFact:
     """While the configuration store is away no topic can be unloaded: none begins to leave, and none goes on."""
-    if stored_row(step) is not None or replicas_of(there) <= wanted(step, Component.BOOKIE):
-        return _unknown(step, away)
-    text = f"A bookie is to be removed: waiting for {away}"
-    return LeaveFact(waiting_for=away, reason=Reason.CONFIGURATION_STORE_UNAVAILABLE, message=text)
+    if stored_row(ctx) is not None or replicas_of(there) <= desired_pods(ctx, Component.BOOKIE):
+        return _unknown(ctx, unavailable)
+    text = f"A bookie is to be removed: waiting for {unavailable}"
+    return DecommissionFact(waiting_for=unavailable, reason=Reason.CONFIGURATION_STORE_UNAVAILABLE, message=text)
 
 
-def _unknown(step: Step, why: str) -> LeaveFact:
+def _unknown(ctx: PhaseContext, why: str) -> DecommissionFact:
     """While nothing is known: what the status says of it stays, and nothing is done."""
-    row, there = stored_row(step), step.live.stateful_set(Component.BOOKIE)
+    row, there = stored_row(ctx), ctx.live.stateful_set(Component.BOOKIE)
     if row is None:
-        if there is None or replicas_of(there) <= wanted(step, Component.BOOKIE):
-            return LeaveFact()
-        return LeaveFact(waiting_for=why, message=f"A bookie is to be removed: waiting for {why}")
+        if there is None or replicas_of(there) <= desired_pods(ctx, Component.BOOKIE):
+            return DecommissionFact()
+        return DecommissionFact(waiting_for=why, message=f"A bookie is to be removed: waiting for {why}")
     text = f"Bookie {row.id} leaves: waiting for {why}"
-    return LeaveFact(row.id, row.ordinal, row.step, why, message=text, holds=True)
+    return DecommissionFact(row.id, row.ordinal, row.step, why, message=text, blocks_rollout=True)
 
 
-async def _next_action(the: Decommission, storage: StorageFacts) -> LeaveFact:
+async def _next_action(work: Decommission, storage: StorageFacts) -> DecommissionFact:
     """Look, decide, and do one thing."""
-    step, session, own = the.step, the.session, own_bookies(the.step)
+    ctx, session, own = work.ctx, work.session, own_bookies(work.ctx)
     try:
-        node = await session.get(MEMO_PATH)
-        memo = parse_leaving_memo(node.data) if node is not None else None
-        the.memo_version = node.version if node is not None else None
-        if memo is not None and own.ordinal(memo.bookie) != memo.ordinal:
-            return await _of_another(the, memo, own)
+        node = await session.get(DECOMMISSION_RECORD_PATH)
+        record = parse_decommission_record(node.data) if node is not None else None
+        work.record_version = node.version if node is not None else None
+        if record is not None and own.ordinal(record.bookie) != record.ordinal:
+            return await _of_another(work, record, own)
     except PortError as error:
-        return _unknown(step, str(error))
-    bookie = await the.seen.bookie(storage, memo)
+        return _unknown(ctx, str(error))
+    bookie = await work.observation.bookie(storage, record)
     if bookie is None:
-        return LeaveFact()
+        return DecommissionFact()
     try:
-        bookie, found = await the.seen.decide(bookie)
+        bookie, found = await work.observation.decide(bookie)
     except PortError as error:
-        return _unknown(step, str(error))
-    return LeaveFact() if found is None else await _act(the, bookie, found)
+        return _unknown(ctx, str(error))
+    return DecommissionFact() if found is None else await _act(work, bookie, found)
 
 
-async def _of_another(the: Decommission, memo: LeavingMemo, own: OwnBookies) -> LeaveFact:
+async def _of_another(work: Decommission, record: DecommissionRecord, own: OwnBookies) -> DecommissionFact:
     """The memo is of a bookie that had another name: nothing here is about it. Raises PortError."""
-    text = f"Bookie {memo.bookie} is not {own.id(memo.ordinal)}: what was remembered of it is forgotten"
-    if not the.hand.act:
-        the.hand.pending.append(text)
-        return LeaveFact()
-    await the.forget_memo()
-    await the.hand.record_event(Reason.DECOMMISSIONING_BOOKIE, text)
-    return LeaveFact(again=True)
+    text = f"Bookie {record.bookie} is not {own.id(record.ordinal)}: what was remembered of it is forgotten"
+    if not work.actor.act:
+        work.actor.pending.append(text)
+        return DecommissionFact()
+    await work.forget_record()
+    await work.actor.record_event(Reason.DECOMMISSIONING_BOOKIE, text)
+    return DecommissionFact(again=True)
 
 
-async def _act(the: Decommission, bookie: Leaving, found: Next) -> LeaveFact:
-    hand = the.hand
+async def _act(work: Decommission, bookie: DecommissionFacts, found: Next) -> DecommissionFact:
+    actor = work.actor
     if found.act is Act.NOTHING:
         waits = fact(bookie, found, waiting_for=None if found.reason is not None else found.text)
         if bookie.examining is not None:
-            return replace(waits, again=hand.act)
-        by = the.seen.answered(found.question) if found.question is not None and hand.act else None
+            return replace(waits, again=actor.act)
+        by = work.observation.answered(found.question) if found.question is not None and actor.act else None
         return waits if by is None else replace(waits, confirmed=by, again=True)
-    if not hand.act:
-        hand.pending.append(f"{found.text}: {found.act.value}")
+    if not actor.act:
+        actor.pending.append(f"{found.text}: {found.act.value}")
         shown = replace(found, step=None)
-        return replace(fact(bookie, shown), step=bookie.step, holds=bookie.under_way or bookie.step is not None)
+        return replace(
+            fact(bookie, shown), step=bookie.step, blocks_rollout=bookie.under_way or bookie.step is not None
+        )
     action = ACTIONS.get(found.act, Action())  # one that only looks has none, and may have a look to go
-    if not may_act(found, bookie.step) or (action.last_look and not await _may_go(the, bookie, found)):
+    if not may_act(found, bookie.step) or (action.final_check and not await _may_go(work, bookie, found)):
         return replace(fact(bookie, found), again=True)
-    if action.ends_pod and (refused := await refused_again(the.step, the.there, bookie.uid)):
+    if action.ends_pod and (refused := await refused_again(work.ctx, work.there, bookie.uid)):
         return replace(fact(bookie, found), reason=refused.reason, message=refused.message)
-    if action.before is not None and (ended := await action.before(the, bookie, found)):
+    if action.before is not None and (ended := await action.before(work, bookie, found)):
         return ended
-    memo = begun(bookie, found) if found.act is Act.BEGIN else bookie.memo
+    record = begun(bookie, found) if found.act is Act.BEGIN else bookie.record
     try:
-        if action.write is not None and memo is not None:
-            await action.write(the, bookie, found, memo)
+        if action.write is not None and record is not None:
+            await action.write(work, bookie, found, record)
     except PortError as error:
         return fact(bookie, found, waiting_for=f"{found.act.value}: {error}")
-    if action.finish is not None and (ended := await action.finish(the, bookie, found)):
+    if action.finish is not None and (ended := await action.finish(work, bookie, found)):
         return ended
     return replace(fact(bookie, found), again=action.again)
 
 
-async def _may_go(the: Decommission, bookie: Leaving, found: Next) -> bool:
+async def _may_go(work: Decommission, bookie: DecommissionFacts, found: Next) -> bool:
     """Whether it has taken nothing since the look at the ledgers began, or is still away where what it had is given
     up. Asked directly before; a store that does not answer says no."""
-    renewal = found.renewal or (bookie.memo.renewal if bookie.memo is not None else None)
-    if bookie.registered and await the.seen.readonly(bookie.ordinal) is not True:
+    renewal = found.renewal or (bookie.record.renewal if bookie.record is not None else None)
+    if bookie.registered and await work.observation.readonly(bookie.ordinal) is not True:
         return False
     try:
-        now = await storage_facts(the.session)
+        now = await storage_facts(work.session)
     except PortError:
         return False
     given_up = renewal is not None and renewal.accepted and not bookie.registered

@@ -16,20 +16,24 @@ from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import clai
 from pulsar_operator.controllers.dataplane.bookkeeper.incarnations import CountCopy, spend
 from pulsar_operator.controllers.dataplane.bookkeeper.scan_store import forget_examination
 from pulsar_operator.controllers.dataplane.bookkeeper.storage_facts import storage_facts
-from pulsar_operator.controllers.dataplane.decommission.decommission_observation import Seen
+from pulsar_operator.controllers.dataplane.decommission.decommission_observation import DecommissionObservation
 from pulsar_operator.controllers.dataplane.decommission.requested_copies import (
     remember_copies,
     remember_end,
     with_copies,
 )
 from pulsar_operator.controllers.dataplane.objects.topic_unloading import unload
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.controllers.dataplane.scaling.bookie_count import is_without_pod, lower_by_one, raise_to
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES, LOST_BOOKIE_RECOVERY_DELAY
-from pulsar_operator.domain.dataplane.cluster.cluster_view import LeaveFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import DecommissionFact
 from pulsar_operator.domain.dataplane.decommission.decommission import asked_now, readonly_now, round_now, tried_now
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Leaving, Next
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, Cause, LeavingMemo
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, DecommissionFacts, Next
+from pulsar_operator.domain.dataplane.decommission.decommission_record import (
+    DECOMMISSION_RECORD_PATH,
+    Cause,
+    DecommissionRecord,
+)
 from pulsar_operator.domain.dataplane.decommission.volume_replacement import AUDITOR
 from pulsar_operator.domain.render.child_names import workload_name
 from pulsar_operator.ports import PODS, ConflictError, Json, NotFoundError, PortError, ZooKeeperSession
@@ -39,54 +43,54 @@ from pulsar_operator.ports import PODS, ConflictError, Json, NotFoundError, Port
 class Decommission:
     """What actions work with: one bookie in one pass."""
 
-    step: Step
+    ctx: PhaseContext
     there: Json
     """The StatefulSet."""
-    seen: Seen
-    memo_version: int | None = None
+    observation: DecommissionObservation
+    record_version: int | None = None
 
     @property
     def session(self) -> ZooKeeperSession:
         """Of the local metadata store."""
-        return self.seen.session
+        return self.observation.session
 
     @property
-    def hand(self) -> Actor:
+    def actor(self) -> Actor:
         """Writes to Kubernetes, and events."""
-        return self.step.hand
+        return self.ctx.actor
 
-    async def remember(self, memo: LeavingMemo) -> None:
+    async def remember(self, record: DecommissionRecord) -> None:
         """Write the memo at the version that was read. Raises PortError."""
-        if self.memo_version is None:
-            await self.session.create(MEMO_PATH, memo.data())
-            self.memo_version = 0
+        if self.record_version is None:
+            await self.session.create(DECOMMISSION_RECORD_PATH, record.data())
+            self.record_version = 0
         else:
-            await self.session.set(MEMO_PATH, memo.data(), version=self.memo_version)
-            self.memo_version += 1
+            await self.session.set(DECOMMISSION_RECORD_PATH, record.data(), version=self.record_version)
+            self.record_version += 1
 
-    async def forget_memo(self) -> None:
+    async def forget_record(self) -> None:
         """Delete the memo at the version that was read. Raises PortError."""
-        await _delete(self.session, MEMO_PATH, self.memo_version)
+        await _delete(self.session, DECOMMISSION_RECORD_PATH, self.record_version)
 
-    async def set_readonly(self, bookie: Leaving, readonly: bool) -> None:
+    async def set_readonly(self, bookie: DecommissionFacts, readonly: bool) -> None:
         """Tell the bookie itself. Raises PortError."""
-        await self.hand.deps.bookies.set_readonly(self.seen.host(Component.BOOKIE, bookie.ordinal), readonly)
+        await self.actor.deps.bookies.set_readonly(self.observation.host(Component.BOOKIE, bookie.ordinal), readonly)
 
     async def delete_pod(self, name: str, uid: str, why: str, reason: Reason) -> None:
         """Delete the pod of that UID. Raises PortError."""
-        where = {"name": name, "namespace": self.step.facts.owner.namespace, "uid": uid}
-        await self.hand.delete(PODS, {"metadata": where}, why, reason=reason)
+        where = {"name": name, "namespace": self.ctx.facts.owner.namespace, "uid": uid}
+        await self.actor.delete(PODS, {"metadata": where}, why, reason=reason)
 
 
-Write = Callable[[Decommission, Leaving, Next, LeavingMemo], Awaitable[None]]
-Finish = Callable[[Decommission, Leaving, Next], Awaitable[LeaveFact | None]]
+Write = Callable[[Decommission, DecommissionFacts, Next, DecommissionRecord], Awaitable[None]]
+Finish = Callable[[Decommission, DecommissionFacts, Next], Awaitable[DecommissionFact | None]]
 
 
 @dataclass(frozen=True)
 class Action:
     """How one member of Act is carried out, in the order of the fields."""
 
-    last_look: bool = False
+    final_check: bool = False
     """Nobody can take it back, or it ends a process with its volumes: asked once more whether the bookie may go."""
     ends_pod: bool = False
     """Claims are deleted, and the pod goes with them: refused where a pod of it could not be made again."""
@@ -100,21 +104,21 @@ class Action:
     """Whether the next thing may be done at once."""
 
 
-def doing(bookie: Leaving, found: Next) -> Reason:
+def doing(bookie: DecommissionFacts, found: Next) -> Reason:
     """What is done to a bookie."""
-    renewed = found.renewal is not None or (bookie.memo is not None and bookie.memo.renewal is not None)
+    renewed = found.renewal is not None or (bookie.record is not None and bookie.record.renewal is not None)
     return Reason.REPLACING_VOLUME if renewed else Reason.DECOMMISSIONING_BOOKIE
 
 
-def _done(bookie: Leaving) -> Reason:
+def _done(bookie: DecommissionFacts) -> Reason:
     """What was done to it in the end."""
-    renewal = bookie.memo.renewal if bookie.memo is not None else None
+    renewal = bookie.record.renewal if bookie.record is not None else None
     if renewal is not None:
         return Reason.VOLUME_REPLACED if renewal.claims else Reason.REPLACING_VOLUME
     return Reason.DECOMMISSIONING_BOOKIE if bookie.has_cookie else Reason.BOOKIE_DECOMMISSIONED
 
 
-def fact(bookie: Leaving, found: Next, *, waiting_for: str | None = None) -> LeaveFact:
+def fact(bookie: DecommissionFacts, found: Next, *, waiting_for: str | None = None) -> DecommissionFact:
     """What the status says of it."""
     name, step = bookie.bookie, found.step.value if found.step is not None else None
     reason = doing(bookie, found)
@@ -125,7 +129,7 @@ def fact(bookie: Leaving, found: Next, *, waiting_for: str | None = None) -> Lea
         message = f"Bookie {name} is to be {bookie.deed}: waiting for {waiting_for}" if waiting_for else found.text
     else:
         message = f"Bookie {name} {verb}, step {step}: " + (f"waiting for {waiting_for}" if waiting_for else found.text)
-    return LeaveFact(
+    return DecommissionFact(
         bookie=name,
         ordinal=bookie.ordinal,
         step=step,
@@ -133,63 +137,63 @@ def fact(bookie: Leaving, found: Next, *, waiting_for: str | None = None) -> Lea
         reason=found.reason,
         message=message,
         # Of one that is refused, or does not come up, no step is shown: what is changed may be what it needs.
-        holds=step is not None or (bookie.under_way and found.act is not Act.NOTHING),
+        blocks_rollout=step is not None or (bookie.under_way and found.act is not Act.NOTHING),
         forgotten=bookie.forgotten,
         doing=reason,
     )
 
 
-def begun(bookie: Leaving, found: Next) -> LeavingMemo:
+def begun(bookie: DecommissionFacts, found: Next) -> DecommissionRecord:
     """The memo of one that begins to leave."""
     size = bookie.widest.size if bookie.widest is not None else 1
-    return LeavingMemo(bookie.bookie, bookie.ordinal, bookie.now, ensemble=size, renewal=found.renewal)
+    return DecommissionRecord(bookie.bookie, bookie.ordinal, bookie.now, ensemble=size, renewal=found.renewal)
 
 
-async def _begin(the: Decommission, bookie: Leaving, found: Next, memo: LeavingMemo) -> None:
+async def _begin(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
     if bookie.scan is None:
         # One of a removal that did not begin may be there, however old.
-        await forget_examination(the.session)
-    await the.remember(await with_copies(the.session, memo))
+        await forget_examination(work.session)
+    await work.remember(await with_copies(work.session, record))
     if found.renewal is not None and found.renewal.cause is Cause.LOST:
-        await the.hand.warn(Reason.VOLUME_LOST, found.text)
+        await work.actor.warn(Reason.VOLUME_LOST, found.text)
     else:
-        await the.hand.record_event(doing(bookie, found), found.text)
+        await work.actor.record_event(doing(bookie, found), found.text)
 
 
-async def _read_only(the: Decommission, bookie: Leaving, found: Next, memo: LeavingMemo) -> None:
-    now = readonly_now(memo, bookie.process)
-    if now != memo:
-        await the.remember(now)
-    await the.set_readonly(bookie, True)
-    await the.hand.record_event(doing(bookie, found), found.text)
+async def _read_only(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
+    now = readonly_now(record, bookie.process)
+    if now != record:
+        await work.remember(now)
+    await work.set_readonly(bookie, True)
+    await work.actor.record_event(doing(bookie, found), found.text)
 
 
-async def _writable(the: Decommission, bookie: Leaving, found: Next, memo: LeavingMemo) -> None:
-    await the.remember(memo.about_to_free())
-    await the.set_readonly(bookie, False)
-    await the.remember(memo.now_free())
-    await the.hand.record_event(doing(bookie, found), found.text)
+async def _writable(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
+    await work.remember(record.before_restore())
+    await work.set_readonly(bookie, False)
+    await work.remember(record.after_restore())
+    await work.actor.record_event(doing(bookie, found), found.text)
 
 
-async def _unload(the: Decommission, bookie: Leaving, found: Next) -> LeaveFact:
+async def _unload(work: Decommission, bookie: DecommissionFacts, found: Next) -> DecommissionFact:
     """Topics, a bounded number, by name; how far it came is remembered."""
-    step, memo, scan = the.step, bookie.memo, bookie.scan
-    assert memo is not None and scan is not None
-    endpoint = step.facts.brokers(step.rendered) if step.facts.spec.broker is not None else None
-    came = await unload(the.hand.deps, endpoint, found.topics)
+    ctx, record, scan = work.ctx, bookie.record, bookie.scan
+    assert record is not None and scan is not None
+    endpoint = ctx.facts.brokers(ctx.rendered) if ctx.facts.spec.broker is not None else None
+    came = await unload(work.actor.deps, endpoint, found.topics)
     if came.done:
         text = f"Unloaded {len(came.done)} topics, {came.done[0]} for one: {found.text}"
-        await the.hand.record_event(doing(bookie, found), text)
+        await work.actor.record_event(doing(bookie, found), text)
     last = came.last
-    if not last and memo.renewal is not None and not bookie.registered:
+    if not last and record.renewal is not None and not bookie.registered:
         # No broker may ever be up without what is lost: a round in vain, so that it comes to a confirmation.
         last = found.topics[-1]
     if last:
-        handles = replace(memo.handles, after=last)
-        through = scan.highest if memo.through is None else memo.through
-        missed = memo.missed or bool(came.failures)
+        handles = replace(record.handles, after=last)
+        through = scan.highest if record.through is None else record.through
+        missed = record.missed or bool(came.failures)
         try:
-            await the.remember(replace(memo, handles=handles, through=through, missed=missed))
+            await work.remember(replace(record, handles=handles, through=through, missed=missed))
         except PortError as error:
             return fact(bookie, found, waiting_for=f"{found.act.value}: {error}")
     text = "topics to be unloaded that may write to it"
@@ -198,53 +202,55 @@ async def _unload(the: Decommission, bookie: Leaving, found: Next) -> LeaveFact:
     return replace(fact(bookie, found, waiting_for=text), again=not came.failures)
 
 
-async def _round(the: Decommission, bookie: Leaving, found: Next, memo: LeavingMemo) -> None:
-    await the.remember(round_now(tried_now(memo, bookie.now)))
+async def _round(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
+    await work.remember(round_now(tried_now(record, bookie.now)))
 
 
-async def _after_round(the: Decommission, bookie: Leaving, found: Next) -> LeaveFact | None:
-    return fact(bookie, found) if bookie.memo is not None and bookie.memo.missed else None
+async def _after_round(work: Decommission, bookie: DecommissionFacts, found: Next) -> DecommissionFact | None:
+    return fact(bookie, found) if bookie.record is not None and bookie.record.missed else None
 
 
-async def _note(the: Decommission, bookie: Leaving, found: Next, memo: LeavingMemo) -> None:
+async def _note(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
     scan = bookie.scan
     if scan is not None and found.helper is not None:
-        await the.remember(asked_now(memo, found.helper, scan, bookie.now))
+        await work.remember(asked_now(record, found.helper, scan, bookie.now))
     elif scan is not None:
-        again = found.act is Act.AUDIT and memo.asked == AUDITOR
-        await the.remember(replace(memo, asked=AUDITOR, asked_at=bookie.now, naming=scan.naming, stalled=again))
+        again = found.act is Act.AUDIT and record.asked == AUDITOR
+        await work.remember(replace(record, asked=AUDITOR, asked_at=bookie.now, naming=scan.naming, stalled=again))
 
 
-async def _copy(the: Decommission, bookie: Leaving, found: Next, memo: LeavingMemo) -> None:
+async def _copy(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
     if found.helper is not None and bookie.scan is not None:
-        await _note(the, bookie, found, memo)
-        await the.hand.deps.bookies.recover(the.seen.host(Component.AUTORECOVERY, found.helper.ordinal), bookie.bookie)
-        await the.hand.record_event(doing(bookie, found), f"Asked for a copy: {found.text}")
+        await _note(work, bookie, found, record)
+        await work.actor.deps.bookies.recover(
+            work.observation.host(Component.AUTORECOVERY, found.helper.ordinal), bookie.bookie
+        )
+        await work.actor.record_event(doing(bookie, found), f"Asked for a copy: {found.text}")
 
 
-async def _audit(the: Decommission, bookie: Leaving, found: Next, memo: LeavingMemo) -> None:
+async def _audit(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
     """Have the auditor look at once: it does where the delay is set to what it is (class Auditor,
     submitLostBookieRecoveryDelayChangedEvent)."""
     if bookie.scan is not None:
-        await _note(the, bookie, found, memo)
-        node = await the.session.get(LOST_BOOKIE_RECOVERY_DELAY)
+        await _note(work, bookie, found, record)
+        node = await work.session.get(LOST_BOOKIE_RECOVERY_DELAY)
         if node is not None:
-            await the.session.set(LOST_BOOKIE_RECOVERY_DELAY, node.data, version=node.version)
-        await the.hand.record_event(doing(bookie, found), f"Asked the auditor to look: {found.text}")
+            await work.session.set(LOST_BOOKIE_RECOVERY_DELAY, node.data, version=node.version)
+        await work.actor.record_event(doing(bookie, found), f"Asked the auditor to look: {found.text}")
 
 
-async def _lower(the: Decommission, bookie: Leaving, found: Next) -> None:
-    await lower_by_one(the.step, the.there)
+async def _lower(work: Decommission, bookie: DecommissionFacts, found: Next) -> None:
+    await lower_by_one(work.ctx, work.there)
 
 
-async def _copied(the: Decommission, bookie: Leaving, found: Next, memo: LeavingMemo) -> None:
+async def _copied(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
     """None was left, so that the copy came to its end; these are named since."""
-    if memo.asked is not None or memo.forgot:
-        await the.remember(replace(memo, asked=None, forgot=False))
+    if record.asked is not None or record.forgot:
+        await work.remember(replace(record, asked=None, forgot=False))
 
 
-async def _raise(the: Decommission, bookie: Leaving, found: Next) -> LeaveFact | None:
-    numbered = await raise_to(the.step, the.there, bookie.ordinal + 1, bookie.storage.cookies)
+async def _raise(work: Decommission, bookie: DecommissionFacts, found: Next) -> DecommissionFact | None:
+    numbered = await raise_to(work.ctx, work.there, bookie.ordinal + 1, bookie.storage.cookies)
     if numbered.foreign is not None:
         return replace(fact(bookie, found), reason=Reason.FOREIGN_VOLUME, message=numbered.foreign)
     if numbered.waiting_for is not None:
@@ -252,77 +258,77 @@ async def _raise(the: Decommission, bookie: Leaving, found: Next) -> LeaveFact |
     return None
 
 
-async def _forget(the: Decommission, bookie: Leaving, found: Next, memo: LeavingMemo) -> None:
+async def _forget(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
     """Its cookie, at the version that it had before the ledgers were looked at."""
-    session, renewal, scan = the.session, memo.renewal, bookie.scan
+    session, renewal, scan = work.session, record.renewal, bookie.scan
     if bookie.former:
         gone = bookie.bookie not in (await storage_facts(session)).registered
     elif renewal is not None:
-        gone = not await claims_there(the.step, renewal.claims)
+        gone = not await claims_there(work.ctx, renewal.claims)
     else:
-        gone = await is_without_pod(the.step, the.there, bookie.ordinal)
+        gone = await is_without_pod(work.ctx, work.there, bookie.ordinal)
     if not gone:
         return
     if renewal is not None and renewal.accepted and scan is not None and scan.naming:
         await remember_given_up(session, bookie.bookie, scan)
-    if not memo.forgot:
-        await the.remember(replace(memo, forgot=True))
+    if not record.forgot:
+        await work.remember(replace(record, forgot=True))
     # Not earlier: a pod on lost volumes, whose claims are deleted next, would start with them.
-    await spend(session, own_bookies(the.step), bookie.bookie, CountCopy(the.hand.deps, the.step.facts))
-    await _delete(session, f"{COOKIES}/{bookie.bookie}", the.seen.cookie_version)
-    await the.hand.record_event(_done(bookie), f"Deleted the cookie of bookie {bookie.bookie}: {found.text}")
+    await spend(session, own_bookies(work.ctx), bookie.bookie, CountCopy(work.actor.deps, work.ctx.facts))
+    await _delete(session, f"{COOKIES}/{bookie.bookie}", work.observation.cookie_version)
+    await work.actor.record_event(_done(bookie), f"Deleted the cookie of bookie {bookie.bookie}: {found.text}")
 
 
-async def _mark(the: Decommission, bookie: Leaving, found: Next) -> None:
-    await mark(the.step, list(bookie.claims), bookie.bookie)
+async def _mark(work: Decommission, bookie: DecommissionFacts, found: Next) -> None:
+    await mark(work.ctx, list(bookie.claims), bookie.bookie)
 
 
-async def _renewed(the: Decommission, bookie: Leaving, found: Next, memo: LeavingMemo) -> None:
+async def _renewed(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
     if found.renewal is not None:
-        await the.remember(replace(memo, renewal=found.renewal))
+        await work.remember(replace(record, renewal=found.renewal))
 
 
-async def _discard(the: Decommission, bookie: Leaving, found: Next) -> None:
-    await discard(the.step, list(bookie.claims), found.text)
+async def _discard(work: Decommission, bookie: DecommissionFacts, found: Next) -> None:
+    await discard(work.ctx, list(bookie.claims), found.text)
 
 
-async def _replace(the: Decommission, bookie: Leaving, found: Next) -> None:
-    await the.delete_pod(bookie.bookie.partition(".")[0], bookie.uid, found.text, Reason.REPLACING_VOLUME)
+async def _replace(work: Decommission, bookie: DecommissionFacts, found: Next) -> None:
+    await work.delete_pod(bookie.bookie.partition(".")[0], bookie.uid, found.text, Reason.REPLACING_VOLUME)
 
 
-async def _end_copy(the: Decommission, bookie: Leaving, found: Next) -> None:
+async def _end_copy(work: Decommission, bookie: DecommissionFacts, found: Next) -> None:
     """The auto-recovery pod that copies is made again: what it was asked ends with its process, and what it copied
     of a ledger without naming it in the metadata is deleted by the bookie that has it."""
-    asked = next((each for each in bookie.helpers if bookie.memo and each.uid == bookie.memo.asked), None)
+    asked = next((each for each in bookie.helpers if bookie.record and each.uid == bookie.record.asked), None)
     if asked is not None:
-        name = f"{workload_name(the.step.facts.owner.name, Component.AUTORECOVERY)}-{asked.ordinal}"
-        await the.delete_pod(name, asked.uid, found.text, doing(bookie, found))
+        name = f"{workload_name(work.ctx.facts.owner.name, Component.AUTORECOVERY)}-{asked.ordinal}"
+        await work.delete_pod(name, asked.uid, found.text, doing(bookie, found))
 
 
-async def _release(the: Decommission, bookie: Leaving, found: Next, memo: LeavingMemo) -> None:
-    await the.remember(memo.about_to_free())
-    await remember_end(the.session, bookie.bookie, bookie.now)
-    await remember_copies(the.session, memo)
-    await the.set_readonly(bookie, False)
-    await forget_examination(the.session)
-    await the.forget_memo()
-    await the.hand.warn(Reason.DECOMMISSION_REFUSED, found.text)
+async def _release(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
+    await work.remember(record.before_restore())
+    await remember_end(work.session, bookie.bookie, bookie.now)
+    await remember_copies(work.session, record)
+    await work.set_readonly(bookie, False)
+    await forget_examination(work.session)
+    await work.forget_record()
+    await work.actor.warn(Reason.DECOMMISSION_REFUSED, found.text)
 
 
-async def _stop(the: Decommission, bookie: Leaving, found: Next, memo: LeavingMemo) -> None:
-    await the.remember(replace(memo, stopped=bookie.generation, freed=False, why=found.text))
-    await the.hand.warn(Reason.DECOMMISSION_STUCK, found.text)
+async def _stop(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
+    await work.remember(replace(record, stopped=bookie.generation, restored=False, why=found.text))
+    await work.actor.warn(Reason.DECOMMISSION_STUCK, found.text)
 
 
-async def _end(the: Decommission, bookie: Leaving, found: Next, memo: LeavingMemo) -> None:
-    await remember_copies(the.session, memo)
-    await forget_examination(the.session)
-    await the.forget_memo()
-    await the.hand.record_event(_done(bookie), found.text)
+async def _end(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
+    await remember_copies(work.session, record)
+    await forget_examination(work.session)
+    await work.forget_record()
+    await work.actor.record_event(_done(bookie), found.text)
 
 
-async def _over(the: Decommission, bookie: Leaving, found: Next) -> LeaveFact:
-    return LeaveFact(again=True)
+async def _over(work: Decommission, bookie: DecommissionFacts, found: Next) -> DecommissionFact:
+    return DecommissionFact(again=True)
 
 
 async def _delete(session: ZooKeeperSession, path: str, version: int | None) -> None:
@@ -346,12 +352,12 @@ ACTIONS: Mapping[Act, Action] = MappingProxyType(
         Act.COPY: Action(write=_copy, again=False),
         Act.NOTE: Action(write=_note),
         Act.AUDIT: Action(write=_audit, again=False),
-        Act.LOWER: Action(last_look=True, finish=_lower),
+        Act.LOWER: Action(final_check=True, finish=_lower),
         Act.RAISE: Action(write=_copied, finish=_raise),
         Act.FORGET: Action(write=_forget),
         Act.MARK: Action(finish=_mark),
-        Act.DISCARD: Action(last_look=True, ends_pod=True, write=_renewed, finish=_discard),
-        Act.REPLACE: Action(last_look=True, ends_pod=True, finish=_replace),
+        Act.DISCARD: Action(final_check=True, ends_pod=True, write=_renewed, finish=_discard),
+        Act.REPLACE: Action(final_check=True, ends_pod=True, finish=_replace),
         Act.RELEASE: Action(before=_end_copy, write=_release, finish=_over),
         Act.STOP: Action(write=_stop),
         Act.END: Action(write=_end, finish=_over),

@@ -14,7 +14,7 @@ from pulsar_operator.controllers.dataplane.bookkeeper.scan_store import Unwritte
 from pulsar_operator.controllers.dataplane.bookkeeper.scan_sweep import Subject
 from pulsar_operator.controllers.dataplane.decommission.requested_copies import ended_copies, with_copies
 from pulsar_operator.controllers.dataplane.observed.outage import back_since
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.controllers.dataplane.observed.quorums import widest_ensemble
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states
 from pulsar_operator.domain.bookkeeper.affinity import PRIMARY_KEY, SECONDARY_KEY, Widest, groups_of
@@ -26,8 +26,8 @@ from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
 from pulsar_operator.domain.bookkeeper.znodes import COOKIES
 from pulsar_operator.domain.consent import Question, accepted_number, answered
 from pulsar_operator.domain.dataplane.decommission.decommission import subject
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Helper, Leaving, Next
-from pulsar_operator.domain.dataplane.decommission.decommission_record import LeavingMemo
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, DecommissionFacts, Helper, Next
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DecommissionRecord
 from pulsar_operator.domain.dataplane.decommission.volume_replacement import next_step, question_of
 from pulsar_operator.domain.dataplane.decommission.volume_requests import FALSE
 from pulsar_operator.domain.dataplane.objects.pods import pods_of, restarts
@@ -44,16 +44,16 @@ DECISIONS = 5
 """Of one pass: each but the last only looks at more."""
 
 
-def stored_row(step: Step) -> BookieStatus | None:
+def stored_row(ctx: PhaseContext) -> BookieStatus | None:
     """The row of the status that has a step; None = none has."""
-    return next((row for row in step.facts.before.bookies if row.step), None)
+    return next((row for row in ctx.facts.before.bookies if row.step), None)
 
 
 @dataclass
-class Seen:
+class DecommissionObservation:
     """Reads what a pass knows of one bookie."""
 
-    step: Step
+    ctx: PhaseContext
     there: Json
     """The StatefulSet."""
     session: ZooKeeperSession
@@ -62,36 +62,36 @@ class Seen:
     cookie_version: int | None = None
     """Of the bookie's cookie, before the ledgers were looked at."""
 
-    async def bookie(self, storage: StorageFacts, memo: LeavingMemo | None) -> Leaving | None:
+    async def bookie(self, storage: StorageFacts, record: DecommissionRecord | None) -> DecommissionFacts | None:
         """The one that something may have to be done about; None = there is none. Raises PortError of Kubernetes."""
-        own, replicas = own_bookies(self.step), replicas_of(self.there)
-        manifests = self.step.rendered.of(Component.BOOKIE)
-        wanted = replicas_of(next(each for each in manifests if each["kind"] == self.there["kind"]))
-        ordinal = memo.ordinal if memo is not None else self._subject(own, storage, replicas, wanted)
+        own, replicas = own_bookies(self.ctx), replicas_of(self.there)
+        manifests = self.ctx.rendered.of(Component.BOOKIE)
+        desired = replicas_of(next(each for each in manifests if each["kind"] == self.there["kind"]))
+        ordinal = record.ordinal if record is not None else self._subject(own, storage, replicas, desired)
         former = own.former()
-        if memo is not None and memo.renewal is None:
-            later = own.id(memo.ordinal)
-            if later != memo.bookie and later in own.present:
+        if record is not None and record.renewal is None:
+            later = own.id(record.ordinal)
+            if later != record.bookie and later in own.present:
                 # Also once its cookie is deleted: the claims are those of the later one.
-                return await self._former(storage, memo.bookie, memo)
+                return await self._former(storage, record.bookie, record)
         if ordinal is not None:
-            return await self._leaving(storage, ordinal, memo, replicas=replicas, wanted=wanted)
+            return await self._facts_of(storage, ordinal, record, replicas=replicas, desired=desired)
         return await self._former(storage, former[0], None) if former else None
 
-    async def _former(self, storage: StorageFacts, bookie: str, memo: LeavingMemo | None) -> Leaving:
+    async def _former(self, storage: StorageFacts, bookie: str, record: DecommissionRecord | None) -> DecommissionFacts:
         """An earlier incarnation of a bookie that is there by now: it has neither a pod nor a volume any more."""
-        ordinal = own_bookies(self.step).ordinal(bookie)
+        ordinal = own_bookies(self.ctx).ordinal(bookie)
         assert ordinal is not None
-        found = await self._leaving(storage, ordinal, memo, replicas=ordinal, wanted=ordinal)
+        found = await self._facts_of(storage, ordinal, record, replicas=ordinal, desired=ordinal)
         registered = bookie in storage.registered
         return replace(found, bookie=bookie, former=True, pod=registered, uid="", readonly=None, claims=(), rack=False)
 
-    async def decide(self, bookie: Leaving) -> tuple[Leaving, Next | None]:
+    async def decide(self, bookie: DecommissionFacts) -> tuple[DecommissionFacts, Next | None]:
         """What is next, with all that had to be looked at for it. Raises PortError."""
         cookie = await self.session.get(f"{COOKIES}/{bookie.bookie}")
         self.cookie_version = cookie.version if cookie is not None else None
         bookie = replace(bookie, cookie=cookie.created if cookie is not None else None)
-        if bookie.memo is None:
+        if bookie.record is None:
             bookie = replace(bookie, ended=await ended_copies(self.session, bookie.bookie, bookie.now))
         found = next_step(bookie)
         for _ in range(DECISIONS):
@@ -99,7 +99,7 @@ class Seen:
                 break
             if found.act is Act.ASK:
                 bookie = replace(bookie, widest=await self._widest())
-            elif found.act is Act.LOOK and bookie.examining is None:
+            elif found.act is Act.SCAN and bookie.examining is None:
                 known = await self._scan(bookie)
                 if isinstance(known, Examining):
                     bookie = replace(bookie, examining=str(known))
@@ -108,67 +108,67 @@ class Seen:
             else:
                 break
             found = next_step(bookie)
-        if found is not None and found.act is Act.LOOK and bookie.examining is not None:
+        if found is not None and found.act is Act.SCAN and bookie.examining is not None:
             found = replace(found, act=Act.NOTHING, text=bookie.examining)
-        if found is not None and found.act in TAKES_ENTRIES and self.step.hand.act:
+        if found is not None and found.act in TAKES_ENTRIES and self.ctx.actor.act:
             await took_entries(self.session, bookie.bookie)
         return bookie, found
 
-    def _subject(self, own: OwnBookies, storage: StorageFacts, replicas: int, wanted: int) -> int | None:
+    def _subject(self, own: OwnBookies, storage: StorageFacts, replicas: int, desired: int) -> int | None:
         """The bookie that something is to be done about: one that lost its volume first."""
-        volumes = self.step.view.volumes
+        volumes = self.ctx.view.volumes
         lost = sorted(volumes.lost if volumes is not None else ())
         asked = sorted(ordinal for ordinal, why in self.asked.items() if why != FALSE)
-        down = [each for each in asked if own.id(each) not in storage.registered and each < min(wanted, replicas)]
+        down = [each for each in asked if own.id(each) not in storage.registered and each < min(desired, replicas)]
         if lost or down:
             return [*lost, *down][0]
-        found = subject(own, storage.cookies, replicas, wanted)
-        return found if found is not None else next((each for each in asked if each < wanted), None)
+        found = subject(own, storage.cookies, replicas, desired)
+        return found if found is not None else next((each for each in asked if each < desired), None)
 
     def _first(self, ordinal: int) -> str | None:
         """A bookie that lost its volume comes first."""
-        volumes = self.step.view.volumes
+        volumes = self.ctx.view.volumes
         others = sorted(set(volumes.lost) - {ordinal}) if volumes is not None else []
         if not others or ordinal in (volumes.lost if volumes is not None else ()):
             return None
-        return f"bookie {own_bookies(self.step).id(others[0])} lost its volume, which comes first"
+        return f"bookie {own_bookies(self.ctx).id(others[0])} lost its volume, which comes first"
 
-    async def _leaving(
-        self, storage: StorageFacts, ordinal: int, memo: LeavingMemo | None, *, replicas: int, wanted: int
-    ) -> Leaving:
-        step, own = self.step, own_bookies(self.step)
-        pods = pods_of(self.there, step.live.pods(Component.BOOKIE))
+    async def _facts_of(
+        self, storage: StorageFacts, ordinal: int, record: DecommissionRecord | None, *, replicas: int, desired: int
+    ) -> DecommissionFacts:
+        ctx, own = self.ctx, own_bookies(self.ctx)
+        pods = pods_of(self.there, ctx.live.pods(Component.BOOKIE))
         pod = next((each for each in pods if each.ordinal == ordinal), None)
-        keeper, row = step.facts.spec.bookkeeper, stored_row(step)
+        keeper, row = ctx.facts.spec.bookkeeper, stored_row(ctx)
         assert keeper is not None
-        bookie = memo.bookie if memo is not None else own.last_id(ordinal)
-        volumes, later = step.view.volumes, own.id(ordinal)
-        now = step.hand.deps.clock.now()
-        return Leaving(
+        bookie = record.bookie if record is not None else own.last_id(ordinal)
+        volumes, later = ctx.view.volumes, own.id(ordinal)
+        now = ctx.actor.deps.clock.now()
+        return DecommissionFacts(
             bookie=bookie,
             ordinal=ordinal,
             replicas=replicas,
-            wanted=wanted,
+            desired=desired,
             others=tuple(own.id(each) for each in range(replicas) if each != ordinal),
             storage=storage,
             pod=pod is not None,
             readonly=await self.readonly(ordinal) if pod is not None else None,
-            claims=tuple(claim for claim in await claims(step, [ordinal]) if claim.ordinal == ordinal),
-            memo=memo,
+            claims=tuple(claim for claim in await claims(ctx, [ordinal]) if claim.ordinal == ordinal),
+            record=record,
             step=row.step if row is not None and row.id == bookie else None,
             helpers=self._helpers(),
             widest=None,
-            obstacle=_roll(step),
-            generation=step.facts.meta.generation,
+            obstacle=_rollout_blocker(ctx),
+            generation=ctx.facts.meta.generation,
             now=now,
             timeout=keeper.decommission.timeout_seconds,
-            counts_from=back_since(step.facts),
+            counts_from=back_since(ctx.facts),
             uid=pod.uid if pod is not None else "",
             ends=pod is not None and pod.terminating,
-            rack=self._has_rack(bookie, ordinal, wanted),
+            rack=self._has_rack(bookie, ordinal, desired),
             racks_left=self._racks_left(storage, bookie),
-            scaled=_scaled(step),
-            racks_wanted=keeper.racks.minimum if keeper.racks is not None and keeper.racks.enforce_minimum else 0,
+            scaled=_scaled(ctx),
+            required_racks=keeper.racks.minimum if keeper.racks is not None and keeper.racks.enforce_minimum else 0,
             process=f"{pod.uid}/{restarts(pod.raw)}" if pod is not None else "",
             first=self._first(ordinal),
             lost=volumes.lost.get(ordinal) if volumes is not None else None,
@@ -176,68 +176,68 @@ class Seen:
                 own.id(each) for each in (volumes.lost if volumes is not None else ()) if each != ordinal
             ),
             asked=self.asked.get(ordinal),
-            given_up=_given_up(step),
-            disks=step.view.storage.disks if step.view.storage is not None else {},
-            mark=disk_shares(keeper, step.facts.spec.preset)[0],
-            accepted=self._accepted(ordinal, memo),
-            confirmations=tuple(step.facts.spec.confirmations),
+            given_up=_given_up(ctx),
+            disks=ctx.view.storage.disks if ctx.view.storage is not None else {},
+            mark=disk_shares(keeper, ctx.facts.spec.preset)[0],
+            accepted=self._accepted(ordinal, record),
+            confirmations=tuple(ctx.facts.spec.confirmations),
             successor=later if later != bookie else "",
         )
 
-    def _accepted(self, ordinal: int, memo: LeavingMemo | None) -> int | None:
-        if memo is None:
+    def _accepted(self, ordinal: int, record: DecommissionRecord | None) -> int | None:
+        if record is None:
             return None
-        now = self.step.hand.deps.clock.now()
+        now = self.ctx.actor.deps.clock.now()
         return accepted_number(
-            question_of(ordinal, memo),
-            self.step.facts.spec.confirmations,
-            self.step.facts.before.used_confirmations,
+            question_of(ordinal, record),
+            self.ctx.facts.spec.confirmations,
+            self.ctx.facts.before.used_confirmations,
             now,
         )
 
     def answered(self, question: Question) -> UsedClusterConfirmation | None:
         """The confirmation that answers a question; None = there is none."""
-        now = self.step.hand.deps.clock.now()
-        return answered(question, self.step.facts.spec.confirmations, self.step.facts.before.used_confirmations, now)
+        now = self.ctx.actor.deps.clock.now()
+        return answered(question, self.ctx.facts.spec.confirmations, self.ctx.facts.before.used_confirmations, now)
 
-    def _has_rack(self, bookie: str, ordinal: int, wanted: int) -> bool:
+    def _has_rack(self, bookie: str, ordinal: int, desired: int) -> bool:
         """Whether its rack is yet to be taken out (bookkeeper/bookie_racks.py)."""
-        racks = self.step.view.racks
-        return racks is not None and ordinal >= wanted and bookie in racks.ours and bookie in (racks.written or {})
+        racks = self.ctx.view.racks
+        return racks is not None and ordinal >= desired and bookie in racks.ours and bookie in (racks.written or {})
 
     def _racks_left(self, storage: StorageFacts, bookie: str) -> int | None:
-        written = self.step.view.racks.written if self.step.view.racks is not None else None
+        written = self.ctx.view.racks.written if self.ctx.view.racks is not None else None
         if written is None:
             return None
         return distinct(written[each] for each in storage.writable - {bookie} if each in written)
 
     def host(self, component: Component, ordinal: int) -> str:
         """Host name of a pod."""
-        owner = self.step.facts.owner
+        owner = self.ctx.facts.owner
         workload = workload_name(owner.name, component)
-        return pod_host(workload, ordinal, owner.namespace, self.step.facts.spec.cluster_domain)
+        return pod_host(workload, ordinal, owner.namespace, self.ctx.facts.spec.cluster_domain)
 
     async def readonly(self, ordinal: int) -> bool | None:
         """What a bookie says of itself; None = it does not answer."""
         try:
-            return await self.step.hand.deps.bookies.readonly(self.host(Component.BOOKIE, ordinal))
+            return await self.ctx.actor.deps.bookies.readonly(self.host(Component.BOOKIE, ordinal))
         except PortError:
             return None
 
     def _helpers(self) -> tuple[Helper, ...]:
-        there = self.step.live.stateful_set(Component.AUTORECOVERY)
-        pods = pods_of(there, self.step.live.pods(Component.AUTORECOVERY)) if there is not None else ()
+        there = self.ctx.live.stateful_set(Component.AUTORECOVERY)
+        pods = pods_of(there, self.ctx.live.pods(Component.AUTORECOVERY)) if there is not None else ()
         return tuple(Helper(pod.ordinal, pod.uid) for pod in pods if pod.ready and not pod.terminating)
 
-    async def _scan(self, bookie: Leaving) -> LedgerScan | Examining:
+    async def _scan(self, bookie: DecommissionFacts) -> LedgerScan | Examining:
         """What is known of ledgers naming it, or how far their examination is. Nothing is written in a dry run."""
-        memo, alive = bookie.memo, bookie.storage.registered
-        if memo is None:
-            node = LeavingMemo(bookie.bookie, bookie.ordinal, bookie.now)
+        record, alive = bookie.record, bookie.storage.registered
+        if record is None:
+            node = DecommissionRecord(bookie.bookie, bookie.ordinal, bookie.now)
             handles = (await with_copies(self.session, node)).handles
         else:
-            handles = memo.handles
-        renewal = memo.renewal if memo is not None else None
+            handles = record.handles
+        renewal = record.renewal if record is not None else None
         token = self._token(bookie)
         subject = Subject(
             bookie=bookie.bookie,
@@ -246,12 +246,12 @@ class Seen:
             now=bookie.now,
             begun=bookie.under_way,
             token=token,
-            ident=self.step.hand.deps.entropy.uuid(),
+            ident=self.ctx.actor.deps.entropy.uuid(),
             final=bool(token) and (renewal is not None or token.startswith(GONE)),
             listed=renewal is not None and not bookie.registered,
             moved=renewal is not None and bool(renewal.claims),
         )
-        if self.step.hand.act:
+        if self.ctx.actor.act:
             return await examine_ledgers(self.session, subject)
         session = Unwritten(self.session)
         found = await examine_ledgers(session, subject)
@@ -261,7 +261,7 @@ class Seen:
             raise UnavailableError(f"{found}, of which nothing is kept in a pause or a dry run")
         return found
 
-    def _token(self, bookie: Leaving) -> str:
+    def _token(self, bookie: DecommissionFacts) -> str:
         """Stands for a time in which the bookie takes nothing; empty = it may."""
         if not bookie.pod and not bookie.registered and bookie.ordinal >= bookie.replicas:
             return f"{GONE}/{self.there['metadata'].get('generation')}"
@@ -270,41 +270,41 @@ class Seen:
         return f"read-only/{bookie.process}" if bookie.registered else f"not up/{bookie.uid}"
 
     async def _widest(self) -> Widest:
-        step, store = self.step, self.step.facts.instance.store
-        deps = step.hand.deps
-        own = step.facts.instance.own_store
+        ctx, store = self.ctx, self.ctx.facts.instance.store
+        deps = ctx.actor.deps
+        own = ctx.facts.instance.own_store
         policies = self.session if own else await deps.zookeeper.session(store.servers or "", store.chroot)
-        assert step.rendered.quorum is not None
-        default, broker = default_ensemble(step.live, step.rendered.quorum.ensemble_size), step.facts.spec.broker
+        assert ctx.rendered.quorum is not None
+        default, broker = default_ensemble(ctx.live, ctx.rendered.quorum.ensemble_size), ctx.facts.spec.broker
         config = (broker.config if broker is not None else None) or {}
         groups = groups_of(config.get(PRIMARY_KEY), config.get(SECONDARY_KEY))
-        found = await widest_ensemble(deps, policies, default.size, step.facts.obj, local=self.session, groups=groups)
+        found = await widest_ensemble(deps, policies, default.size, ctx.facts.obj, local=self.session, groups=groups)
         return found if found.size > default.size else replace(found, size=default.size, whose=default.whose)
 
 
-def _given_up(step: Step) -> frozenset[int]:
+def _given_up(ctx: PhaseContext) -> frozenset[int]:
     """Ledgers that were given up with a bookie."""
-    storage = step.view.storage
+    storage = ctx.view.storage
     found = storage.given_up if storage is not None else None
     return frozenset(ledger for of in (found or {}).values() for ledger in of.ledgers)
 
 
-def _scaled(step: Step) -> bool:
+def _scaled(ctx: PhaseContext) -> bool:
     """Whether autoscaling says how many bookies there are to be."""
-    keeper = step.facts.declared.bookkeeper
+    keeper = ctx.facts.declared.bookkeeper
     return keeper is not None and keeper.autoscaling is not None
 
 
-def _roll(step: Step) -> str | None:
+def _rollout_blocker(ctx: PhaseContext) -> str | None:
     """A roll that must end first, in words; None = there is none. One that waits for its window has not begun."""
-    states = component_states(step.live, BRING_UP_ORDER, step.facts.order)
+    states = component_states(ctx.live, BRING_UP_ORDER, ctx.facts.order)
     outdated = next((each for each in states if each.revision is not None and each.outdated), None)
     if outdated is not None:
         return f"the roll of {outdated.component.value} pods to end"
-    turns = step.view.turns
-    if turns is None or not step.live.settled():
+    template_order = ctx.view.template_order
+    if template_order is None or not ctx.live.settled():
         return "the pod templates to be applied"
-    pending, held = turns.pending, turns.held
-    if pending is None or (held is not None and held.reason is Reason.MAINTENANCE_WINDOW):
+    pending, blocker = template_order.pending, template_order.blocker
+    if pending is None or (blocker is not None and blocker.reason is Reason.MAINTENANCE_WINDOW):
         return None
     return f"the roll of {pending.value} pods to end"

@@ -13,7 +13,7 @@ from typing import Final
 
 from pulsar_operator.domain.dataplane.decommission.decommission_record import (
     COPIES_PATH,
-    LeavingMemo,
+    DecommissionRecord,
     copies_data,
     parse_copies,
 )
@@ -30,26 +30,26 @@ EVERY_LEDGER: Final = -1
 """Handles.suspect below the first id."""
 
 
-async def with_copies(session: ZooKeeperSession, memo: LeavingMemo) -> LeavingMemo:
+async def with_copies(session: ZooKeeperSession, record: DecommissionRecord) -> DecommissionRecord:
     """The memo of a bookie that begins to be emptied, with what earlier copies may have closed. Raises PortError."""
     node = await session.get(COPIES_PATH)
     copies = parse_copies(node.data) if node is not None else {}
-    since = EVERY_LEDGER if copies is None else copies.get(memo.bookie)
-    return memo if since is None else replace(memo, handles=replace(memo.handles, suspect=since))
+    since = EVERY_LEDGER if copies is None else copies.get(record.bookie)
+    return record if since is None else replace(record, handles=replace(record.handles, suspect=since))
 
 
-async def remember_copies(session: ZooKeeperSession, memo: LeavingMemo) -> None:
+async def remember_copies(session: ZooKeeperSession, record: DecommissionRecord) -> None:
     """Before the memo of a bookie is forgotten. Of one that is gone, or has another volume, no ledger was left: the
     copy came to its end. Raises PortError, ConflictError where somebody else wrote meanwhile."""
     node = await session.get(COPIES_PATH)
     before = parse_copies(node.data) if node is not None else {}
     if before is None:
         return  # it stays so: all ledgers are suspect then
-    after = {bookie: since for bookie, since in before.items() if bookie != memo.bookie}
-    emptied = memo.forgot or (memo.renewal is not None and memo.renewal.claims)
-    known = [each for each in (memo.copied_from, before.get(memo.bookie)) if each is not None]
+    after = {bookie: since for bookie, since in before.items() if bookie != record.bookie}
+    emptied = record.forgot or (record.renewal is not None and record.renewal.claims)
+    known = [each for each in (record.copied_from, before.get(record.bookie)) if each is not None]
     if known and not emptied:
-        after[memo.bookie] = min(known)
+        after[record.bookie] = min(known)
     if after == before:
         return
     if node is None:

@@ -5,45 +5,48 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.core.stores import metadata_store
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.domain.bookkeeper.bookie_ids import host_of
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.decommission_record import (
+    DECOMMISSION_RECORD_PATH,
+    parse_decommission_record,
+)
 from pulsar_operator.ports import PortError
 
 
-async def free(step: Step) -> None:
+async def restore_writable(ctx: PhaseContext) -> None:
     """Make it writable; it is emptied further once the specification is accepted."""
-    await make_writable(step, "while the specification is refused")
+    await make_writable(ctx, "while the specification is refused")
 
 
-async def make_writable(step: Step, why: str, *, others: frozenset[str] | None = None) -> None:
+async def make_writable(ctx: PhaseContext, why: str, *, others: frozenset[str] | None = None) -> None:
     """Make it writable, and remember that. ``others``: bookies that take entries; it stays read-only where these are
     enough for new ledgers. So does a bookie whose PersistentVolumeClaims are deleted, by the metadata store."""
-    store = metadata_store(step.facts.obj)
-    if store is None or step.live.stateful_set(Component.BOOKIE) is None:
+    store = metadata_store(ctx.facts.obj)
+    if store is None or ctx.live.stateful_set(Component.BOOKIE) is None:
         return
     try:
-        session = await step.hand.deps.zookeeper.session(*store)
-        node = await session.get(MEMO_PATH)
-        memo = parse_leaving_memo(node.data) if node is not None else None
-        if node is None or memo is None or memo.freed or memo.forgot or not memo.run:
+        session = await ctx.actor.deps.zookeeper.session(*store)
+        node = await session.get(DECOMMISSION_RECORD_PATH)
+        record = parse_decommission_record(node.data) if node is not None else None
+        if node is None or record is None or record.restored or record.forgot or not record.run:
             return
-        if others is None and memo.renewal is not None and memo.renewal.claims:
+        if others is None and record.renewal is not None and record.renewal.claims:
             # What it takes now is gone with its pod.
-            storage = step.view.storage
+            storage = ctx.view.storage
             others = storage.facts.writable if storage is not None and storage.facts is not None else None
-        if others is not None and len(others - {memo.bookie}) >= memo.ensemble:
+        if others is not None and len(others - {record.bookie}) >= record.ensemble:
             return
-        host, bookies = host_of(memo.bookie), step.hand.deps.bookies
+        host, bookies = host_of(record.bookie), ctx.actor.deps.bookies
         if not await bookies.readonly(host):
             return
-        text = f"Bookie {memo.bookie} takes entries {why}"
-        if not step.hand.act:
-            step.hand.pending.append(text)
+        text = f"Bookie {record.bookie} takes entries {why}"
+        if not ctx.actor.act:
+            ctx.actor.pending.append(text)
             return
-        await session.set(MEMO_PATH, memo.about_to_free().data(), version=node.version)
+        await session.set(DECOMMISSION_RECORD_PATH, record.before_restore().data(), version=node.version)
         await bookies.set_readonly(host, False)
-        await session.set(MEMO_PATH, memo.now_free().data(), version=node.version + 1)
-        await step.hand.record_event(Reason.DECOMMISSIONING_BOOKIE, text)
+        await session.set(DECOMMISSION_RECORD_PATH, record.after_restore().data(), version=node.version + 1)
+        await ctx.actor.record_event(Reason.DECOMMISSIONING_BOOKIE, text)
     except PortError:
         return

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Sequence
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import claims, discard, own_bookies, refused_again
 from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
 from pulsar_operator.domain.dataplane.cluster.cluster_view import VolumesFact
-from pulsar_operator.domain.dataplane.decommission.decommission_record import MEMO_PATH, parse_leaving_memo
+from pulsar_operator.domain.dataplane.decommission.decommission_record import (
+    DECOMMISSION_RECORD_PATH,
+    parse_decommission_record,
+)
 from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim, EmptyMark, unknown_volume
 from pulsar_operator.domain.dataplane.decommission.volume_record import (
     VOLUMES_PATH,
@@ -28,39 +31,39 @@ from pulsar_operator.domain.render import selector_text
 from pulsar_operator.ports import PODS, ConflictError, Json, Node, NotFoundError, PortError, ZooKeeperSession
 
 
-async def volumes(step: Step) -> VolumesFact | None:
+async def volumes(ctx: PhaseContext) -> VolumesFact | None:
     """Look, and put on record what changed. None = not known. Raises PortError of Kubernetes alone."""
-    there, metadata, storage = step.live.stateful_set(Component.BOOKIE), step.view.metadata, step.view.storage
+    there, metadata, storage = ctx.live.stateful_set(Component.BOOKIE), ctx.view.metadata, ctx.view.storage
     if there is None or metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
         return None
-    own, facts, store = own_bookies(step), storage.facts, local_store(step)
+    own, facts, store = own_bookies(ctx), storage.facts, local_store(ctx)
     try:
-        session = await step.hand.deps.zookeeper.session(store.servers, store.chroot)
-        node, memo = await session.get(VOLUMES_PATH), await session.get(MEMO_PATH)
+        session = await ctx.actor.deps.zookeeper.session(store.servers, store.chroot)
+        node, record = await session.get(VOLUMES_PATH), await session.get(DECOMMISSION_RECORD_PATH)
     except PortError:
         return None
     try:
         known = parse_volumes(node.data) if node is not None else {}
     except UndecodableError as error:
-        return VolumesFact({}, _smaller(step, there), problem=str(error))
+        return VolumesFact({}, _smaller(ctx, there), problem=str(error))
     ordinals = _ordinals(own, replicas_of(there), {*known, *facts.cookies, *facts.missing})
-    every, replicas = await claims(step, ordinals, read=step.facts.claims), replicas_of(there)
+    every, replicas = await claims(ctx, ordinals, read=ctx.facts.claims), replicas_of(there)
     try:
-        leaving = parse_leaving_memo(memo.data) if memo is not None else None
-        renewed = leaving.bookie if leaving is not None and leaving.renewal is not None else None
-        component = step.live.facts(Component.BOOKIE)
+        decommission = parse_decommission_record(record.data) if record is not None else None
+        renewed = decommission.bookie if decommission is not None and decommission.renewal is not None else None
+        component = ctx.live.facts(Component.BOOKIE)
         ready = {pod.ordinal for pod in component.pods if pod.ready} if component is not None else set()
         found = recorded(known, own, every, facts, replicas=replicas, ready=ready, renewed=renewed)
         if found.volumes != known:
-            ready = await _ready_now(step, there)
+            ready = await _ready_now(ctx, there)
             found = recorded(known, own, every, facts, replicas=replicas, ready=ready, renewed=renewed)
-        if found.volumes != known and step.hand.act:
+        if found.volumes != known and ctx.actor.act:
             await _write(session, node, volumes_data(found.volumes))
             for other in found.others:
-                await step.hand.warn(Reason.FOREIGN_VOLUME, f"{other}: {_ADVICE}")
+                await ctx.actor.warn(Reason.FOREIGN_VOLUME, f"{other}: {_ADVICE}")
     except PortError:
         return None
-    refused = await _marked(step, there, every, own, facts, instance_id=metadata.instance_id)
+    refused = await _marked(ctx, there, every, own, facts, instance_id=metadata.instance_id)
     lost = {}
     for ordinal in range(replicas):
         bookie = own.id(ordinal)
@@ -68,12 +71,14 @@ async def volumes(step: Step) -> VolumesFact | None:
             words = lost_volumes(known.get(bookie, {}), [claim for claim in every if claim.ordinal == ordinal])
             if words:
                 lost[ordinal] = "; ".join(words)
-    return VolumesFact(lost, _smaller(step, there), refused, foreign=_foreign(step, there, every, own, facts))
+    return VolumesFact(lost, _smaller(ctx, there), refused, foreign=_foreign(ctx, there, every, own, facts))
 
 
-def _foreign(step: Step, there: Json, every: Sequence[Claim], own: OwnBookies, facts: StorageFacts) -> str | None:
+def _foreign(
+    ctx: PhaseContext, there: Json, every: Sequence[Claim], own: OwnBookies, facts: StorageFacts
+) -> str | None:
     """Why a bookie is not up that has the volume of another, in words: its pod was made for the sake of the others."""
-    component, since = step.live.facts(Component.BOOKIE), str(there["metadata"].get("creationTimestamp") or "")
+    component, since = ctx.live.facts(Component.BOOKIE), str(there["metadata"].get("creationTimestamp") or "")
     for pod in component.pods if component is not None else ():
         bookie = own.last_id(pod.ordinal)
         if pod.ready or pod.terminating or bookie in facts.cookies or bookie in facts.registered:
@@ -84,8 +89,8 @@ def _foreign(step: Step, there: Json, every: Sequence[Claim], own: OwnBookies, f
     return None
 
 
-def _smaller(step: Step, there: Json) -> str | None:
-    return smaller_claims(step.facts.claims, str(there["metadata"]["name"]), replicas_of(there))
+def _smaller(ctx: PhaseContext, there: Json) -> str | None:
+    return smaller_claims(ctx.facts.claims, str(there["metadata"]["name"]), replicas_of(there))
 
 
 def _ordinals(own: OwnBookies, replicas: int, bookies: Iterable[str]) -> set[int]:
@@ -93,38 +98,44 @@ def _ordinals(own: OwnBookies, replicas: int, bookies: Iterable[str]) -> set[int
     return {*range(replicas), *(number for each in bookies if (number := own.ordinal(each)) is not None)}
 
 
-async def _ready_now(step: Step, there: Json) -> set[int]:
+async def _ready_now(ctx: PhaseContext, there: Json) -> set[int]:
     """Ordinals whose pods are ready, read after the claims. Raises PortError."""
-    owner = step.facts.owner
-    found = await step.hand.deps.kube.list(PODS, owner.namespace, selector=selector_text(owner, Component.BOOKIE))
+    owner = ctx.facts.owner
+    found = await ctx.actor.deps.kube.list(PODS, owner.namespace, selector=selector_text(owner, Component.BOOKIE))
     return {pod.ordinal for pod in pods_of(there, found) if pod.ready and not pod.terminating}
 
 
 async def _marked(
-    step: Step, there: Json, every: Sequence[Claim], own: OwnBookies, facts: StorageFacts, *, instance_id: str | None
+    ctx: PhaseContext,
+    there: Json,
+    every: Sequence[Claim],
+    own: OwnBookies,
+    facts: StorageFacts,
+    *,
+    instance_id: str | None,
 ) -> str | None:
     """A pod was made on volumes that are marked as empty, by who scaled by hand: it never starts with them. They are
     deleted, and its pod with them. Why such a pod stays, if one does."""
     stays = None
-    component = step.live.facts(Component.BOOKIE)
+    component = ctx.live.facts(Component.BOOKIE)
     for pod in component.pods if component is not None else ():
         bookie = own.id(pod.ordinal)
         if instance_id is None or pod.ready or bookie in facts.cookies or bookie in facts.registered:
             continue
         here = EmptyMark(bookie, instance_id, "")
-        mine = [claim for claim in every if claim.ordinal == pod.ordinal]
-        if not mine or not all(here.same(claim.mark) for claim in mine):
+        own_claims = [claim for claim in every if claim.ordinal == pod.ordinal]
+        if not own_claims or not all(here.same(claim.mark) for claim in own_claims):
             continue
         # What nobody can take back is looked at once more.
-        mine = [claim for claim in await claims(step, [pod.ordinal]) if claim.ordinal == pod.ordinal]
-        if not mine or not all(here.same(claim.mark) for claim in mine):
+        own_claims = [claim for claim in await claims(ctx, [pod.ordinal]) if claim.ordinal == pod.ordinal]
+        if not own_claims or not all(here.same(claim.mark) for claim in own_claims):
             continue
-        if refused := await refused_again(step, there, pod.uid):
+        if refused := await refused_again(ctx, there, pod.uid):
             stays = stays or f"volumes of bookie {bookie} are marked as empty. {refused.message}"
             continue
-        await discard(step, mine, f"marked as empty; bookie {bookie} comes back with a new volume")
+        await discard(ctx, own_claims, f"marked as empty; bookie {bookie} comes back with a new volume")
         if not pod.terminating:
-            await step.hand.delete(PODS, dict(pod.raw), "it never starts on volumes that are marked as empty")
+            await ctx.actor.delete(PODS, dict(pod.raw), "it never starts on volumes that are marked as empty")
     return stays
 
 

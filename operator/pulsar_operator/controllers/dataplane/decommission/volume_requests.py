@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, ANNOTATION_VOLUME_REQUESTED, Component, Reason
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import annotate, claims
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim
 from pulsar_operator.domain.dataplane.decommission.volume_requests import (
     VolumeRequest,
@@ -20,46 +20,46 @@ from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of
 from pulsar_operator.ports import Json
 
 
-async def requests(step: Step, there: Json) -> dict[int, str]:
+async def requests(ctx: PhaseContext, there: Json) -> dict[int, str]:
     """Why somebody wants a new volume, by ordinal; what changed is kept at the claims. ``there`` is the StatefulSet.
 
     Raises PortError.
     """
     # A pod that ends says nothing new: its successor may have other claims already.
-    pods = {pod.ordinal: pod for pod in pods_of(there, step.live.pods(Component.BOOKIE)) if not pod.terminating}
-    every = await claims(step, range(replicas_of(there)), read=step.facts.claims)
+    pods = {pod.ordinal: pod for pod in pods_of(there, ctx.live.pods(Component.BOOKIE)) if not pod.terminating}
+    every = await claims(ctx, range(replicas_of(there)), read=ctx.facts.claims)
     asked: dict[int, str] = {}
     for ordinal in sorted({*pods, *(claim.ordinal for claim in every)}):
-        mine = [claim for claim in every if claim.ordinal == ordinal and not claim.going and claim.mark is None]
+        own_claims = [claim for claim in every if claim.ordinal == ordinal and not claim.going and claim.mark is None]
         pod = pods.get(ordinal)
-        kept = next((claim.request for claim in mine if claim.request is not None), None)
+        kept = next((claim.request for claim in own_claims if claim.request is not None), None)
         annotation, uid = _annotation(pod), pod.uid if pod is not None else ""
         request = request_now(annotation, uid, kept)
         why = reason_given(annotation) or (request.why if request is not None else None)
         if why is not None:
             asked[ordinal] = why
-        if request is not None and pod is not None and goes_on(request, uid) and step.hand.act:
-            await step.hand.record_event(
+        if request is not None and pod is not None and goes_on(request, uid) and ctx.actor.act:
+            await ctx.actor.record_event(
                 Reason.REPLACING_VOLUME,
                 f"Pod {pod.name} was replaced before its volume was. The request ({request.why}) goes on: the "
                 "bookie's PersistentVolumeClaims have it. To take it back, annotate the pod with "
                 f"{ANNOTATION_REPLACE_VOLUME}=false",
             )
-            request = replace(request, told=uid)
-        await _keep(step, mine, request)
+            request = replace(request, annotated_pod=uid)
+        await _keep(ctx, own_claims, request)
     return asked
 
 
-async def _keep(step: Step, mine: Sequence[Claim], request: VolumeRequest | None) -> None:
+async def _keep(ctx: PhaseContext, own_claims: Sequence[Claim], request: VolumeRequest | None) -> None:
     """Write the request at the claims, or take it off. A marked claim holds nothing, and keeps its mark."""
-    for claim in mine:
-        wanted = replace(request, claim=claim.uid) if request is not None else None
-        if claim.request == wanted:
+    for claim in own_claims:
+        desired = replace(request, claim=claim.uid) if request is not None else None
+        if claim.request == desired:
             continue
-        if not step.hand.act:
-            step.hand.pending.append(f"Keep at PersistentVolumeClaim {claim.name} whether a new volume is wanted")
+        if not ctx.actor.act:
+            ctx.actor.pending.append(f"Keep at PersistentVolumeClaim {claim.name} whether a new volume is wanted")
             continue
-        await annotate(step, claim, {ANNOTATION_VOLUME_REQUESTED: wanted.text()} if wanted is not None else {})
+        await annotate(ctx, claim, {ANNOTATION_VOLUME_REQUESTED: desired.text()} if desired is not None else {})
 
 
 def _annotation(pod: PodFacts | None) -> str | None:

@@ -149,7 +149,7 @@ async def _managed_store(state: InstancePass) -> None:
         reason, text = Reason.PENDING, f"{text}, but it is not on record that the ensemble was founded"
     elif not ready and reason in (Reason.PENDING, Reason.NOT_READY):
         reason = Reason.WAITING_FOR_ZOOKEEPER
-    blocker = await _roll(state, live, component)
+    blocker = await _rollout(state, live, component)
     if blocker is not None:
         text += (
             f". {blocker.message}"
@@ -159,7 +159,7 @@ async def _managed_store(state: InstancePass) -> None:
     state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
 
 
-async def _roll(state: InstancePass, live: Live, component: Component) -> Blocker | None:
+async def _rollout(state: InstancePass, live: Live, component: Component) -> Blocker | None:
     """Replace one outdated server at most; what keeps the next one from being replaced."""
     states = component_states(live, (component,))
     facts = RolloutFacts(states, given_up=given_up_since((component,), live.at) if live.at is not None else {})

@@ -18,7 +18,7 @@ READ_SECONDS: Final = 5.0
 """Deadline of the session and the read together."""
 
 
-async def away(deps: Deps, servers: str, chroot: str | None) -> str | None:
+async def unavailability(deps: Deps, servers: str, chroot: str | None) -> str | None:
     """Why the store does not count as ready, in words that stay the same while it does not answer; None = it answered.
 
     Raises PortError for anything but silence, such as servers that are no addresses.
@@ -45,15 +45,15 @@ async def ask(
     else is known is asked if it ever answered, to know how long it is away. ``stored`` are the outages that the status
     has, the last one first. Raises PortError."""
     reads, uid, state = deps.store_reads, instance["metadata"]["uid"], store_state(instance)
-    told = parse_time(state.since) if state.reason == Reason.CONFIGURATION_STORE_UNAVAILABLE else None
-    if not (ready or reads.known(uid) or told is not None or state.ready):
+    stored_since = parse_time(state.since) if state.reason == Reason.CONFIGURATION_STORE_UNAVAILABLE else None
+    if not (ready or reads.known(uid) or stored_since is not None or state.ready):
         return None, list(stored)
-    problem = await away(deps, *store)
+    problem = await unavailability(deps, *store)
     now = deps.clock.now()
     if problem is not None:
         reads.silent(uid, now)
         return problem, reads.outages(uid, stored, now)
-    return None, reads.outages(uid, stored, now, reads.answered(uid, now, told))
+    return None, reads.outages(uid, stored, now, reads.answered(uid, now, stored_since))
 
 
 async def _read(deps: Deps, servers: str, chroot: str | None) -> None:

@@ -21,7 +21,7 @@ from pulsar_operator.domain.dataplane.observed.pod_counters import PATHS
 from pulsar_operator.domain.texts import two_digits
 from pulsar_operator.ports import AdminEndpoint, Deps, Json, PortError
 
-LOOK_SECONDS: Final = 30.0
+OBSERVE_SECONDS: Final = 30.0
 """Between two looks: three make a trend, and brokers count their rates once a minute."""
 ASK_SECONDS: Final = 5.0
 STORES: Final = (ConditionType.METADATA_READY, ConditionType.BOOKKEEPER_READY)
@@ -59,18 +59,18 @@ async def observe_replication(actor: Actor, instance: Json, clusters: Iterable[J
     """Ask all brokers of all clusters, where it is time to, and set condition ReplicationHealthy, where there is more
     than one cluster. What they said is kept in ``deps.replication``."""
     found = list(by_name(clusters).values())
-    await _look(actor.deps, instance["metadata"]["uid"], found)
+    await _observe(actor.deps, instance["metadata"]["uid"], found)
     if conditions.is_true(ConditionType.CONFIGURATION_STORE_READY):  # else nothing can be unloaded
         await _unload_stuck(actor, instance["metadata"]["uid"], found)
-    await _tell(actor, instance, conditions)
+    await _report(actor, instance, conditions)
 
 
-async def _look(deps: Deps, uid: str, found: list[Json]) -> None:
+async def _observe(deps: Deps, uid: str, found: list[Json]) -> None:
     if len(found) < 2 or deps.counters is None:
         deps.replication.forget(uid)
         return
     now = deps.clock.now()
-    if not deps.replication.due(uid, now, every=LOOK_SECONDS):
+    if not deps.replication.due(uid, now, every=OBSERVE_SECONDS):
         return
     limit = asyncio.Semaphore(AT_ONCE)
     answers = await asyncio.gather(*(_cluster(deps, each, limit) for each in found))
@@ -81,7 +81,7 @@ async def _look(deps: Deps, uid: str, found: list[Json]) -> None:
 async def _cluster(deps: Deps, cluster: Json, limit: asyncio.Semaphore) -> Targets | None:
     """What all brokers of a cluster say together; None where one of them does not: its topics are not known then."""
     endpoint = serving_endpoint(cluster)
-    if endpoint is None or deps.reach.of(endpoint.url).since is not None:
+    if endpoint is None or deps.reachability.of(endpoint.url).since is not None:
         return None
     try:
         brokers = await deps.admin.call(endpoint, "GET", ("brokers",), deadline=ASK_SECONDS)
@@ -135,19 +135,19 @@ def replication_rows(deps: Deps, uid: str, before: Iterable[ReplicationPair]) ->
     return sorted(rows, key=lambda row: (row.source, row.target))[:MAX_PAIRS] or None
 
 
-def _row(source: str, target: str, seen: Reading | None, old: ReplicationPair | None, now: str) -> ReplicationPair:
-    connected = None if seen is None else seen.connected == seen.replicators
+def _row(source: str, target: str, reading: Reading | None, old: ReplicationPair | None, now: str) -> ReplicationPair:
+    connected = None if reading is None else reading.connected == reading.replicators
     return ReplicationPair(
         source=source,
         target=target,
         connected=connected,
-        replicators=seen.replicators if seen else None,
-        backlog=two_digits(seen.backlog) if seen else None,
-        delay_seconds=two_digits(seen.delay_seconds) if seen else None,
-        rate_out=two_digits(seen.rate_out) if seen else None,
+        replicators=reading.replicators if reading else None,
+        backlog=two_digits(reading.backlog) if reading else None,
+        delay_seconds=two_digits(reading.delay_seconds) if reading else None,
+        rate_out=two_digits(reading.rate_out) if reading else None,
         since=old.since if old is not None and old.connected == connected and old.since else now,
-        namespaces=_waiting(seen.most_in() if seen else ()),
-        topics=_waiting(seen.topics if seen else ()),
+        namespaces=_waiting(reading.most_in() if reading else ()),
+        topics=_waiting(reading.topics if reading else ()),
     )
 
 
@@ -159,7 +159,7 @@ def _waiting(rows: Iterable[tuple[str, int]]) -> list[Waiting]:
     return sorted(found.values(), key=lambda each: (-each.backlog, each.name))
 
 
-async def _tell(actor: Actor, instance: Json, conditions: ConditionSet) -> None:
+async def _report(actor: Actor, instance: Json, conditions: ConditionSet) -> None:
     """The condition, and an event for each new trouble."""
     deps, uid, kind = actor.deps, instance["metadata"]["uid"], ConditionType.REPLICATION_HEALTHY
     answers = deps.replication.answers(uid)
@@ -177,7 +177,7 @@ async def _tell(actor: Actor, instance: Json, conditions: ConditionSet) -> None:
     silent = [source for source, targets in answers.items() if targets is None]
     if found:
         reason = [each for each in WORDS if any(each is one[0] for one in found)][-1]
-        text = "; ".join(_words(*each, stuck.get((each[1], each[2]), [])) for each in found[:SHOWN])
+        text = "; ".join(_message(*each, stuck.get((each[1], each[2]), [])) for each in found[:SHOWN])
         known = condition_of(instance, kind)
         conditions.set(kind, FALSE, reason, text)
         if known is None or known["reason"] != reason:
@@ -199,15 +199,15 @@ def _troubles(pair: Reason | None, stuck: bool) -> list[Reason]:
     return [*([pair] if pair is not None else []), *([Reason.NOT_DELIVERING] if stuck else [])]
 
 
-def _words(trouble: Reason, source: str, target: str, seen: Reading, stuck: list[StuckTopic]) -> str:
+def _message(trouble: Reason, source: str, target: str, reading: Reading, stuck: list[StuckTopic]) -> str:
     return WORDS[trouble].format(
         pair=f"{source} to {target}",
         source=source,
         target=target,
-        apart=seen.replicators - seen.connected,
-        replicators=seen.replicators,
-        backlog=two_digits(seen.backlog),
-        rate=two_digits(seen.rate_out),
+        apart=reading.replicators - reading.connected,
+        replicators=reading.replicators,
+        backlog=two_digits(reading.backlog),
+        rate=two_digits(reading.rate_out),
         stuck=len(stuck),
         topics=", ".join(_topic(each) for each in stuck[:SHOWN]),
     )

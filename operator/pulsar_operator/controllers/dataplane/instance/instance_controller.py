@@ -19,7 +19,7 @@ from pulsar_operator.controllers.core.watch_cache import DirectReader
 from pulsar_operator.controllers.dataplane.instance.configuration_store import ask_store, see_to_store, stop_store
 from pulsar_operator.controllers.dataplane.instance.geo_replication import observe_replication, replication_rows
 from pulsar_operator.controllers.dataplane.instance.instance_pass import InstancePass
-from pulsar_operator.controllers.dataplane.instance.reachability import again, look
+from pulsar_operator.controllers.dataplane.instance.reachability import again, observe_reachability
 from pulsar_operator.controllers.dataplane.objects.children import (
     delete_workloads,
     observe_children,
@@ -34,7 +34,7 @@ from pulsar_operator.controllers.dataplane.objects.dependents import (
 from pulsar_operator.controllers.dataplane.objects.tear_down_record import can_be_kept, record_tear_down
 from pulsar_operator.controllers.dataplane.observed.namespace_inventory import registered_still
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN
-from pulsar_operator.domain.dataplane.instance.reachability import Sight
+from pulsar_operator.domain.dataplane.instance.reachability import ReachabilityFact
 from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import ForbiddenError, Json, PortError, RefusedError
 
@@ -45,7 +45,7 @@ CONDITIONS = (
     ConditionType.CLUSTERS_READY,
 )
 RETRY_SECONDS = 5.0
-LOOK_SECONDS = 15.0
+RECHECK_SECONDS = 15.0
 """Between two looks at what tells nobody when it stops answering: the configuration store and the clusters. With their
 deadlines an outage is told within 30 s."""
 
@@ -74,15 +74,15 @@ class InstanceController(ObjectReconciler[InstancePass]):
             reason, text = (Reason.INVALID_SPEC, quoted(str(error))) if refused else reason_of(error)
             conditions.set(ConditionType.CONFIGURATION_STORE_READY, FALSE if refused else UNKNOWN, reason, text)
             state.backoff = True
-        if state.seen:
-            state.sights = await look(state.actor, state.clusters, state.before.clusters)
+        if state.observed:
+            state.reachability = await observe_reachability(state.actor, state.clusters, state.before.clusters)
             await observe_replication(state.actor, state.obj, state.clusters, conditions)
         self._summarize(state)
         self._report(state)
         if state.backoff:
             return Outcome(backoff=True)
         ready = conditions.is_true(ConditionType.READY)
-        pause = LOOK_SECONDS if ready and not state.meta.deleting else RETRY_SECONDS
+        pause = RECHECK_SECONDS if ready and not state.meta.deleting else RETRY_SECONDS
         return Outcome(requeue_after=min(pause, again(self.deps, state.clusters) or pause))
 
     async def refuse(self, state: InstancePass, /) -> Outcome | None:
@@ -133,7 +133,7 @@ class InstanceController(ObjectReconciler[InstancePass]):
         found = await self._clusters(state.obj)
         state.clusters = tuple(sorted(found, key=pulsar_name))
         state.others = tuple(await dependents_of_instance(self.deps, state.obj, live=state.meta.deleting))
-        state.seen = True
+        state.observed = True
 
     async def _tear_down(self, state: InstancePass) -> bool:
         """Remove a managed store once no cluster needs it; True when the finalizer is off."""
@@ -144,9 +144,9 @@ class InstanceController(ObjectReconciler[InstancePass]):
             return False
         if not state.actor.act:
             state.actor.pending.append("Remove the configuration store's pods and release the finalizer")
-            held = Reason.PAUSED if state.meta.paused else Reason.DRY_RUN
+            reason = Reason.PAUSED if state.meta.paused else Reason.DRY_RUN
             text = f"The deletion waits for a person to end the pause or dry run: {resume(state.obj)}"
-            state.conditions.set(ConditionType.DELETION_BLOCKED, True, held, text)
+            state.conditions.set(ConditionType.DELETION_BLOCKED, True, reason, text)
             return False
         if state.spec.configuration_store.managed is not None:
             try:
@@ -165,7 +165,7 @@ class InstanceController(ObjectReconciler[InstancePass]):
     def _summarize(self, state: InstancePass) -> None:
         conditions, total = state.conditions, len(state.clusters)
         ready = sum(1 for c in state.clusters if is_true(c, ConditionType.READY))
-        if not state.seen:
+        if not state.observed:
             text = "The clusters of this instance could not be listed"
             conditions.set(ConditionType.CLUSTERS_READY, UNKNOWN, Reason.INTERNAL_ERROR, text)
         elif total and ready == total:
@@ -190,8 +190,8 @@ class InstanceController(ObjectReconciler[InstancePass]):
     def _report(self, state: InstancePass) -> None:
         """Status fields. What this pass could not see keeps its value; the kind of store and the chroot are immutable,
         and a count of 0 would open the guard against deletion."""
-        if state.seen:
-            clusters = rows(state.clusters, state.sights)
+        if state.observed:
+            clusters = rows(state.clusters, state.reachability)
             state.fields |= {
                 "clusters": unique(clusters),
                 "cluster_count": len(clusters),
@@ -207,9 +207,9 @@ class InstanceController(ObjectReconciler[InstancePass]):
         state.fields["replication"] = replication_rows(self.deps, state.meta.uid, state.before.replication or ())
 
 
-def rows(clusters: Iterable[Json], sights: Mapping[str, Sight]) -> list[InstanceClusterStatus]:
-    """A row for each PulsarCluster; ``sights`` say whether it answers, by name inside Pulsar."""
-    return [_row(each, sights.get(pulsar_name(each), Sight())) for each in clusters]
+def rows(clusters: Iterable[Json], reachability: Mapping[str, ReachabilityFact]) -> list[InstanceClusterStatus]:
+    """A row for each PulsarCluster; ``reachability`` say whether it answers, by name inside Pulsar."""
+    return [_row(each, reachability.get(pulsar_name(each), ReachabilityFact())) for each in clusters]
 
 
 def unique(found: list[InstanceClusterStatus]) -> list[InstanceClusterStatus]:
@@ -217,14 +217,14 @@ def unique(found: list[InstanceClusterStatus]) -> list[InstanceClusterStatus]:
     return list({c.name: c for c in reversed(found)}.values())[::-1][:MAX_CLUSTERS]
 
 
-def _row(cluster: Json, sight: Sight) -> InstanceClusterStatus:
+def _row(cluster: Json, fact: ReachabilityFact) -> InstanceClusterStatus:
     return InstanceClusterStatus(
         name=pulsar_name(cluster),
         object_name=cluster["metadata"]["name"],
         object_namespace=cluster["metadata"]["namespace"],
         ready=is_true(cluster, ConditionType.READY),
         version=(cluster.get("status") or {}).get("version"),
-        reachable=sight.reachable,
-        since=sight.since,
-        last_response_time=sight.last_response_time,
+        reachable=fact.reachable,
+        since=fact.since,
+        last_response_time=fact.last_response_time,
     )

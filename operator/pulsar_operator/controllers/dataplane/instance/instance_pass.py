@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pulsar_operator.api.v1alpha1.instance import OutageStatus, PulsarInstanceSpec, PulsarInstanceStatus
 from pulsar_operator.controllers.core.objects import owner_of
 from pulsar_operator.controllers.core.reconcile import Context
-from pulsar_operator.domain.dataplane.instance.reachability import Sight
+from pulsar_operator.domain.dataplane.instance.reachability import ReachabilityFact
 from pulsar_operator.domain.render import Owner
 from pulsar_operator.ports import Json
 
@@ -22,9 +22,9 @@ class InstancePass(Context[PulsarInstanceSpec, PulsarInstanceStatus]):
     clusters: tuple[Json, ...] = ()
     others: tuple[Json, ...] = ()
     """Dependents that are no clusters."""
-    seen: bool = False
+    observed: bool = False
     """Whether clusters and others are known: a list that failed says nothing."""
-    sights: Mapping[str, Sight] = field(default_factory=dict)
+    reachability: Mapping[str, ReachabilityFact] = field(default_factory=dict)
     """Whether clusters answer, by name inside Pulsar."""
     outages: Sequence[OutageStatus] | None = None
     """Of the store; None = it was not asked."""

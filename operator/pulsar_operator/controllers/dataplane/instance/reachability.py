@@ -14,7 +14,7 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.instance import InstanceClusterStatus
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import by_name, serving_endpoint
-from pulsar_operator.domain.dataplane.instance.reachability import TIMEOUTS, Sight, sight
+from pulsar_operator.domain.dataplane.instance.reachability import TIMEOUTS, ReachabilityFact, next_reachability
 from pulsar_operator.ports import AdminEndpoint, DeadlineError, Deps, Json, PortError, UnavailableError
 
 ASK_SECONDS: Final = 5.0
@@ -22,20 +22,24 @@ ASK_SECONDS: Final = 5.0
 QUESTION: Final = ("clusters",)
 
 
-async def look(actor: Actor, clusters: Iterable[Json], stored: Iterable[InstanceClusterStatus]) -> dict[str, Sight]:
+async def observe_reachability(
+    actor: Actor, clusters: Iterable[Json], stored: Iterable[InstanceClusterStatus]
+) -> dict[str, ReachabilityFact]:
     """What the status says of each cluster, by name inside Pulsar; ``stored`` are the rows of the status as it is."""
     deps = actor.deps
-    before = {row.name: Sight(row.reachable, row.since, row.last_response_time) for row in stored}
+    before = {row.name: ReachabilityFact(row.reachable, row.since, row.last_response_time) for row in stored}
     endpoints = {name: serving_endpoint(each) for name, each in by_name(clusters).items()}
     asked = [each for each in endpoints.values() if each is not None]
     answers = await asyncio.gather(*(_ask(deps, endpoint) for endpoint in asked))
     now, found = deps.clock.now(), {}
     for each, answered in zip(asked, answers, strict=True):
         if answered is not None:
-            deps.reach.asked(each.url, now, answered=answered)
+            deps.reachability.asked(each.url, now, answered=answered)
     for name, endpoint in endpoints.items():
-        known = before.get(name, Sight())
-        found[name] = sight(known, deps.reach.of(endpoint.url) if endpoint is not None else None, now)
+        known = before.get(name, ReachabilityFact())
+        found[name] = next_reachability(
+            known, deps.reachability.of(endpoint.url) if endpoint is not None else None, now
+        )
         if found[name].reachable is False and known.reachable is not False:
             await actor.warn(Reason.ADMIN_UNREACHABLE, _left_out(name, found[name]))
     return found
@@ -45,7 +49,7 @@ def again(deps: Deps, clusters: Iterable[Json]) -> float | None:
     """Seconds until the first cluster that is left out is asked again, or one whose last call had no answer, at once;
     None = all answer."""
     now = deps.clock.now()
-    standings = [deps.reach.of(found.url) for each in clusters if (found := serving_endpoint(each)) is not None]
+    standings = [deps.reachability.of(found.url) for each in clusters if (found := serving_endpoint(each)) is not None]
     times = [now if each.due(now) else each.again or now for each in standings if each.silent]
     return max((min(times) - now).total_seconds(), 1.0) if times else None
 
@@ -55,7 +59,7 @@ async def _ask(deps: Deps, endpoint: AdminEndpoint) -> bool | None:
 
     Only silence is bad: what there is to say is not the question.
     """
-    standing = deps.reach.of(endpoint.url)
+    standing = deps.reachability.of(endpoint.url)
     if standing.since is not None and not standing.due(deps.clock.now()):
         return None
     try:
@@ -69,9 +73,9 @@ async def _ask(deps: Deps, endpoint: AdminEndpoint) -> bool | None:
     return True
 
 
-def _left_out(name: str, seen: Sight) -> str:
-    last = f", the last answer came at {seen.last_response_time}" if seen.last_response_time else ""
+def _left_out(name: str, fact: ReachabilityFact) -> str:
+    last = f", the last answer came at {fact.last_response_time}" if fact.last_response_time else ""
     return (
-        f"Cluster {name} gave no answer to {TIMEOUTS} calls in a row{last}: from {seen.since} on it is left "
+        f"Cluster {name} gave no answer to {TIMEOUTS} calls in a row{last}: from {fact.since} on it is left "
         "out, and nothing that it is needed for is done, until it answers. Look at its brokers and its metadata store"
     )

@@ -123,14 +123,14 @@ async def prune(actor: Actor, live: Live, rendered: Iterable[Json], *, keep: fro
 
     What pods use stays until they are replaced: a ServiceAccount here, ConfigMaps by prune_configurations.
     """
-    wanted = {(m["kind"], m["metadata"]["name"]) for m in rendered}
+    desired = {(m["kind"], m["metadata"]["name"]) for m in rendered}
     # A pod whose turn has not come goes on asking for tokens of the identity it was made with.
-    wanted |= {(SERVICE_ACCOUNTS.kind, name) for name in live.accounts() | _accounts_on_record(live)}
+    desired |= {(SERVICE_ACCOUNTS.kind, name) for name in live.accounts() | _accounts_on_record(live)}
     uid, kept = actor.owner["metadata"]["uid"], {component.value for component in keep}
     for kind in OWNED:
         for obj in live.every(kind.kind):
             name = obj["metadata"]["name"]
-            if (kind.kind, name) in wanted or component_of(obj) in kept or controller_uid(obj) != uid:
+            if (kind.kind, name) in desired or component_of(obj) in kept or controller_uid(obj) != uid:
                 continue
             if kind != CONFIG_MAPS:
                 await actor.delete(kind, obj, "removed from spec")
@@ -143,17 +143,17 @@ async def prune_configurations(actor: Actor, live: Live, rendered: Iterable[Json
     Raises PortError.
     """
     manifests = list(rendered)
-    wanted = frozenset(m["metadata"]["name"] for m in manifests if m["kind"] == CONFIG_MAPS.kind)
+    desired = frozenset(m["metadata"]["name"] for m in manifests if m["kind"] == CONFIG_MAPS.kind)
     # A workload that cannot be made, for a stranger has its name, has a record all the same.
-    wanted |= {f"{m['metadata']['name']}{RECORD_SUFFIX}" for m in manifests if m["kind"] == STATEFUL_SETS.kind}
-    if not _unused(actor, live, wanted):
+    desired |= {f"{m['metadata']['name']}{RECORD_SUFFIX}" for m in manifests if m["kind"] == STATEFUL_SETS.kind}
+    if not _unused(actor, live, desired):
         return
-    for obj in _unused(actor, await observe_children(actor.deps, actor.owner), wanted) if actor.act else ():
+    for obj in _unused(actor, await observe_children(actor.deps, actor.owner), desired) if actor.act else ():
         await actor.delete(CONFIG_MAPS, obj, "no pod uses it any more")
 
 
-def _unused(actor: Actor, live: Live, wanted: frozenset[str]) -> list[Json]:
-    used, uid = wanted | live.configurations() | _on_record(live), actor.owner["metadata"]["uid"]
+def _unused(actor: Actor, live: Live, desired: frozenset[str]) -> list[Json]:
+    used, uid = desired | live.configurations() | _on_record(live), actor.owner["metadata"]["uid"]
     found = [o for o in live.every(CONFIG_MAPS.kind) if controller_uid(o) == uid and o["metadata"]["name"] not in used]
     return found if live.settled() else []
 

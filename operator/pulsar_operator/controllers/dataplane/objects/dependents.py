@@ -24,7 +24,7 @@ BLOCKED_GRACE = timedelta(seconds=30)
 """How long a dependent that is being deleted, and cannot be yet, is waited for: what blocks it may be going too."""
 SHOWN = 5
 
-_HELD = frozenset({Reason.PAUSED.value, Reason.DRY_RUN.value})
+_PAUSE_REASONS = frozenset({Reason.PAUSED.value, Reason.DRY_RUN.value})
 """Reasons of a deletion that a person holds: nothing is taken away behind that person's back."""
 _CLUSTERS_FIELDS = {
     Kind.TENANT: ("allowedClusters",),
@@ -147,7 +147,7 @@ def _stuck(obj: Json, now: datetime) -> bool:
     if "deletionTimestamp" not in obj["metadata"]:
         return False
     blocked = condition_of(obj, ConditionType.DELETION_BLOCKED.value)
-    if blocked is None or blocked.get("status") != "True" or blocked.get("reason") in _HELD:
+    if blocked is None or blocked.get("status") != "True" or blocked.get("reason") in _PAUSE_REASONS:
         return False
     since = parse_time(str(blocked["lastTransitionTime"]))
     return since is not None and seconds_since(since, now) >= BLOCKED_GRACE.total_seconds()

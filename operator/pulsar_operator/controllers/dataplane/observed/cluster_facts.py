@@ -42,7 +42,7 @@ from pulsar_operator.domain.dataplane.registration.metadata import (
 from pulsar_operator.domain.dataplane.registration.quorum_record import known_quorum
 from pulsar_operator.domain.dataplane.rollout.facts import RollOrder
 from pulsar_operator.domain.dataplane.rollout.versions import downgrade
-from pulsar_operator.domain.dataplane.scaling.replicas import with_quorum, with_wanted
+from pulsar_operator.domain.dataplane.scaling.replicas import with_desired, with_quorum
 from pulsar_operator.domain.render import Owner, Quorum, RenderedCluster, selector_text
 from pulsar_operator.domain.render.child_names import workload_name
 from pulsar_operator.domain.stored import parsed
@@ -159,14 +159,14 @@ async def observe(
         # The list shows what has our labels: one that was restored by hand may have none.
         record = await deps.kube.get(CONFIG_MAPS, meta.namespace, record_name(meta.name))
     unlabelled = not claims and await _claims_without_labels(deps, meta, spec, owner, record)
-    wanted = with_wanted(spec, before, live, deps.clock.now())
-    stored = None if wanted is spec else spec
-    facts = ClusterFacts(obj, meta, wanted, owner, instance, live, before, claims, record, stored_spec=stored)
+    desired = with_desired(spec, before, live, deps.clock.now())
+    stored = None if desired is spec else spec
+    facts = ClusterFacts(obj, meta, desired, owner, instance, live, before, claims, record, stored_spec=stored)
     facts = replace(facts, unlabelled_claims=unlabelled)
-    if wanted.bookkeeper is None:
+    if desired.bookkeeper is None:
         return facts
-    facts = replace(facts, racks=await known_racks(deps, wanted.bookkeeper, live))
-    return _with_quorum(facts, wanted.bookkeeper)
+    facts = replace(facts, racks=await known_racks(deps, desired.bookkeeper, live))
+    return _with_quorum(facts, desired.bookkeeper)
 
 
 async def _claims_without_labels(
@@ -217,8 +217,8 @@ async def _instance(deps: Deps, meta: Meta, spec: PulsarClusterSpec, before: Pul
             ),
         )
     store = found.obj["spec"].get("configurationStore") or {}
-    mine = (store.get("cluster") or {}).get("name") == meta.name
-    if (mine and found.obj["metadata"]["namespace"] == meta.namespace) or spec.mode is ClusterMode.STANDALONE:
+    is_own = (store.get("cluster") or {}).get("name") == meta.name
+    if (is_own and found.obj["metadata"]["namespace"] == meta.namespace) or spec.mode is ClusterMode.STANDALONE:
         metadata = before.condition(ConditionType.METADATA_READY)
         ready = metadata is not None and metadata.status is ConditionStatus.TRUE
         since = metadata.last_transition_time if metadata is not None and ready else None

@@ -20,7 +20,7 @@ from pulsar_operator.ports import Deps, Json, PortError
 EVERY_SECONDS: Final = 600.0
 RETRY_SECONDS: Final = 120.0
 """After a failure."""
-LOOK_SECONDS: Final = 3.0
+READ_SECONDS: Final = 3.0
 """A pass has more to do than to wait for a service that does not answer."""
 FORGOTTEN_SECONDS: Final = 3600.0
 
@@ -42,7 +42,7 @@ class Forecasts:
 
     async def read(self, uid: str, obj: Json, spec: PulsarClusterSpec) -> Read | None:
         """What is known of a cluster's recorded traffic; None where its brokers are not to use it. Never raises
-        PortError, and takes LOOK_SECONDS at most."""
+        PortError, and takes READ_SECONDS at most."""
         now = self._deps.clock.now()
         self._forget(now)
         limits = spec.broker.autoscaling if spec.broker is not None else None
@@ -64,10 +64,10 @@ class Forecasts:
         if self._deps.sizing is None:
             return Read(problem="this operator reads no sizing results")
         try:
-            async with asyncio.timeout(LOOK_SECONDS):
+            async with asyncio.timeout(READ_SECONDS):
                 result = await self._deps.sizing.outlook(url, cluster)
         except TimeoutError:
-            return Read(last, f"{where} did not answer within {LOOK_SECONDS:.0f} s")
+            return Read(last, f"{where} did not answer within {READ_SECONDS:.0f} s")
         except PortError as error:
             return Read(last, str(error))
         if result is None:

@@ -31,7 +31,7 @@ EVERY_SECONDS: Final = 30.0
 """A page may have a line for each topic."""
 FORGOTTEN_SECONDS: Final = 3600.0
 IN_FLIGHT: Final = 16
-LOOK_SECONDS: Final = 10.0
+READ_SECONDS: Final = 10.0
 """For all pods of a component together: a pass has more to do than to wait for those that do not answer."""
 
 
@@ -79,7 +79,7 @@ class Meters:
                 self._gone.pop(key, None)
                 continue
             pods = [pod for pod in facts.pods if pod.ready and not pod.terminating]
-            await self._look(self._deps.counters, key, pods)
+            await self._read_pods(self._deps.counters, key, pods)
             known = self._pods.get(key, {})
             gone = self._gone.get(key, {}).values()
             figures = measured({pod.name: known.get(pod.uid, ()) for pod in pods}, self._deps.clock.now(), gone)
@@ -94,7 +94,7 @@ class Meters:
             self._pods.pop(key, None)
             self._gone.pop(key, None)
 
-    async def _look(self, counters: CountersPort, key: tuple[str, Component], pods: Sequence[PodFacts]) -> None:
+    async def _read_pods(self, counters: CountersPort, key: tuple[str, Component], pods: Sequence[PodFacts]) -> None:
         """Read the pods where they were not read for a while, or one is new: all of them, for what one carries by now
         another one carried a moment ago."""
         now, last = self._deps.clock.now(), self._read.get(key)
@@ -103,7 +103,7 @@ class Meters:
         if fresh and all(pod.uid in known for pod in pods):
             return
         self._read[key] = now
-        slots, deadline = asyncio.Semaphore(IN_FLIGHT), asyncio.get_running_loop().time() + LOOK_SECONDS
+        slots, deadline = asyncio.Semaphore(IN_FLIGHT), asyncio.get_running_loop().time() + READ_SECONDS
 
         async def one(pod: PodFacts) -> Readings:
             before = known.get(pod.uid, ())

@@ -233,10 +233,10 @@ async def registered_still(deps: Deps, instance: Json) -> str | None:
 def _silent_for_long(owner: Json, kind: ConditionType, now: datetime) -> bool:
     """Whether a store has not been well for a while, as the status of its owner says: servers that are replaced, or
     a network that fails, are back in a moment."""
-    told = condition_of(owner, kind)
-    if told is None or told["status"] == "True":
+    condition = condition_of(owner, kind)
+    if condition is None or condition["status"] == "True":
         return False
-    since = parse_time(str(told["lastTransitionTime"]))
+    since = parse_time(str(condition["lastTransitionTime"]))
     return since is not None and seconds_since(since, now) >= SILENT_SECONDS
 
 

@@ -23,7 +23,7 @@ READERS: Final = frozenset({Component.BROKER, Component.PROXY})
 """Components that need the configuration store to start."""
 
 
-def known_away(facts: ClusterFacts) -> str | None:
+def stored_unavailability(facts: ClusterFacts) -> str | None:
     """Why the configuration store is away as the status of the instance says, in words; None = it is not."""
     store = facts.instance.store
     if facts.spec.mode is ClusterMode.STANDALONE or store.ready:
@@ -35,12 +35,12 @@ def unavailable_store(facts: ClusterFacts, view: ClusterView) -> str | None:
     """Why the configuration store is unavailable, in words, as the status of the instance says or this pass found when
     it read the store; None = it is not."""
     instance, found = facts.instance, view.metadata
-    if (known := known_away(facts)) is not None or facts.spec.mode is ClusterMode.STANDALONE:
+    if (known := stored_unavailability(facts)) is not None or facts.spec.mode is ClusterMode.STANDALONE:
         return known
     if found is None:
-        looked = "metadata" in view.ran
+        observed = "metadata" in view.ran
         return (
-            "ZooKeeper, which is the configuration store, to have a quorum" if instance.own_store and looked else None
+            "ZooKeeper, which is the configuration store, to have a quorum" if instance.own_store and observed else None
         )
     # With its own store done a cluster asks the configuration store.
     asked = found.local_ready or instance.own_store
@@ -56,7 +56,7 @@ def answers_since(facts: ClusterFacts, component: Component, clock: Clock) -> da
 
 def back_since(facts: ClusterFacts) -> datetime | None:
     """Since when the store answers; None while it does not, or no status says that it does."""
-    return parse_time(facts.instance.store.since) if known_away(facts) is None else None
+    return parse_time(facts.instance.store.since) if stored_unavailability(facts) is None else None
 
 
 def stores_answer_since(facts: ClusterFacts, now: datetime) -> Mapping[Component, datetime]:

@@ -17,7 +17,7 @@ from pulsar_operator.domain.render import RenderedCluster
 from pulsar_operator.ports import STATEFUL_SETS, ResourceType
 
 Field = Literal[
-    "turns",
+    "template_order",
     "metadata",
     "storage",
     "racks",
@@ -25,10 +25,10 @@ Field = Literal[
     "brokers",
     "proxies",
     "volumes",
-    "leave",
-    "unwritable",
+    "decommission",
+    "read_only_bookies",
     "placement",
-    "roll",
+    "rollout",
     "scale",
     "balance",
     "scaling",
@@ -39,14 +39,14 @@ _REFUSED = frozenset({Reason.METADATA_LOST, Reason.METADATA_CONFLICT})
 
 
 @dataclass(frozen=True)
-class Step:
+class PhaseContext:
     """What a phase has: what was read, what the phases before it found, and a hand that writes what it may write."""
 
     facts: ClusterFacts
     view: ClusterView
     manifests: RenderedCluster | None
     """None = the specification is refused, and only what is given back is done."""
-    hand: Actor
+    actor: Actor
 
     @property
     def rendered(self) -> RenderedCluster:
@@ -57,7 +57,7 @@ class Step:
     @property
     def live(self) -> Live:
         """Children as they are by now."""
-        return (self.view.live or self.facts.live).having(*self.hand.written)
+        return (self.view.live or self.facts.live).having(*self.actor.written)
 
     @property
     def store_unavailable(self) -> str | None:
@@ -70,7 +70,7 @@ class Phase:
     """One part of a pass."""
 
     name: str
-    run: Callable[[Step], Awaitable[object]]
+    run: Callable[[PhaseContext], Awaitable[object]]
     """Does its part and says what it found. Raises PortError, NameConflictError."""
     writes: frozenset[ResourceType]
     """Types of Kubernetes objects it may apply or delete."""
@@ -80,13 +80,13 @@ class Phase:
     """Where what it found goes; None = it only writes."""
 
 
-def not_ours(step: Step) -> bool:
+def not_ours(ctx: PhaseContext) -> bool:
     """Whether the configuration store is not the one that the cluster was registered in, or is somebody else's: a pod
     that is made again must not get a template that names it."""
-    found = step.view.metadata
+    found = ctx.view.metadata
     return found is not None and found.local_ready and found.reason in _REFUSED
 
 
-def wanted(step: Step, component: Component) -> int:
+def desired_pods(ctx: PhaseContext, component: Component) -> int:
     """Pods of a component, as rendered."""
-    return next(replicas_of(m) for m in step.rendered.of(component) if m["kind"] == STATEFUL_SETS.kind)
+    return next(replicas_of(m) for m in ctx.rendered.of(component) if m["kind"] == STATEFUL_SETS.kind)

@@ -64,19 +64,19 @@ async def widest_ensemble(
     spaces = {
         name: Widest(_number((each.get("persistence") or {}).get("bookkeeperEnsemble")), f"namespace {name}")
         for name, each in policies.items()
-        if _holds(each, here)
+        if _used_in(each, here)
     }
     found += spaces.values()
     # In a namespace that asks for less than the default a topic may ask for more than it.
     least = min([default, *(each.size for each in spaces.values() if each.size)]) if local is not None else default
-    whereabouts = Whereabouts(deps)
+    parents = Whereabouts(deps)
     topics: list[tuple[str | None, Widest]] = []
     for kind in (Kind.TOPIC, Kind.TOPIC_SET):
         for each in await reader_of(deps).every(kind):
             meta, size = each["metadata"], _declared(each)
             if size <= least:
                 continue  # most: no parent is looked up for them
-            place = await whereabouts.place_of(site_of(kind, each))
+            place = await parents.place_of(site_of(kind, each))
             if _in_it(each, place, policies, cluster):
                 topics.append((place.path, Widest(size, f"{kind.value} {meta['namespace']}/{meta['name']}")))
     found += [each for _, each in topics]
@@ -116,14 +116,16 @@ def _in_it(topic: Json, place: Place, policies: Mapping[str, Json], cluster: Jso
     declared = _spec(topic).get("replicationClusters") or ()
     if here in declared:
         return True
-    if not _holds(policies.get(place.path or "") or {}, here):
+    if not _used_in(policies.get(place.path or "") or {}, here):
         return False
     # One that is left out keeps the topic with what it has, where it had it.
-    seen = {each.get("name") for each in status.get("clusters") or () if isinstance(each, dict) and each.get("exists")}
-    return not declared or here in seen
+    existing = {
+        each.get("name") for each in status.get("clusters") or () if isinstance(each, dict) and each.get("exists")
+    }
+    return not declared or here in existing
 
 
-def _holds(policies: Json, cluster: str) -> bool:
+def _used_in(policies: Json, cluster: str) -> bool:
     """Whether a namespace may have topics in a cluster."""
     holders = clusters_of(policies)
     return not holders or cluster in holders

@@ -212,11 +212,11 @@ class _Bootstrap:
 
     def _with_quorum(self, record: Record) -> tuple[Record, str | None]:
         """The record with the quorums that brokers are going to have, and why it is to be written for them."""
-        wanted, found = self.request.quorum, record.quorum
-        if wanted is None or found == wanted or found not in (None, self.request.known_quorum):
+        desired, found = self.request.quorum, record.quorum
+        if desired is None or found == desired or found not in (None, self.request.known_quorum):
             return record, None
         instead = f" instead of {found}" if found is not None else ""
-        return replace(record, quorum=wanted), f"new ledgers get ensemble size and quorums {wanted}{instead}"
+        return replace(record, quorum=desired), f"new ledgers get ensemble size and quorums {desired}{instead}"
 
     async def _open(self, store: Store) -> ZooKeeperSession:
         return await _asked(self.deps.zookeeper.session(store.servers, store.chroot))

@@ -39,11 +39,11 @@ from pulsar_operator.controllers.dataplane.registration.name_claims import claim
 from pulsar_operator.domain.conditions import parse_time, seconds_since
 from pulsar_operator.domain.dataplane.registration.deregistration import (
     OWN_TENANT,
-    LeavingFacts,
-    LeavingPlan,
+    DeregistrationFacts,
+    DeregistrationPlan,
     Removal,
     paths_of_lists,
-    plan_leaving,
+    plan_deregistration,
 )
 from pulsar_operator.domain.dataplane.registration.metadata import DamagedRecordError, Record, Refusal, parse_record
 from pulsar_operator.domain.dataplane.registration.registration import POLICIES_PATH, Stored, claim_path, cluster_path
@@ -71,7 +71,7 @@ loaded (measured on 4.0.8), and of others not before those are used."""
 STORE_SECONDS: Final = 120.0
 """How long a Kubernetes namespace that is being deleted is kept for a configuration store that is elsewhere and does
 not answer: what is left there hinders those who use it."""
-LOOK_SECONDS: Final = 30.0
+RECHECK_SECONDS: Final = 30.0
 """For all topics of all other clusters together."""
 
 
@@ -88,17 +88,19 @@ class _SilentError(Exception):
     """The configuration store gave no usable answer."""
 
 
-async def leaving(deps: Deps, obj: Json, actor: Actor) -> Leaving | None:
+async def deregistration_of(deps: Deps, obj: Json, actor: Actor) -> Deregistration | None:
     """What a cluster has to leave; None where its instance keeps what it shares in the cluster's own metadata store,
     which goes or stays with its volumes, or where nobody knows of another one. Raises PortError."""
     key = instance_of(obj)
     instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name) if key is not None else None
     if instance is None or has_own_store(instance, obj):
         return None
-    return Leaving(deps, obj, actor, instance, configuration_store(instance), await other_clusters(deps, instance, obj))
+    return Deregistration(
+        deps, obj, actor, instance, configuration_store(instance), await other_clusters(deps, instance, obj)
+    )
 
 
-class Leaving:
+class Deregistration:
     """One pass over what a cluster has in the configuration store."""
 
     def __init__(
@@ -145,10 +147,10 @@ class Leaving:
             return None
         cursor = f"{REPLICATOR}{self._name}"
         try:
-            async with asyncio.timeout(LOOK_SECONDS):
+            async with asyncio.timeout(RECHECK_SECONDS):
                 found = [text for each in self._others.staying if (text := await self._with_cursor(each, cursor))]
         except TimeoutError:
-            found = [f"not all topics of the others were looked at within {LOOK_SECONDS:g} s"]
+            found = [f"not all topics of the others were looked at within {RECHECK_SECONDS:g} s"]
         if not found:
             return None
         text = f"cursors {cursor}: {'; '.join(found)}"
@@ -172,10 +174,10 @@ class Leaving:
         return f"{len(topics)} topics of {name} have one: {named(topics)}" if topics else None
 
     def _waited_for_cursors(self) -> bool:
-        told = condition_of(self._obj, ConditionType.DELETION_BLOCKED)
-        if told is None or told.get("reason") != Reason.WAITING_FOR_REPLICATION:
+        condition = condition_of(self._obj, ConditionType.DELETION_BLOCKED)
+        if condition is None or condition.get("reason") != Reason.WAITING_FOR_REPLICATION:
             return False
-        since = parse_time(str(told["lastTransitionTime"]))
+        since = parse_time(str(condition["lastTransitionTime"]))
         return since is not None and seconds_since(since, self._deps.clock.now()) >= CURSOR_SECONDS
 
     # ------------------------------------------------------------------------------------------------------ the store
@@ -192,7 +194,7 @@ class Leaving:
                     return await self._blocked(plan.reason, plan.message) or wrote
                 self._left = plan.left
                 if not await self._carry_out(plan):
-                    await self._tell(plan.notes if not brokers_run else ())
+                    await self._report(plan.notes if not brokers_run else ())
                     return wrote
                 silent, wrote = 0, True
             except _SilentError as error:
@@ -247,7 +249,7 @@ class Leaving:
         waits = reason is Reason.CONFIGURATION_STORE_UNAVAILABLE and elsewhere
         return not waits or seconds_since(since, self._deps.clock.now()) >= STORE_SECONDS
 
-    async def _plan(self, *, brokers_run: bool) -> LeavingPlan | Refusal:
+    async def _plan(self, *, brokers_run: bool) -> DeregistrationPlan | Refusal:
         record = self._known = await self._record()
         session = await self._session()
         claim, entry = claim_path(self._name), cluster_path(self._name)
@@ -263,8 +265,8 @@ class Leaving:
             below = await _below(session, entry)
         instance_id = record.instance_id if record is not None else (self._obj.get("status") or {}).get("instanceId")
         data, owner = node.data if (node := nodes[claim]) is not None else None, owner_text(self._obj)
-        return plan_leaving(
-            LeavingFacts(
+        return plan_deregistration(
+            DeregistrationFacts(
                 cluster_name=self._name,
                 instance_id=instance_id,
                 registered=record is not None and record.registered,
@@ -293,7 +295,7 @@ class Leaving:
         except DamagedRecordError:
             return None
 
-    async def _carry_out(self, plan: LeavingPlan) -> bool:
+    async def _carry_out(self, plan: DeregistrationPlan) -> bool:
         """The next part of a plan; whether there was any."""
         session = await self._session()
         for write in plan.narrowing:
@@ -303,13 +305,13 @@ class Leaving:
         for removal in plan.removals:
             await self._remove(session, removal)
         if plan.narrowing or plan.removals:
-            await self._tell(plan.notes)
+            await self._report(plan.notes)
             return True
         if plan.claim is None:
             return False
-        await self._tell(plan.notes)
-        await self._tell_lists(session)
-        await self._tell_left_behind()
+        await self._report(plan.notes)
+        await self._report_lists(session)
+        await self._report_left_behind()
         await self._unregistered()
         await self._remove(session, plan.claim)
         return True
@@ -318,7 +320,7 @@ class Leaving:
         await _answer(session.delete(removal.path, version=removal.version))
         await self._actor.record_event(Reason.DELETED, f"Deleted {removal.path} in {self._store}: {removal.why}")
 
-    async def _tell(self, notes: Sequence[str]) -> None:
+    async def _report(self, notes: Sequence[str]) -> None:
         for note in notes:
             await self._actor.warn(Reason.NOT_DELETED, note)
 
@@ -331,7 +333,7 @@ class Leaving:
         manifest = record_manifest(self._obj["metadata"]["name"], meta["namespace"], meta.get("labels") or {}, changed)
         await write_record(self._deps, manifest, found)
 
-    async def _tell_lists(self, session: ZooKeeperSession) -> None:
+    async def _report_lists(self, session: ZooKeeperSession) -> None:
         """Namespaces that go on to name it: by consent, or made after they were listed the last time. Nothing is told
         to whoever may not refer to the instance."""
         if self._last or not allows(self._instance, self._obj):
@@ -344,7 +346,7 @@ class Leaving:
                 f"keep messages for it: set the lists, or delete them: {named(found)}",
             )
 
-    async def _tell_left_behind(self) -> None:
+    async def _report_left_behind(self) -> None:
         """Topics whose namespace left the cluster while its brokers were down are still in its own store, and so is
         what was given up. Nobody can say whether they are needed, so they are named and not deleted."""
         if self._last:

@@ -9,22 +9,22 @@ from pulsar_operator.controllers.core.clusters import pulsar_name
 from pulsar_operator.controllers.core.stores import Store
 from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_name
 from pulsar_operator.controllers.dataplane.objects.zookeeper_ensemble import has_quorum
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.controllers.dataplane.registration.bootstrap import BootstrapRequest, ensure_cluster_metadata
 from pulsar_operator.domain.dataplane.cluster.bring_up import MetadataFact
-from pulsar_operator.domain.dataplane.observed.remote_clusters import RemoteUrls, looked_at, remote_urls
+from pulsar_operator.domain.dataplane.observed.remote_clusters import RemoteUrls, observed_clusters, remote_urls
 from pulsar_operator.domain.dataplane.registration.registration import CLUSTERS_PATH, ClusterUrls, cluster_path
 from pulsar_operator.domain.render.child_names import labels
 from pulsar_operator.domain.render.quorum import FIELD
 from pulsar_operator.ports import ConflictError, Deps, PortError
 
 
-async def metadata(step: Step) -> MetadataFact | None:
+async def metadata(ctx: PhaseContext) -> MetadataFact | None:
     """What both stores hold once they answer; None while the cluster's own ZooKeeper has no quorum.
 
     Raises ConflictError where the quorums on record are not those any more that brokers are rendered with.
     """
-    facts, view, hand, rendered = step.facts, step.view, step.hand, step.rendered
+    facts, view, actor, rendered = ctx.facts, ctx.view, ctx.actor, ctx.rendered
     declared = facts.spec.metadata_store
     assert declared is not None and rendered.metadata_store is not None
     if declared.managed is not None and not has_quorum(view.components.get(Component.ZOOKEEPER), declared.managed):
@@ -35,7 +35,7 @@ async def metadata(step: Step) -> MetadataFact | None:
     if not instance.own_store and instance.store.ready and instance.store.servers:
         store = Store(instance.store.servers, instance.store.chroot)
     result = await ensure_cluster_metadata(
-        hand.deps,
+        actor.deps,
         BootstrapRequest(
             cluster_name=pulsar_name(facts.obj),
             object_name=facts.meta.name,
@@ -48,29 +48,29 @@ async def metadata(step: Step) -> MetadataFact | None:
             ),
             labels=labels(facts.owner, None),
             bookies_exist=facts.bookie_volumes or bool(facts.live.pods(Component.BOOKIE)),
-            now=hand.deps.clock.now(),
+            now=actor.deps.clock.now(),
             confirmations=facts.spec.confirmations,
             versions=frozenset({facts.spec.version}) | (facts.running or frozenset()),
             quorum=rendered.quorum,
             known_quorum=facts.quorum_on_record,
-            act=hand.act,
+            act=actor.act,
         ),
     )
     if result.quorum not in (None, facts.quorum_on_record, rendered.quorum):
         raise ConflictError(f"the quorums on record became {result.quorum} while the cluster was looked at")
-    hand.pending.extend(result.pending)
+    actor.pending.extend(result.pending)
     if facts.overruled and result.quorum == rendered.quorum:
-        await hand.warn(
+        await actor.warn(
             Reason.DRIFT_REPAIRED,
             f"ConfigMap {record_name(facts.meta.name)} said {facts.quorum_on_record} as ensemble size and quorums, but "
             f"brokers have {facts.quorum}, and {FIELD} does not ask for the change: what brokers have counts, and "
             f"{result.quorum} is on record now. If {facts.quorum_on_record} is meant, set {FIELD}",
         )
     for action in (*result.actions, *(result.notes if result.actions else ())):
-        await hand.record_event(Reason.METADATA_INITIALIZED, action)
+        await actor.record_event(Reason.METADATA_INITIALIZED, action)
     remote = None
     if result.registered and store is not None:
-        remote = await remote_clusters(hand.deps, store.servers, store.chroot, pulsar_name(facts.obj))
+        remote = await remote_clusters(actor.deps, store.servers, store.chroot, pulsar_name(facts.obj))
     return MetadataFact(
         local_ready=result.local_ready,
         registered=result.registered,
@@ -87,7 +87,7 @@ async def remote_clusters(
     """URLs by cluster but for ``own``: None for one that cannot be read, None for all where the store is silent."""
     try:
         session = await deps.zookeeper.session(servers, chroot)
-        names = looked_at(await session.children(CLUSTERS_PATH) or (), own)
+        names = observed_clusters(await session.children(CLUSTERS_PATH) or (), own)
         nodes = await asyncio.gather(*(session.get(cluster_path(name)) for name in names))
     except PortError:
         return None

@@ -10,35 +10,35 @@ from dataclasses import replace
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_manifest
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.domain.dataplane.registration.metadata import versions_text
 from pulsar_operator.domain.render.child_names import labels
 
 
-async def remember(step: Step) -> None:
+async def remember(ctx: PhaseContext) -> None:
     """Put it on record where it changed. A cluster without a record gets one later, with its version in it. Raises
     PortError."""
-    facts, hand, record = step.facts, step.hand, step.facts.record
+    facts, actor, record = ctx.facts, ctx.actor, ctx.facts.record
     if record is None or facts.config_map is None or facts.running is None:
         return
-    wanted = frozenset({facts.spec.version})
-    if not (facts.running == wanted and _everywhere(step)):
-        wanted |= facts.running | record.versions
-    if wanted == record.versions:
+    desired = frozenset({facts.spec.version})
+    if not (facts.running == desired and _everywhere(ctx)):
+        desired |= facts.running | record.versions
+    if desired == record.versions:
         return
     meta = facts.meta
-    manifest = record_manifest(meta.name, meta.namespace, labels(facts.owner, None), replace(record, versions=wanted))
-    text = f"ConfigMap {manifest['metadata']['name']}: the volumes belong to Pulsar {versions_text(wanted)}"
-    if not hand.act:
-        hand.pending.append(f"Update {text}")
+    manifest = record_manifest(meta.name, meta.namespace, labels(facts.owner, None), replace(record, versions=desired))
+    text = f"ConfigMap {manifest['metadata']['name']}: the volumes belong to Pulsar {versions_text(desired)}"
+    if not actor.act:
+        actor.pending.append(f"Update {text}")
         return
     # The one that was read, and no other of its name.
     manifest["metadata"]["uid"] = facts.config_map["metadata"]["uid"]
-    await hand.deps.kube.apply(manifest)
-    await hand.record_event(Reason.APPLIED, f"Updated {text}")
+    await actor.deps.kube.apply(manifest)
+    await actor.record_event(Reason.APPLIED, f"Updated {text}")
 
 
-def _everywhere(step: Step) -> bool:
+def _everywhere(ctx: PhaseContext) -> bool:
     """Whether every component is there, up to date and ready."""
-    found = [step.live.facts(component) for component in step.rendered.components]
+    found = [ctx.live.facts(component) for component in ctx.rendered.components]
     return all(facts is not None and facts.all_ready and facts.up_to_date for facts in found)

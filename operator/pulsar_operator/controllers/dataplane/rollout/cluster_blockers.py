@@ -18,15 +18,15 @@ from pulsar_operator.controllers.core.clusters import instance_of, members
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
-from pulsar_operator.domain.dataplane.rollout.checks import leaving
+from pulsar_operator.domain.dataplane.rollout.checks import decommissioning
 from pulsar_operator.domain.dataplane.rollout.facts import Blocker
-from pulsar_operator.domain.windows import held_until
+from pulsar_operator.domain.windows import closed_until
 from pulsar_operator.ports import CUSTOM, Json
 
 
-async def observe_hold(facts: ClusterFacts, actor: Actor) -> Blocker | None:
+async def observe_blocker(facts: ClusterFacts, actor: Actor) -> Blocker | None:
     """Why nothing is begun now; None = go on. Asked only while there is something to replace. Raises PortError."""
-    opening = held_until(facts.spec.maintenance_windows, actor.deps.clock.now())
+    opening = closed_until(facts.spec.maintenance_windows, actor.deps.clock.now())
     if opening is not None:
         text = f"No maintenance window of the specification is open. The rollout waits for {opening}"
         return Blocker(Reason.MAINTENANCE_WINDOW, text)
@@ -35,7 +35,7 @@ async def observe_hold(facts: ClusterFacts, actor: Actor) -> Blocker | None:
         text = f"The configuration store of the instance is unavailable: {store.message}. The rollout goes on with it"
         return Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, text)
     bookie = next((row for row in facts.before.bookies if row.step), None)
-    return leaving(bookie.id) if bookie is not None else await _peer(facts, actor)
+    return decommissioning(bookie.id) if bookie is not None else await _peer(facts, actor)
 
 
 async def _peer(facts: ClusterFacts, actor: Actor) -> Blocker | None:
@@ -47,13 +47,13 @@ async def _peer(facts: ClusterFacts, actor: Actor) -> Blocker | None:
     # One that the instance does not allow, or not any more, has no store to roll with, whatever its status says.
     found = members(await kube.list(CUSTOM[Kind.CLUSTER], None), instance)
     others = [each for each in found if each["metadata"]["uid"] != facts.meta.uid]
-    mine = _began(facts.obj)
+    own_start = _began(facts.obj)
     if not others:
         return None
-    if mine is None:
+    if own_start is None:
         text = "The status does not say yet that this cluster rolls out, which the others of the instance have to see"
         return Blocker(Reason.WAITING_FOR_CLUSTERS, text)
-    earlier = [(began, each) for each in others if (began := _began(each)) is not None and began < mine]
+    earlier = [(began, each) for each in others if (began := _began(each)) is not None and began < own_start]
     return _waits_for(min(earlier, key=lambda each: each[0])[1]) if earlier else None
 
 

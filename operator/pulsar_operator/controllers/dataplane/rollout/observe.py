@@ -16,13 +16,19 @@ from pulsar_operator.controllers.dataplane.bookkeeper.storage_facts import stora
 from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
 from pulsar_operator.controllers.dataplane.observed.outage import READERS, stores_answer_since, unavailable_store
 from pulsar_operator.controllers.dataplane.observed.quorums import broker_groups, widest_ensemble
-from pulsar_operator.controllers.dataplane.rollout.cluster_blockers import observe_hold
+from pulsar_operator.controllers.dataplane.rollout.cluster_blockers import observe_blocker
 from pulsar_operator.domain.bookkeeper.bookie_racks import KnownRacks
 from pulsar_operator.domain.consent import answered, how_to_answer
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.registration.quorum_record import default_ensemble
-from pulsar_operator.domain.dataplane.rollout.checks import HOLDS, READINESS, blocker_of, leaving, question_of
+from pulsar_operator.domain.dataplane.rollout.checks import (
+    BLOCKERS,
+    READINESS,
+    blocker_of,
+    decommissioning,
+    question_of,
+)
 from pulsar_operator.domain.dataplane.rollout.facts import (
     FORWARDS,
     Blocker,
@@ -35,7 +41,7 @@ from pulsar_operator.domain.dataplane.rollout.facts import (
     given_up_since,
 )
 from pulsar_operator.domain.dataplane.rollout.order import next_pods
-from pulsar_operator.domain.dataplane.rollout.template_order import Turns
+from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder
 from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.child_names import pod_host
@@ -51,9 +57,9 @@ async def observe(
     """All of it. ZooKeeper, the metadata store and the brokers are asked where a pod of theirs may be next. Raises
     PortError of Kubernetes alone."""
     components = component_states(live, BRING_UP_ORDER, facts.order)
-    turns = view.turns or Turns({}, await _unknown(facts, actor, components))
-    found = _known(facts, view, live, components, turns)
-    asked = {each.component for each in next_pods(found) if blocker_of(found, each, HOLDS + READINESS) is None}
+    template_order = view.template_order or TemplateOrder({}, await _unknown(facts, actor, components))
+    found = _known(facts, view, live, components, template_order)
+    asked = {each.component for each in next_pods(found) if blocker_of(found, each, BLOCKERS + READINESS) is None}
     if Component.ZOOKEEPER in asked:
         ensemble = found.of(Component.ZOOKEEPER)
         servers = await observe_servers(actor.deps, ensemble, facts.owner.namespace, facts.spec.cluster_domain)
@@ -86,17 +92,17 @@ async def _unknown(facts: ClusterFacts, actor: Actor, components: Iterable[Compo
     if not any(state.outdated for state in components):
         return None
     if facts.spec.mode is ClusterMode.STANDALONE:
-        return await observe_hold(facts, actor)
+        return await observe_blocker(facts, actor)
     return Blocker(Reason.PENDING, "The pod templates were not applied in this pass")
 
 
 def _known(
-    facts: ClusterFacts, view: ClusterView, live: Live, components: list[ComponentState], turns: Turns
+    facts: ClusterFacts, view: ClusterView, live: Live, components: list[ComponentState], template_order: TemplateOrder
 ) -> RolloutFacts:
     """What the pass knows already."""
-    away, pending = unavailable_store(facts, view), turns.pending
-    turn = turns.of[pending] if pending is not None else None
-    store = Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, f"The rollout waits for {away}")
+    unavailable, pending = unavailable_store(facts, view), template_order.pending
+    turn = template_order.of[pending] if pending is not None else None
+    store = Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, f"The rollout waits for {unavailable}")
     given_up = {}
     if live.at is not None:
         there, answers = [each.component for each in components], stores_answer_since(facts, live.at)
@@ -104,14 +110,18 @@ def _known(
     return RolloutFacts(
         components,
         facts.order,
-        held={each: hold for each in BRING_UP_ORDER if (hold := turns.holds(each)) is not None},
-        hold=turns.held,
-        pending=PendingTemplate(pending, turn.reason, turn.blocker or turns.held) if pending and turn else None,
-        decommission=leaving(view.leave.bookie) if view.leave is not None and view.leave.holds else None,
-        watched=turns.watched,
-        unplaced=turns.unplaced,
+        blockers={each: found for each in BRING_UP_ORDER if (found := template_order.blocker_of(each)) is not None},
+        blocker=template_order.blocker,
+        pending=PendingTemplate(pending, turn.reason, turn.blocker or template_order.blocker)
+        if pending and turn
+        else None,
+        decommission=decommissioning(view.decommission.bookie)
+        if view.decommission is not None and view.decommission.blocks_rollout
+        else None,
+        watched=template_order.watched,
+        unplaced=template_order.unplaced,
         stores=_stores(facts, view),
-        store_readers=dict.fromkeys(READERS, store) if away is not None else {},
+        store_readers=dict.fromkeys(READERS, store) if unavailable is not None else {},
         given_up=given_up,
     )
 
@@ -154,13 +164,13 @@ async def _bookies(
     session = await deps.zookeeper.session(local.servers, local.chroot or None)
     policies = session if facts.instance.own_store else await deps.zookeeper.session(store.servers or "", store.chroot)
     default = default_ensemble(live, rendered.quorum.ensemble_size).size
-    wanted = widest_ensemble(deps, policies, default, facts.obj, local=session, groups=broker_groups(facts.spec))
-    storage, widest = await asyncio.gather(storage_facts(session), wanted)
+    desired = widest_ensemble(deps, policies, default, facts.obj, local=session, groups=broker_groups(facts.spec))
+    storage, widest = await asyncio.gather(storage_facts(session), desired)
     own = own_bookies_in(facts, storage)
     # Somebody may have scaled by hand: one that is gone and has data is missed like the others.
     gone = {each for each in storage.missing if own.ordinal(each) is not None}
     used, now = facts.before.used_confirmations, deps.clock.now()
-    turn = view.turns.of.get(Component.BOOKIE) if view.turns is not None else None
+    turn = view.template_order.of.get(Component.BOOKIE) if view.template_order is not None else None
     question = question_of((turn.template if turn is not None else None) or "", live.stateful_set(Component.BOOKIE))
     confirmation = answered(question, facts.spec.confirmations, used, now)
     return BookieFacts(

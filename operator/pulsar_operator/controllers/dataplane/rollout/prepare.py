@@ -36,12 +36,12 @@ class Preparation:
         """Do it for the pod that is next; the facts with what keeps it from going now. Raises PortError of Kubernetes
         alone."""
         if candidate.component is Component.BROKER and self.drains is not None:
-            return await self._hand_over(self.drains, found, candidate)
+            return await self._drain_broker(self.drains, found, candidate)
         if candidate.component is Component.BOOKIE and self.actor.act:
             return await self._delay_recovery(found, candidate)
         return found
 
-    async def _hand_over(self, drains: BrokerDrains, found: RolloutFacts, candidate: Candidate) -> RolloutFacts:
+    async def _drain_broker(self, drains: BrokerDrains, found: RolloutFacts, candidate: Candidate) -> RolloutFacts:
         state = found.of(Component.BROKER)
         outdated = [pod.name for pod in state.outdated if pod.ready]
         if candidate.name not in outdated or len(state.pods) < 2:
@@ -50,14 +50,16 @@ class Preparation:
         done = any(pod.ready and not pod.terminating and pod.revision == state.revision for pod in state.pods)
         pod = next(each for each in state.pods if each.uid == candidate.uid)
         occasion = drain_name(self.facts.meta.name, pod.raw)
-        leave = await drains.leave([pod.name], occasion, avoid=[e for e in outdated if e != pod.name] if done else ())
-        if leave.go or leave.status is None:
+        progress = await drains.drain(
+            [pod.name], occasion, avoid=[e for e in outdated if e != pod.name] if done else ()
+        )
+        if progress.go or progress.status is None:
             return found
         if outdated == [pod.name]:
             # It comes back empty; what it gets then is asked for while it is clear that it is the last.
             await drains.fill(pod.uid[-5:], [pod.name], there=True)
-        self.drain = DrainFact(leave.status, leave.waiting_for)
-        text = f"Broker {pod.name} hands its bundles over. The rollout waits for {leave.waiting_for}"
+        self.drain = DrainFact(progress.status, progress.waiting_for)
+        text = f"Broker {pod.name} hands its bundles over. The rollout waits for {progress.waiting_for}"
         return replace(found, handover={**found.handover, pod.uid: Blocker(Reason.DRAINING, text)})
 
     async def _delay_recovery(self, found: RolloutFacts, candidate: Candidate) -> RolloutFacts:

@@ -7,12 +7,12 @@ from typing import Final
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
 from pulsar_operator.controllers.dataplane.balancing.broker_drains import drains_of
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.controllers.dataplane.rollout.apply import roll_out
 from pulsar_operator.controllers.dataplane.rollout.observe import observe
 from pulsar_operator.controllers.dataplane.rollout.prepare import Preparation
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.dataplane.cluster.cluster_view import RollFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import RolloutFact
 from pulsar_operator.domain.dataplane.rollout.checks import used_confirmation
 from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts
 from pulsar_operator.domain.dataplane.rollout.rollout_status import rollout_status
@@ -21,24 +21,26 @@ _GOES_ON: Final = (Reason.WAITING_FOR_CLUSTERS, Reason.ROLLOUT_FAILED, Reason.CA
 """Holds in which a cluster keeps its place before the others: what stopped here would stop there too."""
 
 
-async def roll(step: Step) -> RollFact:
+async def rollout(ctx: PhaseContext) -> RolloutFact:
     """Replace at most one outdated pod of the whole cluster. Raises PortError of Kubernetes alone."""
-    drains = drains_of(step)
-    found = await observe(step.facts, step.view, step.live, step.hand, drains)
-    work = Preparation(step.facts, step.rendered.metadata_store, step.hand, drains)
-    found, decision = await roll_out(step.hand, step.live, found, work.prepare)
-    stored = step.facts.before.rollout
+    drains = drains_of(ctx)
+    found = await observe(ctx.facts, ctx.view, ctx.live, ctx.actor, drains)
+    work = Preparation(ctx.facts, ctx.rendered.metadata_store, ctx.actor, drains)
+    found, decision = await roll_out(ctx.actor, ctx.live, found, work.prepare)
+    stored = ctx.facts.before.rollout
     rollout = rollout_status(found, decision, stored)
-    return RollFact(
-        _since(step, found, rollout, stored.since if stored is not None else None),
+    return RolloutFact(
+        _since(ctx, found, rollout, stored.since if stored is not None else None),
         work.drain,
         drains.asked if drains is not None else frozenset(),
         used_confirmation(found, decision),
     )
 
 
-def _since(step: Step, found: RolloutFacts, rollout: RolloutStatus | None, stored: str | None) -> RolloutStatus | None:
+def _since(
+    ctx: PhaseContext, found: RolloutFacts, rollout: RolloutStatus | None, stored: str | None
+) -> RolloutStatus | None:
     """With the time since which it is this cluster's turn, or would be but for other clusters."""
-    if rollout is None or (found.hold is not None and found.hold.reason not in _GOES_ON):
+    if rollout is None or (found.blocker is not None and found.blocker.reason not in _GOES_ON):
         return rollout
-    return rollout.model_copy(update={"since": stored or timestamp(step.hand.deps.clock.now())})
+    return rollout.model_copy(update={"since": stored or timestamp(ctx.actor.deps.clock.now())})

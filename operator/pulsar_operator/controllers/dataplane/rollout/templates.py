@@ -11,10 +11,10 @@ from functools import partial
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.controllers.dataplane.objects.children import apply_children
 from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
-from pulsar_operator.controllers.dataplane.observed.outage import READERS, answers_since, known_away
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.outage import READERS, answers_since, stored_unavailability
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.controllers.dataplane.rollout.canary_comparison import compared
-from pulsar_operator.controllers.dataplane.rollout.cluster_blockers import observe_hold
+from pulsar_operator.controllers.dataplane.rollout.cluster_blockers import observe_blocker
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states
 from pulsar_operator.domain.dataplane.objects.absent_pods import Absence, absences
 from pulsar_operator.domain.dataplane.objects.template_record import (
@@ -39,33 +39,33 @@ from pulsar_operator.domain.dataplane.rollout.progress import (
     unneeded,
     unplaced,
 )
-from pulsar_operator.domain.dataplane.rollout.template_order import Tier, Turns, turns
+from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder, Tier, template_order
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
 
 
-async def templates(step: Step) -> Turns:
+async def templates(ctx: PhaseContext) -> TemplateOrder:
     """Whose turn it is. On record goes which template proved itself, and which roll stopped."""
-    now, spec = step.hand.deps.clock.now(), step.facts.spec
-    absent = _absent(step, now)
-    tiers = [replace(each, down=down(each, now, spec.progress_deadline_seconds, absent)) for each in _tiers(step)]
+    now, spec = ctx.actor.deps.clock.now(), ctx.facts.spec
+    absent = _absent(ctx, now)
+    tiers = [replace(each, down=down(each, now, spec.progress_deadline_seconds, absent)) for each in _tiers(ctx)]
     canary = spec.upgrade.canary
     watched: dict[Component, Blocker] = {}
     minutes, canaries = canary.minutes if canary is not None else 0, []
-    stored = {row.component: row for row in step.facts.before.canaries}
+    stored = {row.component: row for row in ctx.facts.before.canaries}
     crowded = {tier.component: blocker for tier in tiers if (blocker := unplaced(tier)) is not None}
     for index, tier in enumerate(tiers):
-        seen, row = await compared(step.hand.deps, tier, watch(tier, now, minutes), stored.get(tier.component))
+        comparison, row = await compared(ctx.actor.deps, tier, watch(tier, now, minutes), stored.get(tier.component))
         stop = stopped_by(tier, now, spec.progress_deadline_seconds, absent)
-        stop = stop or (seen.failed if seen is not None else None)
-        good, left, ran, ready = proved(tier, seen), unneeded(tier), grown(tier), first_ready(tier)
-        if seen is not None and seen.failed is None:
-            watched[tier.component] = Blocker(Reason.CANARY_UNDER_OBSERVATION, seen.message)
+        stop = stop or (comparison.failed if comparison is not None else None)
+        good, left, ran, ready = proved(tier, comparison), unneeded(tier), grown(tier), first_ready(tier)
+        if comparison is not None and comparison.failed is None:
+            watched[tier.component] = Blocker(Reason.CANARY_UNDER_OBSERVATION, comparison.message)
         if row is not None and stop is None:
             canaries.append(row)
         if stop is not None:
             record = replace(tier.record, stop=stop)
-            await step.hand.warn(stop.reason, f"Roll of {tier.component.value} pods stopped: {stop.message}")
+            await ctx.actor.warn(stop.reason, f"Roll of {tier.component.value} pods stopped: {stop.message}")
         elif good is not None:
             # What stopped before is over: something that came after it runs well.
             total = tier.state.total if tier.state is not None else None
@@ -80,25 +80,27 @@ async def templates(step: Step) -> Turns:
             record = tier.record.only([tier.newest, tier.applied])
         else:
             continue
-        await _write(step, tier.component, record)
+        await _write(ctx, tier.component, record)
         tiers[index] = replace(tier, record=record)
-    asked = partial(turns, tiers, order=step.facts.order, watched=watched, unplaced=crowded, fixed=_fixed(step.facts))
+    asked = partial(
+        template_order, tiers, order=ctx.facts.order, watched=watched, unplaced=crowded, fixed=_fixed(ctx.facts)
+    )
     found = asked()
     if any(tier.state is not None and (tier.changed or tier.stop or tier.state.outdated) for tier in tiers):
-        found = asked(held=await observe_hold(step.facts, step.hand))
+        found = asked(blocker=await observe_blocker(ctx.facts, ctx.actor))
     return replace(found, canaries=canaries)
 
 
-def _absent(step: Step, now: datetime) -> dict[str, Absence]:
+def _absent(ctx: PhaseContext, now: datetime) -> dict[str, Absence]:
     """Pods that do not exist, as the status of the last pass has them."""
-    return absences(step.facts.before.missing_pods, step.live.refusals, now)
+    return absences(ctx.facts.before.missing_pods, ctx.live.refusals, now)
 
 
 def _fixed(facts: ClusterFacts) -> dict[Component, Blocker]:
     """Brokers, while the record that says their quorums cannot be read, or there are fewer racks than they would
     enforce; what reads the configuration store, while it is away."""
-    if (away := known_away(facts)) is not None:
-        text = f"The pod template is not applied without {away}"
+    if (unavailable := stored_unavailability(facts)) is not None:
+        text = f"The pod template is not applied without {unavailable}"
         return dict.fromkeys(READERS, Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, text))
     if facts.config_map is None or facts.record is not None:
         few = facts.too_few_racks
@@ -107,62 +109,62 @@ def _fixed(facts: ClusterFacts) -> dict[Component, Blocker]:
     return {Component.BROKER: Blocker(Reason.METADATA_CONFLICT, text)}
 
 
-def _tiers(step: Step) -> list[Tier]:
+def _tiers(ctx: PhaseContext) -> list[Tier]:
     found = []
-    states = {each.component: each for each in component_states(step.live, BRING_UP_ORDER)}
+    states = {each.component: each for each in component_states(ctx.live, BRING_UP_ORDER)}
     for component in BRING_UP_ORDER:
-        rendered = _workload(step.rendered.of(component))
+        rendered = _workload(ctx.rendered.of(component))
         if rendered is None:
             continue
-        live, state = step.live.stateful_set(component), states.get(component)
-        since = answers_since(step.facts, component, step.hand.deps.clock)
-        tier = Tier(component, rendered, _record(step, component), live, state, answers_since=since)
+        live, state = ctx.live.stateful_set(component), states.get(component)
+        since = answers_since(ctx.facts, component, ctx.actor.deps.clock)
+        tier = Tier(component, rendered, _record(ctx, component), live, state, answers_since=since)
         # The same object, where it may be: it knows the hash of its rendering by now.
-        found.append(tier if _tested(step, tier) else replace(tier, may_go_back=False))
+        found.append(tier if _tested(ctx, tier) else replace(tier, may_go_back=False))
     return found
 
 
-def _tested(step: Step, tier: Tier) -> bool:
+def _tested(ctx: PhaseContext, tier: Tier) -> bool:
     """Whether the last template that ran well may follow the newest one: versions jump backwards too."""
-    mine, good = tier.record.kept.get(tier.newest), tier.record.kept.get(tier.record.good or "")
-    if mine is None or good is None or mine.version is None or good.version is None:
+    newest, good = tier.record.kept.get(tier.newest), tier.record.kept.get(tier.record.good or "")
+    if newest is None or good is None or newest.version is None or good.version is None:
         return True
-    return step.hand.deps.jumps.allows({mine.version}, good.version)
+    return ctx.actor.deps.jumps.allows({newest.version}, good.version)
 
 
-def _record(step: Step, component: Component) -> TemplateRecord:
-    return parse_record(step.live.get(CONFIG_MAPS.kind, record_name(step.facts.owner.name, component)))
+def _record(ctx: PhaseContext, component: Component) -> TemplateRecord:
+    return parse_record(ctx.live.get(CONFIG_MAPS.kind, record_name(ctx.facts.owner.name, component)))
 
 
-async def _write(step: Step, component: Component, record: TemplateRecord) -> None:
-    await apply_children(step.hand, step.live, [record_manifest(step.facts.owner, component, record)])
+async def _write(ctx: PhaseContext, component: Component, record: TemplateRecord) -> None:
+    await apply_children(ctx.actor, ctx.live, [record_manifest(ctx.facts.owner, component, record)])
 
 
-async def dressed(step: Step, component: Component) -> list[Json]:
+async def rendered_with_record(ctx: PhaseContext, component: Component) -> list[Json]:
     """The manifests of a component, its StatefulSet with the template whose turn it is, which is on record by then.
 
     Without the StatefulSet where its template is none of the record and must stay. Raises NameConflictError, PortError.
     """
-    manifests = step.rendered.of(component)
-    rendered, known = _workload(manifests), step.view.turns
+    manifests = ctx.rendered.of(component)
+    rendered, known = _workload(manifests), ctx.view.template_order
     turn = known.of.get(component) if known is not None else None
     if rendered is None or turn is None:
         return list(manifests)
     others = [each for each in manifests if each is not rendered]
     if turn.template is None:
         return others
-    record = _record(step, component)
+    record = _record(ctx, component)
     kept = record.kept.get(turn.template)
-    another = kept is not None and kept.version != step.facts.spec.version
+    another = kept is not None and kept.version != ctx.facts.spec.version
     if kept is not None and another and turn.template == template_hash(rendered):
         # The same pods under another version: images were named one by one before the version was.
-        kept = replace(kept, version=step.facts.spec.version)
-        await _write(step, component, replace(record, kept={**record.kept, turn.template: kept}))
+        kept = replace(kept, version=ctx.facts.spec.version)
+        await _write(ctx, component, replace(record, kept={**record.kept, turn.template: kept}))
     if kept is None:
-        kept = Kept(rendered["spec"]["template"], step.facts.spec.version)
-        live = step.live.stateful_set(component)
+        kept = Kept(rendered["spec"]["template"], ctx.facts.spec.version)
+        live = ctx.live.stateful_set(component)
         in_use = applied_hash(live) if live is not None else None
-        await _write(step, component, record.having(turn.template, kept).only([turn.template, in_use]))
+        await _write(ctx, component, record.having(turn.template, kept).only([turn.template, in_use]))
     return [*others, with_template(rendered, turn.template, kept.template)]
 
 

@@ -26,8 +26,8 @@ from pulsar_operator.balance.autoscaling.policy import (
 )
 from pulsar_operator.balance.autoscaling.values import Verdict, Workload
 from pulsar_operator.balance.model.capacity import cpus_of
-from pulsar_operator.controllers.dataplane.observed.phase import Step
-from pulsar_operator.controllers.dataplane.scaling.autoscale_bookies import STAYS, decide_bookies, leaving
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
+from pulsar_operator.controllers.dataplane.scaling.autoscale_bookies import STAYS, decide_bookies, decommissioning
 from pulsar_operator.controllers.dataplane.scaling.scaling_inputs import (
     INTERVAL,
     Decided,
@@ -44,58 +44,60 @@ from pulsar_operator.domain.dataplane.scaling.scaling_status import NOUNS, kept
 from pulsar_operator.domain.render import BRING_UP_ORDER
 
 
-async def autoscale(step: Step) -> ScalingFact:
+async def autoscale(ctx: PhaseContext) -> ScalingFact:
     """Decide for each component that has autoscaling; of one that has it no more the last number is remembered."""
-    stored = rows_of(step.facts.before)
+    stored = rows_of(ctx.facts.before)
     rows: dict[Component, ComponentScalingStatus] = {}
     again = False
     for component in SCALED:
-        part, before = part_of(step.facts.declared, component), stored.get(component)
+        part, before = part_of(ctx.facts.declared, component), stored.get(component)
         if part is None:
             continue
         if part.autoscaling is not None:
-            rows[component] = await _decided(step, component, before)
-            again = again or rows[component].desired != _number(step, component)
+            rows[component] = await _decided(ctx, component, before)
+            again = again or rows[component].desired != _number(ctx, component)
         elif before is not None:
-            last = kept(before, part.replicas, workload_replicas(step.live, component))
+            last = kept(before, part.replicas, workload_replicas(ctx.live, component))
             if last is not None:
                 rows[component] = last
     return ScalingFact(rows, again)
 
 
-def _number(step: Step, component: Component) -> int:
+def _number(ctx: PhaseContext, component: Component) -> int:
     """Replicas that this pass renders: what was decided before."""
-    part = part_of(step.facts.spec, component)
+    part = part_of(ctx.facts.spec, component)
     assert part is not None
     return part.replicas
 
 
-async def _decided(step: Step, component: Component, before: ComponentScalingStatus | None) -> ComponentScalingStatus:
-    part, deps, hand = part_of(step.facts.declared, component), step.hand.deps, step.hand
+async def _decided(
+    ctx: PhaseContext, component: Component, before: ComponentScalingStatus | None
+) -> ComponentScalingStatus:
+    part, deps, actor = part_of(ctx.facts.declared, component), ctx.actor.deps, ctx.actor
     assert part is not None and part.autoscaling is not None
-    number = _number(step, component)
-    now, there = deps.clock.now(), workload_replicas(step.live, component)
-    facts = step.live.facts(component)
+    number = _number(ctx, component)
+    now, there = deps.clock.now(), workload_replicas(ctx.live, component)
+    facts = ctx.live.facts(component)
     pods = facts.pods if facts is not None else ()
     if component is Component.BOOKIE:
         # One that leaves takes nothing new, and what it has is not its share.
         pods = tuple(pod for pod in pods if pod.ordinal < number)
-    held, alike = blocks(component, _reasons(step, component, number)), component is not Component.BOOKIE
-    workload = workload_of(number, pods, held, now, alike=alike)
+    blocked, alike = blocks(component, _reasons(ctx, component, number)), component is not Component.BOOKIE
+    workload = workload_of(number, pods, blocked, now, alike=alike)
     if isinstance(part, BookKeeper):
-        decision = decide_bookies(step, part, workload, before)
+        decision = decide_bookies(ctx, part, workload, before)
     else:
-        decision = _decide(step, part, workload, state_of(before, now))
+        decision = _decide(ctx, part, workload, state_of(before, now))
     verdict, desired = decision.verdict, decision.verdict.desired
-    deps.metrics.scaling_decided(step.facts.meta.namespace, step.facts.meta.name, component.value, verdict.reason.value)
+    deps.metrics.scaling_decided(ctx.facts.meta.namespace, ctx.facts.meta.name, component.value, verdict.reason.value)
     if desired != number:
         text = f"Scale {NOUNS[component]} from {number} to {desired}"
-        if hand.act:
-            say = hand.warn if verdict.reason in STAYS else hand.record_event
+        if actor.act:
+            say = actor.warn if verdict.reason in STAYS else actor.record_event
             await say(verdict.reason, f"{text}: {verdict.message}")
         else:
             # Without the figures, which differ from pass to pass.
-            hand.pending.append(f"{text} (status.autoscaling says why)")
+            actor.pending.append(f"{text} (status.autoscaling says why)")
             words = f"Would scale from {number} to {desired}: {verdict.message}"
             dry = Verdict(number, Reason.DRY_RUN, words, None, verdict.inputs)
             decision, desired = Decision(dry, state_of(before, now), decision.samples, refused_of(before)), number
@@ -103,28 +105,28 @@ async def _decided(step: Step, component: Component, before: ComponentScalingSta
     return row_of(Decided(number, current, part.replicas, decision, desired), before, now)
 
 
-def _decide(step: Step, part: Broker | Proxy, workload: Workload, state: State) -> Decision:
-    now = seconds(step.hand.deps.clock.now())
+def _decide(ctx: PhaseContext, part: Broker | Proxy, workload: Workload, state: State) -> Decision:
+    now = seconds(ctx.actor.deps.clock.now())
     assert part.autoscaling is not None
     policy = policy_of(part.autoscaling, INTERVAL)
     if isinstance(part, Broker):
-        return Decision(*brokers.decide(_broker_facts(step, part, workload), policy, state, now))
-    measured = step.facts.loads.get(Component.PROXY, {})
+        return Decision(*brokers.decide(_broker_facts(ctx, part, workload), policy, state, now))
+    measured = ctx.facts.loads.get(Component.PROXY, {})
     signals = proxy_signals(part.autoscaling.targets, measured)
     return Decision(*proxies.decide(proxies.ProxyFacts(workload, signals), policy, state, now))
 
 
-def _broker_facts(step: Step, part: Broker, workload: Workload) -> brokers.BrokerFacts:
-    measured: Mapping[str, Measured] = step.facts.loads.get(Component.BROKER, {})
-    pods = [pod for pod in step.live.pods(Component.BROKER) if pod["metadata"]["name"] in workload.ready]
-    cpus = cpus_of(pods, step.facts.spec.load_balancing.capacities)
+def _broker_facts(ctx: PhaseContext, part: Broker, workload: Workload) -> brokers.BrokerFacts:
+    measured: Mapping[str, Measured] = ctx.facts.loads.get(Component.BROKER, {})
+    pods = [pod for pod in ctx.live.pods(Component.BROKER) if pod["metadata"]["name"] in workload.ready]
+    cpus = cpus_of(pods, ctx.facts.spec.load_balancing.capacities)
     limited = bool(pods) and all(_has_limit(pod) for pod in pods)
     limits = part.autoscaling
     assert limits is not None
     recorded = None
-    if limits.forecast is not None and step.facts.recorded is not None:
-        now = step.hand.deps.clock.now().timestamp()
-        recorded = foreseen(step.facts.recorded, now, limits.forecast.sizing.max_age_seconds)
+    if limits.forecast is not None and ctx.facts.recorded is not None:
+        now = ctx.actor.deps.clock.now().timestamp()
+        recorded = foreseen(ctx.facts.recorded, now, limits.forecast.sizing.max_age_seconds)
     signals = broker_signals(limits.targets, measured, cpus, limited=limited)
     return brokers.BrokerFacts(workload, signals, recorded, traffic_growth(measured))
 
@@ -139,20 +141,20 @@ def _has_limit(pod: Mapping[str, object]) -> bool:
     )
 
 
-def _reasons(step: Step, component: Component, number: int) -> set[Reason]:
+def _reasons(ctx: PhaseContext, component: Component, number: int) -> set[Reason]:
     """What keeps a number as it is, of what the pass knows already."""
-    facts, view = step.facts, step.view
+    facts, view = ctx.facts, ctx.view
     found: set[Reason] = set()
     if facts.meta.paused:
         found.add(Reason.PAUSED)
     storage = view.storage.facts if view.storage is not None else None
     unread = view.metadata is None or not view.metadata.registered or storage is None
-    if unread or step.store_unavailable is not None:
+    if unread or ctx.store_unavailable is not None:
         found.add(Reason.CONFIGURATION_STORE_UNAVAILABLE)
-    if _rolling(step, component):
+    if _rolling(ctx, component):
         found.add(Reason.ROLLOUT_IN_PROGRESS)
     if component is Component.BOOKIE:
-        found |= leaving(step, number)
+        found |= decommissioning(ctx, number)
     elif view.drain is not None or (view.balance is not None and view.balance.moving is not None):
         found.add(Reason.REBALANCING)
     if storage is not None and storage.under_replicated.count:
@@ -160,18 +162,18 @@ def _reasons(step: Step, component: Component, number: int) -> set[Reason]:
     return found
 
 
-def _rolling(step: Step, component: Component) -> bool:
+def _rolling(ctx: PhaseContext, component: Component) -> bool:
     """Whether pods are being replaced. A roll that waits for its window with its first step changes no load.
 
     Neither does one of others that waits for anything, as after it stopped and went back; but no bookie leaves before
     that is over, and brokers get no share of the bundles while it is theirs.
     """
-    rollout = step.view.roll.rollout if step.view.roll is not None else None
-    held = step.view.turns.held if step.view.turns is not None else None
+    rollout = ctx.view.rollout.status if ctx.view.rollout is not None else None
+    blocker = ctx.view.template_order.blocker if ctx.view.template_order is not None else None
     if rollout is None:
         return False
-    if rollout.pods_done or held is None:
+    if rollout.pods_done or blocker is None:
         return True
     if component is Component.BOOKIE or rollout.component == component.value:
-        return held.reason is not Reason.MAINTENANCE_WINDOW
-    return any(facts.up_to_date is not True for each in BRING_UP_ORDER if (facts := step.live.facts(each)) is not None)
+        return blocker.reason is not Reason.MAINTENANCE_WINDOW
+    return any(facts.up_to_date is not True for each in BRING_UP_ORDER if (facts := ctx.live.facts(each)) is not None)

@@ -14,7 +14,7 @@ from pulsar_operator.balance.autoscaling.bookies import BookieFacts, Disk, Refus
 from pulsar_operator.balance.autoscaling.policy import LATENCY, Measured, bookie_targets, policy_of
 from pulsar_operator.balance.autoscaling.values import Policy, Workload
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import own_bookies
-from pulsar_operator.controllers.dataplane.observed.phase import Step
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.controllers.dataplane.scaling.scaling_inputs import (
     INTERVAL,
     Decision,
@@ -23,7 +23,7 @@ from pulsar_operator.controllers.dataplane.scaling.scaling_inputs import (
     seconds,
     state_of,
 )
-from pulsar_operator.domain.dataplane.cluster.cluster_view import LeaveFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import DecommissionFact
 from pulsar_operator.domain.dataplane.scaling.replicas import workload_replicas
 
 WORDS = 1000
@@ -32,70 +32,74 @@ STAYS = frozenset({Reason.DECOMMISSION_REFUSED, Reason.DECOMMISSION_STUCK})
 """Why a bookie that was to leave does not, and will not by waiting."""
 
 
-def decide_bookies(step: Step, part: BookKeeper, workload: Workload, before: ComponentScalingStatus | None) -> Decision:
+def decide_bookies(
+    ctx: PhaseContext, part: BookKeeper, workload: Workload, before: ComponentScalingStatus | None
+) -> Decision:
     """The number from now on. Where the bookie that is to leave stays, as many as are there: a user who reads that sets
     replicas back likewise."""
     assert part.autoscaling is not None
-    clock, number = step.hand.deps.clock.now(), workload.replicas
-    facts = _facts(step, part, workload, before)
-    policy, samples = _policy(step, part.autoscaling), _sampled(step, facts, before)
-    stays, there = _refused(step, number), workload_replicas(step.live, Component.BOOKIE)
+    clock, number = ctx.actor.deps.clock.now(), workload.replicas
+    facts = _facts(ctx, part, workload, before)
+    policy, samples = _policy(ctx, part.autoscaling), _sampled(ctx, facts, before)
+    stays, there = _refused(ctx, number), workload_replicas(ctx.live, Component.BOOKIE)
     if stays is not None and there is not None:
         return Decision(*bookies.taken_back(stays, there, number, policy), samples, stays)
     verdict, state = bookies.decide(facts, policy, state_of(before, clock), seconds(clock))
     return Decision(verdict, state, samples, facts.refused)
 
 
-def _policy(step: Step, limits: BookieAutoscaling) -> Policy:
+def _policy(ctx: PhaseContext, limits: BookieAutoscaling) -> Policy:
     """Never fewer than the quorums on record take, whatever the limits are: no ledger could be made."""
-    policy, quorum = policy_of(limits, INTERVAL), step.rendered.quorum
+    policy, quorum = policy_of(limits, INTERVAL), ctx.rendered.quorum
     size = quorum.ensemble_size if quorum is not None else 1
     return replace(policy, least=max(policy.least, size), most=max(policy.most, size))
 
 
-def _largest_ensemble(step: Step) -> int:
+def _largest_ensemble(ctx: PhaseContext) -> int:
     """Bookies that ledgers take. Namespaces that take more are looked at where a bookie takes no writes
     (bookkeeper/read_only_bookies.py), and before one leaves."""
-    quorum, unwritable = step.rendered.quorum, step.view.unwritable
-    widest = unwritable.widest if unwritable is not None else None
+    quorum, read_only = ctx.rendered.quorum, ctx.view.read_only_bookies
+    widest = read_only.widest if read_only is not None else None
     return max(quorum.ensemble_size if quorum is not None else 1, widest.size if widest is not None else 1)
 
 
-def leaving(step: Step, number: int) -> set[Reason]:
+def decommissioning(ctx: PhaseContext, number: int) -> set[Reason]:
     """Whether a bookie is on its way out, or is still to go; also where that is not known."""
-    leave, there = step.view.leave, workload_replicas(step.live, Component.BOOKIE)
+    leave, there = ctx.view.decommission, workload_replicas(ctx.live, Component.BOOKIE)
     if leave is None or (there is not None and there > number):
         return {Reason.DECOMMISSIONING_BOOKIE}
     return {leave.doing} if leave.step is not None else set()
 
 
-def _refused(step: Step, number: int) -> Refused | None:
+def _refused(ctx: PhaseContext, number: int) -> Refused | None:
     """Why the bookie that is to leave stays, found in this pass; None = it does not, or none is to."""
-    leave, there = step.view.leave, workload_replicas(step.live, Component.BOOKIE)
-    if leave is None or there is None or not there > number or step.facts.meta.paused:
+    leave, there = ctx.view.decommission, workload_replicas(ctx.live, Component.BOOKIE)
+    if leave is None or there is None or not there > number or ctx.facts.meta.paused:
         return None
     if not _of_one_too_many(leave, number, there) or leave.reason is None:
         return None
-    now, generation = seconds(step.hand.deps.clock.now()), step.facts.meta.generation
+    now, generation = seconds(ctx.actor.deps.clock.now()), ctx.facts.meta.generation
     return Refused(leave.reason, leave.message[:WORDS], generation, now)
 
 
-def _of_one_too_many(leave: LeaveFact, number: int, there: int) -> bool:
+def _of_one_too_many(leave: DecommissionFact, number: int, there: int) -> bool:
     """Whether what is said of a bookie is why one that has its pod does not leave."""
-    mine = leave.ordinal is not None and number <= leave.ordinal < there
-    return mine and leave.reason in STAYS and leave.doing is Reason.DECOMMISSIONING_BOOKIE
+    is_counted = leave.ordinal is not None and number <= leave.ordinal < there
+    return is_counted and leave.reason in STAYS and leave.doing is Reason.DECOMMISSIONING_BOOKIE
 
 
-def _facts(step: Step, part: BookKeeper, workload: Workload, before: ComponentScalingStatus | None) -> BookieFacts:
+def _facts(
+    ctx: PhaseContext, part: BookKeeper, workload: Workload, before: ComponentScalingStatus | None
+) -> BookieFacts:
     """What was measured in this pass. A bookie that is ready and not registered, or does not say how full it is, is not
     in it, so that nothing is decided."""
     assert part.autoscaling is not None
-    storage, clock = step.view.storage, step.hand.deps.clock.now()
+    storage, clock = ctx.view.storage, ctx.actor.deps.clock.now()
     now, targets = seconds(clock), part.autoscaling.targets
-    slow = step.facts.loads.get(Component.BOOKIE, {}).get(LATENCY, Measured({}, 0.0))
+    slow = ctx.facts.loads.get(Component.BOOKIE, {}).get(LATENCY, Measured({}, 0.0))
     timed = targets.write_latency_milliseconds is not None
     disks: dict[str, Disk] = {}
-    own, live = own_bookies(step), step.live.facts(Component.BOOKIE)
+    own, live = own_bookies(ctx), ctx.live.facts(Component.BOOKIE)
     for pod in live.pods if live is not None else ():
         bookie = own.id(pod.ordinal)
         if storage is None or storage.facts is None or bookie not in storage.facts.registered:
@@ -112,15 +116,15 @@ def _facts(step: Step, part: BookKeeper, workload: Workload, before: ComponentSc
         disks,
         max(age, slow.age if timed else 0.0),
         trend.trend(samples_of(before, now)),
-        bookie_targets(targets, _largest_ensemble(step)),
-        last if last is not None and last.holds(step.facts.meta.generation, now) else None,
+        bookie_targets(targets, _largest_ensemble(ctx)),
+        last if last is not None and last.holds(ctx.facts.meta.generation, now) else None,
     )
 
 
-def _sampled(step: Step, facts: BookieFacts, before: ComponentScalingStatus | None) -> trend.Samples:
+def _sampled(ctx: PhaseContext, facts: BookieFacts, before: ComponentScalingStatus | None) -> trend.Samples:
     """What was stored, hour by hour. While one is away, comes, goes or is copied it is another amount each minute: of
     that nothing is learnt."""
-    now = seconds(step.hand.deps.clock.now())
+    now = seconds(ctx.actor.deps.clock.now())
     samples, workload = samples_of(before, now), facts.workload
     whole = len(workload.ready) == workload.replicas and workload.ready <= facts.disks.keys()
     if not whole or workload.blocks:

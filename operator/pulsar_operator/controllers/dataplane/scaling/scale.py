@@ -10,8 +10,8 @@ from pulsar_operator.controllers.dataplane.balancing.broker_drains import Broker
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import Returns
 from pulsar_operator.controllers.dataplane.objects.children import apply_children
 from pulsar_operator.controllers.dataplane.observed.outage import READERS
-from pulsar_operator.controllers.dataplane.observed.phase import Step, not_ours
-from pulsar_operator.controllers.dataplane.rollout.templates import dressed
+from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext, not_ours
+from pulsar_operator.controllers.dataplane.rollout.templates import rendered_with_record
 from pulsar_operator.controllers.dataplane.scaling.bookie_count import raise_to, workload
 from pulsar_operator.domain.dataplane.cluster.cluster_view import DrainFact, ScaleFact
 from pulsar_operator.domain.dataplane.objects.pods import pods_of
@@ -21,59 +21,63 @@ from pulsar_operator.ports import STATEFUL_SETS, Json
 SCALED = (Component.BOOKIE, Component.AUTORECOVERY, Component.BROKER, Component.PROXY)
 
 
-async def scale(step: Step) -> ScaleFact:
+async def scale(ctx: PhaseContext) -> ScaleFact:
     """As many pods as the specification says; brokers that are too many hand over their bundles first."""
     found = ScaleFact()
     for component in SCALED:
-        there, manifests = step.live.stateful_set(component), step.rendered.of(component)
-        wanted = next((replicas_of(m) for m in manifests if m["kind"] == STATEFUL_SETS.kind), None)
-        if there is None or wanted is None or replicas_of(there) == wanted:
+        there, manifests = ctx.live.stateful_set(component), ctx.rendered.of(component)
+        desired = next((replicas_of(m) for m in manifests if m["kind"] == STATEFUL_SETS.kind), None)
+        if there is None or desired is None or replicas_of(there) == desired:
             continue
-        if component in READERS and (away := step.store_unavailable) is not None:
-            found = replace(found, held=found.held or f"{component.value} pods wait for {away}")
+        if component in READERS and (unavailable := ctx.store_unavailable) is not None:
+            found = replace(
+                found, store_blocker=found.store_blocker or f"{component.value} pods wait for {unavailable}"
+            )
             continue
-        if component in READERS and (not step.facts.instance.store_known or not_ours(step)):
+        if component in READERS and (not ctx.facts.instance.store_known or not_ours(ctx)):
             continue
         if component is Component.BOOKIE:
-            if replicas_of(there) < wanted:
-                bookies = await _bookies(step, there, wanted)
+            if replicas_of(there) < desired:
+                bookies = await _bookies(ctx, there, desired)
                 found = replace(found, waiting_for=bookies.waiting_for, foreign=bookies.foreign)
             continue  # fewer: decommission/decommission.py
-        if component is Component.BROKER and (drains := drains_of(step)) is not None:
-            of_brokers = await _brokers(step, drains, there, wanted)
+        if component is Component.BROKER and (drains := drains_of(ctx)) is not None:
+            of_brokers = await _brokers(ctx, drains, there, desired)
             found = replace(found, drain=of_brokers.drain, asked=of_brokers.asked)
             if found.drain is not None:
                 continue
-        await apply_children(step.hand, step.live, workload(await dressed(step, component), there, manifests))
+        await apply_children(
+            ctx.actor, ctx.live, workload(await rendered_with_record(ctx, component), there, manifests)
+        )
     return found
 
 
-async def _bookies(step: Step, there: Json, wanted: int) -> Returns:
+async def _bookies(ctx: PhaseContext, there: Json, desired: int) -> Returns:
     """More bookies. None while the metadata store is not the cluster's, for their cookies would name it, or while one
     is being forgotten whose ordinal they might get."""
-    metadata, storage, leave = step.view.metadata, step.view.storage, step.view.leave
+    metadata, storage, leave = ctx.view.metadata, ctx.view.storage, ctx.view.decommission
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
         return Returns(0, "the metadata store to answer")
     if leave is None or leave.forgotten:
         return Returns(0, "a bookie to be removed first")
-    return await raise_to(step, there, wanted, storage.facts.cookies)
+    return await raise_to(ctx, there, desired, storage.facts.cookies)
 
 
-async def _brokers(step: Step, drains: BrokerDrains, there: Json, wanted: int) -> ScaleFact:
+async def _brokers(ctx: PhaseContext, drains: BrokerDrains, there: Json, desired: int) -> ScaleFact:
     """New brokers get a share; those that are too many may go once they have nothing left."""
-    name, have, meta = there["metadata"]["name"], replicas_of(there), step.facts.meta
-    if have >= 1 and wanted > have:
-        pods = [f"{name}-{ordinal}" for ordinal in range(have, wanted)]
+    name, have, meta = there["metadata"]["name"], replicas_of(there), ctx.facts.meta
+    if have >= 1 and desired > have:
+        pods = [f"{name}-{ordinal}" for ordinal in range(have, desired)]
         # The specification, and so its generation, stays the same while autoscaling changes the number.
-        scaled = step.facts.spec.broker is not None and step.facts.spec.broker.autoscaling is not None
-        tag = f"{meta.generation}-{wanted}" if scaled else str(meta.generation)
+        scaled = ctx.facts.spec.broker is not None and ctx.facts.spec.broker.autoscaling is not None
+        tag = f"{meta.generation}-{desired}" if scaled else str(meta.generation)
         await drains.fill(tag, pods, there=False)
-    if not have > wanted >= 1:
+    if not have > desired >= 1:
         return ScaleFact(asked=drains.asked)
-    pods_there = pods_of(there, step.live.pods(Component.BROKER))
+    pods_there = pods_of(there, ctx.live.pods(Component.BROKER))
     # Unready ones too: a broker that comes and goes has bundles still; one that is gone is not registered.
-    going = [pod.name for pod in pods_there if pod.ordinal >= wanted]
-    leave = await drains.leave(going, scale_in_name(meta.name, wanted))
-    if leave.go or leave.status is None:
+    going = [pod.name for pod in pods_there if pod.ordinal >= desired]
+    progress = await drains.drain(going, scale_in_name(meta.name, desired))
+    if progress.go or progress.status is None:
         return ScaleFact(asked=drains.asked)
-    return ScaleFact(DrainFact(leave.status, leave.waiting_for), drains.asked)
+    return ScaleFact(DrainFact(progress.status, progress.waiting_for), drains.asked)

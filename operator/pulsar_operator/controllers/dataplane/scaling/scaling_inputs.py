@@ -29,11 +29,11 @@ START_SECONDS: Final = 300.0
 TAKEN_IN_SECONDS: Final = 10.0
 """Within which the kubelet says when it took a pod in and that it is not ready; no pod is ready, and not any more, by
 then."""
-YOUNG_SECONDS: Final = 2 * INTERVAL
+WARM_UP_SECONDS: Final = 2 * INTERVAL
 """Brokers count their topics once a minute (statsUpdateFrequencyInSecs), after bundles and clients have come."""
 REFRESHED: Final = timedelta(seconds=SEEN_INTERVALS * INTERVAL)
 """Figures of a decision that stays the same are written this seldom."""
-HELD: Final = frozenset({Reason.PAUSED, Reason.CONFIGURATION_STORE_UNAVAILABLE})
+BLOCKING_REASONS: Final = frozenset({Reason.PAUSED, Reason.CONFIGURATION_STORE_UNAVAILABLE})
 """In which no pod is added or removed."""
 _MOST_WORDS = 2000
 
@@ -51,10 +51,10 @@ def workload_of(
     """
     there = tuple(pods)
     ready = frozenset(pod.name for pod in there if pod.ready and not pod.terminating)
-    wanted = [pod for pod in there if pod.ordinal < replicas]
-    gone = [pod for pod in wanted if _lost(pod, now)]
+    expected = [pod for pod in there if pod.ordinal < replicas]
+    gone = [pod for pod in expected if _lost(pod, now)]
     never = max(sum(map(_never_ready, gone)) - 1, 0) if alike else 0
-    stuck = never + sum(_unplaced(pod, now) for pod in wanted) if alike else 0
+    stuck = never + sum(_unplaced(pod, now) for pod in expected) if alike else 0
     return Workload(replicas, ready, len(gone) - never, blocks, sum(_unsure(pod, now) for pod in there), stuck)
 
 
@@ -91,8 +91,8 @@ def _unsure(pod: PodFacts, now: datetime) -> bool:
     if pod.terminating:
         return False
     since = _since(pod)
-    young = since is not None and (now - since).total_seconds() < YOUNG_SECONDS
-    return young if pod.ready else pod.serving_before
+    warming_up = since is not None and (now - since).total_seconds() < WARM_UP_SECONDS
+    return warming_up if pod.ready else pod.serving_before
 
 
 def _since(pod: PodFacts) -> datetime | None:
@@ -173,7 +173,7 @@ def row_of(decided: Decided, before: ComponentScalingStatus | None, now: datetim
     scaled = before.last_scale_time if before is not None else None
     if decided.desired != decided.last:
         scaled = timestamp(now)
-    waits = before is not None and verdict.reason in HELD and decided.desired != decided.current
+    waits = before is not None and verdict.reason in BLOCKING_REASONS and decided.desired != decided.current
     row = ComponentScalingStatus(
         current=decided.current,
         desired=decided.desired,

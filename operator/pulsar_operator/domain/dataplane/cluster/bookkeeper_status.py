@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
-from pulsar_operator.domain.bookkeeper.ledger_placement import placement_said
-from pulsar_operator.domain.bookkeeper.read_only_bookies import UNWRITABLE, nearly_full, unwritable_said
+from pulsar_operator.domain.bookkeeper.ledger_placement import placement_message
+from pulsar_operator.domain.bookkeeper.read_only_bookies import READ_ONLY_REASONS, describe_read_only, nearly_full
 from pulsar_operator.domain.bookkeeper.storage_facts import replicated
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
 
 
-def set_unwritable(conditions: ConditionSet, view: ClusterView) -> None:
+def set_read_only(conditions: ConditionSet, view: ClusterView) -> None:
     """Bookies that are up and take nothing new are named; without room for a new ledger BookKeeper is not well."""
-    kind, fact = ConditionType.BOOKKEEPER_READY, view.unwritable
-    told = conditions.explained(kind)
-    if told is None or not conditions.is_true(kind):
+    kind, fact = ConditionType.BOOKKEEPER_READY, view.read_only_bookies
+    condition = conditions.explained(kind)
+    if condition is None or not conditions.is_true(kind):
         return
     before = next((each for each in conditions.previous if each.get("type") == kind.value), {})
-    stays = before.get("reason") in UNWRITABLE
+    stays = before.get("reason") in READ_ONLY_REASONS
     if fact is None:
         if stays:
             conditions.carry(kind)
         return
     if fact.bookies:
         short = fact.short(stays and before.get("status") == FALSE.value)
-        conditions.set(kind, not short, fact.reason, f"{told[2]}; {unwritable_said(fact)}")
+        conditions.set(kind, not short, fact.reason, f"{condition[2]}; {describe_read_only(fact)}")
     elif fact.nearly:
-        conditions.set(kind, True, told[1], f"{told[2]}; {nearly_full(fact)}")
+        conditions.set(kind, True, condition[1], f"{condition[2]}; {nearly_full(fact)}")
 
 
 def set_volumes(conditions: ConditionSet, view: ClusterView) -> None:
@@ -35,9 +35,9 @@ def set_volumes(conditions: ConditionSet, view: ClusterView) -> None:
     the pods say."""
     kind, facts = ConditionType.BOOKKEEPER_READY, view.volumes
     for text in (facts.smaller, facts.refused) if facts is not None else ():
-        told = conditions.explained(kind)
-        if told is not None and text is not None:
-            conditions.set(kind, told[0], told[1], f"{told[2]}; {text}")
+        condition = conditions.explained(kind)
+        if condition is not None and text is not None:
+            conditions.set(kind, condition[0], condition[1], f"{condition[2]}; {text}")
 
 
 def set_auto_recovery(conditions: ConditionSet, view: ClusterView) -> None:
@@ -70,11 +70,11 @@ def set_replicated(conditions: ConditionSet, view: ClusterView, *, acts: bool) -
 def set_racks(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
     """Only where the specification names racks, or what was written for it cannot be taken out."""
     kind = ConditionType.RACKS_KNOWN
-    if view.racks is not None and view.racks.said is not None:
-        status, reason, text = view.racks.said
+    if view.racks is not None and view.racks.condition is not None:
+        status, reason, text = view.racks.condition
         placed = view.placement.status if view.placement is not None and status is TRUE else None
         going = view.placement.examining if view.placement is not None and status is TRUE else None
         counting = f"; waiting for {going}" if going is not None else ""
-        conditions.set(kind, status, reason, f"{text}{placement_said(placed)}{counting}")
+        conditions.set(kind, status, reason, f"{text}{placement_message(placed)}{counting}")
     elif spec.bookkeeper is not None and spec.bookkeeper.racks is not None and not conditions.carry(kind):
         conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The racks were not looked at yet")

@@ -24,8 +24,8 @@ from pulsar_operator.domain.dataplane.cluster.applied_config import set_config_c
 from pulsar_operator.domain.dataplane.cluster.bookkeeper_status import (
     set_auto_recovery,
     set_racks,
+    set_read_only,
     set_replicated,
-    set_unwritable,
     set_volumes,
 )
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
@@ -77,7 +77,7 @@ def set_conditions(
     else:
         _metadata(conditions, view)
         _component(conditions, ConditionType.BOOKKEEPER_READY, Component.BOOKIE, "bookies", view)
-        set_unwritable(conditions, view)
+        set_read_only(conditions, view)
         set_volumes(conditions, view)
         set_auto_recovery(conditions, view)
         _component(conditions, ConditionType.BROKERS_READY, Component.BROKER, "brokers", view)
@@ -195,8 +195,8 @@ def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
         for component, facts in view.components.items()
         if not facts.up_to_date
     ]
-    turns = view.turns.of if view.turns is not None else {}
-    waiting = [component.value for component, turn in turns.items() if turn.pending]
+    template_order = view.template_order.of if view.template_order is not None else {}
+    waiting = [component.value for component, turn in template_order.items() if turn.pending]
     if behind or waiting:
         behind += [
             f"{name} (its turn has not come)" for name in waiting if not any(b.startswith(f"{name} ") for b in behind)
@@ -210,10 +210,10 @@ def _used(
     stored: list[UsedClusterConfirmation], spec: PulsarClusterSpec | None, view: ClusterView, now: datetime
 ) -> list[UsedClusterConfirmation]:
     """Confirmations that were used, as long as they are declared, or would count if they were declared again."""
-    if spec is None or view.roll is None or view.leave is None:
+    if spec is None or view.rollout is None or view.decommission is None:
         return stored
     declared = {(each.action, each.expires_time) for each in spec.confirmations}
-    new = [each for each in (view.roll.confirmed, view.leave.confirmed) if each is not None]
+    new = [each for each in (view.rollout.confirmed, view.decommission.confirmed) if each is not None]
     keys = {(each.action, each.expires_time) for each in new}
     kept = [
         each
@@ -235,7 +235,7 @@ def _bookies(previous: list[BookieStatus], view: ClusterView, now: datetime) -> 
     facts = storage.facts if storage is not None else None
     if rendered is None or storage is None or facts is None or not rendered.bookie_ids:
         return previous
-    leave = view.leave
+    leave = view.decommission
     pods = set(range(len(rendered.bookie_ids)))
     if leave is None:
         steps = {each.id: each.step for each in previous if each.step}
@@ -243,13 +243,13 @@ def _bookies(previous: list[BookieStatus], view: ClusterView, now: datetime) -> 
         steps = {leave.bookie: leave.step} if leave.bookie is not None and leave.step is not None else {}
     own, usage = own_bookies_of(rendered.bookie_ids[0], facts), storage.usage
     written = view.racks.written if view.racks is not None else None
-    if written is None and (view.racks is None or view.racks.said is not None):
+    if written is None and (view.racks is None or view.racks.condition is not None):
         written = {each.id: each.rack for each in previous if each.rack}
     listed, racks = sorted(pods), written or {}
-    if view.unwritable is None:
+    if view.read_only_bookies is None:
         reasons = {each.id: each.reason for each in previous if each.reason}
     else:
-        reasons = {each.bookie: each.reason.value for each in view.unwritable.bookies}
+        reasons = {each.bookie: each.reason.value for each in view.read_only_bookies.bookies}
     return bookie_rows(
         facts, own, listed, now=now, previous=previous, usage=usage, steps=steps, racks=racks, reasons=reasons
     )
@@ -265,7 +265,7 @@ def cluster_status(
     """The status to write. Facts this pass could not see are carried over from the stored one, ``before``."""
     now, rendered, metadata, storage = conditions.now, view.rendered, view.metadata, view.storage
     brokers = view.live.stateful_set(Component.BROKER) if view.live is not None else None
-    told = remote_changes(brokers["spec"]["template"]) if brokers is not None else {}
+    applied_changes = remote_changes(brokers["spec"]["template"]) if brokers is not None else {}
     remote = metadata.remote if metadata is not None else None
     known: dict[str, Any] = {
         "observed_generation": conditions.generation,
@@ -274,7 +274,7 @@ def cluster_status(
         "missing_pods": missing_rows(before.missing_pods, view.missing, now),
         "used_confirmations": _used(before.used_confirmations, spec, view, now),
         "bookies": _bookies(before.bookies, view, now),
-        "remote_clusters": remote_rows(before, remote, now, told, known_urls(brokers)),
+        "remote_clusters": remote_rows(before, remote, now, applied_changes, known_urls(brokers)),
         "autoscaling": scaling_status.status_of(rows_of(before) if view.scaling is None else view.scaling.rows),
     }
     for component in Component:
@@ -305,22 +305,22 @@ def cluster_status(
         known["instance_id"] = metadata.instance_id
     if view.dependents is not None:
         known["dependents"] = view.dependents
-    if view.roll is not None:
-        known["rollout"] = view.roll.rollout
-    if view.turns is not None:
-        known["canaries"] = list(view.turns.canaries)
+    if view.rollout is not None:
+        known["rollout"] = view.rollout.status
+    if view.template_order is not None:
+        known["canaries"] = list(view.template_order.canaries)
     if storage is not None and storage.facts is not None:
         known["recovery_delay"] = storage.delay
     if view.placement is not None:
         known["placement"] = view.placement.status
-    if view.drain is not None or (view.roll is not None and view.scale is not None):
+    if view.drain is not None or (view.rollout is not None and view.scale is not None):
         # The stored one, with its time, stays while a phase that decides on it did not run.
         known["drain"] = view.drain.status if view.drain is not None else None
-    if view.balance is not None and view.balance.seen:
+    if view.balance is not None and view.balance.observed:
         known["balancer"] = view.balance.status
     if spec is not None and spec.load_balancing.driver is not BalancingDriver.OPERATOR:
         known["handover"] = None
-    elif view.balance is not None and view.balance.told is not None:
+    elif view.balance is not None and view.balance.condition is not None:
         known["handover"] = view.balance.handover
     return before.model_copy(update=known)
 
@@ -330,7 +330,7 @@ def _balancing(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterV
     kind = ConditionType.BALANCING_ACTIVE
     if spec.load_balancing.driver is not BalancingDriver.OPERATOR:
         return
-    if view.balance is not None and view.balance.told is not None:
-        conditions.set(kind, *view.balance.told)
+    if view.balance is not None and view.balance.condition is not None:
+        conditions.set(kind, *view.balance.condition)
     elif not conditions.carry(kind):
         conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The brokers do not serve yet")

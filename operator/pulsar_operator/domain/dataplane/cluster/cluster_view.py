@@ -21,13 +21,13 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
 )
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
 from pulsar_operator.domain.bookkeeper.abandoned_ledgers import GivenUp
-from pulsar_operator.domain.bookkeeper.bookie_racks import Said
-from pulsar_operator.domain.bookkeeper.read_only_bookies import Unwritable
+from pulsar_operator.domain.bookkeeper.bookie_racks import RacksCondition
+from pulsar_operator.domain.bookkeeper.read_only_bookies import ReadOnlyBookies
 from pulsar_operator.domain.bookkeeper.storage_facts import Space, StorageFacts
 from pulsar_operator.domain.dataplane.cluster.bring_up import Gate, MetadataFact, StoreFact
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.objects.pods import ComponentFacts
-from pulsar_operator.domain.dataplane.rollout.template_order import Turns
+from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder
 from pulsar_operator.domain.dataplane.scaling.replicas import Rows
 from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster
 
@@ -78,7 +78,7 @@ class RacksFact:
     """Rack by the bookie's id, also of bookies of others; None = not known, or nobody wants to know."""
     ours: frozenset[str] = frozenset()
     """Ids of bookies whose racks the operator wrote."""
-    said: Said | None = None
+    condition: RacksCondition | None = None
     """Condition RacksKnown; None = the specification names no racks."""
     again: bool = False
     """Somebody else was faster: look again soon."""
@@ -114,10 +114,10 @@ class DrainFact:
 
 
 @dataclass(frozen=True)
-class RollFact:
+class RolloutFact:
     """Whether pods are being replaced."""
 
-    rollout: RolloutStatus | None = None
+    status: RolloutStatus | None = None
     drain: DrainFact | None = None
     """Of the broker that is next."""
     asked: frozenset[str] = frozenset()
@@ -130,11 +130,11 @@ class RollFact:
     @property
     def of_brokers(self) -> bool:
         """Whether brokers are being replaced."""
-        return self.goes_on and self.rollout is not None and self.rollout.component == Component.BROKER.value
+        return self.goes_on and self.status is not None and self.status.component == Component.BROKER.value
 
 
 @dataclass(frozen=True)
-class LeaveFact:
+class DecommissionFact:
     """Whether a bookie is being removed."""
 
     bookie: str | None = None
@@ -148,7 +148,7 @@ class LeaveFact:
     """Why it does not leave; None = it does, or may soon."""
     message: str = ""
     """What is said of it."""
-    holds: bool = False
+    blocks_rollout: bool = False
     """Whether no pod may be replaced meanwhile."""
     doing: Reason = Reason.DECOMMISSIONING_BOOKIE
     """What is done to it."""
@@ -188,7 +188,7 @@ class ScaleFact:
     """What bookies wait for that are to be added, in words."""
     foreign: str | None = None
     """Why a bookie cannot be added, in words."""
-    held: str | None = None
+    store_blocker: str | None = None
     """What waits for the configuration store, in words."""
 
 
@@ -200,13 +200,13 @@ class BalanceFact:
     """None = Pulsar itself."""
     again: bool = False
     """Something was only begun: look again soon."""
-    seen: bool = True
+    observed: bool = True
     """False = the brokers did not say."""
     moving: str | None = None
     """namespace/name of a PulsarRebalance that executes."""
     handover: HandoverStatus | None = None
     """What is remembered of giving Pulsar's balancer back."""
-    told: tuple[bool, Reason, str] | None = None
+    condition: tuple[bool, Reason, str] | None = None
     """Condition BalancingActive; None = not judged."""
 
 
@@ -230,7 +230,7 @@ class ClusterView:
     live: Live | None = None
     """Children as read, and as written since."""
     rendered: RenderedCluster | None = None
-    turns: Turns | None = None
+    template_order: TemplateOrder | None = None
     metadata: MetadataFact | None = None
     """None also while ZooKeeper has no quorum."""
     storage: StorageFact | None = None
@@ -239,10 +239,10 @@ class ClusterView:
     brokers: TierFact | None = None
     proxies: TierFact | None = None
     volumes: VolumesFact | None = None
-    leave: LeaveFact | None = None
-    unwritable: Unwritable | None = None
+    decommission: DecommissionFact | None = None
+    read_only_bookies: ReadOnlyBookies | None = None
     placement: PlacementFact | None = None
-    roll: RollFact | None = None
+    rollout: RolloutFact | None = None
     scale: ScaleFact | None = None
     balance: BalanceFact | None = None
     scaling: ScalingFact | None = None
@@ -285,7 +285,7 @@ class ClusterView:
     @property
     def drain(self) -> DrainFact | None:
         """The drain in progress: brokers that are too many go before outdated ones."""
-        return next((fact.drain for fact in (self.scale, self.roll) if fact is not None and fact.drain), None)
+        return next((fact.drain for fact in (self.scale, self.rollout) if fact is not None and fact.drain), None)
 
     @property
     def waiting_for(self) -> str | None:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
-from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView, LeaveFact, RollFact, ScaleFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView, DecommissionFact, RolloutFact, ScaleFact
 from pulsar_operator.domain.dataplane.rollout.checks import ROLLOUT_IN_PROGRESS
-from pulsar_operator.domain.dataplane.rollout.template_order import Turns
+from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder
 
 AGAIN_SECONDS: Final = 1.0
 """Until the next pass where something was only begun."""
@@ -39,8 +39,8 @@ class Finding:
 def fold(findings: Iterable[Finding]) -> Finding:
     """One report of those of the phases, given in their order."""
     every = list(findings)
-    told = [each for each in every if each.progressing is not None]
-    first = min(told, key=lambda each: (not each.under_way, not each.blocked), default=Finding())
+    condition = [each for each in every if each.progressing is not None]
+    first = min(condition, key=lambda each: (not each.under_way, not each.blocked), default=Finding())
     requeue = min((each.requeue for each in every if each.requeue is not None), default=None)
     return Finding(requeue, first.progressing, first.under_way)
 
@@ -49,10 +49,10 @@ def findings_of(view: ClusterView) -> Iterator[Finding]:
     """Reports of the phases that ran, in their order."""
     if view.volumes is not None and view.volumes.foreign is not None:
         yield _foreign(view.volumes.foreign)
-    if view.leave is not None:
-        yield _leave(view.leave)
-    if view.roll is not None:
-        yield _roll(view.roll, view.turns)
+    if view.decommission is not None:
+        yield _decommission(view.decommission)
+    if view.rollout is not None:
+        yield _rollout(view.rollout, view.template_order)
     if view.scale is not None:
         yield _scale(view.scale)
         if view.scale.foreign is not None:
@@ -66,20 +66,20 @@ def _foreign(text: str) -> Finding:
     return Finding(progressing=(False, Reason.FOREIGN_VOLUME, text))
 
 
-def _leave(fact: LeaveFact) -> Finding:
+def _decommission(fact: DecommissionFact) -> Finding:
     """What a bookie's removal, or its new volume, is about; one that is refused makes no progress."""
     begun = fact.step is not None
-    told = (fact.reason is None, fact.reason or fact.doing, fact.message) if begun or fact.message else None
-    return Finding(AGAIN_SECONDS if fact.again else RETRY_SECONDS if fact.step else None, told, begun)
+    condition = (fact.reason is None, fact.reason or fact.doing, fact.message) if begun or fact.message else None
+    return Finding(AGAIN_SECONDS if fact.again else RETRY_SECONDS if fact.step else None, condition, begun)
 
 
-def _roll(fact: RollFact, turns: Turns | None) -> Finding:
+def _rollout(fact: RolloutFact, template_order: TemplateOrder | None) -> Finding:
     """What a rollout is about. One that failed, or waits for its window, makes no progress."""
-    rollout = fact.rollout
+    rollout = fact.status
     if rollout is None:
         return Finding()
-    if turns is not None and turns.stop is not None and turns.held is not None:
-        return Finding(progressing=(False, turns.stop.reason, turns.held.message), under_way=True)
+    if template_order is not None and template_order.stop is not None and template_order.blocker is not None:
+        return Finding(progressing=(False, template_order.stop.reason, template_order.blocker.message), under_way=True)
     blocked = Reason(rollout.blocked_by) if rollout.blocked_by is not None else Reason.ROLLOUT_IN_PROGRESS
     text = f"Rolling {rollout.component}: {rollout.pods_done} of {rollout.pods_total} pods done"
     text = f"{text}. {rollout.message}" if rollout.message is not None else text
@@ -89,11 +89,11 @@ def _roll(fact: RollFact, turns: Turns | None) -> Finding:
 
 def _scale(fact: ScaleFact) -> Finding:
     """What pods that are added or removed wait for."""
-    requeue = RETRY_SECONDS if fact.waiting_for or fact.held else None
+    requeue = RETRY_SECONDS if fact.waiting_for or fact.store_blocker else None
     if fact.drain is not None:
         return Finding(requeue, (True, Reason.DRAINING, f"Waiting for {fact.drain.waiting_for}"), under_way=True)
     if fact.waiting_for is not None:
         return Finding(requeue, (True, Reason.PENDING, f"Adding bookies: waiting for {fact.waiting_for}"))
-    if fact.held is not None:
-        return Finding(requeue, (True, Reason.CONFIGURATION_STORE_UNAVAILABLE, fact.held))
+    if fact.store_blocker is not None:
+        return Finding(requeue, (True, Reason.CONFIGURATION_STORE_UNAVAILABLE, fact.store_blocker))
     return Finding(requeue)

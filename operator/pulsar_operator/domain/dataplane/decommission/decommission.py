@@ -26,12 +26,12 @@ from pulsar_operator.domain.dataplane.decommission.decommission_facts import (
     SHOWN_FIRST,
     STALL_SECONDS,
     Act,
+    DecommissionFacts,
     Helper,
-    Leaving,
     Next,
     Step,
 )
-from pulsar_operator.domain.dataplane.decommission.decommission_record import LeavingMemo
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DecommissionRecord
 from pulsar_operator.domain.dataplane.decommission.refusals import (
     ended_lately,
     no_group,
@@ -51,46 +51,46 @@ def may_act(found: Next, shown: str | None) -> bool:
     return shown in order and order.index(shown) >= order.index(found.step)
 
 
-def subject(own: OwnBookies, cookies: Collection[str], replicas: int, wanted: int) -> int | None:
+def subject(own: OwnBookies, cookies: Collection[str], replicas: int, desired: int) -> int | None:
     """The ordinal that is next to leave: the highest, by number, that is not wanted and has a pod or a cookie; None
     where there is none."""
-    ordinals = [ordinal for each in cookies if (ordinal := own.ordinal(each)) is not None and ordinal >= wanted]
-    return max([*ordinals, *range(wanted, replicas)], default=None)
+    ordinals = [ordinal for each in cookies if (ordinal := own.ordinal(each)) is not None and ordinal >= desired]
+    return max([*ordinals, *range(desired, replicas)], default=None)
 
 
-def next_step(bookie: Leaving) -> Next | None:
+def next_step(bookie: DecommissionFacts) -> Next | None:
     """What to do about a bookie; None where there is nothing to do or to say."""
-    if bookie.wanted > bookie.ordinal and not bookie.forgotten:
-        by_hand = "spec.bookkeeper.replicas was raised again"
-        return stays(bookie, "autoscaling wants as many as there are" if bookie.scaled else by_hand)
+    if bookie.desired > bookie.ordinal and not bookie.forgotten:
+        undone = "spec.bookkeeper.replicas was raised again"
+        return stays(bookie, "autoscaling wants as many as there are" if bookie.scaled else undone)
     if bookie.ordinal >= bookie.replicas:
         return _without_pod(bookie)
     if bookie.ordinal < bookie.replicas - 1:
         return stays(bookie, "a bookie of a higher ordinal leaves first")
-    memo = bookie.memo
-    if memo is not None and memo.stopped is not None:
-        if memo.stopped == bookie.generation:
-            return given_up(bookie, memo)
-        if bookie.readonly and not memo.freed:
+    record = bookie.record
+    if record is not None and record.stopped is not None:
+        if record.stopped == bookie.generation:
+            return given_up(bookie, record)
+        if bookie.readonly and not record.restored:
             return Next(Act.WRITABLE, f"Bookie {bookie.bookie} takes entries until it is tried again")
-    return _on_its_way(bookie, memo) if memo is not None and bookie.under_way else before(bookie)
+    return _on_its_way(bookie, record) if record is not None and bookie.under_way else before(bookie)
 
 
-def given_up(bookie: Leaving, memo: LeavingMemo) -> Next:
+def given_up(bookie: DecommissionFacts, record: DecommissionRecord) -> Next:
     """It is not tried again; it takes entries."""
-    if bookie.readonly and not memo.freed:
-        return Next(Act.WRITABLE, f"Bookie {bookie.bookie} stays: {memo.why}", reason=Reason.DECOMMISSION_STUCK)
-    return Next(Act.NOTHING, memo.why, reason=Reason.DECOMMISSION_STUCK)
+    if bookie.readonly and not record.restored:
+        return Next(Act.WRITABLE, f"Bookie {bookie.bookie} stays: {record.why}", reason=Reason.DECOMMISSION_STUCK)
+    return Next(Act.NOTHING, record.why, reason=Reason.DECOMMISSION_STUCK)
 
 
-def stays(bookie: Leaving, why: str) -> Next | None:
+def stays(bookie: DecommissionFacts, why: str) -> Next | None:
     """It does not leave any more: writable again, and then nothing is remembered of it."""
-    memo = bookie.memo
-    if memo is None:
+    record = bookie.record
+    if record is None:
         return None
     if bookie.ordinal >= bookie.replicas:
         return Next(Act.NOTHING, f"the pod of bookie {bookie.bookie} to be back", shown(bookie))
-    if bookie.readonly and not memo.freed:
+    if bookie.readonly and not record.restored:
         return Next(Act.WRITABLE, f"Bookie {bookie.bookie} takes entries again: {why}", shown(bookie))
     if bookie.readonly is None and bookie.has_cookie:
         # Nothing is held for it: what is changed may be what it needs to come up, and it comes up writable.
@@ -98,12 +98,12 @@ def stays(bookie: Leaving, why: str) -> Next | None:
     return Next(Act.END, f"Bookie {bookie.bookie} stays: {why}")
 
 
-def shown(bookie: Leaving) -> Step:
+def shown(bookie: DecommissionFacts) -> Step:
     """The step that the status shows already."""
     return next((each for each in Step if each.value == bookie.step), Step.READ_ONLY)
 
 
-def before(bookie: Leaving) -> Next:
+def before(bookie: DecommissionFacts) -> Next:
     """Whether it may begin to be emptied: each thing that must be true, the cheapest first."""
     scan, name = bookie.scan, bookie.bookie
     if bookie.obstacle is not None:
@@ -111,9 +111,9 @@ def before(bookie: Leaving) -> Next:
     if bookie.state is not BookieState.NEW:
         # One that never was up has nothing, and may never come up.
         new = {each for each in bookie.others if bookie_state(bookie.storage, each) is BookieState.NEW}
-        away = sorted(set(bookie.others) - bookie.storage.writable - new)
-        if away:
-            return Next(Act.NOTHING, f"bookie {away[0]} to be writable: one bookie is away at a time")
+        unavailable = sorted(set(bookie.others) - bookie.storage.writable - new)
+        if unavailable:
+            return Next(Act.NOTHING, f"bookie {unavailable[0]} to be writable: one bookie is away at a time")
         missing = not_replicated(bookie.storage)
         if missing is not None:
             return Next(Act.NOTHING, missing)
@@ -132,7 +132,7 @@ def before(bookie: Leaving) -> Next:
         if racks is not None:
             return racks
     if scan is None:
-        return Next(Act.LOOK, "")
+        return Next(Act.SCAN, "")
     if scan.undecodable:
         return refused(_unreadable(bookie, scan))
     if bookie.state is BookieState.NEW:
@@ -154,24 +154,24 @@ def before(bookie: Leaving) -> Next:
     if room is not None:
         return room
     who = "autoscaling wants" if bookie.scaled else "spec.bookkeeper.replicas is"
-    return Next(Act.BEGIN, f"Bookie {name} leaves: {who} {bookie.wanted}", Step.READ_ONLY)
+    return Next(Act.BEGIN, f"Bookie {name} leaves: {who} {bookie.desired}", Step.READ_ONLY)
 
 
-def _racks(bookie: Leaving) -> Next | None:
+def _racks(bookie: DecommissionFacts) -> Next | None:
     """Whether so many racks are left that new ledgers can be created."""
-    if not bookie.racks_wanted or (bookie.racks_left is not None and bookie.racks_left >= bookie.racks_wanted):
+    if not bookie.required_racks or (bookie.racks_left is not None and bookie.racks_left >= bookie.required_racks):
         return None
     if bookie.racks_left is None:
         step = shown(bookie) if bookie.under_way else None
         return Next(Act.NOTHING, "the racks of bookies to be known: see condition RacksKnown", step)
     return refused(
         f"Bookie {bookie.bookie} cannot be {bookie.deed}: writable bookies would be left in {bookie.racks_left} of the "
-        f"{bookie.racks_wanted} racks that spec.bookkeeper.racks.minimum enforces, so no ledger could be created. Add "
-        f"bookies to other racks, lower minimum, or raise {bookie.number}"
+        f"{bookie.required_racks} racks that spec.bookkeeper.racks.minimum enforces, so no ledger could be created. "
+        f"Add bookies to other racks, lower minimum, or raise {bookie.number}"
     )
 
 
-def _unreadable(bookie: Leaving, scan: LedgerScan) -> str:
+def _unreadable(bookie: DecommissionFacts, scan: LedgerScan) -> str:
     more = f" (and {scan.undecodable - 1} more)" if scan.undecodable > 1 else ""
     return (
         f"Bookie {bookie.bookie} cannot be {bookie.deed}: znode {scan.unreadable[0]}{more} says nothing that is "
@@ -179,15 +179,15 @@ def _unreadable(bookie: Leaving, scan: LedgerScan) -> str:
     )
 
 
-def _on_its_way(bookie: Leaving, memo: LeavingMemo) -> Next:
+def _on_its_way(bookie: DecommissionFacts, record: DecommissionRecord) -> Next:
     """It has its pod, and has begun to leave."""
-    found = too_late(bookie, memo) or emptying(bookie, memo, copied) or too_few(bookie)
+    found = too_late(bookie, record) or emptying(bookie, record, copied) or too_few(bookie)
     if found is not None:
         return found
     return Next(Act.LOWER, empty(bookie), Step.STOPPING)
 
 
-def too_few(bookie: Leaving) -> Next | None:
+def too_few(bookie: DecommissionFacts) -> Next | None:
     """It is given up where a larger ensemble is wanted by now than those that are left have room for."""
     widest = bookie.widest
     if widest is None:
@@ -201,7 +201,7 @@ def too_few(bookie: Leaving) -> Next | None:
     return Next(Act.STOP, text, reason=Reason.DECOMMISSION_STUCK)
 
 
-def _too_few_racks(bookie: Leaving) -> Next | None:
+def _too_few_racks(bookie: DecommissionFacts) -> Next | None:
     found = _racks(bookie)
     if found is None or found.reason is None:
         return found
@@ -209,66 +209,68 @@ def _too_few_racks(bookie: Leaving) -> Next | None:
     return Next(Act.STOP, text, reason=Reason.DECOMMISSION_STUCK)
 
 
-def empty(bookie: Leaving) -> str:
+def empty(bookie: DecommissionFacts) -> str:
     """That no ledger is on it, in words."""
     return f"no ledger of {bookie.scan.scanned if bookie.scan is not None else 0} names bookie {bookie.bookie}"
 
 
-def too_late(bookie: Leaving, memo: LeavingMemo) -> Next | None:
+def too_late(bookie: DecommissionFacts, record: DecommissionRecord) -> Next | None:
     """It is given up where it takes too long."""
-    since = memo.since if bookie.counts_from is None else max(memo.since, bookie.counts_from)
+    since = record.since if bookie.counts_from is None else max(record.since, bookie.counts_from)
     if (bookie.now - since).total_seconds() < bookie.timeout:
         return None
     if bookie.scan is None and bookie.examining is None:
-        return Next(Act.LOOK, "", shown(bookie))
+        return Next(Act.SCAN, "", shown(bookie))
     return Next(Act.STOP, _stuck(bookie, bookie.scan), reason=Reason.DECOMMISSION_STUCK)
 
 
 def emptying(
-    bookie: Leaving, memo: LeavingMemo, copies: Callable[[Leaving, LeavingMemo, LedgerScan], Next | None]
+    bookie: DecommissionFacts,
+    record: DecommissionRecord,
+    copies: Callable[[DecommissionFacts, DecommissionRecord, LedgerScan], Next | None],
 ) -> Next | None:
     """What is next before no ledger is on it; None once two looks in a row found none, the last of them in this pass.
     ``copies`` says what is next while ledgers are, and None where they need not be copied."""
     scan, name = bookie.scan, bookie.bookie
     if bookie.registered:
-        if bookie.left < memo.ensemble:
-            short = f"{bookie.left} other bookies are writable, and new ledgers take {memo.ensemble}"
+        if bookie.left < record.ensemble:
+            short = f"{bookie.left} other bookies are writable, and new ledgers take {record.ensemble}"
             if bookie.readonly:
                 return Next(Act.WRITABLE, f"Bookie {name} takes entries for now: {short}", Step.READ_ONLY)
             return Next(Act.NOTHING, f"other bookies to be writable: {short}", Step.READ_ONLY)
         if bookie.readonly is None:
             return Next(Act.NOTHING, f"bookie {name} to say whether it is read-only", shown(bookie))
     # One that was made writable, and is read-only by itself since, may have taken entries in between.
-    anew = memo.run != bookie.process or memo.freed or memo.freeing
+    anew = record.run != bookie.process or record.restored or record.restoring
     if bookie.readonly is False or (bookie.registered and anew):
         return Next(Act.READ_ONLY, f"Bookie {name} takes no new entries: it leaves", Step.READ_ONLY)
     if bookie.state is BookieState.WRITABLE:
         return Next(Act.NOTHING, f"bookie {name} to be registered as read-only", Step.READ_ONLY)
     if scan is None:
-        return Next(Act.LOOK, "", shown(bookie))
+        return Next(Act.SCAN, "", shown(bookie))
     if scan.undecodable:
         return Next(Act.NOTHING, _unreadable(bookie, scan), shown(bookie), Reason.DECOMMISSION_REFUSED)
     if scan.writers:
         why = f"{len(scan.writers)} topics may write to ledgers on bookie {name}: {', '.join(scan.writers[:3])}"
         return Next(Act.UNLOAD, why, Step.UNLOADING, topics=scan.writers)
-    if memo.through is not None:
-        if memo.missed:
+    if record.through is not None:
+        if record.missed:
             why = f"topics that may write to ledgers on bookie {name}, and could not be unloaded"
             return Next(Act.ROUND, why, Step.UNLOADING)
         return Next(Act.ROUND, f"all topics that may write to ledgers on bookie {name} are unloaded", Step.UNLOADING)
     if scan.naming:
-        return copies(bookie, memo, scan)
+        return copies(bookie, record, scan)
     if bookie.step not in (Step.VERIFYING, Step.STOPPING):
         return Next(Act.NOTHING, f"another look at all ledgers: none names bookie {name}", Step.VERIFYING)
     return None
 
 
-def copied(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next:
+def copied(bookie: DecommissionFacts, record: DecommissionRecord, scan: LedgerScan) -> Next:
     """Its ledgers go to other bookies. One copy is asked for at a time: a second waits behind the first, and a pod that
     ends forgets what it was asked."""
     left = f"{scan.naming} ledger{'' if scan.naming == 1 else 's'} on bookie {bookie.bookie} to be copied"
     short = short_of_room(bookie, scan)
-    going = memo.renewal is not None and memo.renewal.claims  # then there is no way back
+    going = record.renewal is not None and record.renewal.claims  # then there is no way back
     if short is not None and not going:
         text = (
             f"Bookie {bookie.bookie} takes entries again, and no more of it is copied: {short}. It goes on once there "
@@ -280,23 +282,23 @@ def copied(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next:
         return Next(Act.NOTHING, f"bookie {unknown} to say how full its ledger disks are: {left}", Step.COPYING)
     if not bookie.helpers:
         return Next(Act.NOTHING, f"an auto-recovery pod to be ready: {left}", Step.COPYING)
-    asked = next((each for each in bookie.helpers if each.uid == memo.asked), None)
+    asked = next((each for each in bookie.helpers if each.uid == record.asked), None)
     # None was left, so that the copy came to its end; these are named since.
     done = bookie.step in (Step.VERIFYING, Step.STOPPING, Step.FORGETTING)
     if asked is None or done:
         return Next(Act.COPY, left, Step.COPYING, helper=bookie.helpers[0])
-    if memo.asked_at is not None and memo.asked_at > bookie.now:
+    if record.asked_at is not None and record.asked_at > bookie.now:
         return Next(Act.NOTE, left, Step.COPYING, helper=asked)  # the clock was wrong: counted from now on
-    quiet = (bookie.now - memo.asked_at).total_seconds() if memo.asked_at is not None else STALL_SECONDS
+    quiet = (bookie.now - record.asked_at).total_seconds() if record.asked_at is not None else STALL_SECONDS
     if quiet < STALL_SECONDS:
         return Next(Act.NOTHING, left, Step.COPYING)
-    if memo.naming is None or scan.naming < memo.naming:
+    if record.naming is None or scan.naming < record.naming:
         return Next(Act.NOTE, left, Step.COPYING, helper=asked)
     other = next((each for each in bookie.helpers if each is not asked), asked)
     return Next(Act.COPY, f"{left}, none was in {quiet:.0f} s", Step.COPYING, helper=other)
 
 
-def _stuck(bookie: Leaving, scan: LedgerScan | None) -> str:
+def _stuck(bookie: DecommissionFacts, scan: LedgerScan | None) -> str:
     if scan is None:
         what = f"the operator was waiting for {bookie.examining}"
     elif scan.naming:
@@ -312,20 +314,20 @@ def _stuck(bookie: Leaving, scan: LedgerScan | None) -> str:
     )
 
 
-def _without_pod(bookie: Leaving) -> Next | None:
+def _without_pod(bookie: DecommissionFacts) -> Next | None:
     """The StatefulSet has no such ordinal any more: by this operator, or by somebody's hand."""
-    scan, name, memo = bookie.scan, bookie.bookie, bookie.memo
+    scan, name, record = bookie.scan, bookie.bookie, bookie.record
     if bookie.pod:
         return Next(Act.NOTHING, f"the pod of bookie {name} to be gone", Step.STOPPING)
     if bookie.registered:
         return Next(Act.NOTHING, f"the registration of bookie {name} to end", Step.STOPPING)
     if not bookie.has_cookie:
-        if memo is None:
+        if record is None:
             return None
-        if not memo.forgot:
+        if not record.forgot:
             # Somebody else deleted it.
             if scan is None:
-                return Next(Act.LOOK, "")
+                return Next(Act.SCAN, "")
             if not scan.clear:
                 why = f"ledgers name it: {scan.named()}" if scan.naming else f"{scan.unreadable[0]} cannot be read"
                 text = f"Bookie {name} has no pod and no cookie any more, and {why}. Its claims are kept"
@@ -336,7 +338,7 @@ def _without_pod(bookie: Leaving) -> Next | None:
             return Next(Act.MARK, f"bookie {name} is removed, and no ledger named it", Step.FORGETTING)
         return Next(Act.END, f"Bookie {name} is removed")
     if scan is None:
-        return Next(Act.LOOK, "", shown(bookie))
+        return Next(Act.SCAN, "", shown(bookie))
     if not scan.clear:
         why = f"ledgers name it: {scan.named()}" if scan.naming else f"{scan.unreadable[0]} cannot be read"
         if not bookie.claims:
@@ -347,44 +349,44 @@ def _without_pod(bookie: Leaving) -> Next | None:
                 Reason.DECOMMISSION_REFUSED,
             )
         return Next(Act.RAISE, f"Bookie {name} is needed: {why}", shown(bookie))
-    if memo is None or memo.stopped is not None:
+    if record is None or record.stopped is not None:
         return Next(Act.BEGIN, f"Bookie {name} has no pod, and no ledger names it: it is removed", Step.FORGETTING)
     return Next(Act.FORGET, f"no ledger of {scan.scanned} names bookie {name}, and its pod is gone", Step.FORGETTING)
 
 
-def round_now(memo: LeavingMemo) -> LeavingMemo:
+def round_now(record: DecommissionRecord) -> DecommissionRecord:
     """The memo once the topics are through: again where one was missed, else all ledgers so far are done."""
-    if memo.missed or memo.through is None:
-        return replace(memo, handles=replace(memo.handles, after=""), missed=False)
-    return replace(memo, handles=Handles(unloaded=memo.through), through=None)
+    if record.missed or record.through is None:
+        return replace(record, handles=replace(record.handles, after=""), missed=False)
+    return replace(record, handles=Handles(unloaded=record.through), through=None)
 
 
-def tried_now(memo: LeavingMemo, now: datetime) -> LeavingMemo:
+def tried_now(record: DecommissionRecord, now: datetime) -> DecommissionRecord:
     """The memo when topics that could not be unloaded are tried again."""
-    return replace(memo, tried_at=now) if memo.missed else memo
+    return replace(record, tried_at=now) if record.missed else record
 
 
-def readonly_now(memo: LeavingMemo, process: str) -> LeavingMemo:
+def readonly_now(record: DecommissionRecord, process: str) -> DecommissionRecord:
     """The memo before a process is made read-only. While it was writable, or away, a copy may have ended at a ledger
     that is on it now; and one that went on may have closed a ledger that was made on it, behind its writer's back."""
-    suspect = memo.handles.suspect
-    if memo.run and memo.seen is not None:
-        suspect = memo.seen if suspect is None else min(suspect, memo.seen)
+    suspect = record.handles.suspect
+    if record.run and record.last_ledger is not None:
+        suspect = record.last_ledger if suspect is None else min(suspect, record.last_ledger)
     # A ledger that was open before may have got it by a change of its ensemble meanwhile: no topic is done.
     return replace(
-        memo,
-        freed=False,
-        freeing=False,
+        record,
+        restored=False,
+        restoring=False,
         asked=None,
         run=process,
-        handles=replace(memo.handles, after="", suspect=suspect, unloaded=Handles().unloaded),
+        handles=replace(record.handles, after="", suspect=suspect, unloaded=Handles().unloaded),
         through=None,
         missed=False,
         forgot=False,
     )
 
 
-def asked_now(memo: LeavingMemo, helper: Helper, scan: LedgerScan, now: datetime) -> LeavingMemo:
+def asked_now(record: DecommissionRecord, helper: Helper, scan: LedgerScan, now: datetime) -> DecommissionRecord:
     """The memo once a copy was asked for, or made progress."""
-    seen = scan.highest if memo.seen is None else memo.seen
-    return replace(memo, asked=helper.uid, asked_at=now, naming=scan.naming, seen=seen)
+    last_ledger = scan.highest if record.last_ledger is None else record.last_ledger
+    return replace(record, asked=helper.uid, asked_at=now, naming=scan.naming, last_ledger=last_ledger)

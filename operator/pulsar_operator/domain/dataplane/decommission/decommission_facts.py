@@ -15,7 +15,7 @@ from pulsar_operator.domain.bookkeeper.affinity import Widest
 from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
 from pulsar_operator.domain.bookkeeper.storage_facts import BookieState, Space, StorageFacts, bookie_state
 from pulsar_operator.domain.consent import Question
-from pulsar_operator.domain.dataplane.decommission.decommission_record import LeavingMemo, Renewal
+from pulsar_operator.domain.dataplane.decommission.decommission_record import DecommissionRecord, Renewal
 from pulsar_operator.domain.dataplane.decommission.ended_copies import EndedCopies
 from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim
 
@@ -39,7 +39,7 @@ class Act(StrEnum):
 
     NOTHING = "nothing"
     ASK = "ask for the largest ensemble"
-    LOOK = "look at every ledger"
+    SCAN = "read every ledger"
     BEGIN = "remember that it leaves, and since when"
     READ_ONLY = "make it read-only"
     WRITABLE = "make it writable"
@@ -84,7 +84,7 @@ class Helper:
 
 
 @dataclass(frozen=True)
-class Leaving:
+class DecommissionFacts:
     """All that is known of one bookie that leaves, or may, or did."""
 
     bookie: str
@@ -92,7 +92,7 @@ class Leaving:
     ordinal: int
     replicas: int
     """Of the StatefulSet."""
-    wanted: int
+    desired: int
     """Of the specification."""
     others: tuple[str, ...]
     """Ids of the other bookies of the StatefulSet."""
@@ -103,7 +103,7 @@ class Leaving:
     """What its own HTTP server says; None = it does not answer."""
     claims: tuple[Claim, ...]
     """Its own, marked or not."""
-    memo: LeavingMemo | None
+    record: DecommissionRecord | None
     step: str | None
     """The step that the status shows."""
     helpers: tuple[Helper, ...]
@@ -152,7 +152,7 @@ class Leaving:
     """The ledger disks, by the id of each bookie that said so in this pass."""
     mark: float = 0.95
     """Share of its ledger disks at which a bookie makes itself read-only."""
-    racks_wanted: int = 0
+    required_racks: int = 0
     """Racks without which no ledger is created; 0 = none are enforced."""
     successor: str = ""
     """Id under which its pod comes up on new volumes, once that is not its own any more; empty = it is."""
@@ -199,12 +199,12 @@ class Leaving:
     @property
     def under_way(self) -> bool:
         """Whether it has begun to leave, and is not stopped."""
-        return self.memo is not None and self.memo.stopped is None
+        return self.record is not None and self.record.stopped is None
 
     @property
     def deed(self) -> str:
         """What is to be done with it, in words."""
-        removed = self.ordinal >= self.wanted and (self.memo is None or self.memo.renewal is None)
+        removed = self.ordinal >= self.desired and (self.record is None or self.record.renewal is None)
         return "removed" if removed else "given a new volume"
 
     @property
@@ -216,7 +216,7 @@ class Leaving:
     def forgotten(self) -> bool:
         """Whether it is past the point of return: its cookie was deleted by the operator."""
         gone = not self.has_cookie and not self.registered and self.ordinal >= self.replicas
-        return gone and self.memo is not None and self.memo.forgot
+        return gone and self.record is not None and self.record.forgot
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pulsar_operator.domain.bookkeeper.ledger_scan import Handles
 from pulsar_operator.domain.conditions import parse_time, timestamp
 
-MEMO_PATH: Final = "/pulsar-operator/leaving-bookie"
+DECOMMISSION_RECORD_PATH: Final = "/pulsar-operator/decommission"
 COPIES_PATH: Final = "/pulsar-operator/asked-copies"
 """Bookies that stayed after a copy of what they have was asked for: from which ledger on it may have closed some."""
 
@@ -59,7 +59,7 @@ class Renewal:
 
 
 @dataclass(frozen=True)
-class LeavingMemo:
+class DecommissionRecord:
     """See the module. One bookie leaves, or gets a new volume, at a time."""
 
     bookie: str
@@ -74,7 +74,7 @@ class LeavingMemo:
     """When, or when it was last seen to make progress."""
     naming: int | None = None
     """Ledgers that named it then."""
-    freed: bool = False
+    restored: bool = False
     """Whether it was made writable again since."""
     stopped: int | None = None
     """Generation of the specification at which it was given up."""
@@ -90,7 +90,7 @@ class LeavingMemo:
     """Whether a topic of this round could not be unloaded."""
     run: str = ""
     """The process of the bookie that was made read-only."""
-    seen: int | None = None
+    last_ledger: int | None = None
     """The highest id of a ledger when that process was last seen to be read-only."""
     forgot: bool = False
     """Whether no ledger named it, so that its cookie is deleted, or was."""
@@ -98,24 +98,24 @@ class LeavingMemo:
     """Whether the last time that a copy was asked for brought nothing."""
     tried_at: datetime | None = None
     """When topics that could not be unloaded were last tried again."""
-    freeing: bool = False
+    restoring: bool = False
     """Whether it is about to be made writable: it may take entries, whatever it says."""
 
     @property
     def copied_from(self) -> int | None:
         """From this id on a copy that was asked for may close ledgers that are made on the bookie once it takes entries
         again: nobody can end it. None = none was asked for."""
-        found = [each for each in (self.handles.suspect, self.seen) if each is not None]
+        found = [each for each in (self.handles.suspect, self.last_ledger) if each is not None]
         return min(found, default=None)
 
-    def about_to_free(self) -> LeavingMemo:
+    def before_restore(self) -> DecommissionRecord:
         """The memo to be written before the bookie is made writable: an operator that is killed in between knows that
         the bookie may have taken entries."""
-        return replace(self, freeing=True, freed=False)
+        return replace(self, restoring=True, restored=False)
 
-    def now_free(self) -> LeavingMemo:
+    def after_restore(self) -> DecommissionRecord:
         """The memo once the bookie is writable."""
-        return replace(self, freeing=False, freed=True)
+        return replace(self, restoring=False, restored=True)
 
     def data(self) -> bytes:
         """Content of the znode."""
@@ -127,8 +127,8 @@ class LeavingMemo:
             "asked": self.asked,
             "askedAt": timestamp(self.asked_at) if self.asked_at is not None else None,
             "naming": self.naming,
-            "freed": self.freed or None,
-            "freeing": self.freeing or None,
+            "restored": self.restored or None,
+            "restoring": self.restoring or None,
             "stopped": self.stopped,
             "why": self.why,
             "renewal": self.renewal.fields() if self.renewal is not None else None,
@@ -140,13 +140,13 @@ class LeavingMemo:
             "through": self.through,
             "missed": self.missed or None,
             "run": self.run or None,
-            "seen": self.seen,
+            "lastLedger": self.last_ledger,
             "forgot": self.forgot or None,
         }
         return json.dumps({key: value for key, value in found.items() if value or value == 0}).encode()
 
 
-def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
+def parse_decommission_record(data: bytes) -> DecommissionRecord | None:
     """What the znode says; None where that cannot be read: then nothing is known to be under way."""
     try:
         found = json.loads(data)
@@ -154,7 +154,7 @@ def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
         stopped, naming = found.get("stopped"), found.get("naming")
         if since is None:
             return None
-        return LeavingMemo(
+        return DecommissionRecord(
             bookie=str(found["bookie"]),
             ordinal=int(found["ordinal"]),
             since=since,
@@ -162,8 +162,8 @@ def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
             asked=found.get("asked"),
             asked_at=_moment(found.get("askedAt")),
             naming=None if naming is None else int(naming),
-            freed=bool(found.get("freed")),
-            freeing=bool(found.get("freeing")),
+            restored=bool(found.get("restored")),
+            restoring=bool(found.get("restoring")),
             stopped=None if stopped is None else int(stopped),
             why=str(found.get("why", "")),
             renewal=_renewal(found.get("renewal")),
@@ -177,7 +177,7 @@ def parse_leaving_memo(data: bytes) -> LeavingMemo | None:
             through=_number(found.get("through")),
             missed=bool(found.get("missed")),
             run=str(found.get("run", "")),
-            seen=_number(found.get("seen")),
+            last_ledger=_number(found.get("lastLedger")),
             forgot=bool(found.get("forgot")),
         )
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.domain.bookkeeper.affinity import Widest, too_few_in_group
-from pulsar_operator.domain.bookkeeper.disk_space import MARGIN, shortage, told, unknown_of
+from pulsar_operator.domain.bookkeeper.disk_space import MARGIN, describe_shortage, shortage, unknown_of
 from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, Leaving, Next
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act, DecommissionFacts, Next
 
 
 def refused(text: str) -> Next:
@@ -16,7 +16,7 @@ def refused(text: str) -> Next:
     return Next(Act.NOTHING, text, reason=Reason.DECOMMISSION_REFUSED)
 
 
-def no_group(bookie: Leaving, widest: Widest) -> Next | None:
+def no_group(bookie: DecommissionFacts, widest: Widest) -> Next | None:
     """Whether namespaces that are bound to groups of bookies keep as many as their ledgers take."""
     if widest.problem is not None:
         return Next(Act.NOTHING, widest.problem)
@@ -29,14 +29,14 @@ def no_group(bookie: Leaving, widest: Widest) -> Next | None:
     )
 
 
-def short_of_bookies(bookie: Leaving, widest: Widest) -> str | None:
+def short_of_bookies(bookie: DecommissionFacts, widest: Widest) -> str | None:
     """Who could have no new ledger by now without it, in words; None = everybody could."""
     if bookie.left < widest.size:
         return f"{bookie.left} writable bookies would be left, and {widest.whose} takes {widest.size} by now"
     return too_few_in_group(bookie.bookie, bookie.targets, widest.bound)
 
 
-def no_room(bookie: Leaving, scan: LedgerScan) -> Next | None:
+def no_room(bookie: DecommissionFacts, scan: LedgerScan) -> Next | None:
     """Whether those that are left have room for what is on it, before anything of it is copied."""
     unknown = unknown_room(bookie, scan)
     if unknown is not None:
@@ -50,7 +50,7 @@ def no_room(bookie: Leaving, scan: LedgerScan) -> Next | None:
     )
 
 
-def ended_lately(bookie: Leaving) -> Next | None:
+def ended_lately(bookie: DecommissionFacts) -> Next | None:
     """Whether copies of it ended for want of room, and the next one may not begin yet. There is room at this moment."""
     ended = bookie.ended
     if ended is None or bookie.now >= ended.again:
@@ -64,12 +64,12 @@ def ended_lately(bookie: Leaving) -> Next | None:
     )
 
 
-def unknown_room(bookie: Leaving, scan: LedgerScan) -> str | None:
+def unknown_room(bookie: DecommissionFacts, scan: LedgerScan) -> str | None:
     """A bookie that would get a share of it and does not say how full it is; None = there is none."""
     return unknown_of(scan.bytes_by_peers, bookie.targets, bookie.disks)
 
 
-def short_of_room(bookie: Leaving, scan: LedgerScan, margin: float = 1.0) -> str | None:
+def short_of_room(bookie: DecommissionFacts, scan: LedgerScan, margin: float = 1.0) -> str | None:
     """What has no room, in words; None = all of it has."""
     short = shortage(scan.bytes_by_peers, bookie.targets, bookie.disks, bookie.mark, margin)
-    return told(short, bookie.mark) if short is not None else None
+    return describe_shortage(short, bookie.mark) if short is not None else None

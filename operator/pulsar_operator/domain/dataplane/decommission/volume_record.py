@@ -108,21 +108,21 @@ def recorded(
     found = {bookie: volumes for bookie, volumes in known.items() if bookie in storage.cookies}
     others = []
     for ordinal in sorted({claim.ordinal for claim in claims}):
-        bookie, mine = own.id(ordinal), [claim for claim in claims if claim.ordinal == ordinal]
-        if any(claim.going or claim.lost or not claim.volume for claim in mine):
+        bookie, own_claims = own.id(ordinal), [claim for claim in claims if claim.ordinal == ordinal]
+        if any(claim.going or claim.lost or not claim.volume for claim in own_claims):
             continue
         if bookie not in storage.registered:
             following = own.following_id(ordinal)
             fresh = following not in storage.cookies | storage.registered
-            if fresh and ordinal < replicas and not any(claim.mark for claim in mine):
-                found[following] = _volumes(mine)
+            if fresh and ordinal < replicas and not any(claim.mark for claim in own_claims):
+                found[following] = _volumes(own_claims)
             continue
         if bookie not in storage.cookies or ordinal not in ready:
             continue
-        words = lost_volumes(known.get(bookie, {}), mine)
+        words = lost_volumes(known.get(bookie, {}), own_claims)
         if words and bookie != renewed and NONE not in known.get(bookie, {}):
             others.append(f"Bookie {bookie} came up, and {words[0]}")
-        found[bookie] = _volumes(mine)
+        found[bookie] = _volumes(own_claims)
     with_claims = {claim.ordinal for claim in claims}
     for bookie in storage.missing - known.keys():
         number = own.ordinal(bookie)

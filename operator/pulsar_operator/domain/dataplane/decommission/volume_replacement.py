@@ -36,36 +36,42 @@ from pulsar_operator.domain.dataplane.decommission.decommission import (
     too_late,
 )
 from pulsar_operator.domain.dataplane.decommission.decommission import next_step as next_of_leaving
-from pulsar_operator.domain.dataplane.decommission.decommission_facts import STALL_SECONDS, Act, Leaving, Next, Step
-from pulsar_operator.domain.dataplane.decommission.decommission_record import Cause, LeavingMemo, Renewal
+from pulsar_operator.domain.dataplane.decommission.decommission_facts import (
+    STALL_SECONDS,
+    Act,
+    DecommissionFacts,
+    Next,
+    Step,
+)
+from pulsar_operator.domain.dataplane.decommission.decommission_record import Cause, DecommissionRecord, Renewal
 from pulsar_operator.domain.dataplane.decommission.volume_requests import FALSE
 
 AUDITOR = "auditor"
 """Who is asked for copies, in the memo, where it is not an auto-recovery pod."""
 
 
-def next_step(bookie: Leaving) -> Next | None:
+def next_step(bookie: DecommissionFacts) -> Next | None:
     """What to do about a bookie that leaves, may leave, or gets a new volume; None where there is nothing to do or to
     say."""
-    memo = bookie.memo
-    if memo is not None and memo.renewal is not None:
-        return _renewed(bookie, memo, memo.renewal)
-    if memo is not None and bookie.ordinal < bookie.replicas:
+    record = bookie.record
+    if record is not None and record.renewal is not None:
+        return _renewed(bookie, record, record.renewal)
+    if record is not None and bookie.ordinal < bookie.replicas:
         if bookie.lost is not None:
             # It cannot say that it is writable any more, and a copy that is asked for ends at what nobody else has.
             return Next(Act.END, f"Bookie {bookie.bookie} is emptied otherwise: its volume is lost: {bookie.lost}")
         if bookie.first is not None:
             return stays(bookie, bookie.first)
-    stays_on = bookie.ordinal < min(bookie.wanted, bookie.replicas)
+    stays_on = bookie.ordinal < min(bookie.desired, bookie.replicas)
     # Also one that is to be removed: those of higher ordinals wait for it to be writable.
-    if memo is None and (stays_on or (bookie.lost is not None and bookie.ordinal < bookie.replicas)):
+    if record is None and (stays_on or (bookie.lost is not None and bookie.ordinal < bookie.replicas)):
         return _begins(bookie)
     return next_of_leaving(bookie)
 
 
-def _begins(bookie: Leaving) -> Next | None:
-    wanted = None if bookie.asked in (None, FALSE) else f"somebody wants a new one for it: {bookie.asked}"
-    lost = bookie.lost or wanted
+def _begins(bookie: DecommissionFacts) -> Next | None:
+    desired = None if bookie.asked in (None, FALSE) else f"somebody wants a new one for it: {bookie.asked}"
+    lost = bookie.lost or desired
     if lost is not None and not bookie.registered:
         # One without a cookie does not start with its volume either: somebody deleted it, or it never was up.
         what = "its volume is lost" if bookie.has_cookie else "the metadata store has no cookie of it"
@@ -76,7 +82,7 @@ def _begins(bookie: Leaving) -> Next | None:
             Step.READ_ONLY,
             renewal=Renewal(Cause.LOST, lost),
         )
-    if wanted is None:
+    if desired is None:
         return None
     found = before(bookie)
     if found.act is not Act.BEGIN:
@@ -85,22 +91,22 @@ def _begins(bookie: Leaving) -> Next | None:
     return Next(Act.BEGIN, text, Step.READ_ONLY, renewal=Renewal(Cause.ASKED, str(bookie.asked), bookie.uid))
 
 
-def _renewed(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | None:
+def _renewed(bookie: DecommissionFacts, record: DecommissionRecord, renewal: Renewal) -> Next | None:
     if renewal.claims:
-        return _afterwards(bookie, memo, renewal)
-    reason = _taken_back(bookie, memo, renewal)
+        return _afterwards(bookie, record, renewal)
+    reason = _taken_back(bookie, record, renewal)
     if reason is not None:
         if not bookie.registered:
             return Next(Act.END, f"Bookie {bookie.bookie} keeps its volume: {reason}")
         return stays(bookie, reason)
-    if memo.stopped == bookie.generation:
-        return given_up(bookie, memo)
-    if memo.stopped is not None:
-        if bookie.readonly and not memo.freed:
+    if record.stopped == bookie.generation:
+        return given_up(bookie, record)
+    if record.stopped is not None:
+        if bookie.readonly and not record.restored:
             return Next(Act.WRITABLE, f"Bookie {bookie.bookie} takes entries until it is tried again")
         return Next(Act.END, f"Bookie {bookie.bookie} is tried again: the specification was changed")
-    late = too_late(bookie, memo) if bookie.registered else None
-    found = late or _emptied(bookie, memo) or too_few(bookie)
+    late = too_late(bookie, record) if bookie.registered else None
+    found = late or _emptied(bookie, record) or too_few(bookie)
     if found is not None:
         return found
     why = empty(bookie) if bookie.scan is not None and bookie.scan.clear else "what was only on it is given up"
@@ -119,37 +125,43 @@ def _renewed(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | Non
     return Next(Act.DISCARD, f"bookie {bookie.bookie} gets a new volume, and {why}", Step.STOPPING, renewal=given)
 
 
-def _taken_back(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> str | None:
+def _taken_back(bookie: DecommissionFacts, record: DecommissionRecord, renewal: Renewal) -> str | None:
     """Why nobody wants it any more, in words. The annotation ends with its pod, and the pod may be replaced meanwhile:
     then who does not want it any more says so at the new one."""
     if bookie.first is not None:
         return bookie.first
     if renewal.cause is Cause.LOST:
         return "it is up with its volume" if bookie.registered else None
-    if bookie.ordinal >= min(bookie.wanted, bookie.replicas):
+    if bookie.ordinal >= min(bookie.desired, bookie.replicas):
         return "it is to be removed"
     if bookie.asked == FALSE:
         return f"the annotation is {FALSE}"
     if bookie.asked is None and bookie.uid and bookie.uid == renewal.pod:
         return "the annotation was taken off"
-    if memo.stopped is not None and bookie.asked != renewal.why:
+    if record.stopped is not None and bookie.asked != renewal.why:
         return "the annotation is another, or was taken off"
     return None
 
 
-def _emptied(bookie: Leaving, memo: LeavingMemo) -> Next | None:
+def _emptied(bookie: DecommissionFacts, record: DecommissionRecord) -> Next | None:
     if bookie.registered:
-        return emptying(bookie, memo, copied)
-    found = emptying(bookie, memo, _audited)
-    if found is None or found.act is not Act.ROUND or not memo.missed or bookie.scan is None or not bookie.scan.naming:
+        return emptying(bookie, record, copied)
+    found = emptying(bookie, record, _audited)
+    if (
+        found is None
+        or found.act is not Act.ROUND
+        or not record.missed
+        or bookie.scan is None
+        or not bookie.scan.naming
+    ):
         return found
     # No broker can load a topic whose open ledger was there alone, and then it is never unloaded.
-    tried = (bookie.now - memo.tried_at).total_seconds() if memo.tried_at is not None else STALL_SECONDS
+    tried = (bookie.now - record.tried_at).total_seconds() if record.tried_at is not None else STALL_SECONDS
     # A time in the future is of a clock that was wrong.
-    return found if tried >= STALL_SECONDS or tried < 0 else _audited(bookie, memo, bookie.scan)
+    return found if tried >= STALL_SECONDS or tried < 0 else _audited(bookie, record, bookie.scan)
 
 
-def _audited(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next | None:
+def _audited(bookie: DecommissionFacts, record: DecommissionRecord, scan: LedgerScan) -> Next | None:
     """Copies of what was on a bookie that is not there come from others. None = what is left is given up."""
     storage, name = bookie.storage, bookie.bookie
     left = f"{scan.naming} ledger{'' if scan.naming == 1 else 's'} of bookie {name} to be copied from other bookies"
@@ -164,34 +176,34 @@ def _audited(bookie: Leaving, memo: LeavingMemo, scan: LedgerScan) -> Next | Non
         return None
     if elsewhere <= 0:
         named = replace(scan, only=only, only_there=tuple(nowhere)).named_only()
-        return _given_up(bookie, memo, f"{only} ledgers have entries on no other bookie: {named}", only)
+        return _given_up(bookie, record, f"{only} ledgers have entries on no other bookie: {named}", only)
     if storage.disabled:
         return Next(Act.NOTHING, f"replication to be switched on: {left}", Step.COPYING)
     if storage.auditor is None:
         return Next(Act.NOTHING, f"an auditor, one of the auto-recovery pods: {left}", Step.COPYING)
-    if memo.asked != AUDITOR:
+    if record.asked != AUDITOR:
         return Next(Act.AUDIT, left, Step.COPYING)
-    quiet = (bookie.now - memo.asked_at).total_seconds() if memo.asked_at is not None else STALL_SECONDS
+    quiet = (bookie.now - record.asked_at).total_seconds() if record.asked_at is not None else STALL_SECONDS
     # A time in the future is of a clock that was wrong: it is counted from now on.
-    if quiet < 0 or (memo.naming is not None and scan.naming < memo.naming):
+    if quiet < 0 or (record.naming is not None and scan.naming < record.naming):
         return Next(Act.NOTE, left, Step.COPYING)
     short = _no_room(bookie, scan, elsewhere)
     if short is not None:
         return Next(Act.AUDIT, left, Step.COPYING) if quiet >= STALL_SECONDS else short
-    if memo.stalled:
+    if record.stalled:
         words = (
             f"{elsewhere} ledgers of bookie {name} cannot be copied from other bookies, although their metadata names "
             f"some: none was in {STALL_SECONDS:.0f} s. {only} more have entries on no other bookie: {scan.named()}"
         )
         if quiet < STALL_SECONDS or _is_accepted(bookie, elsewhere + only):
-            return _given_up(bookie, memo, words, elsewhere + only)
+            return _given_up(bookie, record, words, elsewhere + only)
         return Next(Act.AUDIT, words, Step.COPYING)
     if quiet < STALL_SECONDS:
         return Next(Act.NOTHING, left, Step.COPYING)
     return Next(Act.AUDIT, f"{left}, none was in {quiet:.0f} s", Step.COPYING)
 
 
-def _no_room(bookie: Leaving, scan: LedgerScan, elsewhere: int) -> Next | None:
+def _no_room(bookie: DecommissionFacts, scan: LedgerScan, elsewhere: int) -> Next | None:
     """What is waited for where fewer bookies are writable than a ledger takes: each copy goes to one that does not have
     the ledger yet. Nobody is asked to give up what is still there."""
     widest = scan.widest
@@ -206,38 +218,38 @@ def _no_room(bookie: Leaving, scan: LedgerScan, elsewhere: int) -> Next | None:
     return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST)
 
 
-def _given_up(bookie: Leaving, memo: LeavingMemo, words: str, number: int) -> Next | None:
+def _given_up(bookie: DecommissionFacts, record: DecommissionRecord, words: str, number: int) -> Next | None:
     """None where somebody confirmed that so many ledgers are lost; else that nobody did."""
-    away = sorted(bookie.storage.missing.intersection(bookie.others) - bookie.lost_too)
-    if away:
-        text = f"{words}. Bookie {away[0]} is away too, and may have copies"
+    unavailable = sorted(bookie.storage.missing.intersection(bookie.others) - bookie.lost_too)
+    if unavailable:
+        text = f"{words}. Bookie {unavailable[0]} is away too, and may have copies"
         return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST)
     if _is_accepted(bookie, number):
         return None
-    question = question_of(bookie.ordinal, memo, number)
+    question = question_of(bookie.ordinal, record, number)
     remedy = how_to_answer(question, bookie.confirmations, bookie.now)
     text = f"{words}. Give bookie {bookie.bookie} its volume back. To give these ledgers up instead, {remedy}"
     return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST, question=question)
 
 
-def _is_accepted(bookie: Leaving, number: int) -> bool:
+def _is_accepted(bookie: DecommissionFacts, number: int) -> bool:
     return bookie.accepted is not None and number <= bookie.accepted
 
 
-def question_of(ordinal: int, memo: LeavingMemo, number: int = 0) -> Question:
+def question_of(ordinal: int, record: DecommissionRecord, number: int = 0) -> Question:
     """What is asked about one replacement of a bookie's volume: whether so many ledgers are lost. The replacement is
     named by its beginning, which the metadata store has."""
-    return Question(ClusterConfirmationAction.LOSE_LEDGERS, timestamp(memo.since), ordinal, number)
+    return Question(ClusterConfirmationAction.LOSE_LEDGERS, timestamp(record.since), ordinal, number)
 
 
-def _afterwards(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | None:
+def _afterwards(bookie: DecommissionFacts, record: DecommissionRecord, renewal: Renewal) -> Next | None:
     """Its claims are deleted, or were being: there is no way back."""
     name, scan = bookie.bookie, bookie.scan
     old = [claim for claim in bookie.claims if renewal.claims.get(claim.name) == claim.uid]
     kept = any(not claim.going for claim in old)
     if kept or (bookie.uid and bookie.uid == renewal.ending):
         # What is on the volumes is there until the pod ends.
-        found = None if renewal.accepted and not bookie.registered else _emptied(bookie, memo)
+        found = None if renewal.accepted and not bookie.registered else _emptied(bookie, record)
         if found is not None:
             return found
         if kept:
@@ -251,18 +263,18 @@ def _afterwards(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | 
         if bookie.registered:
             return Next(Act.NOTHING, f"the registration of bookie {name} to end", Step.FORGETTING)
         if scan is None:
-            return Next(Act.LOOK, "", shown(bookie))
+            return Next(Act.SCAN, "", shown(bookie))
         if scan.undecodable and not renewal.accepted:
             text = f"znode {scan.unreadable[0]} to be readable, or gone: its ledger may be on bookie {name}"
             return Next(Act.NOTHING, text, Step.FORGETTING)
         if scan.naming and not renewal.accepted:
-            found = _audited(bookie, memo, scan)
+            found = _audited(bookie, record, scan)
             if found is not None:
                 return found
         return Next(Act.FORGET, _why(bookie, renewal), Step.FORGETTING)
     if bookie.returned:
         return Next(Act.END, f"Bookie {name} is back with a new volume")
-    other = "it is to be removed" if bookie.ordinal >= bookie.wanted else bookie.first
+    other = "it is to be removed" if bookie.ordinal >= bookie.desired else bookie.first
     started = bookie_state(bookie.storage, bookie.successor or name)
     if bookie.lost is not None and bookie.successor and started is BookieState.MISSING:
         # What is known to be lost is that of its successor, which starts with another volume in its turn.
@@ -273,5 +285,5 @@ def _afterwards(bookie: Leaving, memo: LeavingMemo, renewal: Renewal) -> Next | 
     return Next(Act.NOTHING, f"bookie {name} to start with its new volume")
 
 
-def _why(bookie: Leaving, renewal: Renewal) -> str:
+def _why(bookie: DecommissionFacts, renewal: Renewal) -> str:
     return "what was only on it is given up" if renewal.accepted else empty(bookie)

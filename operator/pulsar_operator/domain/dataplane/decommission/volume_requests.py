@@ -26,14 +26,14 @@ class VolumeRequest:
     """The value of the annotation."""
     pod: str
     """UID of the pod that was annotated."""
-    told: str = ""
+    annotated_pod: str = ""
     """UID of the pod that came after it, once an event says that the request goes on; empty = none does."""
     claim: str = ""
     """UID of the claim that it is kept at; empty in one of an operator that did not write it."""
 
     def text(self) -> str:
         """Value of the annotation at a claim."""
-        return json.dumps({"why": self.why, "pod": self.pod, "told": self.told, "claim": self.claim})
+        return json.dumps({"why": self.why, "pod": self.pod, "annotatedPod": self.annotated_pod, "claim": self.claim})
 
     def is_about(self, claim: str) -> bool:
         """Whether it was made for the claim with that UID."""
@@ -45,7 +45,7 @@ def parse_request(text: str | None) -> VolumeRequest | None:
     try:
         found = json.loads(text or "null") or {}
         return VolumeRequest(
-            str(found["why"]), str(found["pod"]), str(found.get("told", "")), str(found.get("claim", ""))
+            str(found["why"]), str(found["pod"]), str(found.get("annotatedPod", "")), str(found.get("claim", ""))
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
@@ -72,4 +72,4 @@ def request_now(annotation: str | None, pod: str, kept: VolumeRequest | None) ->
 
 def goes_on(request: VolumeRequest, pod: str) -> bool:
     """Whether its pod was replaced, and nobody was told yet that the request goes on."""
-    return pod not in ("", request.pod, request.told)
+    return pod not in ("", request.pod, request.annotated_pod)

@@ -15,7 +15,7 @@ from typing import Any
 from pulsar_operator.api.v1alpha1.quantities import quantity
 
 Json = Mapping[str, Any]
-TOLD = 3
+MAX_NAMED = 3
 """Claims that are named."""
 
 
@@ -32,9 +32,9 @@ def smaller_claims(claims: Iterable[Json], workload: str, replicas: int) -> str 
         largest = max(sizes, key=lambda each: _number(sizes[each]))
         small = [each for each in sorted(sizes) if _number(sizes[each]) < _number(sizes[largest])]
         if small:
-            more = f" and {len(small) - TOLD} others" if len(small) > TOLD else ""
-            said = ", ".join(f"{each} ({sizes[each]})" for each in small[:TOLD])
-            found.append(f"{said}{more} and {largest} ({sizes[largest]})")
+            more = f" and {len(small) - MAX_NAMED} others" if len(small) > MAX_NAMED else ""
+            names = ", ".join(f"{each} ({sizes[each]})" for each in small[:MAX_NAMED])
+            found.append(f"{names}{more} and {largest} ({sizes[largest]})")
     if not found:
         return None
     return (

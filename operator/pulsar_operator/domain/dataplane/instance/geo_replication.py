@@ -33,7 +33,7 @@ NAMES: Final = frozenset(
     | {_ALWAYS}
 )
 """What is read of a broker's page."""
-LOOKS: Final = 3
+READINGS: Final = 3
 """Looks in a row at which more must wait than before until replication counts as falling behind."""
 MOST_STILL: Final = 256
 """Topics that stand still that are followed for one cluster that is replicated to, those for which most waits."""
@@ -160,22 +160,24 @@ def together(pages: Iterable[Targets]) -> dict[str, Reading]:
     return found
 
 
-def trouble(looks: Sequence[Reading], before: Reason | None = None) -> Reason | None:
+def trouble(readings: Sequence[Reading], before: Reason | None = None) -> Reason | None:
     """What is wrong by the last looks at a pair, the newest at the end; None = nothing, or it is too early to tell.
 
     What was wrong (``before``) stays so until what waits was taken or is on its way: that nobody publishes is no cure.
     """
-    if not looks:
+    if not readings:
         return None
-    last = looks[-1]
+    last = readings[-1]
     if last.rate_expired > 0:
         return Reason.EXPIRING
     cut_off = last.connected < last.replicators and last.stranded > 0
-    if cut_off and (before is Reason.NOT_CONNECTED or (len(looks) > 1 and last.stranded > looks[-2].stranded > 0)):
+    if cut_off and (
+        before is Reason.NOT_CONNECTED or (len(readings) > 1 and last.stranded > readings[-2].stranded > 0)
+    ):
         return Reason.NOT_CONNECTED
     far = last.backlog > max(BEHIND_MESSAGES, last.rate_out * BEHIND_SECONDS)
-    steps = [now.backlog - then.backlog for then, now in pairwise(looks)][-(LOOKS - 1) :]
-    several = len(steps) == LOOKS - 1
+    steps = [now.backlog - then.backlog for then, now in pairwise(readings)][-(READINGS - 1) :]
+    several = len(steps) == READINGS - 1
     if several and far and all(step > 0 for step in steps):
         return Reason.FALLING_BEHIND
     catches_up = several and all(step < 0 for step in steps)
@@ -187,12 +189,12 @@ class _Known:
     at: datetime
     answers: dict[str, dict[str, Reading] | None]
     """By name of the cluster that replicates; None = not all of its brokers answered."""
-    looks: dict[tuple[str, str], tuple[Reading, ...]] = field(default_factory=dict)
+    readings: dict[tuple[str, str], tuple[Reading, ...]] = field(default_factory=dict)
     troubles: dict[tuple[str, str], Reason | None] = field(default_factory=dict)
     topics: StuckTopics = field(default_factory=StuckTopics)
 
 
-class ReplicationLooks:
+class ReplicationReadings:
     """The last looks at each instance. Kept for the life of the process."""
 
     def __init__(self) -> None:
@@ -211,9 +213,9 @@ class ReplicationLooks:
         for source, targets in answers.items():
             for target, reading in (targets or {}).items():
                 pair = (source, target)
-                looks = (*(old.looks.get(pair, ()) if old is not None else ()), reading)[-LOOKS:]
-                now_known.looks[pair] = looks
-                now_known.troubles[pair] = trouble(looks, old.troubles.get(pair) if old is not None else None)
+                readings = (*(old.readings.get(pair, ()) if old is not None else ()), reading)[-READINGS:]
+                now_known.readings[pair] = readings
+                now_known.troubles[pair] = trouble(readings, old.troubles.get(pair) if old is not None else None)
         if old is not None:
             now_known.topics = old.topics
         now_known.topics.follow(now, _still(answers), well)

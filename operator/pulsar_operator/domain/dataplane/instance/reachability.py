@@ -32,7 +32,7 @@ FRESH_SECONDS: Final = 1800.0
 
 
 @dataclass(frozen=True)
-class Standing:
+class AddressReachability:
     """What is known of one admin address since the process started."""
 
     silent: int = 0
@@ -48,22 +48,22 @@ class Standing:
     in_vain: int = 0
     """Calls without an answer, but for the question, since one that had one."""
 
-    def heard(self, now: datetime) -> Standing:
+    def heard(self, now: datetime) -> AddressReachability:
         """After an answer, whatever it was."""
-        return Standing(answered=now)
+        return AddressReachability(answered=now)
 
-    def heard_question(self, now: datetime) -> Standing:
+    def heard_question(self, now: datetime) -> AddressReachability:
         """After an answer to the question whether it answers."""
         if not self.in_vain:
             return self.heard(now)
-        return Standing(answered=now, in_vain=min(self.in_vain, TIMEOUTS - 1), pause=self.pause)
+        return AddressReachability(answered=now, in_vain=min(self.in_vain, TIMEOUTS - 1), pause=self.pause)
 
-    def doubted(self) -> Standing:
+    def doubted(self) -> AddressReachability:
         """After a look that was given up early. However many, they are no more than one call without an answer: a
         silence that short leaves nobody out."""
         return replace(self, silent=max(self.silent, 1))
 
-    def unheard(self, now: datetime, *, question: bool = False) -> Standing:
+    def unheard(self, now: datetime, *, question: bool = False) -> AddressReachability:
         """After a call that had no answer within its deadline, or the ``question`` whether it answers."""
         vain = self.in_vain if question else min(self.in_vain + 1, TIMEOUTS)
         if self.since is None:
@@ -74,7 +74,7 @@ class Standing:
         found = replace(self, in_vain=vain)
         return found._paused(now) if self.due(now) else found
 
-    def _paused(self, now: datetime) -> Standing:
+    def _paused(self, now: datetime) -> AddressReachability:
         longer = min(self.pause * 2, LONGEST_PAUSE_SECONDS)
         return replace(self, again=now + timedelta(seconds=self.pause), pause=longer)
 
@@ -87,15 +87,15 @@ class Standing:
         return left <= -late or left > LONGEST_PAUSE_SECONDS
 
 
-class Reach:
+class Reachability:
     """The standing of every admin address. Kept for the life of the process; a new one knows nothing, and asks."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Standing] = {}
+        self._known: dict[str, AddressReachability] = {}
 
-    def of(self, url: str) -> Standing:
+    def of(self, url: str) -> AddressReachability:
         """The standing of an address."""
-        return self._known.get(url, Standing())
+        return self._known.get(url, AddressReachability())
 
     def heard(self, url: str, now: datetime) -> None:
         """It answered."""
@@ -129,7 +129,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Sight:
+class ReachabilityFact:
     """What a status says of whether a cluster answers; times as in a status."""
 
     reachable: bool | None = None
@@ -138,22 +138,24 @@ class Sight:
     last_response_time: str | None = None
 
 
-def sight(before: Sight, standing: Standing | None, now: datetime) -> Sight:
+def next_reachability(
+    before: ReachabilityFact, standing: AddressReachability | None, now: datetime
+) -> ReachabilityFact:
     """What the status says next; ``standing`` None = there is nobody to ask. Equal to what it said while all that
     changed is the time of the last answer, and that by little."""
     if standing is None:
-        return before if before.reachable is None else Sight(None, timestamp(now), before.last_response_time)
-    seen = _later(before.last_response_time, standing.answered)
+        return before if before.reachable is None else ReachabilityFact(None, timestamp(now), before.last_response_time)
+    answered = _later(before.last_response_time, standing.answered)
     if standing.since is not None:
         since = before.since if before.reachable is False else timestamp(standing.since)
-        return Sight(False, since, seen)
+        return ReachabilityFact(False, since, answered)
     if standing.silent or standing.answered is None:
         return before  # too early to tell
     if before.reachable is not True:
-        return Sight(True, timestamp(now), seen)
+        return ReachabilityFact(True, timestamp(now), answered)
     known = parse_time(before.last_response_time)
     stale = known is None or (standing.answered - known).total_seconds() >= FRESH_SECONDS
-    return Sight(True, before.since, seen if stale else before.last_response_time)
+    return ReachabilityFact(True, before.since, answered if stale else before.last_response_time)
 
 
 def _later(text: str | None, moment: datetime | None) -> str | None:

@@ -17,7 +17,7 @@ from pulsar_operator.domain.conditions import seconds_since
 
 STUCK_AFTER: Final = timedelta(minutes=5)
 UNLOADED_AGAIN_AFTER: Final = timedelta(hours=1)
-LOOKS_APART: Final = timedelta(minutes=2)
+READINGS_APART: Final = timedelta(minutes=2)
 """What lies between two looks that are further apart is not known."""
 UNLOADS: Final = 4
 """Topics that are unloaded after one look."""
@@ -45,7 +45,7 @@ class StuckTopic:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Observation:
     since: datetime
     backlog: int
     well: datetime | None
@@ -55,31 +55,39 @@ class StuckTopics:
     """What was seen of an instance's topics. Kept for the life of the process: one that was just started knows none."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, str, str], _Seen] = {}
+        self._observed: dict[tuple[str, str, str], _Observation] = {}
         self._unloaded: dict[tuple[str, str], datetime] = {}
         self._at: datetime | None = None
 
     def follow(self, now: datetime, pairs: Mapping[tuple[str, str], Still], well: Collection[str]) -> None:
         """Take a look: what stands still by source and target, of sources and targets whose brokers all answer. A topic
         of which less waits than before is not stuck. ``well`` are clusters that can store."""
-        fresh = self._at is not None and timedelta(0) <= now - self._at <= LOOKS_APART
-        before, self._seen, self._at = (self._seen if fresh else {}), {}, now
+        fresh = self._at is not None and timedelta(0) <= now - self._at <= READINGS_APART
+        before, self._observed, self._at = (self._observed if fresh else {}), {}, now
         for (source, target), still in pairs.items():
             for topic, backlog in still.items():
                 old = before.get((source, target, topic))
                 if old is None or backlog < old.backlog:
-                    old = _Seen(now, backlog, None)
+                    old = _Observation(now, backlog, None)
                 since = (old.well or now) if {source, target} <= set(well) else None
-                self._seen[source, target, topic] = _Seen(old.since, backlog, since)
+                self._observed[source, target, topic] = _Observation(old.since, backlog, since)
         again = UNLOADED_AGAIN_AFTER.total_seconds()
         self._unloaded = {key: at for key, at in self._unloaded.items() if seconds_since(at, now) < again}
 
     def stuck(self) -> list[StuckTopic]:
         """Those that are, at the last look; which waits longest is first."""
         found = [
-            StuckTopic(source, target, topic, seen.backlog, seen.since, self._unloaded.get((source, topic)), seen.well)
-            for (source, target, topic), seen in self._seen.items()
-            if self._long(seen.since)
+            StuckTopic(
+                source,
+                target,
+                topic,
+                observation.backlog,
+                observation.since,
+                self._unloaded.get((source, topic)),
+                observation.well,
+            )
+            for (source, target, topic), observation in self._observed.items()
+            if self._long(observation.since)
         ]
         return sorted(found, key=lambda each: (each.since, each.source, each.topic, each.target))
 

@@ -134,8 +134,8 @@ class Live:
 
     def settled(self) -> bool:
         """Whether the StatefulSet controller has seen every template: no pod is made of an older one any more."""
-        mine = (o for o in self.every(STATEFUL_SET) if controller_uid(o) == self.owner.uid)
-        return all(update_revision(o) is not None for o in mine)
+        owned = (o for o in self.every(STATEFUL_SET) if controller_uid(o) == self.owner.uid)
+        return all(update_revision(o) is not None for o in owned)
 
     def of_previous_owner(self) -> list[str]:
         """Children that still belong to a deleted object of the same name; garbage collection is removing them.

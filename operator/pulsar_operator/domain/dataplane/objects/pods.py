@@ -90,11 +90,11 @@ class ComponentFacts:
     """By ordinal; those that say no more than that a pod is missing come last."""
     pods: tuple[PodFacts, ...] = ()
     missing: tuple[str, ...] = ()
-    """Names of wanted pods that do not exist."""
+    """Names of expected pods that do not exist."""
 
     @property
     def all_ready(self) -> bool | None:
-        """Whether every wanted pod is ready; None when that is not known."""
+        """Whether every expected pod is ready; None when that is not known."""
         if not self.exists:
             return False
         if self.desired is None or self.ready is None:
@@ -103,7 +103,7 @@ class ComponentFacts:
 
     @property
     def up_to_date(self) -> bool | None:
-        """Whether every wanted pod is of the newest revision; None when that is not known."""
+        """Whether every expected pod is of the newest revision; None when that is not known."""
         if self.desired is None or self.updated is None:
             return None
         return self.updated >= self.desired
@@ -142,7 +142,7 @@ def observe_component(
     if pods is None:
         return ComponentFacts(exists=True, desired=desired, revision=revision)
     facts = pods_of(stateful_set, pods)
-    wanted = [pod for pod in facts if pod.ordinal < desired and not pod.terminating]
+    expected = [pod for pod in facts if pod.ordinal < desired and not pod.terminating]
     missing = missing_names(stateful_set["metadata"]["name"], desired, (pod.ordinal for pod in facts))
     absent = [_absent(name, (refusals or {}).get(name, "")) for name in missing]
     problems = [each for pod in facts if pod.ordinal < desired and (each := _problem(pod, now)) is not None]
@@ -153,8 +153,8 @@ def observe_component(
     return ComponentFacts(
         exists=True,
         desired=desired,
-        ready=sum(pod.ready for pod in wanted),
-        updated=None if revision is None else sum(pod.revision == revision for pod in wanted),
+        ready=sum(pod.ready for pod in expected),
+        updated=None if revision is None else sum(pod.revision == revision for pod in expected),
         revision=revision,
         problems=tuple(problems),
         pods=facts,

@@ -75,8 +75,8 @@ class TemplateRecord:
 
     def only(self, names: Iterable[str | None]) -> TemplateRecord:
         """The same without renderings that nobody may need; the last good one stays."""
-        wanted = {*names, self.good}
-        return replace(self, kept={name: each for name, each in self.kept.items() if name in wanted})
+        desired = {*names, self.good}
+        return replace(self, kept={name: each for name, each in self.kept.items() if name in desired})
 
     def stopped(self, newest: str) -> Stop | None:
         """Why the roll to the newest rendering is stopped; a stop of another rendering is over."""
@@ -187,8 +187,8 @@ def with_annotations_of(
     """A StatefulSet's manifest with those of the annotations in its pod template as another template has them, or has
     them not; what is given stays."""
     kept = {key: value for key, value in _annotations(manifest["spec"]["template"]).items() if key not in names}
-    theirs = _annotations(template)
-    return _annotated(manifest, kept | {name: theirs[name] for name in names if name in theirs})
+    source = _annotations(template)
+    return _annotated(manifest, kept | {name: source[name] for name in names if name in source})
 
 
 def _annotations(template: Mapping[str, Any]) -> dict[str, Any]:

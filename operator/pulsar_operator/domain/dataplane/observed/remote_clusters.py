@@ -42,7 +42,7 @@ GLOBAL: Final = "global"
 """Pulsar's pseudo cluster."""
 
 
-def looked_at(names: Iterable[str], own: str) -> list[str]:
+def observed_clusters(names: Iterable[str], own: str) -> list[str]:
     """Of the names below CLUSTERS_PATH those of other clusters; beyond MAX_REMOTE the rest is left out."""
     fit = sorted(name for name in names if name not in (own, GLOBAL) and len(name) <= MAX_REMOTE_NAME)
     return fit[:MAX_REMOTE]
@@ -82,12 +82,13 @@ def remote_rows(
     status: PulsarClusterStatus,
     found: Mapping[str, RemoteUrls | None] | None,
     now: datetime,
-    told: Mapping[str, str] | None = None,
+    applied_changes: Mapping[str, str] | None = None,
     kept: Mapping[str, str] | None = None,
 ) -> list[RemoteClusterStatus]:
-    """Rows by name, with the time at which the URLs became others. ``found`` has the clusters that the store names,
-    None for one that cannot be read; None for all = the store did not answer, and what was known stays. ``told`` is
-    what brokers know already (remote_changes), ``kept`` what they have (known_urls)."""
+    """Returns the rows by name, with the time at which their URLs changed. ``found`` has the clusters that the store
+    names, None for one that cannot be read; None for all: the store did not answer, and the rows stay.
+    ``applied_changes`` are the times that brokers were restarted for (remote_changes), ``kept`` the URLs that they have
+    (known_urls)."""
     before = {row.name: row for row in status.remote_clusters}
     if found is None:
         return list(before.values())
@@ -99,7 +100,7 @@ def remote_rows(
             continue
         known = None if old is None else _urls(old)
         changed = old.changed if old is not None else None
-        since = (told or {}).get(name, "")
+        since = (applied_changes or {}).get(name, "")
         have = (kept or {}).get(name) if (changed or "") <= since else None
         left = known is not None and known != urls and known.reachable
         if have != _digest(urls) if have is not None else left:
@@ -124,13 +125,13 @@ def with_remote_clusters(
 ) -> Json:
     """The manifest of the brokers' StatefulSet, whose pod template says when the URLs of which cluster became others;
     as given where none ever did. ``applied_template`` is the one applied last, None = there is no StatefulSet yet."""
-    told = remote_changes(applied_template)
+    applied_changes = remote_changes(applied_template)
     for row in status.remote_clusters:
-        if row.changed is not None and row.changed > told.get(row.name, ""):
-            told[row.name] = row.changed
-    if not told:
+        if row.changed is not None and row.changed > applied_changes.get(row.name, ""):
+            applied_changes[row.name] = row.changed
+    if not applied_changes:
         return dict(manifest)
-    value = json.dumps(told, sort_keys=True, separators=(",", ":"))
+    value = json.dumps(applied_changes, sort_keys=True, separators=(",", ":"))
     return with_annotation(manifest, ANNOTATION_REMOTE_CLUSTERS, value)
 
 
@@ -152,11 +153,11 @@ def with_known_urls(
     """The manifest of the brokers' StatefulSet, which says for its pod template what URLs other clusters have; as given
     where it knows none. What it says for that template stays, whatever a status says that was lost or restored.
     ``workload`` is the StatefulSet as it is, None = there is none yet."""
-    told = remote_changes(workload["spec"]["template"]) if workload is not None else {}
+    applied_changes = remote_changes(workload["spec"]["template"]) if workload is not None else {}
     before = _noted(workload)
     known = {} if status.conditions else dict(before)
     for row in status.remote_clusters:
-        since = told.get(row.name, "")
+        since = applied_changes.get(row.name, "")
         if row.name in before and ((row.changed or "") > since or before[row.name][0] == since):
             known[row.name] = before[row.name]
         elif (row.changed or "") <= since and _urls(row).reachable:
@@ -171,8 +172,10 @@ def with_known_urls(
 
 def known_urls(workload: Mapping[str, Any] | None) -> dict[str, str]:
     """By cluster, a digest of the URLs that brokers of the pod template have; none that was noted for another one."""
-    told = remote_changes(workload["spec"]["template"]) if workload is not None else {}
-    return {name: digest for name, (since, digest) in _noted(workload).items() if since == told.get(name, "")}
+    applied_changes = remote_changes(workload["spec"]["template"]) if workload is not None else {}
+    return {
+        name: digest for name, (since, digest) in _noted(workload).items() if since == applied_changes.get(name, "")
+    }
 
 
 def _noted(workload: Mapping[str, Any] | None) -> dict[str, list[str]]:

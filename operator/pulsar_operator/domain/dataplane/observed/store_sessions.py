@@ -42,7 +42,7 @@ a clock that was set back: no more than UNSEEN counts of either."""
 
 @dataclass
 class _Read:
-    looked: datetime
+    observed_at: datetime
     silent: timedelta | None = None
     """For how long it has given no answer; None = the last look had one."""
 
@@ -61,18 +61,18 @@ class StoreReads:
     def silent(self, instance: str, now: datetime) -> None:
         """It gave no answer."""
         if (known := self._known.get(instance)) is not None:
-            self._known[instance] = _Read(now, (known.silent or timedelta()) + _between(known.looked, now))
+            self._known[instance] = _Read(now, (known.silent or timedelta()) + _between(known.observed_at, now))
 
-    def answered(self, instance: str, now: datetime, told: datetime | None) -> timedelta | None:
+    def answered(self, instance: str, now: datetime, noted: datetime | None) -> timedelta | None:
         """Take an answer down; for how long the store may have been away until now, None = it was not.
 
-        That nobody asked is no silence: a process that stood still learns nothing of the time. ``told`` is since when
+        That nobody asked is no silence: a process that stood still learns nothing of the time. ``noted`` is since when
         the status says that it is away, for a process that was just started.
         """
         before, self._known[instance] = self._known.get(instance), _Read(now)
         if before is None:
-            return None if told is None else max(now - told, timedelta()) + UNSEEN
-        return None if before.silent is None else before.silent + _between(before.looked, now)
+            return None if noted is None else max(now - noted, timedelta()) + UNSEEN
+        return None if before.silent is None else before.silent + _between(before.observed_at, now)
 
     def outages(
         self, instance: str, stored: Iterable[OutageStatus], now: datetime, lasted: timedelta | None = None
@@ -129,7 +129,7 @@ def _millis(text: str | None) -> timedelta | None:
     return found if found > timedelta() else None
 
 
-def with_store_away(
+def with_store_unavailable(
     manifest: Mapping[str, Any],
     ended: Sequence[OutageStatus],
     workload: Mapping[str, Any] | None,
@@ -138,15 +138,15 @@ def with_store_away(
     """The manifest of the brokers' StatefulSet, whose pod template says when the store was back after it was away for
     longer than their sessions; as given where it never was. ``ended`` are the outages, the last one first, ``workload``
     the StatefulSet as it is, None = there is none yet: what it starts finds the store as it is."""
-    told = store_back(workload["spec"]["template"]) if workload is not None else None
+    noted = store_back(workload["spec"]["template"]) if workload is not None else None
     last = next((each for each in ended if _length(each) >= session), None)
     if workload is not None and last is not None and (until := _time(last.until)) is not None:
-        made, before = _time(workload["metadata"].get("creationTimestamp")), _time(told)
+        made, before = _time(workload["metadata"].get("creationTimestamp")), _time(noted)
         if (made is None or made < until) and (before is None or before < until):
-            told = last.until
-    if told is None:
+            noted = last.until
+    if noted is None:
         return dict(manifest)
-    return with_annotation(manifest, ANNOTATION_STORE_UNAVAILABLE, told)
+    return with_annotation(manifest, ANNOTATION_STORE_UNAVAILABLE, noted)
 
 
 def store_back(template: Mapping[str, Any] | None) -> str | None:

@@ -39,7 +39,7 @@ ALLOWED, REPLICATION, OF_TENANT = "allowed_clusters", "replication_clusters", "a
 
 
 @dataclass(frozen=True)
-class LeavingFacts:
+class DeregistrationFacts:
     """All that decides what is taken back."""
 
     cluster_name: str
@@ -75,7 +75,7 @@ class Removal:
 
 
 @dataclass(frozen=True)
-class LeavingPlan:
+class DeregistrationPlan:
     """What is left to do, in order; nothing = nothing of ours is there."""
 
     narrowing: Sequence[Write] = ()
@@ -114,16 +114,16 @@ def is_claim_of(data: bytes, owner: str) -> bool:
         return False
 
 
-def plan_leaving(facts: LeavingFacts) -> LeavingPlan | Refusal:
+def plan_deregistration(facts: DeregistrationFacts) -> DeregistrationPlan | Refusal:
     """What to take back next, or why it cannot be known what there is."""
     name, claim, entry = facts.cluster_name, claim_path(facts.cluster_name), cluster_path(facts.cluster_name)
     stored, registered = facts.nodes.get(claim), facts.nodes.get(entry)
     if not facts.allowed and (stored is None or not is_claimed_by(stored.data, facts.instance_id, facts.owner)):
-        return LeavingPlan()
+        return DeregistrationPlan()
     if stored is None:
         if registered is not None:
             text = f"{entry} in the configuration store {facts.store} stays: no claim {claim} says that it is ours"
-            return LeavingPlan(notes=(text,))
+            return DeregistrationPlan(notes=(text,))
         if facts.registered and not facts.last:
             return Refusal(
                 Reason.METADATA_LOST,
@@ -131,7 +131,7 @@ def plan_leaving(facts: LeavingFacts) -> LeavingPlan | Refusal:
                 "registered there: it is empty or another store, and what others would miss is not known. Restore it, "
                 "or correct its address",
             )
-        return LeavingPlan(left=True)
+        return DeregistrationPlan(left=True)
     try:
         owner = parse_marker(stored.data)
     except ValueError as error:
@@ -145,20 +145,22 @@ def plan_leaving(facts: LeavingFacts) -> LeavingPlan | Refusal:
             f"{entry} in the configuration store {facts.store} stays: {claim} is of PulsarCluster {owner.owner} with "
             f"instance id {owner.instance_id}, ours is {facts.instance_id or 'not known'}"
         )
-        return LeavingPlan(notes=(text,))
+        return DeregistrationPlan(notes=(text,))
     notes: list[str] = []
     narrowing = [] if facts.last else [*_tenants(facts, notes), *_namespaces(facts, notes)]
     if facts.brokers_run:
-        return LeavingPlan(narrowing, notes=notes)
+        return DeregistrationPlan(narrowing, notes=notes)
     gone = f"cluster {name} is being deleted"
     deepest = sorted(facts.below.items(), key=lambda each: (-each[0].count("/"), each[0]))
     removals = [Removal(path, node.version, gone) for path, node in deepest]
     if registered is not None:
         removals.append(Removal(entry, registered.version, gone))
-    return LeavingPlan(narrowing, removals, Removal(claim, stored.version, f"the name {name} is free"), notes=notes)
+    return DeregistrationPlan(
+        narrowing, removals, Removal(claim, stored.version, f"the name {name} is free"), notes=notes
+    )
 
 
-def _tenants(facts: LeavingFacts, notes: list[str]) -> list[Write]:
+def _tenants(facts: DeregistrationFacts, notes: list[str]) -> list[Write]:
     """An empty list means that the tenant may have namespaces nowhere, which is how it is then."""
     writes, name = [], facts.cluster_name
     for path, node in sorted(facts.nodes.items()):
@@ -176,7 +178,7 @@ def _tenants(facts: LeavingFacts, notes: list[str]) -> list[Write]:
     return writes
 
 
-def _namespaces(facts: LeavingFacts, notes: list[str]) -> list[Write]:
+def _namespaces(facts: DeregistrationFacts, notes: list[str]) -> list[Write]:
     writes = []
     for path, node in sorted(facts.nodes.items()):
         full = path.removeprefix(f"{POLICIES_PATH}/")
@@ -201,7 +203,7 @@ def _namespaces(facts: LeavingFacts, notes: list[str]) -> list[Write]:
     return writes
 
 
-def _narrowed(facts: LeavingFacts, replication: list[str], allowed: list[str]) -> dict[str, list[str]] | None:
+def _narrowed(facts: DeregistrationFacts, replication: list[str], allowed: list[str]) -> dict[str, list[str]] | None:
     """Both lists without the cluster; None = nobody would be left. While brokers run it is left allowed."""
     others = [each for each in allowed if each != facts.cluster_name]
     replicating = [each for each in replication if each != facts.cluster_name] or others[:1]

@@ -103,8 +103,10 @@ def _mounted(live: Live, pod: Mapping[str, Any], *, proved: bool = False) -> Quo
 
 
 def _of_status(status: PulsarClusterStatus) -> Quorum | None:
-    told = status.ensemble
-    return _parsed(*map(str, (told.ensemble_size, told.write_quorum, told.ack_quorum))) if told is not None else None
+    known = status.ensemble
+    if known is None:
+        return None
+    return _parsed(*map(str, (known.ensemble_size, known.write_quorum, known.ack_quorum)))
 
 
 def _of_bookies(keeper: BookKeeper, live: Live) -> Quorum | None:

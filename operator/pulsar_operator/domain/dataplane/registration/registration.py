@@ -216,8 +216,8 @@ def _claimed_by_other(facts: RegistrationFacts) -> Refusal | None:
             "this cluster was registered there: it is empty or another store. Nothing is written. Restore it from its "
             "volumes or a backup, or correct its address",
         )
-    wanted = facts.urls.fields()
-    different = [f"{k} {_told(data.get(k))}, not {v!r}" for k, v in wanted.items() if data.get(k) != v]
+    desired = facts.urls.fields()
+    different = [f"{k} {_url_text(data.get(k))}, not {v!r}" for k, v in desired.items() if data.get(k) != v]
     if facts.adopted_own_store or not different:
         return None
     return Refusal(
@@ -250,16 +250,16 @@ def _empty_under_topics(facts: RegistrationFacts) -> Refusal | None:
 def _cluster_data(facts: RegistrationFacts) -> list[Write]:
     """ClusterData: created, or our URLs put right; fields of other writers stay."""
     path = cluster_path(facts.cluster_name)
-    found, wanted = _fields(facts, path), facts.urls.fields()
+    found, desired = _fields(facts, path), facts.urls.fields()
     if found is None:
-        return [_put(facts, path, {**wanted, **CLUSTER_DEFAULTS}, f"register cluster {facts.cluster_name}")]
-    changed = [f"{k} is {_told(found.get(k))} and should be {v!r}" for k, v in wanted.items() if found.get(k) != v]
+        return [_put(facts, path, {**desired, **CLUSTER_DEFAULTS}, f"register cluster {facts.cluster_name}")]
+    changed = [f"{k} is {_url_text(found.get(k))} and should be {v!r}" for k, v in desired.items() if found.get(k) != v]
     if not changed:
         return []
-    return [_put(facts, path, {**found, **wanted}, "; ".join(changed))]
+    return [_put(facts, path, {**found, **desired}, "; ".join(changed))]
 
 
-def _told(url: Any) -> str:
+def _url_text(url: Any) -> str:
     """A URL that somebody else wrote."""
     return without_userinfo(repr(url))
 

@@ -71,10 +71,10 @@ def _stop(tier: Tier, pod: PodFacts, why: str) -> Stop:
 def _another_version(tier: Tier) -> bool:
     """Whether the workload has the template of another version than the last one that all its pods ran well."""
     record = tier.record
-    mine, good = record.kept.get(tier.newest), record.kept.get(record.good or "")
-    if mine is None or good is None or mine.version is None or good.version is None:
+    newest, good = record.kept.get(tier.newest), record.kept.get(record.good or "")
+    if newest is None or good is None or newest.version is None or good.version is None:
         return False
-    return mine.version != good.version
+    return newest.version != good.version
 
 
 def _excused(tier: Tier, pod: PodFacts) -> bool:
@@ -130,14 +130,14 @@ def compare(component: Component, own: Counts | None, peers: Sequence[Counts], p
         return Comparison(f"cannot be compared: {problem or 'no metrics of them, or of another pod, were read'}")
     compared = 0
     for sort in sorts:
-        mine, others = own.get(sort.name), [each[sort.name] for each in peers if sort.name in each]
+        of_canary, others = own.get(sort.name), [each[sort.name] for each in peers if sort.name in each]
         others = [each for each in others if each.operations >= MIN_OPERATIONS]
-        if mine is None or mine.operations < MIN_OPERATIONS or not others:
+        if of_canary is None or of_canary.operations < MIN_OPERATIONS or not others:
             continue
         compared = max(compared, len(others))
-        if too_many(mine, others):
+        if too_many(of_canary, others):
             failed, total = sum(each.errors for each in others), sum(each.operations for each in others)
-            words = f"{mine.errors} of its {mine.operations} {sort.words}, theirs {failed} of {total}"
+            words = f"{of_canary.errors} of its {of_canary.operations} {sort.words}, theirs {failed} of {total}"
             return Comparison("are too many", f"errs more than its peers: {words}")
     if not compared:
         return Comparison("are not compared yet: too few operations")

@@ -74,32 +74,32 @@ def blocker_of(facts: RolloutFacts, candidate: Candidate, checks: Sequence[Check
 
 def decommission_in_progress(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     """A bookie is being decommissioned: what it has is copied by pods that must stay."""
-    return facts.decommission or _held(facts, candidate, Reason.DECOMMISSIONING_BOOKIE)
+    return facts.decommission or _blocker_with(facts, candidate, Reason.DECOMMISSIONING_BOOKIE)
 
 
 def rollout_failed(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     """The rollout of this component, or of one before it, failed. Components that the failed one needs go on."""
-    return _held(facts, candidate, Reason.ROLLOUT_FAILED, Reason.CANARY_FAILED)
+    return _blocker_with(facts, candidate, Reason.ROLLOUT_FAILED, Reason.CANARY_FAILED)
 
 
 def maintenance_window_closed(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     """The specification has maintenance windows, and none is open."""
-    return _held(facts, candidate, Reason.MAINTENANCE_WINDOW)
+    return _blocker_with(facts, candidate, Reason.MAINTENANCE_WINDOW)
 
 
 def peer_cluster_rolling(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     """Another cluster of the instance began to roll out before this one."""
-    return _held(facts, candidate, Reason.WAITING_FOR_CLUSTERS)
+    return _blocker_with(facts, candidate, Reason.WAITING_FOR_CLUSTERS)
 
 
 def configuration_store_unavailable(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     """The instance reports that its configuration store is unavailable."""
-    return _held(facts, candidate, Reason.CONFIGURATION_STORE_UNAVAILABLE)
+    return _blocker_with(facts, candidate, Reason.CONFIGURATION_STORE_UNAVAILABLE)
 
 
 def templates_not_applied(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     """This pass did not look at the pod templates, so nobody knows what holds the cluster. Also what else holds it."""
-    return facts.held.get(candidate.component)
+    return facts.blockers.get(candidate.component)
 
 
 def canary_under_observation(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
@@ -117,9 +117,9 @@ def configuration_store_needed_to_start(facts: RolloutFacts, candidate: Candidat
     return facts.store_readers.get(candidate.component)
 
 
-def _held(facts: RolloutFacts, candidate: Candidate, *reasons: Reason) -> Blocker | None:
-    held = facts.held.get(candidate.component)
-    return held if held is not None and held.reason in reasons else None
+def _blocker_with(facts: RolloutFacts, candidate: Candidate, *reasons: Reason) -> Blocker | None:
+    blocker = facts.blockers.get(candidate.component)
+    return blocker if blocker is not None and blocker.reason in reasons else None
 
 
 # ------------------------------------------------------------------------------------------- pods that must serve first
@@ -282,7 +282,7 @@ def api_server_refuses(facts: RolloutFacts, candidate: Candidate) -> Blocker | N
     return facts.refused.get(candidate.uid)
 
 
-HOLDS: Final = (
+BLOCKERS: Final = (
     Check(decommission_in_progress),
     Check(rollout_failed),
     Check(maintenance_window_closed),
@@ -315,7 +315,7 @@ SERVERS: Final = (
     Check(api_server_refuses, Urgency.NEVER_READY),
 )
 """Checks decided by what ZooKeeper, the metadata store, the brokers and the API server say of the pod."""
-CHECKS: Final = HOLDS + READINESS + SERVERS
+CHECKS: Final = BLOCKERS + READINESS + SERVERS
 """All of them, in order."""
 ROLLOUT_IN_PROGRESS: Final = frozenset(
     {
@@ -336,7 +336,7 @@ ROLLOUT_IN_PROGRESS: Final = frozenset(
 """Reasons that a rollout passes through: condition Progressing keeps RolloutInProgress, and its message says which."""
 
 
-def leaving(bookie: object) -> Blocker:
+def decommissioning(bookie: object) -> Blocker:
     """That a bookie is being decommissioned."""
     text = f"Bookie {bookie} is being decommissioned. The rollout goes on when it is gone"
     return Blocker(Reason.DECOMMISSIONING_BOOKIE, text)

@@ -215,10 +215,10 @@ class RolloutFacts:
     components: Sequence[ComponentState]
     """Those that exist, in the order in which they are rolled out."""
     order: RollOrder = FORWARDS
-    held: Mapping[Component, Blocker] = field(default_factory=dict)
+    blockers: Mapping[Component, Blocker] = field(default_factory=dict)
     """What holds a component: a maintenance window, another cluster, the configuration store, a decommission, a rollout
     that failed."""
-    hold: Blocker | None = None
+    blocker: Blocker | None = None
     """What holds the cluster; it may leave some components free."""
     pending: PendingTemplate | None = None
     """None = every component has its newest template."""
@@ -260,8 +260,10 @@ class RolloutFacts:
     def on_hold(self, component: Component) -> bool:
         """Whether pods of a component that restarted keep their template. A bookie that leaves may wait for such a
         pod."""
-        held = self.held.get(component)
-        return component in self.watched or (held is not None and held.reason is not Reason.DECOMMISSIONING_BOOKIE)
+        blocker = self.blockers.get(component)
+        return component in self.watched or (
+            blocker is not None and blocker.reason is not Reason.DECOMMISSIONING_BOOKIE
+        )
 
     def refusing(self, uid: str, blocker: Blocker) -> RolloutFacts:
         """The same with what the API server says against the replacement of a pod."""

@@ -45,7 +45,7 @@ def _remote_clusters(pod: Json, template: Json) -> str | None:
     return f"the URLs of {whose} changed, and brokers keep the clients that they made"
 
 
-def _store_away(pod: Json, template: Json) -> str | None:
+def _store_unavailable(pod: Json, template: Json) -> str | None:
     back = store_back(template)
     if back is None or back == store_back(pod):
         return None
@@ -64,11 +64,11 @@ def _resources(pod: Json, template: Json) -> str | None:
     old, new = (_container(side).get("resources") or {} for side in (pod, template))
     for kind in ("requests", "limits"):
         # Kubernetes adds a request wherever there is only a limit; what the template names is what counts.
-        wanted = new.get(kind) or {}
-        current = {key: value for key, value in (old.get(kind) or {}).items() if key in wanted or kind == "limits"}
-        for name in sorted(wanted | current):
-            if wanted.get(name) != current.get(name):
-                return f"{kind}.{name} changed from {current.get(name, 'none')} to {wanted.get(name, 'none')}"
+        desired = new.get(kind) or {}
+        current = {key: value for key, value in (old.get(kind) or {}).items() if key in desired or kind == "limits"}
+        for name in sorted(desired | current):
+            if desired.get(name) != current.get(name):
+                return f"{kind}.{name} changed from {current.get(name, 'none')} to {desired.get(name, 'none')}"
     return None
 
 
@@ -175,7 +175,7 @@ _CHECKS: tuple[Callable[[Json, Json], str | None], ...] = (
     _image,
     _restart,
     _remote_clusters,
-    _store_away,
+    _store_unavailable,
     _config,
     _resources,
     _env,

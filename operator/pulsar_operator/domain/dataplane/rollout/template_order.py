@@ -115,7 +115,7 @@ class Tier:
 
 
 @dataclass(frozen=True)
-class Turn:
+class TierOrder:
     """What a component's workload gets now."""
 
     template: str | None
@@ -129,11 +129,11 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Turns:
+class TemplateOrder:
     """Of all components of a cluster."""
 
-    of: Mapping[Component, Turn]
-    held: Blocker | None = None
+    of: Mapping[Component, TierOrder]
+    blocker: Blocker | None = None
     """Why the roll does not go on, for people; see `holds`."""
     stopped: Component | None = None
     """The component whose roll stopped."""
@@ -149,14 +149,14 @@ class Turns:
     """What is remembered of those whose first pod is watched."""
     back: Component | None = None
     """The component that goes back, which no stop and no window holds."""
-    unstopped: Blocker | None = None
+    other_blocker: Blocker | None = None
     """What holds the components that no stop does."""
 
-    def holds(self, component: Component) -> Blocker | None:
+    def blocker_of(self, component: Component) -> Blocker | None:
         """Why no pod of a component is replaced; pods that were never ready are."""
         if self.stop is None:
-            return self.held
-        return None if component is self.back else self.stopping.get(component, self.unstopped)
+            return self.blocker
+        return None if component is self.back else self.stopping.get(component, self.other_blocker)
 
     @property
     def pending(self) -> Component | None:
@@ -164,16 +164,16 @@ class Turns:
         return next((component for component, turn in self.of.items() if turn.pending), None)
 
 
-def turns(
+def template_order(
     tiers: Sequence[Tier],
     *,
-    held: Blocker | None = None,
+    blocker: Blocker | None = None,
     order: RollOrder = FORWARDS,
     watched: Mapping[Component, Blocker] | None = None,
     unplaced: Mapping[Component, Blocker] | None = None,
     fixed: Mapping[Component, Blocker] | None = None,
-) -> Turns:
-    """What each workload gets; ``tiers`` in bring-up order, ``held`` what holds the whole cluster, ``watched`` those
+) -> TemplateOrder:
+    """What each workload gets; ``tiers`` in bring-up order, ``blocker`` what holds the whole cluster, ``watched`` those
     whose first pod is under observation, ``unplaced`` those that have no node for a pod that was added, ``fixed`` those
     that get no other template."""
     watched, unplaced, fixed = watched or {}, unplaced or {}, fixed or {}
@@ -182,15 +182,15 @@ def turns(
     stopped = next((tier for tier in ordered if tier.stop is not None and tier.state is not None), None)
     stop = stopped.stop if stopped is not None else None
     stopping: dict[Component, Blocker] = {}
-    said = held
+    shown = blocker
     if stopped is not None and stop is not None:
         text = (
             f"The rollout of {stopped.component.value} pods failed: {stop.message}. Change the specification to go on"
         )
-        said = Blocker(stop.reason, text)
+        shown = Blocker(stop.reason, text)
         above = order.before(stopped.component)
-        stopping = {tier.component: said for tier in ordered if tier.component not in above}
-    of: dict[Component, Turn] = {}
+        stopping = {tier.component: shown for tier in ordered if tier.component not in above}
+    of: dict[Component, TierOrder] = {}
     behind: set[Component] = set()
     busy: dict[Component, Blocker] = {}
     for tier in ordered:
@@ -203,7 +203,7 @@ def turns(
             of[tier.component] = _kept(tier, fixed[tier.component])
         else:
             of[tier.component] = _turn(
-                tier, before & behind, waiting, _holding(tier, stopping.get(tier.component, held))
+                tier, before & behind, waiting, _blocker_for(tier, stopping.get(tier.component, blocker))
             )
         if tier.state is None:
             continue
@@ -215,36 +215,38 @@ def turns(
             busy[tier.component] = watched.get(tier.component, waits)
     back = stopped.component if stopped is not None and stopped.back is not None else None
     component = stopped.component if stopped is not None else None
-    return Turns(of, said, component, stop, order, watched, unplaced, stopping, back=back, unstopped=held)
+    return TemplateOrder(
+        of, shown, component, stop, order, watched, unplaced, stopping, back=back, other_blocker=blocker
+    )
 
 
-def _turn(tier: Tier, behind: frozenset[Component], busy: Sequence[Blocker], held: Blocker | None) -> Turn:
+def _turn(tier: Tier, behind: frozenset[Component], busy: Sequence[Blocker], blocker: Blocker | None) -> TierOrder:
     state, newest = tier.state, tier.newest
     if state is None or (not tier.changed and tier.stop is None):
-        return Turn(newest)
+        return TierOrder(newest)
     if tier.stop is not None:
         if tier.back is None:
-            return _kept(tier, None) if tier.changed else Turn(newest)
-        return Turn(tier.back, pending=True, reason=_reason(tier))
+            return _kept(tier, None) if tier.changed else TierOrder(newest)
+        return TierOrder(tier.back, pending=True, reason=_reason(tier))
     if tier.broken and not (behind and any(pod.ready or pod.serving_before for pod in state.pods)):
-        return Turn(newest)
-    if held is not None:
-        return _kept(tier, held)
+        return TierOrder(newest)
+    if blocker is not None:
+        return _kept(tier, blocker)
     if busy:
         return _kept(tier, busy[0])
-    return Turn(newest)
+    return TierOrder(newest)
 
 
-def _holding(tier: Tier, held: Blocker | None) -> Blocker | None:
+def _blocker_for(tier: Tier, blocker: Blocker | None) -> Blocker | None:
     """What holds a component: a bookie that leaves may wait for one that is down."""
-    return None if tier.down and held is not None and held.reason is Reason.DECOMMISSIONING_BOOKIE else held
+    return None if tier.down and blocker is not None and blocker.reason is Reason.DECOMMISSIONING_BOOKIE else blocker
 
 
-def _kept(tier: Tier, blocker: Blocker | None) -> Turn:
+def _kept(tier: Tier, blocker: Blocker | None) -> TierOrder:
     """As it is: of the rendering that it has, or untouched where that is not on record."""
     applied = tier.applied
     known = applied if applied is not None and applied in tier.record.kept else None
-    return Turn(known, pending=True, blocker=blocker, reason=_reason(tier))
+    return TierOrder(known, pending=True, blocker=blocker, reason=_reason(tier))
 
 
 def _reason(tier: Tier) -> str:

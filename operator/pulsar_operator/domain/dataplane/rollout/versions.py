@@ -49,9 +49,9 @@ class Jumps:
         """The jumps of both."""
         return Jumps(self.pairs | other.pairs)
 
-    def allows(self, running: Iterable[str], wanted: str) -> bool:
+    def allows(self, running: Iterable[str], desired: str) -> bool:
         """Whether every version that runs is the wanted one, or may become it at once."""
-        return all(old == wanted or (old, wanted) in self.pairs for old in running)
+        return all(old == desired or (old, desired) in self.pairs for old in running)
 
     def after(self, running: Iterable[str]) -> list[str]:
         """Versions that all of these may be changed to at once, or have already; the oldest first."""
@@ -59,20 +59,20 @@ class Jumps:
         known = found.union(*self.pairs)
         return sorted((new for new in known if self.allows(found, new)), key=_order)
 
-    def path(self, running: frozenset[str], wanted: str) -> tuple[str, ...]:
+    def path(self, running: frozenset[str], desired: str) -> tuple[str, ...]:
         """The fewest versions to set one after another, the wanted one last; empty where no path is known.
 
         Among paths of one length it is the one by the oldest versions, so that the answer is the same every time.
         """
-        seen: set[str] = set()
+        visited: set[str] = set()
         queue: deque[tuple[frozenset[str], tuple[str, ...]]] = deque([(running, ())])
         while queue:
             versions, path = queue.popleft()
             for new in self.after(versions):
-                if new == wanted:
+                if new == desired:
                     return (*path, new)
-                if new not in seen:
-                    seen.add(new)
+                if new not in visited:
+                    visited.add(new)
                     queue.append((frozenset({new}), (*path, new)))
         return ()
 
@@ -89,21 +89,21 @@ class VersionDecision:
     """Where it is refused: versions to set one after another, the wanted one last; empty = no path is known."""
 
 
-def decide(running: frozenset[str] | None, wanted: str, jumps: Jumps) -> VersionDecision:
+def decide(running: frozenset[str] | None, desired: str, jumps: Jumps) -> VersionDecision:
     """Whether a cluster whose pods run these versions may be given the wanted one.
 
     ``running`` is empty where nothing runs yet, and any version is fine then; None = not known. In the middle of a roll
     two versions run: it may go on, or back, to either, if the jump from the other one is tested in that direction.
     """
     if running is None:
-        return VersionDecision(None, f"spec.version {wanted} is not begun: it is not known yet which versions run")
-    if jumps.allows(running, wanted):
+        return VersionDecision(None, f"spec.version {desired} is not begun: it is not known yet which versions run")
+    if jumps.allows(running, desired):
         return VersionDecision(True)
-    path = jumps.path(running, wanted)
-    return VersionDecision(False, f"spec.version {wanted} cannot be reached from {_why(running, path, jumps)}", path)
+    path = jumps.path(running, desired)
+    return VersionDecision(False, f"spec.version {desired} cannot be reached from {_why(running, path, jumps)}", path)
 
 
-def downgrade(running: frozenset[str], wanted: str) -> bool:
+def downgrade(running: frozenset[str], desired: str) -> bool:
     """Whether the wanted version is older than one that runs: then tiers are rolled in reverse.
 
     Pulsar's upgrade guide rolls ZooKeeper, bookies, brokers, proxies in this order, so a server is never older than
@@ -111,7 +111,7 @@ def downgrade(running: frozenset[str], wanted: str) -> bool:
     way back; and from the middle of a roll, where some pods are newer than the wanted version and some older. Numbers
     alone count: what a build calls itself behind them has no order.
     """
-    return any(version_tuple(old) > version_tuple(wanted) for old in running)
+    return any(version_tuple(old) > version_tuple(desired) for old in running)
 
 
 def version_of(container_image: str, template: str) -> str | None:

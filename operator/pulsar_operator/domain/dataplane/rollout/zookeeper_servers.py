@@ -54,12 +54,12 @@ def unsynced(states: Mapping[str, ServerState | None], replicas: int) -> str | N
         return "The ZooKeeper servers have no leader"
     if len(leaders) > 1:
         return f"ZooKeeper {_servers(leaders)} each report that they lead"
-    leader, wanted = states[leaders[0]], replicas - 1
+    leader, desired = states[leaders[0]], replicas - 1
     followers = leader.synced_followers if leader is not None else None
     if followers is None:
         return f"ZooKeeper server {leaders[0]} does not report how many servers follow it"
-    if followers < wanted:
-        return f"ZooKeeper servers are behind: {followers} of {wanted} follow leader {leaders[0]} in sync"
+    if followers < desired:
+        return f"ZooKeeper servers are behind: {followers} of {desired} follow leader {leaders[0]} in sync"
     return None
 
 

@@ -70,7 +70,7 @@ def _counts(row: ComponentScalingStatus, now: datetime) -> bool:
     return written is not None and abs((now - written).total_seconds()) <= COUNTS_SECONDS
 
 
-def with_wanted(spec: PulsarClusterSpec, status: PulsarClusterStatus, live: Live, now: datetime) -> PulsarClusterSpec:
+def with_desired(spec: PulsarClusterSpec, status: PulsarClusterStatus, live: Live, now: datetime) -> PulsarClusterSpec:
     """The specification with the replicas that count; the same one where nothing was ever decided. Bookies that scale
     themselves may be too few in it for the quorums on record (`with_quorum`)."""
     rows = rows_of(status)

@@ -37,7 +37,7 @@ def kept(row: ComponentScalingStatus, replicas: int, current: int | None) -> Com
     )
 
 
-def said(rows: Rows) -> tuple[ConditionStatus, Reason, str] | None:
+def scaling_condition(rows: Rows) -> tuple[ConditionStatus, Reason, str] | None:
     """Condition ScalingActive: status, reason, message. False speaks first; None = nothing is decided of any."""
     found = [(component, Reason(row.reason), row.message or "") for component, row in rows.items() if row.reason]
     if not found:
@@ -65,7 +65,7 @@ def set_condition(conditions: ConditionSet, spec: PulsarClusterSpec, rows: Rows 
     kind, parts = ConditionType.SCALING_ACTIVE, [part_of(spec, component) for component in SCALED]
     if all(part is None or part.autoscaling is None for part in parts):
         return
-    found = said(rows) if rows is not None else None
+    found = scaling_condition(rows) if rows is not None else None
     if found is not None:
         conditions.set(kind, *found)
     elif not conditions.carry(kind):
