@@ -22,7 +22,7 @@ from pathlib import Path
 from random import Random
 
 from pulsar_operator.balance.execution.driver import Memory, acted, decide
-from pulsar_operator.balance.execution.pace import Pace, averaged, next_look
+from pulsar_operator.balance.execution.pace import Pace, averaged, next_check
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.model.cluster import Broker, Bundle, BundleId, Cell, ClusterModel
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
@@ -59,7 +59,7 @@ class Rules:
 
 
 BEFORE = Rules("before", lambda _: 1.0, 100, 2.0, 0.5)
-NOW = Rules("now", next_look, 1000, Pace(600), Pace(600, 1.0))
+NOW = Rules("now", next_check, 1000, Pace(600), Pace(600, 1.0))
 
 
 @dataclass(frozen=True)

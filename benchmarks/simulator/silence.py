@@ -45,7 +45,7 @@ class HandingOver(OperatorPolicy):
         able = self.decides(state)
         if self.pulsar is not None:
             self.handover = judge(self.handover, state.minute * SECONDS, able)
-        self._settle(operators=self.handover.given_back is None)
+        self._settle(operators=self.handover.restored_at is None)
         if self.held and self.settings_on:
             raise BothBalanceError(f"minute {state.minute}")
         actions: list[Action] = []

@@ -53,7 +53,7 @@ async def run(settings: Settings, kinds: Collection[Kind], gaps: Path) -> int:
 def patient(times: float) -> None:
     """Lengthen the limits, for a machine that is not the operator's alone."""
     broker_reads.STATS_DEADLINE_SECONDS *= times
-    broker_reads.LOOK_SECONDS *= times
+    broker_reads.READ_ALL_SECONDS *= times
     defaults = Engine.__init__.__kwdefaults__
     assert defaults is not None
     defaults["pass_seconds"] = PASS_SECONDS * times

@@ -114,7 +114,9 @@ def test_a_bookie_more_as_disks_fill(small: Small, capsys: pytest.CaptureFixture
     assert {name: getattr(report, name) for name in COUNTERS} == dict.fromkeys(COUNTERS, 0), report.text()
     assert different == [] and filling.bytes == MOST, different
     # Decided once, and carried out by another operator.
-    assert len(said) == 1 and re.search(rf"[123] bookies are {FULL}% full, and none is below {LOW}%", said[0]), said
+    assert len(said) == 1 and re.search(rf"[123] bookies are {FULL}% full, and no bookie is below {LOW}%", said[0]), (
+        said
+    )
     assert first["lastScaleTime"] == grown["lastScaleTime"], (first, grown)
     assert re.search(rf"^Bookies are \d+% full, {WANTED}% is wanted.*; maxReplicas is 4\.$", grown["message"]), grown
     assert grown["limitedBy"] == "maxReplicas" and grown["replicas"] == 3, "spec was never written"
@@ -161,7 +163,7 @@ def test_a_bookie_fewer_once_growth_is_known(small: Small, capsys: pytest.Captur
         def held() -> str:
             bookies.decided(4, "Stabilizing")
             text = str(bookies.scaling()["message"])
-            assert "how fast what is stored grows is not known yet" in text, text
+            assert "the growth of stored data is not known yet" in text, text
             return text
 
         text = eventually(held, within=240, what="it is said why none leaves", every=2.0)

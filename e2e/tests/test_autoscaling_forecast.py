@@ -185,7 +185,7 @@ def test_a_broker_more_before_a_recorded_peak(
     (said,) = out
     found = re.match(
         r"Scale brokers from 2 to 3: MessagesPerSecond: 2 ready pods carry (\d+)% .*, and recorded traffic grows "
-        r"([\d.]+) times until a new one serves: \d are needed; changed from 2 to 3",
+        r"([\d.]+) times before a new pod serves: \d are needed; changed from 2 to 3",
         said,
     )
     assert found is not None and int(found[1]) < 100 * (1 + TOLERANCE) and float(found[2]) >= LEAST, said

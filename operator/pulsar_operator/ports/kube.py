@@ -139,7 +139,7 @@ class ReaderPort(Protocol):
         """All objects of a kind, or at least those of Kubernetes namespaces whose references an object allows: what is
         in others need not be known then. Raises PortError while it is not known."""
 
-    async def namesakes(self, obj: Json) -> list[Key]:
+    async def duplicates_of(self, obj: Json) -> list[Key]:
         """Other objects of its kind that refer to the same parent and have the same name inside Pulsar."""
 
     async def dependents(self, target: Json, child: Kind) -> int:

@@ -21,7 +21,7 @@ GB = 1e9
 
 @pytest.mark.parametrize("gap", [11, 60, 600])
 @pytest.mark.parametrize("limited", [True, False])
-def test_two_looks_with_hours_between_them_are_two_single_looks(gap: int, limited: bool) -> None:
+def test_two_observations_with_hours_between_them_are_two_single_observations(gap: int, limited: bool) -> None:
     """The operator was away: a collection of garbage before, and another one after, add nothing."""
     world = Brokers(restarts=True, limited=limited, traffic=1.0)
     world.week([2.0] * 30)
@@ -32,7 +32,7 @@ def test_two_looks_with_hours_between_them_are_two_single_looks(gap: int, limite
 
 
 @pytest.mark.parametrize("gap", [11, 60])
-def test_two_looks_with_figures_missing_for_long_between_them(gap: int) -> None:
+def test_two_observations_with_figures_missing_for_long_between_them(gap: int) -> None:
     world = Brokers(restarts=True, limited=True, traffic=1.0)
     world.week([2.0] * 30)
     world.look(4.0)
@@ -42,7 +42,7 @@ def test_two_looks_with_figures_missing_for_long_between_them(gap: int) -> None:
     assert world.look(4.0).desired > 4
 
 
-def test_load_that_stays_is_served_although_every_other_look_has_no_figures() -> None:
+def test_load_that_stays_is_served_although_every_other_observation_has_no_figures() -> None:
     world = Brokers(restarts=True, limited=True, traffic=1.0)
     world.week([2.0] * 30)
     for minute in range(20):
@@ -51,7 +51,7 @@ def test_load_that_stays_is_served_although_every_other_look_has_no_figures() ->
 
 
 @pytest.mark.parametrize("times", [1.2, 100.0, 1e6])
-def test_a_single_look_with_a_little_more_traffic_than_hardly_any(times: float) -> None:
+def test_a_single_observation_with_a_little_more_traffic_than_hardly_any(times: float) -> None:
     """An idle cluster: a message more a minute bears out no CPU, by however many times that is more."""
     world = Brokers(traffic=1.0, carried=20.0 / times)
     world.week([0.4] * 60)
@@ -65,7 +65,7 @@ def test_a_single_look_with_a_little_more_traffic_than_hardly_any(times: float) 
 
 
 @pytest.mark.parametrize(("times", "most"), [(1.09, 4), (1.1, 5), (1.5, 7), (1.9, 9), (10.0, 12)])
-def test_a_single_look_adds_no_more_than_the_traffic_that_rose(times: float, most: int) -> None:
+def test_a_single_observation_adds_no_more_than_the_traffic_that_rose(times: float, most: int) -> None:
     """A collection of garbage in the minute in which traffic rises a little adds a little."""
     world = Brokers(traffic=1.0)
     world.week([2.6] * 60)
@@ -123,7 +123,7 @@ def test_an_edited_history_neither_grows_nor_freezes(edit: dict[str, Any]) -> No
     assert world.replicas >= 8
 
 
-def test_a_forecast_that_never_comes_true_keeps_no_broker_for_ever() -> None:
+def test_a_forecast_that_never_comes_true_keeps_no_broker_without_end() -> None:
     """Each hour it promises three times the load."""
     weights = tuple(30.0 if hour % 2 else 10.0 for hour in range(24))
     world = Brokers(restarts=True, traffic=1.0, profile=Profile(3600.0, weights))
@@ -139,7 +139,7 @@ def stored(
     return BookieFacts(workload, disks, 30.0, trend.trend(samples), BookieTargets(writable=3))
 
 
-def test_a_wrong_figure_of_one_look_adds_no_bookie() -> None:
+def test_a_wrong_figure_of_one_observation_adds_no_bookie() -> None:
     count, state = 8, State()
     for minute in range(200):
         jump = {0: 1.0, 1: 1.0} if minute == 100 else None
@@ -172,7 +172,7 @@ def test_an_import_that_stops_is_no_reason_to_grow_on() -> None:
 )
 def test_edited_samples_add_one_at_a_time_at_most(samples: trend.Samples) -> None:
     found = bookies.need(stored(0.61, samples=samples), BOOKIES)
-    assert found.wanted is None or found.wanted <= 9
+    assert found.replicas is None or found.replicas <= 9
 
 
 def test_figures_of_pods_that_are_not_there_are_not_judged() -> None:

@@ -80,7 +80,7 @@ def test_what_leaves_fits_on_each_disk(first: int, shares: list[float], floor: i
     ],
 )
 def test_disks_and_days(shares: list[float], slope: float | None, wanted: int) -> None:
-    assert need(*shares, slope=slope).wanted == wanted
+    assert need(*shares, slope=slope).replicas == wanted
 
 
 def test_hours_of_an_import_are_not_three_days() -> None:
@@ -177,8 +177,8 @@ def test_bookies_that_crash_are_not_followed_by_more_each_minute() -> None:
 )
 def test_none_leaves(there: BookieFacts, words: str) -> None:
     found = bookies.need(there, POLICY)
-    assert found.wanted is not None and found.wanted < 6
-    assert words in found.held
+    assert found.replicas is not None and found.replicas < 6
+    assert words in found.shrink_blocker
 
 
 def refused(reason: Reason = Reason.DECOMMISSION_REFUSED) -> Refused:
@@ -199,7 +199,7 @@ def refused(reason: Reason = Reason.DECOMMISSION_REFUSED) -> Refused:
 )
 def test_how_long_a_refusal_holds(reason: Reason, generation: int, now: float, holds: bool) -> None:
     """A time to come is no time: what somebody wrote into the status keeps nothing for ever."""
-    assert refused(reason).holds(generation, now) is holds
+    assert refused(reason).applies(generation, now) is holds
 
 
 def test_a_refusal_holds_those_that_would_leave_and_nothing_else() -> None:
@@ -215,10 +215,10 @@ def test_a_refusal_holds_those_that_would_leave_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("most", "limit"), [(12, None), (3, "maxReplicas")])
-def test_a_refusal_puts_the_number_back_and_begins_all_windows_anew(most: int, limit: str | None) -> None:
+def test_a_refusal_puts_the_number_back_and_begins_all_windows_again(most: int, limit: str | None) -> None:
     verdict, state = bookies.taken_back(refused(Reason.DECOMMISSION_STUCK), 4, 3, replace(POLICY, most=most))
     assert (verdict.desired, verdict.reason, verdict.limited_by) == (4, Reason.DECOMMISSION_STUCK, limit)
-    assert "put back from 3 to 4" in verdict.message and "a change of the specification" in verdict.message
+    assert "restored from 3 to 4" in verdict.message and "until the specification changes" in verdict.message
     assert state.since is None and state.highs == state.lows == () and (state.scaled, state.upwards) == (1000.0, False)
 
 
@@ -230,14 +230,14 @@ def test_latency() -> None:
         disks = {pod: replace(disk, latency=seconds) for pod, disk in there.disks.items()}
         return replace(there, disks=disks, targets=replace(TARGETS, latency=0.02))
 
-    assert bookies.need(slow(0.03), POLICY).wanted == 6
+    assert bookies.need(slow(0.03), POLICY).replicas == 6
     told = {each.name: each for each in bookies.need(slow(0.03), POLICY).inputs}["writeLatencyMilliseconds"]
     assert (told.value, told.target) == (30.0, 20.0)
-    assert bookies.need(slow(0.021), POLICY).wanted == 2, "within the tolerance"
-    assert "half the time" in bookies.need(slow(0.015), POLICY).held
-    assert bookies.need(slow(0.005), POLICY).held == ""
-    assert bookies.need(slow(None), POLICY).wanted is None
-    assert bookies.need(slow(float("nan")), POLICY).wanted is None
+    assert bookies.need(slow(0.021), POLICY).replicas == 2, "within the tolerance"
+    assert "half of their target latency" in bookies.need(slow(0.015), POLICY).shrink_blocker
+    assert bookies.need(slow(0.005), POLICY).shrink_blocker == ""
+    assert bookies.need(slow(None), POLICY).replicas is None
+    assert bookies.need(slow(float("nan")), POLICY).replicas is None
 
 
 @pytest.mark.parametrize(

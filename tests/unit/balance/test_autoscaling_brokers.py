@@ -59,7 +59,7 @@ def test_all_that_is_there_is_used_so_that_more_cannot_be_seen() -> None:
     full = BrokerFacts(Workload(4, frozenset(pods(4))), (cpu([1.0] * 4),), traffic=DOUBLED)
     first, state = brokers.decide(full, POLICY, State(), 0.0)
     assert (first.desired, state.known) == (6, None)
-    assert "more may be asked for" in first.message
+    assert "demand may exceed" in first.message
     second, _ = brokers.decide(replace(full, workload=replace(full.workload, replicas=6)), POLICY, state, 60.0)
     assert second.desired == 8
     others = BrokerFacts(Workload(6, frozenset(pods(6))), (cpu([1.0] * 6),), traffic=DOUBLED)
@@ -102,9 +102,9 @@ def test_what_is_asked_for_beyond_what_is_measured(
     facts = BrokerFacts(workload, (cpu([share] * 4, saturates=saturates),), Foreseen(PEAK) if hour else None)
     now = (hour or 0.0) * 3600
     full = now - 60 if saturates and share >= 0.95 else None
-    lasts = State(seen=now - 60, since=now - 60, pressed=now - 60, saturated=full)
+    lasts = State(observed=now - 60, since=now - 60, pressed=now - 60, saturated=full)
     need = brokers.need(facts, POLICY, now, lasts)
-    assert (need.wanted, need.known) == (wanted, known)
+    assert (need.replicas, need.known) == (wanted, known)
 
 
 def test_what_starts_is_counted_and_what_is_lost_replaced() -> None:
@@ -144,10 +144,10 @@ def test_a_pod_that_does_not_start_is_neither_waited_for_nor_one_that_carries() 
     running = cpu([0.4] * 4)
     there = Workload(5, frozenset(pods(4)), stuck=1)
     found = brokers.need(BrokerFacts(there, (running,)), POLICY, 0.0)
-    assert found.wanted == 4 and "1 pods do not start" in found.message
+    assert found.replicas == 4 and "1 pods do not start" in found.message
     fewer = BrokerFacts(replace(there, replicas=4, ready=frozenset(pods(3))), (running,))
-    assert brokers.need(fewer, POLICY, 0.0).wanted == 3
-    assert brokers.need(BrokerFacts(there, (cpu([0.95] * 4),)), POLICY, 0.0).wanted == 5, "none is added for it"
+    assert brokers.need(fewer, POLICY, 0.0).replicas == 3
+    assert brokers.need(BrokerFacts(there, (cpu([0.95] * 4),)), POLICY, 0.0).replicas == 5, "none is added for it"
 
 
 def test_the_strongest_target_decides() -> None:
@@ -164,17 +164,17 @@ def test_the_strongest_target_decides() -> None:
 @pytest.mark.parametrize(
     ("signal", "words"),
     [
-        (cpu([0.7] * 3), "cpuPercent is not known of broker-3"),
-        (cpu([]), "cpuPercent is not known of broker-0, broker-1, broker-2 and 1 more"),
+        (cpu([0.7] * 3), "cpuPercent is not known for broker-3"),
+        (cpu([]), "cpuPercent is not known for broker-0, broker-1, broker-2 and 1 more"),
         (cpu([0.9] * 4, age=121.0), "121 s old"),
         (cpu([0.9] * 4, age=-1.0), "-1 s old"),
-        (cpu([0.7, 0.7, 0.7, float("nan")]), "which is no amount"),
-        (cpu([0.7, 0.7, 0.7, -0.1]), "which is no amount"),
-        (cpu([0.7, 0.7, 0.7, 70.0]), "broker-3 is 70, which is no amount it can have"),
-        (replace(cpu([0.9] * 4), carries={"broker-0": 1.0}), "what broker-"),
-        (cpu([0.7, 0.7, 1e308, 1e308]), "which is no amount"),
-        (replace(cpu([0.9] * 4), carries=0.0), "can carry is not known"),
-        (replace(cpu([0.9] * 4), carries=1e-300), "can carry is not known"),
+        (cpu([0.7, 0.7, 0.7, float("nan")]), "which is not a possible value"),
+        (cpu([0.7, 0.7, 0.7, -0.1]), "which is not a possible value"),
+        (cpu([0.7, 0.7, 0.7, 70.0]), "broker-3 is 70, which is not a possible value"),
+        (replace(cpu([0.9] * 4), carries={"broker-0": 1.0}), "the capacity of broker-"),
+        (cpu([0.7, 0.7, 1e308, 1e308]), "which is not a possible value"),
+        (replace(cpu([0.9] * 4), carries=0.0), "is measured, is not known"),
+        (replace(cpu([0.9] * 4), carries=1e-300), "is measured, is not known"),
     ],
 )
 @pytest.mark.parametrize("first", [True, False])
@@ -206,7 +206,7 @@ def test_missing_is_not_zero(signal: Signal, words: str, first: bool) -> None:
         ([0.99], 0, 4),
     ],
 )
-def test_one_that_does_not_tell_stops_neither_more_nor_fewer(shares: list[float], unsure: int, desired: int) -> None:
+def test_one_that_does_not_report_stops_neither_more_nor_fewer(shares: list[float], unsure: int, desired: int) -> None:
     facts = BrokerFacts(
         Workload(4, frozenset(pods(4)), unsure=unsure), (replace(cpu(shares), carries=1.0),), traffic=DOUBLED
     )
@@ -265,7 +265,7 @@ def test_none_leaves_that_is_needed_again_within_the_hour() -> None:
     assert replicas(2.0) < 6
     assert replicas(6.4) == 6
     verdict = Brokers(replicas=6, profile=PEAK, now=6.4 * 3600).look(3.0)
-    assert "recorded traffic grows 1.40 times before one that leaves would" in verdict.message
+    assert "recorded traffic grows 1.40 times within the time for which a pod" in verdict.message
 
 
 NOTHING = Profile(3600.0, (0.02,) * 8 + (2000.0,) * 9 + (0.02,) * 7, 1800.0)
@@ -345,7 +345,7 @@ def test_a_forecast_asks_for_no_fewer_and_no_more_than_three_times_as_many(
     wide = replace(POLICY, least=1, most=1000)
 
     def asked(recorded: Foreseen | None) -> int:
-        found = brokers.need(BrokerFacts(workload, (signal,), recorded), wide, hour * 3600.0).wanted
+        found = brokers.need(BrokerFacts(workload, (signal,), recorded), wide, hour * 3600.0).replicas
         assert found is not None
         return found
 

@@ -42,13 +42,13 @@ def workload(
         (Need(3, "load"), 25, 20, Reason.SCALED_IN, "maxReplicas"),
         (Need(3, "load", floor=22), 25, 22, Reason.SCALED_IN, "maxReplicas"),
         (Need(3, "load", floor=30), 25, 25, Reason.AT_LIMIT, "maxReplicas"),
-        (Need(3, "load", held="one is full"), 25, 25, Reason.AT_LIMIT, "maxReplicas"),
+        (Need(3, "load", shrink_blocker="one is full"), 25, 25, Reason.AT_LIMIT, "maxReplicas"),
         (Need(4, "load", urgent=5), 4, 5, Reason.SCALED_OUT, None),
         (Need(4, "load", urgent=30), 4, 20, Reason.SCALED_OUT, "maxReplicas"),
         (Need(20, "load", urgent=21), 20, 20, Reason.AT_LIMIT, "maxReplicas"),
     ],
 )
-def test_first_look(need: Need, replicas: int, desired: int, reason: Reason, limited_by: str | None) -> None:
+def test_first_observation(need: Need, replicas: int, desired: int, reason: Reason, limited_by: str | None) -> None:
     verdict, _ = decide(need, workload(replicas), POLICY, State(), 0.0)
     assert (verdict.desired, verdict.reason, verdict.limited_by) == (desired, reason, limited_by)
     assert verdict.message.endswith(".")
@@ -93,7 +93,7 @@ def test_what_each_reason_holds(component: Component, direction: str, reason: Re
 
 @pytest.mark.parametrize("component", [BROKER, PROXY, BOOKIE])
 @pytest.mark.parametrize("reason", MESSAGES)
-def test_at_rest_and_without_data_what_holds_is_told(component: Component, reason: Reason) -> None:
+def test_at_rest_and_without_data_what_holds_is_reported(component: Component, reason: Reason) -> None:
     holds = reason in HELD[component, DOWN]
     for need, otherwise in ((Need(4, "load"), Reason.WITHIN_TARGET), (Need(None, "nothing"), Reason.NO_DATA)):
         verdict, _ = decide(need, workload(4, reason, component=component), POLICY, settled(4), 3600.0)
@@ -130,7 +130,7 @@ def test_what_restarting_pods_say_is_no_need_for_fewer() -> None:
         assert (verdict.desired == 4) == held
 
 
-def test_the_gravest_block_is_told() -> None:
+def test_the_gravest_block_is_reported() -> None:
     verdict, _ = decide(Need(9, "load"), workload(4, Reason.ROLLOUT_IN_PROGRESS, Reason.PAUSED), POLICY, State(), 0.0)
     assert verdict.reason is Reason.PAUSED
     with pytest.raises(ValueError, match="Balanced does not keep"):
@@ -207,7 +207,7 @@ def test_a_window_that_is_made_longer_is_waited_for() -> None:
         now += MINUTE
 
 
-def test_one_high_look_begins_the_window_anew() -> None:
+def test_one_high_observation_begins_the_window_again() -> None:
     state = settled(6)
     for minute in range(60, 90):
         wanted = 6 if minute == 74 else 5
@@ -238,12 +238,14 @@ def test_cool_down_upwards_and_none_after_a_change_downwards() -> None:
 
 
 @pytest.mark.parametrize(
-    ("need", "starting"), [(Need(3, "load", held="writes are slow"), 0), (Need(3, "load"), 1)], ids=["held", "starting"]
+    ("need", "starting"),
+    [(Need(3, "load", shrink_blocker="writes are slow"), 0), (Need(3, "load"), 1)],
+    ids=["blocked", "starting"],
 )
 def test_none_leaves_while_something_is_against_it(need: Need, starting: int) -> None:
     verdict, _ = decide(need, workload(6, starting=starting), POLICY, settled(3), 3600.0)
     assert (verdict.desired, verdict.reason) == (6, Reason.STABILIZING)
-    assert "none leaves" in verdict.message
+    assert "no pod is removed" in verdict.message
 
 
 @pytest.mark.parametrize(
@@ -260,7 +262,7 @@ def test_none_leaves_while_something_is_against_it(need: Need, starting: int) ->
     ],
 )
 def test_a_change_remembers_what_it_was_a_guess_above(need: Need, desired: int, known: int | None) -> None:
-    before = replace(settled(need.wanted or 0), scaled=0.0, upwards=True, known=2, guessed=0.0)
+    before = replace(settled(need.replicas or 0), scaled=0.0, upwards=True, known=2, guessed=0.0)
     verdict, state = decide(need, workload(4), POLICY, before, 3601.0)
     assert (verdict.desired, state.known) == (desired, known)
     assert state.came == (need.plain == 4)
@@ -317,7 +319,7 @@ def test_a_maximum_that_is_lowered_waits_for_no_guess() -> None:
     assert decide(Need(7, "load"), workload(8), replace(POLICY, most=7), guessed, 3600.0)[0].desired == 7
 
 
-def test_after_a_gap_the_window_begins_anew() -> None:
+def test_after_a_gap_the_window_begins_again() -> None:
     """What the load was while nothing was measured is not known."""
     state = settled(3)
     verdict, state = decide(Need(3, "load"), workload(6), POLICY, state, 7200.0)

@@ -55,7 +55,7 @@ def test_hpa(usage: list[float | None], replicas: int, wanted: int) -> None:
     assert Hpa(0.5).replicas(seen(usage, replicas=replicas)) == wanted
 
 
-def test_hpa_takes_pods_that_do_not_tell_for_as_wanted_downwards() -> None:
+def test_hpa_takes_pods_that_do_not_report_for_as_wanted_downwards() -> None:
     """0.1, 0.1 and two of 0.5: 60 % of the target, for four."""
     hpa = Hpa(0.5)
     for minute in range(6):

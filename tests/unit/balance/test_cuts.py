@@ -163,7 +163,7 @@ def test_among_idle_cells_the_widest_gap_is_cut() -> None:
     assert best_cut(WHOLE, cells, 1.0) == 510
 
 
-def test_an_idle_neighbour_is_not_cut_from_a_hot_topic() -> None:
+def test_an_idle_adjacent_bundle_is_not_cut_from_a_hot_topic() -> None:
     cells = [Cell(10, 0.0), Cell(20, 99.0), Cell(30, 0.0)]
     assert cut_positions(WHOLE, cells, 10.0) == []
 

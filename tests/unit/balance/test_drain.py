@@ -156,7 +156,7 @@ def test_manifests_are_valid_and_ours() -> None:
         (["b-0.h:8080"], [], True),
     ],
 )
-def test_one_broker_that_is_not_to_be_makes_a_plan_wait_for_ever(
+def test_one_broker_that_is_not_to_be_makes_a_plan_wait_without_end(
     brokers: list[str] | None, pods: list[str], expected: bool
 ) -> None:
     spec = {} if brokers is None else {"brokers": brokers}

@@ -88,7 +88,7 @@ def test_a_busy_minute_of_one_broker_overloads_no_other(every: int) -> None:
     assert acted_on(figures, SLIGHTLY_UNEVEN) == []
 
 
-def test_a_broker_at_its_limit_is_relieved_after_three_looks() -> None:
+def test_a_broker_at_its_limit_is_relieved_after_three_observations() -> None:
     def figures(minute: int) -> Mapping[str, float]:
         return {A: 0.96 + breath(minute), B: 0.8 + breath(minute), C: 0.72 + breath(minute)}
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pulsar_operator.balance.model.cluster import ClusterModel
 from pulsar_operator.balance.planner.bundle_placement import Placement
-from pulsar_operator.balance.planner.finish import CUT_WORTH, Finish
+from pulsar_operator.balance.planner.finish import MIN_CUT_GAIN, Finish
 from pulsar_operator.balance.planner.goals import Limits
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.plan import plan
@@ -55,8 +55,10 @@ def test_what_is_not_worth_it_leaves_no_trace(model: ClusterModel, share: float,
     finish = Finish(search, Splitter(search, Budget()), mean)
 
     def state() -> object:
-        shelves = [placement.shelf(b, k) for b in range(len(placement.brokers)) for k in range(placement.kinds)]
-        kept = [[list(entry) for entry in shelf] for shelf in shelves]
+        shelves = [
+            placement.sorted_bundles(b, k) for b in range(len(placement.brokers)) for k in range(placement.kinds)
+        ]
+        kept = [[list(entry) for entry in entries] for entries in shelves]
         known = [(index, placement.at[index], placement.home[index]) for index in placement.living()]
         found = [each for each in known if each[1] >= 0]
         numbers = (placement.moves, placement.moved, dict(placement.cause), dict(placement.pieces))
@@ -67,5 +69,5 @@ def test_what_is_not_worth_it_leaves_no_trace(model: ClusterModel, share: float,
     if not changed:
         assert state() == before
     else:
-        worth = busiest - placement.busiest - CUT_WORTH * mean * len(placement.pieces)
+        worth = busiest - placement.busiest - MIN_CUT_GAIN * mean * len(placement.pieces)
         assert worth > -1e-6 * mean

@@ -26,11 +26,11 @@ from pulsar_operator.balance.execution.handover import (
     UNDECIDED_SECONDS,
     Handover,
     ability_of,
-    given_back_words,
+    balancing_condition,
     judge,
     lapsed,
+    pulsar_balances_message,
     returns_at,
-    told,
 )
 from pulsar_operator.domain.conditions import timestamp
 
@@ -50,7 +50,7 @@ def story(*spells: tuple[float, bool | None], every: float = 60.0, known: Handov
 
 
 def minutes_with_pulsar(found: Sequence[Handover]) -> int:
-    return sum(each.given_back is not None for each in found)
+    return sum(each.restored_at is not None for each in found)
 
 
 def test_an_operator_that_can_decide_has_nothing_to_remember() -> None:
@@ -94,23 +94,23 @@ def test_when_pulsar_balances(spells: list[tuple[float, bool | None]], count: in
     assert (found[-1].count, minutes_with_pulsar(found)) == (count, with_pulsar)
 
 
-def test_a_process_that_was_away_for_long_begins_to_count_anew() -> None:
+def test_a_process_that_was_away_for_long_begins_to_count_again() -> None:
     before = story((14, False))[-1]
     later = judge(before, AGO + 8 * 3600, False)
-    assert later.given_back is None and later.undecided_since == AGO + 8 * 3600
+    assert later.restored_at is None and later.undecided_since == AGO + 8 * 3600
     back = story((16, False), (5, True))[-1]
-    assert judge(back, AGO + 8 * 3600, True).given_back is not None
+    assert judge(back, AGO + 8 * 3600, True).restored_at is not None
 
 
 def test_a_short_restart_loses_no_time() -> None:
     before = story((13, False))[-1]
-    assert judge(before, AGO + 900 + 60, False).given_back is not None
+    assert judge(before, AGO + 900 + 60, False).restored_at is not None
 
 
 def test_a_clock_that_was_set_back_is_not_waited_for() -> None:
     back = story((16, False))[-1]
     early, now = [back], AGO - 86400
-    while early[-1].given_back is not None:
+    while early[-1].restored_at is not None:
         early.append(judge(early[-1], now, True))
         now += 60
         assert len(early) < 40
@@ -131,11 +131,11 @@ class Days(RuleBasedStateMachine):
         self.now += seconds
         before, self.known = self.known, judge(self.known, self.now, decides)
         if self.known.count > before.count:
-            assert before.given_back is None and decides is False
+            assert before.restored_at is None and decides is False
             self.given.append(self.now)
-        if before.given_back is not None and self.known.given_back is None:
+        if before.restored_at is not None and self.known.restored_at is None:
             assert decides is True
-            assert self.now - before.given_back >= RETURN_SECONDS
+            assert self.now - before.restored_at >= RETURN_SECONDS
         self.blind = self.blind + seconds if decides is False and seconds <= 60 else 0.0
 
     @rule(seconds=st.floats(1, 60), decides=st.sampled_from([True, False, None]), looks=st.integers(1, 60))
@@ -149,7 +149,7 @@ class Days(RuleBasedStateMachine):
 
     @rule()
     def status_lost(self) -> None:
-        self.known = Handover(given_back=self.known.given_back, count=self.known.count)
+        self.known = Handover(restored_at=self.known.restored_at, count=self.known.count)
         self.blind = 0.0
 
     @invariant()
@@ -160,11 +160,11 @@ class Days(RuleBasedStateMachine):
 
     @invariant()
     def given_back_in_bounded_time(self) -> None:
-        assert self.known.given_back is not None or self.blind < UNDECIDED_SECONDS + 60
+        assert self.known.restored_at is not None or self.blind < UNDECIDED_SECONDS + 60
 
     @invariant()
     def no_time_is_to_come(self) -> None:
-        kept = (self.known.undecided_since, self.known.decided_since, self.known.looked, self.known.given_back)
+        kept = (self.known.undecided_since, self.known.decided_since, self.known.last_observed, self.known.restored_at)
         assert all(at is None or at <= self.now for at in kept)
 
 
@@ -258,23 +258,26 @@ def test_failed_executions_that_say_too_little_are_none(failed: dict[str, Any]) 
 def test_the_condition_says_state_cause_and_remedy() -> None:
     blind = ability_of(standing("NoData"), "east-balancer", NOW, changing=False)
     able = ability_of(standing(), "east-balancer", NOW, changing=False)
-    assert told(Handover(), able, "east-balancer")[:2] == (True, Reason.OPERATOR_BALANCES)
-    undecided = told(story((5, False))[-1], blind, "east-balancer")
+    assert balancing_condition(Handover(), able, "east-balancer")[:2] == (True, Reason.OPERATOR_BALANCES)
+    undecided = balancing_condition(story((5, False))[-1], blind, "east-balancer")
     assert undecided[:2] == (False, Reason.NO_DATA)
-    assert "cannot balance since 2001-09-09T01:46:40Z" in undecided[2] and "until 2001-09-09T02:01:40Z" in undecided[2]
+    assert (
+        "has not been able to balance since 2001-09-09T01:46:40Z" in undecided[2]
+        and "until 2001-09-09T02:01:40Z" in undecided[2]
+    )
     back = story((16, False))[-1]
-    assert told(story((5, False))[-1], able, "east-balancer")[:2] == (True, Reason.OPERATOR_BALANCES)
-    given = told(back, blind, "east-balancer")
+    assert balancing_condition(story((5, False))[-1], able, "east-balancer")[:2] == (True, Reason.OPERATOR_BALANCES)
+    given = balancing_condition(back, blind, "east-balancer")
     assert given[:2] == (False, Reason.PULSAR_BALANCES)
     for part in ("since 2001-09-09T02:01:40Z", "NoData: as it is. Look at", "not before 2001-09-09T02:31:40Z"):
         assert part in given[2], given[2]
-    assert "since 2001-09-09T01:46:40Z" in given_back_words(back, blind)
+    assert "since 2001-09-09T01:46:40Z" in pulsar_balances_message(back, blind)
     again = story((16, False), (5, True))[-1]
-    returning = told(again, able, "east-balancer")
+    returning = balancing_condition(again, able, "east-balancer")
     assert returning[1] is Reason.PULSAR_BALANCES and "takes over at 2001-09-09T02:31:40Z" in returning[2]
     assert (returns_at(again), returns_at(Handover())) == (AGO + 900 + RETURN_SECONDS, None)
     paused = ability_of(standing(**{ANNOTATION_PAUSE: "true"}), "east-balancer", NOW, changing=False)
-    assert "Remove the annotation" in told(back, paused, "east-balancer")[2]
+    assert "Remove the annotation" in balancing_condition(back, paused, "east-balancer")[2]
 
 
 # --------------------------------------------------------------------------- what holds nothing any more

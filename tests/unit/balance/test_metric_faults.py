@@ -175,7 +175,7 @@ def test_the_operator_goes_on_looking_at_the_others_while_a_broker_is_silent() -
     fault = KINDS["silent, one"](Random(1))
     world = World(setting.recording, setting.hosts, list(owners), policy, owners=owners, fault=fault)
     world.run()
-    assert policy.memory.looked is not None and policy.memory.looked >= SILENCE.start * 60.0
+    assert policy.memory.last_observed is not None and policy.memory.last_observed >= SILENCE.start * 60.0
     assert ONE not in {broker for broker, _ in policy.memory.records.figures}
 
 

@@ -63,11 +63,11 @@ def test_long_names_are_cut_in_the_middle(names: list[str], most: int, found: li
     [
         (f"move a/b from b-0.{TAIL} to b-1.{TAIL}", [], "move a/b from b-0 to b-1"),
         (
-            f"move a/b from nobody to b-1.{TAIL} (it was at b-2.{TAIL}).",
+            f"move a/b from no broker to b-1.{TAIL} (it was at b-2.{TAIL}).",
             [],
-            "move a/b from nobody to b-1 (it was at b-2).",
+            "move a/b from no broker to b-1 (it was at b-2).",
         ),
-        ("move a/b from nobody to b-1.x.svc:80", ["b-1.y.svc:80"], "move a/b from nobody to b-1.x"),
+        ("move a/b from no broker to b-1.x.svc:80", ["b-1.y.svc:80"], "move a/b from no broker to b-1.x"),
         (f"GET http://b-0.{TAIL}/admin said no", [], f"GET http://b-0.{TAIL}/admin said no"),
         ("move a/b from 10.0.0.7:8080 to 10.0.0.8:8080", [], "move a/b from 10.0.0.7 to 10.0.0.8"),
         ("split shop/orders/0x00000000_0x40000000 at 0x20000000", [], None),

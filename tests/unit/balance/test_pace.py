@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.execution.pace import (
+    CONNECTED_SECONDS,
     FIRST_UNLOAD,
-    HELD_SECONDS,
     HOLD_SECONDS,
     IDLE_UNLOAD,
     LONGEST_PAUSE,
     Pace,
     about,
     averaged,
+    duration_text,
     expected_seconds,
-    in_words,
-    next_look,
+    next_check,
 )
 from pulsar_operator.balance.execution.steps import Step, disconnects
 from pulsar_operator.balance.model.cluster import BundleId
@@ -100,7 +100,9 @@ def test_what_is_expected_is_the_sum_of_the_steps(
         assert expected == 0
     else:
         assert expected >= HOLD_SECONDS + max(moves - 1, 0) * max(took, 60 / most)
-        assert expected - expected_seconds(steps, pace, unload, held=True) == pytest.approx(HOLD_SECONDS - HELD_SECONDS)
+        assert expected - expected_seconds(steps, pace, unload, connected=True) == pytest.approx(
+            HOLD_SECONDS - CONNECTED_SECONDS
+        )
     for more in ([*steps, MOVE], [SPLIT, *steps]):
         assert expected_seconds(more, pace, unload) >= expected
 
@@ -112,9 +114,9 @@ def test_a_move_without_clients_takes_no_longer_than_one_with_clients() -> None:
 
 @given(st.floats(0.02, 60.0))
 def test_a_move_is_seen_to_be_done_soon_after_it_is(took: float) -> None:
-    looked, looks = next_look(0.0), 1
+    looked, looks = next_check(0.0), 1
     while looked < took:
-        looked, looks = looked + next_look(looked), looks + 1
+        looked, looks = looked + next_check(looked), looks + 1
     assert looked - took <= max(0.2, took / 4) and looks <= 10 + took, "soon, and not all the time"
 
 
@@ -125,8 +127,8 @@ def test_a_move_is_seen_to_be_done_soon_after_it_is(took: float) -> None:
         *((3600.0, "1h"), (7500.0, "2h5m"), (7199.0, "2h"), (360_000.0, "100h")),
     ],
 )
-def test_a_duration_in_words(seconds: float, text: str) -> None:
-    assert in_words(seconds) == text
+def test_a_duration_as_text(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -136,5 +138,5 @@ def test_a_duration_in_words(seconds: float, text: str) -> None:
         *((3599.0, "1h"), (3700.0, "1h"), (7500.0, "2h5m")),
     ],
 )
-def test_an_estimate_is_told_no_more_exactly_than_it_is(seconds: float, text: str) -> None:
+def test_an_estimate_is_reported_no_more_exactly_than_it_is(seconds: float, text: str) -> None:
     assert about(seconds) == f"about {text}"

@@ -107,7 +107,7 @@ def look(known: tuple[Memory, Silence], now: float, model: ClusterModel, silent:
     return kept(memory, after, silence, now), silence
 
 
-def test_one_look_without_an_answer_forgets_nothing() -> None:
+def test_one_observation_without_an_answer_forgets_nothing() -> None:
     known = look((Memory(), Silence()), 0.0, skewed(), set())
     known = look(known, 60.0, skewed(), {"e"})
     assert known[0].weights[bundle(19, 0, None).id] == 100.0 and known[1].since == {"e": 60.0}

@@ -312,7 +312,7 @@ def test_one_that_leaves_opens_the_way_for_another() -> None:
     assert plan(after(model, proposal), options).empty
 
 
-def test_a_budget_that_hides_further_cuts_is_told() -> None:
+def test_a_budget_that_hides_further_cuts_is_reported() -> None:
     """Cuts that were tried and given up counted against the budget, and nothing said that asking again would help."""
     parts: dict[tuple[str, int], tuple[float, str, list[tuple[int, float]]]] = {
         ("t/n0", 0): (7.0, "3", []),

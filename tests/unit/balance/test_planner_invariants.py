@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.model.cluster import ClusterModel
-from pulsar_operator.balance.planner.finish import CUT_WORTH
+from pulsar_operator.balance.planner.finish import MIN_CUT_GAIN
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.plan import plan
 from pulsar_operator.balance.planner.proposal import Proposal
@@ -133,5 +133,5 @@ def test_whole_bundles_come_before_cuts(model: ClusterModel) -> None:
     full, move = (plan(model, Options(mode=mode, budget=ENDLESS)) for mode in (Mode.FULL, Mode.MOVE))
     if move.after.busiest <= move.after.bound * 1.1:
         gained = move.after.busiest - full.after.busiest
-        assert gained >= CUT_WORTH * full.before.mean * len(full.splits) - 1e-9 * full.before.busiest
+        assert gained >= MIN_CUT_GAIN * full.before.mean * len(full.splits) - 1e-9 * full.before.busiest
     assert full.after.busiest <= move.after.busiest * (1 + 1e-9)

@@ -38,7 +38,7 @@ def loads_told(model: ClusterModel, proposal: Proposal) -> int:
     return told
 
 
-def test_a_later_step_tells_of_less_load_than_the_first() -> None:
+def test_a_later_step_shows_less_load_than_the_first() -> None:
     model = cluster({A: [10.0] * 9, B: [], C: []})
     proposal = plan(model, Options(Mode.MOVE, ENDLESS))
     assert loads_told(model, proposal) == len(proposal.moves) == 6
@@ -47,7 +47,7 @@ def test_a_later_step_tells_of_less_load_than_the_first() -> None:
     ]
 
 
-def test_a_broker_that_is_emptied_tells_how_much_is_left() -> None:
+def test_a_broker_that_is_emptied_shows_how_much_is_left() -> None:
     model = cluster({A: [3.0, 2.0, 1.0], B: [1.0]})
     proposal = plan(model, Options(Mode.REMOVE_BROKERS, ENDLESS, brokers=frozenset({A})))
     assert [move.reason for move in proposal.moves] == [
@@ -61,7 +61,7 @@ def move(number: int, source: str, destination: str, weight: float) -> Move:
     )
 
 
-def test_the_way_back_of_a_swap_is_told_by_the_loads_of_then() -> None:
+def test_the_way_back_of_a_swap_is_reported_by_the_loads_of_then() -> None:
     model = cluster({A: [12.0, 8.0], B: [7.0, 3.0]})
     heavy, light = move(0, A, B, 12.0), move(3, B, A, 3.0)
     balance = balance_of(model)
@@ -74,7 +74,7 @@ def test_the_way_back_of_a_swap_is_told_by_the_loads_of_then() -> None:
     )
 
 
-def test_a_step_towards_the_busier_broker_tells_where_all_steps_lead() -> None:
+def test_a_step_towards_the_busier_broker_shows_where_all_steps_lead() -> None:
     model = cluster({A: [12.0, 8.0], B: [7.0, 3.0], C: []})
     away, onto = move(0, A, C, 12.0), move(3, B, A, 3.0)
     balance = balance_of(model)
@@ -94,7 +94,7 @@ def test_a_cut_names_the_load_of_its_broker_and_a_sentence_stays() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.data())
-def test_every_reason_tells_the_loads_of_its_step(data: st.DataObject) -> None:
+def test_every_reason_shows_the_loads_of_its_step(data: st.DataObject) -> None:
     model = data.draw(clusters())
     options = data.draw(questions(model, budget=Budget(max_moves=100, max_moved_percent=100.0)))
     loads_told(model, plan(model, options))

@@ -15,10 +15,10 @@ def test_what_moves_off_one_broker_is_not_tried_on_all_others(monkeypatch: pytes
     looks = 0
     real = Search._last
 
-    def counted(search: Search, shelf: list[tuple[int, int]], end: int, least: float, other: int) -> object:
+    def counted(search: Search, sorted_bundles: list[tuple[int, int]], end: int, least: float, other: int) -> object:
         nonlocal looks
         looks += 1
-        return real(search, shelf, end, least, other)
+        return real(search, sorted_bundles, end, least, other)
 
     monkeypatch.setattr(Search, "_last", counted)
     brokers, bundles = 60, 600

@@ -69,7 +69,7 @@ walls = positions.map(lambda found: (0, *(each for each in found if 0 < each < L
         (1, (), (), "it had 1 bundles and has 0 now"),
     ],
 )
-def test_a_boundary_that_went_tells_another_namespace(
+def test_a_boundary_that_went_shows_another_namespace(
     bundles: int, recorded: tuple[int, ...], now: tuple[int, ...], why: str
 ) -> None:
     assert remade(sizing(bundles=bundles, now=recorded), now) == why

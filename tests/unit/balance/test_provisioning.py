@@ -44,7 +44,7 @@ def partitions(weights: list[float]) -> list[tuple[str, float]]:
         ([(TOPIC, 51.0)], 0, 2, "not turned into a partitioned one in place"),
         (partitions([60.0, 60.0]), 2, 3, "with 3 each carries 50%"),
         (partitions([80.0, 80.0, 80.0]), 3, 5, "Keys change their partition"),
-        (partitions([100.0, 10.0, 10.0, 10.0]), 4, 5, "look at keys and routing"),
+        (partitions([100.0, 10.0, 10.0, 10.0]), 4, 5, "check keys and routing"),
         # The last partition is idle, but it is there.
         ([(partition_name(TOPIC, 0), 90.0), (partition_name(TOPIC, 7), 0.0)], 8, 9, "One of 8 partitions"),
     ],
@@ -101,7 +101,7 @@ def test_capacity_is_relative_and_a_hot_topic_is_named() -> None:
         verdict(1.0, large, capacity=1.0, target=0.0)
 
 
-def test_the_verdict_tells_the_hottest_topic_beside_what_the_largest_broker_carries() -> None:
+def test_the_verdict_shows_the_hottest_topic_beside_what_the_largest_broker_carries() -> None:
     large = [Broker("a", capacity=2.0), Broker("b", capacity=4.0)]
     told = verdict(400.0, large, capacity=100.0, target=0.7, hottest=30.0, topic=TOPIC).hottest
     assert told == HottestTopic(topic=TOPIC, weight=30.0, carries=400.0, target=0.7)

@@ -14,7 +14,7 @@ from pulsar_operator.balance.planner.options import Budget, Options
 from pulsar_operator.balance.planner.outcome import balance_of, outcome, utilizations
 from pulsar_operator.balance.planner.plan import plan
 from pulsar_operator.balance.planner.proposal import Move, Proposal, Split
-from pulsar_operator.balance.planner.rounds import first_round, placed_anew, wanted_cuts
+from pulsar_operator.balance.planner.rounds import first_round, placed_anew, requested_cuts
 from tests.support.balancing.planning import after, clusters, verify
 
 SMALL, MIXED, LARGE = "a:8080", "b:8080", "c:8080"
@@ -74,14 +74,14 @@ def test_no_cut_is_made_that_nothing_needs() -> None:
 
 
 def test_cuts_are_those_asked_for_where_they_may_be_made() -> None:
-    found = wanted_cuts(HEAVY, Options(cuts=ASKED))
+    found = requested_cuts(HEAVY, Options(cuts=ASKED))
     assert [(each.bundle.lower, each.boundary) for each in found] == [(100, 150), (0, 70)], "the heaviest first"
-    assert wanted_cuts(HEAVY, Options(cuts=ASKED, budget=Budget(max_splits=1))) == found[:1]
-    assert wanted_cuts(HEAVY, Options(cuts=ASKED, budget=Budget(max_bundles=5))) == found[:1]
-    assert wanted_cuts(HEAVY, Options(cuts=ASKED, namespaces=frozenset({"t/m"}))) == ()
-    assert wanted_cuts(HEAVY, Options(cuts=ASKED, cooling=frozenset({found[0].bundle}))) == found[1:]
-    assert wanted_cuts(replace(HEAVY, pinned=frozenset({"t/n"})), Options(cuts=ASKED)) == ()
-    several = wanted_cuts(HEAVY, Options(cuts={"t/n": frozenset({120, 150, 170})}))
+    assert requested_cuts(HEAVY, Options(cuts=ASKED, budget=Budget(max_splits=1))) == found[:1]
+    assert requested_cuts(HEAVY, Options(cuts=ASKED, budget=Budget(max_bundles=5))) == found[:1]
+    assert requested_cuts(HEAVY, Options(cuts=ASKED, namespaces=frozenset({"t/m"}))) == ()
+    assert requested_cuts(HEAVY, Options(cuts=ASKED, cooling=frozenset({found[0].bundle}))) == found[1:]
+    assert requested_cuts(replace(HEAVY, pinned=frozenset({"t/n"})), Options(cuts=ASKED)) == ()
+    several = requested_cuts(HEAVY, Options(cuts={"t/n": frozenset({120, 150, 170})}))
     assert [(each.bundle.lower, each.boundary) for each in several] == [(100, 120), (120, 150), (150, 170)]
 
 

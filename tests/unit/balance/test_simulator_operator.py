@@ -41,7 +41,7 @@ def test_it_evens_out_the_start_within_the_hour_and_then_leaves_it_alone() -> No
     assert len(world.state.unloaded) == 0  # nothing within the last half hour
 
 
-def test_it_knows_sizes_relative_to_each_other_and_is_told_what_brokers_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_knows_sizes_relative_to_each_other_and_gets_what_brokers_use(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[dict[str, float], Mapping[str, Usage]]] = []
 
     def looked(

@@ -49,7 +49,7 @@ def test_as_it_was_one_silent_broker_stopped_everything() -> None:
 
 def test_where_too_many_are_silent_pulsar_balances_and_then_the_operator_again() -> None:
     world, policy = simulated(lambda minute: frozenset(NAMES[2:]) if minute < 90 else frozenset(), 150)
-    assert policy.handover.count == 1 and policy.handover.given_back is None
+    assert policy.handover.count == 1 and policy.handover.restored_at is None
     assert policy.minutes_without_balancer <= 20 and 80 <= policy.with_pulsar <= 90
     assert world.account.minutes[-1].ratio < 1.3
 
@@ -63,7 +63,7 @@ def test_a_minute_in_which_both_balance_ends_the_run(monkeypatch: pytest.MonkeyP
         simulated(lambda _: frozenset(NAMES[2:]), 60)
 
 
-def test_the_benchmark_tells_who_was_silent_and_whether_its_bars_hold(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_benchmark_shows_who_was_silent_and_whether_its_bars_hold(capsys: pytest.CaptureFixture[str]) -> None:
     assert silence.silence("all answer", 1)(10) == frozenset()
     assert [len(silence.silence("four come and go", 1)(minute)) for minute in range(8)] == [4] * 5 + [0, 0, 4]
     assert len(silence.silence("all silent", 1)(silence.TO - 1)) == 10

@@ -201,7 +201,7 @@ def test_bundles_of_a_lost_broker_are_placed_at_once_and_counted() -> None:
     assert account.minutes[4].ratio == pytest.approx(2.0)
 
 
-def test_even_distribution_looks_at_the_namespace_alone() -> None:
+def test_even_distribution_checks_the_namespace_alone() -> None:
     state = State(Settings(), counts={"t/n": {"a": 2, "b": 1}, "t/other": {"c": 5}})
     assert fewest_of_namespace(["a", "b", "c"], BundleId("t/n", 0, 1), state) == ["c"]
     assert fewest_of_namespace(["a", "b"], BundleId("t/n", 0, 1), state) == ["b"]

@@ -172,7 +172,7 @@ def test_without_traffic_nothing_is_cut() -> None:
     assert (plan.after.ratio, plan.after.bundles) == (1.0, 5)
 
 
-def test_reasons_are_in_words() -> None:
+def test_reasons_are_as_text() -> None:
     plan = size([traffic("t/n", [1.0] * 1000, today=(0, LAST_BOUNDARY))], brokers(2))
     count = len(plan.namespaces[0].boundaries) - 1
     assert plan.namespaces[0].reason.startswith(

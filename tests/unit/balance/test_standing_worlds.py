@@ -34,7 +34,7 @@ def driven(case: Scenario) -> World:
     ("name", "moves", "splits", "ratio"),
     [("spare broker", 20, 0, 1.45), ("hot topic", 15, 0, 3.7), ("foreign CPU", 25, 0, 1.25)],
 )
-def test_a_broker_that_is_not_as_the_others_is_no_reason_to_move_for_ever(
+def test_a_broker_that_is_not_as_the_others_is_no_reason_to_move_without_end(
     name: str, moves: int, splits: int, ratio: float
 ) -> None:
     """Where an idle broker made any gain worth its moves, the first two had 50 and 90 moves in these ten hours; where

@@ -250,7 +250,7 @@ def test_bundles_are_moved_by_their_weight_and_not_cut() -> None:
 def test_usage_is_found_in_any_pieces(items: list[dict[str, Any]], piece: int) -> None:
     document = [{"metrics": each, "dimensions": {"brk_lb_cpu_usage": "no"}} for each in items]
     reader = fed(UsageFigures(), json.dumps(document).encode(), piece)
-    assert usage_of(reader.told) == usage_of(document)
+    assert usage_of(reader.report) == usage_of(document)
 
 
 @given(st.lists(st.text(max_size=8)), st.integers(1, 100))

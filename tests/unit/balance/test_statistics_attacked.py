@@ -43,7 +43,7 @@ def test_a_long_text_in_place_of_a_figure_is_not_kept() -> None:
     assert kept(reader, b"[", iter([item] * 8)) < MIB
     reader.feed(b'{"metrics": {"brk_lb_cpu_usage": 50}}]')
     reader.end()
-    assert usage_of(reader.told) is not None
+    assert usage_of(reader.report) is not None
 
 
 def test_fields_of_a_bundle_without_an_end_are_not_kept() -> None:

@@ -27,18 +27,18 @@ def balance(ratio: float, mean: float = 0.4, bound: float | None = None) -> Bala
     return Balance(busiest=mean * ratio, mean=mean, bound=mean if bound is None else bound, bundles=10)
 
 
-def look(
+def observe(
     history: History, minute: float, observed: Balance, idle: dict[str, float] | None = None
 ) -> tuple[steady.Verdict, History]:
     """Where the mean is what the busiest broker would have if topics could be cut."""
-    return steady.look(history, minute * 60.0, observed, observed.mean, idle or {}, OPTIONS)
+    return steady.observe(history, minute * 60.0, observed, observed.mean, idle or {}, OPTIONS)
 
 
 def first_act(observed: Balance, idle: dict[str, float] | None = None) -> int | None:
     """The minute in which a lasting state is first acted on."""
     history = History()
     for minute in range(60):
-        verdict, history = look(history, minute, observed, idle)
+        verdict, history = observe(history, minute, observed, idle)
         if verdict.act:
             return minute
     return None
@@ -70,26 +70,26 @@ def test_an_idle_broker_shortens_no_patience_with_an_uneven_placement() -> None:
     """It may be idle for good; that noise makes another one busy for a moment is no reason to move."""
     history, verdicts = History(), []
     for minute in range(12):
-        verdict, history = look(history, minute, balance(1.3 if minute >= 6 else 1.1), {BROKER: 0.3})
+        verdict, history = observe(history, minute, balance(1.3 if minute >= 6 else 1.1), {BROKER: 0.3})
         verdicts.append((verdict.act, verdict.uneven))
     assert verdicts == [(False, False)] * 2 + [(True, False)] * 9 + [(True, True)]
 
 
 def test_only_what_is_uneven_for_long_enough_is_overloaded() -> None:
     history = History(idle_since=0.0)
-    verdict, history = look(history, 10, balance(1.3, mean=0.7), {BROKER: 0.3})
+    verdict, history = observe(history, 10, balance(1.3, mean=0.7), {BROKER: 0.3})
     assert (verdict.act, verdict.uneven, verdict.overloaded) == (True, False, False)
-    verdict, _ = look(history, 11, balance(1.3, mean=0.7), {BROKER: 0.3})
+    verdict, _ = observe(history, 11, balance(1.3, mean=0.7), {BROKER: 0.3})
     assert (verdict.act, verdict.uneven, verdict.overloaded) == (True, True, True)
-    assert verdict.reason == "the busiest broker has 1.30 times the mean load, the idlest 0.30 of what it could have"
+    assert verdict.reason == "the busiest broker has 1.30 times the mean load, the least busy one 0.30 of its share"
 
 
-def test_one_even_look_starts_patience_anew() -> None:
+def test_one_even_observation_starts_patience_again() -> None:
     acted = []
     for even in ([], [4]):
         history = History()
         for minute in range(10):
-            verdict, history = look(history, minute, balance(1.1 if minute in even else 1.3))
+            verdict, history = observe(history, minute, balance(1.1 if minute in even else 1.3))
             if verdict.act:
                 acted.append(minute)
                 break
@@ -98,13 +98,13 @@ def test_one_even_look_starts_patience_anew() -> None:
 
 def test_after_a_step_it_settles_and_then_goes_on_without_new_patience() -> None:
     history = steady.acted(History(uneven_since=0.0), 600.0)
-    verdicts = [look(history, 10 + after / 60, balance(1.3))[0].act for after in (60, 179, 180)]
+    verdicts = [observe(history, 10 + after / 60, balance(1.3))[0].act for after in (60, 179, 180)]
     assert verdicts == [False, False, True]
 
 
 def test_a_plan_that_came_to_nothing_is_not_asked_for_again_at_once() -> None:
     history = steady.refused(History(uneven_since=0.0), 600.0)
-    verdicts = [look(history, 10 + after / 60, balance(2.2))[0].act for after in (60, 119, 120)]
+    verdicts = [observe(history, 10 + after / 60, balance(2.2))[0].act for after in (60, 119, 120)]
     assert verdicts == [False, False, True]
     assert steady.acted(history, 720.0).refused is None
 

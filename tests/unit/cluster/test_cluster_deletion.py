@@ -357,7 +357,7 @@ async def test_a_namespace_that_cannot_be_seen_is_not_gone() -> None:
     await world.delete_all()
     await rounds(world)
     live = await world.get(Kind.CLUSTER, "east")
-    assert f"{GUARD}; whether Kubernetes namespace {NS} is being deleted cannot be seen" in str(live["status"])
+    assert f"{GUARD}; whether Kubernetes namespace {NS} is being deleted is not known" in str(live["status"])
 
 
 @pytest.mark.parametrize("going", [True, False])

@@ -34,7 +34,7 @@ S = "hunter2Zq81xw"
         f"PGPASSWORD {S}",
     ],
 )
-def test_a_planted_secret_is_not_told(text: str) -> None:
+def test_a_planted_secret_is_not_reported(text: str) -> None:
     assert S not in quoted(text)
 
 

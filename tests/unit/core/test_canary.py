@@ -114,7 +114,7 @@ async def leaks(kind: Kind, path: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("kind", "path"), cases())
-async def test_is_not_told(kind: Kind, path: str) -> None:
+async def test_is_not_reported(kind: Kind, path: str) -> None:
     assert await leaks(kind, path) == []
 
 
@@ -161,7 +161,7 @@ async def test_a_leak_would_be_seen(kind: Kind, path: str, broken: str, monkeypa
     assert any(CANARY in leak for leak in await leaks(kind, path))
 
 
-def test_of_a_url_nothing_in_front_of_the_host_is_told() -> None:
+def test_of_a_url_nothing_in_front_of_the_host_is_reported() -> None:
     assert (
         without_userinfo("at http://user:pw@h:1/x, https://token@h and h") == "at http://...@h:1/x, https://...@h and h"
     )

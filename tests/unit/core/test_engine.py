@@ -29,7 +29,7 @@ def ready(kube: FakeKube, kind: Kind, name: str, value: str) -> None:
     kube.set_status(CUSTOM[kind], "ns", name, {"conditions": [{"type": "Ready", "status": value}]})
 
 
-def test_first_pass_looks_at_everything_once() -> None:
+def test_first_pass_checks_everything_once() -> None:
     async def scenario() -> tuple[Recorder, str | None, str | None]:
         kube, recorder = FakeKube(), Recorder()
         tree(kube)

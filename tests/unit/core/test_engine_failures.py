@@ -154,7 +154,7 @@ def test_a_new_object_and_one_that_is_being_deleted_say_so_too() -> None:
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_a_missing_right_is_told_with_the_remedy_and_forgotten_when_it_is_given(kind: Kind) -> None:
+def test_a_missing_right_is_reported_with_the_remedy_and_forgotten_when_it_is_given(kind: Kind) -> None:
     async def scenario() -> None:
         kube, _ = await prepared(kind)
         missing, passes = True, 0
@@ -283,7 +283,7 @@ def test_other_errors_of_a_port_are_waited_for() -> None:
 
 @pytest.mark.parametrize("kind", list(Kind))
 @pytest.mark.parametrize("lasts", [3, 1000])
-def test_somebody_who_never_answers_is_told(kind: Kind, lasts: int) -> None:
+def test_a_server_that_never_answers_is_reported(kind: Kind, lasts: int) -> None:
     """A few passes that fail are nobody's business; an old Ready must not stay for ever."""
 
     async def scenario() -> None:

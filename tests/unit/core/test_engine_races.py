@@ -217,7 +217,7 @@ def test_a_pass_over_what_a_list_of_a_watch_lacks_does_not_take_the_first_list_f
     run_virtual(scenario())
 
 
-def test_the_owner_of_what_a_list_of_a_watch_lacks_looks_again() -> None:
+def test_the_owner_of_what_a_list_of_a_watch_lacks_checks_again() -> None:
     async def scenario() -> None:
         site = Site(watched=False)
         async with Running(site.engine):

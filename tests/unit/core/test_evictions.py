@@ -158,7 +158,7 @@ async def test_an_eviction_is_recorded_with_its_reason() -> None:
     assert [(event.reason, event.message) for event in kube.events] == [("PodReplaced", "Evicted Pod b-0: other image")]
 
 
-async def test_a_refusal_is_told_and_recorded_nowhere() -> None:
+async def test_a_refusal_is_reported_and_recorded_nowhere() -> None:
     kube = FakeKube()
     kube.put(budget(minAvailable=1))
     stored, hand = kube.put(pod("b-0")), actor(kube)

@@ -160,7 +160,7 @@ async def test_errors(
         ),
     ],
 )
-async def test_a_missing_right_is_told_by_what_is_missing(bench: Bench, words: str, told: str) -> None:
+async def test_a_missing_right_is_reported_by_what_is_missing(bench: Bench, words: str, told: str) -> None:
     bench.script.add(403, status(words))
     with pytest.raises(ForbiddenError) as raised:
         await bench.kube.apply(config_map("ns", "a", {}))
@@ -267,7 +267,7 @@ async def test_a_list_with_a_failing_page_is_an_error(bench: Bench) -> None:
         await bench.kube.list(CONFIG_MAPS, "ns")
 
 
-async def test_a_status_write_is_repeated_when_the_object_changed_meanwhile(bench: Bench) -> None:
+async def test_a_status_write_is_repeated_when_the_object_changed_in_the_meantime(bench: Bench) -> None:
     stored = tenant("ns", uid="u", resourceVersion="1")
     bench.script.add(200, stored)
     bench.script.add(409, status("modified"))

@@ -61,7 +61,7 @@ async def test_an_object_that_goes_during_the_pass_is_no_failure(kind: Kind) -> 
 
 
 @KINDS
-async def test_another_object_of_the_name_is_looked_at_again(kind: Kind) -> None:
+async def test_another_object_of_the_name_is_checked_again(kind: Kind) -> None:
     passes = Passes(kind)
 
     def another(call: Call) -> None:

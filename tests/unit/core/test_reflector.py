@@ -222,7 +222,7 @@ def test_streams_that_end_as_soon_as_they_are_open_are_blind_in_time(end: WatchE
 
 @pytest.mark.parametrize("status", [403, 404])
 @pytest.mark.parametrize("verb", ["list", "watch"])
-def test_a_refusal_is_told_and_no_reason_to_restart(verb: str, status: int) -> None:
+def test_a_refusal_is_reported_and_no_reason_to_restart(verb: str, status: int) -> None:
     played = Played(**{verb + "ed": lambda *_: refusal(status)})  # type: ignore[arg-type]
     outcome = run(played, HALF_AN_HOUR)
     assert outcome.blind == []
@@ -265,7 +265,7 @@ def test_attempts_become_rare_and_one_a_half_minute_remains() -> None:
     assert len([at for at in times if at <= 60]) <= 8
 
 
-def test_the_back_off_begins_anew_after_two_minutes_that_were_well() -> None:
+def test_the_back_off_begins_again_after_two_minutes_that_were_well() -> None:
     backoff = Backoff(random.Random(0))
     assert [backoff.after(0, None) < 1, backoff.after(1, None) > 1.5, backoff.after(100, None) > 3] == [True] * 3
     assert backoff.after(300, None) < 1

@@ -56,7 +56,7 @@ def test_a_refused_value_of_any_form_is_left_out(what: str, value: str) -> None:
         ("", ""),
     ],
 )
-def test_rules_and_fields_are_told(words: str, told: str) -> None:
+def test_rules_and_fields_are_reported(words: str, told: str) -> None:
     assert without_refused_values(words) == told
 
 

@@ -79,7 +79,7 @@ async def test_a_later_incarnation_is_asked_at_the_host_of_its_pod(world: World)
 @pytest.mark.parametrize(
     "data", ["", "[]", "null", '{"bookie": 5}', '{"before": "x"}', '{"before": 1e400, "raised": 1}', "[" * 100000]
 )
-async def test_a_memo_that_cannot_be_read_keeps_nobody(world: World, data: str) -> None:
+async def test_a_memo_that_cannot_be_read_keeps_no_other(world: World, data: str) -> None:
     world.put(DELAY_PATH, b"660")
     world.put(DECOMMISSION_RECORD_PATH, data.encode())
     world.put(DELAY_RECORD_PATH, data.encode())
@@ -93,7 +93,7 @@ async def test_a_bookie_that_was_read_only_before_it_left_stays_so(world: World)
 
 
 @pytest.mark.parametrize("status", [{"recoveryDelay": {"before": None}}, {"bookies": {}}])
-async def test_a_status_of_another_release_keeps_nobody(world: World, status: dict[str, Any]) -> None:
+async def test_a_status_of_another_release_keeps_no_other(world: World, status: dict[str, Any]) -> None:
     world.store.reachable = False
     await world.released(cluster(**status))
 

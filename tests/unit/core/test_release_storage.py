@@ -101,7 +101,7 @@ async def test_the_delay_is_what_it_was(world: World) -> None:
     assert await world.released() == []
 
 
-async def test_a_value_of_somebody_else_stays(world: World) -> None:
+async def test_a_value_of_another_client_stays(world: World) -> None:
     world.raised(now=30)
     assert await world.released() == []
     assert world.data(DELAY_PATH) == b"30"
@@ -129,12 +129,12 @@ async def test_a_bookie_that_is_not_read_only_is_not_asked(world: World) -> None
     assert await world.released() == []
 
 
-async def test_a_bookie_that_was_freed_before_was_made_read_only_by_somebody_else(world: World) -> None:
+async def test_a_bookie_that_was_freed_before_was_made_read_only_by_another_client(world: World) -> None:
     world.leaves(restored=True)
     assert await world.released() == [] and world.readonly
 
 
-async def test_a_bookie_that_does_not_answer_is_told_with_the_command(world: World) -> None:
+async def test_a_bookie_that_does_not_answer_is_reported_with_the_command(world: World) -> None:
     world.raised()
     world.leaves()
     world.bookies.failing.add(HOST)
@@ -146,7 +146,7 @@ async def test_a_bookie_that_does_not_answer_is_told_with_the_command(world: Wor
     assert """b'{"readOnly": false}'""" in words[-1]
 
 
-async def test_a_store_that_does_not_answer_is_told_with_the_commands_and_keeps_no_other(world: World) -> None:
+async def test_a_store_that_does_not_answer_is_reported_with_the_commands_and_keeps_no_other(world: World) -> None:
     world.raised()
     away = cluster("west", **HELD, metadataStoreServers="away:2181")
     world.zookeeper.ensemble("away:2181").reachable = False

@@ -167,7 +167,7 @@ def test_questions_about_a_namespace_that_is_not_listed_have_no_answer_and_other
             assert await cache.dependents(alone, Kind.TENANT) == 1
             assert ("a", "c") in found(await cache.every(Kind.CLUSTER, allowed_by=alone))
             assert await cache.get(Kind.TENANT, "a", "t") is not None
-            assert await cache.namesakes(site.kube.live(*at(Kind.TENANT, "t")) or {}) == []
+            assert await cache.duplicates_of(site.kube.live(*at(Kind.TENANT, "t")) or {}) == []
             assert found(await dependents_of_instance(deps, alone)) == [("a", "t")]
             assert found(await dependents_of_cluster(deps, cluster)) == [("a", "n"), ("a", "t")]
             assert found(await dependents_of_cluster(deps, cluster, live=True)) == [("a", "n"), ("a", "t")]
@@ -177,7 +177,7 @@ def test_questions_about_a_namespace_that_is_not_listed_have_no_answer_and_other
                 cache.named(both, Kind.TENANT),
                 cache.every(Kind.CLUSTER),
                 cache.every(Kind.CLUSTER, allowed_by=both),
-                cache.namesakes(mine),
+                cache.duplicates_of(mine),
                 dependents_of_instance(deps, both),
                 dependents_of_instance(deps, both, live=True),
                 dependents_of_cluster(deps, wide),
@@ -189,7 +189,7 @@ def test_questions_about_a_namespace_that_is_not_listed_have_no_answer_and_other
             site.broken = set()
             await asyncio.sleep(60)
             assert await cache.dependents(both, Kind.TENANT) == 2
-            assert [key.name for key in await cache.namesakes(mine)] == ["theirs"]
+            assert [key.name for key in await cache.duplicates_of(mine)] == ["theirs"]
 
         await site.run(act)
 
@@ -235,7 +235,7 @@ def test_what_is_listed_late_wakes_who_waited_for_it() -> None:
     run_virtual(scenario())
 
 
-def test_the_same_refusal_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_same_refusal_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         site = Site(namespaces=())
         site.broken = {(Kind.TENANT, None)}

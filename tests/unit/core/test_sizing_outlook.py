@@ -48,7 +48,7 @@ async def served() -> AsyncIterator[Served]:
     await runner.cleanup()
 
 
-async def test_what_is_about_bundles_is_not_looked_at(served: Served) -> None:
+async def test_what_is_about_bundles_is_not_checked(served: Served) -> None:
     url, answers = served
     told = OLD | {"profile": PROFILE, "verdict": OLD["verdict"] | {"hottest": HOTTEST}, "namespaces": [{"odd": 1}]}
     answers["/v1/sizing/east"] = told
@@ -185,7 +185,7 @@ async def test_a_service_that_sends_elsewhere_is_not_followed(served: Served) ->
         "http://user:secret@there..:1",
     ],
 )
-async def test_no_address_breaks_a_pass_or_tells_its_password(url: str, read: str) -> None:
+async def test_no_address_breaks_a_pass_or_shows_its_password(url: str, read: str) -> None:
     """Admission lets each of them in."""
     assert re.fullmatch(r"https?://[^\s?#]+", url)
     with pytest.raises(UnavailableError) as caught:

@@ -10,7 +10,7 @@ import pytest
 from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.healing import HEALING, SETS, Healing
 from pulsar_operator.api.v1alpha1 import wire
-from pulsar_operator.controllers.core.failures import of_exception, of_forbidden, tell_failure
+from pulsar_operator.controllers.core.failures import of_exception, of_forbidden, report_failure
 from pulsar_operator.domain.conditions import FALSE, STALLED_SECONDS, TRUE, UNKNOWN, ConditionSet, timestamp
 from pulsar_operator.ports import ForbiddenError, Key
 from tests.support.logical.world import DRY_RUN, LogicalWorld
@@ -111,7 +111,7 @@ async def test_a_missing_parent_stalls_after_a_minute_and_not_once_it_is_there()
     assert w.condition(Kind.TENANT, "t", "Stalled")[0] == "absent"
 
 
-async def test_what_was_looked_at_is_observed_and_what_was_given_is_applied() -> None:
+async def test_what_was_checked_is_observed_and_what_was_given_is_applied() -> None:
     """Waiting tools go by observedGeneration; whether a difference is drift goes by appliedGeneration."""
     w = LogicalWorld()
     w.tenant("t", adminRoles=["one"])
@@ -150,7 +150,7 @@ async def test_a_missing_right_that_is_not_given_stalls() -> None:
         (of_exception(KeyError("x")), "absent"),
     ):
         for _ in range(70):
-            await tell_failure(deps, key, failure, None)
+            await report_failure(deps, key, failure, None)
         assert w.condition(Kind.TENANT, "t", "Stalled")[0] == expected
         assert w.condition(Kind.TENANT, "t", "Accepted")[0] == "True"
     await w.run()

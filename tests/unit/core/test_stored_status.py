@@ -44,7 +44,7 @@ def test_any_member_may_be_of_another_type(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("reason", ["Completed", "Executing", "Stopped"])
-async def test_a_rebalance_of_another_version_begins_anew(reason: str) -> None:
+async def test_a_rebalance_of_another_version_begins_again(reason: str) -> None:
     """Whatever it was about: what was to be executed then is not what would be read now."""
     world = BalancingWorld()
     world.skewed()
@@ -83,7 +83,7 @@ def test_what_is_stored_and_was_not_written(written: Any, stored: Any, left: lis
 
 
 @pytest.mark.parametrize("error", [None, ConflictError("changed"), RefusedError("is invalid")])
-async def test_members_that_somebody_else_wrote_go(error: PortError | None) -> None:
+async def test_members_that_another_client_wrote_go(error: PortError | None) -> None:
     """Server-side apply leaves them. Where they cannot be taken the pass goes on, and the next one tries again."""
     world = BalancingWorld()
     world.skewed()

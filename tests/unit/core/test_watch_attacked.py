@@ -70,7 +70,7 @@ def test_an_object_that_hides_between_two_pages_is_asked_for() -> None:
     assert not any(deleted for _, deleted in receiver.observed_)
 
 
-def test_410_for_ever_is_blind_and_rare() -> None:
+def test_410_without_end_is_blind_and_rare() -> None:
     played = Played(listed=lambda n, q: WatchError("expired", "410", status=410))
     outcome = run(played, HOUR)
     assert outcome.blind and outcome.blind[0] <= BLIND + 2 and played.count("list") < 140

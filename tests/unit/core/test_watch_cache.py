@@ -77,7 +77,7 @@ async def test_same_answers_as_the_api_server(steps: Any, allowed: list[str]) ->
         cache.synced(kind)
     real = direct(kube)
     for obj in await kube.list(CUSTOM[Kind.TOPIC], None):
-        assert await cache.namesakes(obj) == await real.namesakes(obj)
+        assert await cache.duplicates_of(obj) == await real.duplicates_of(obj)
     assert await cache.dependents(parent, Kind.TOPIC) == await real.dependents(parent, Kind.TOPIC)
     got = await cache.get(Kind.NAMESPACE, "one", "orders")
     assert got is not None and got["spec"] == parent["spec"]
@@ -156,7 +156,7 @@ async def test_a_question_waits_for_the_first_list_instead_of_making_another() -
     assert asked.lists == 0
 
 
-async def test_a_first_list_that_does_not_come_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_first_list_that_does_not_come_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_cache, "FIRST_LIST_SECONDS", 0.01)
     asked = Counting(FakeKube())
     cache = WatchCache(asked)

@@ -142,7 +142,7 @@ async def test_what_is_no_list_is_garbage(raw: bytes) -> None:
         (302, "http_302", False),
     ],
 )
-async def test_a_status_is_told_with_its_retry_after(code: int, reason: str, refused: bool) -> None:
+async def test_a_status_is_reported_with_its_retry_after(code: int, reason: str, refused: bool) -> None:
     error = await fails_to_list(Api(status(code), status=code, **{"Retry-After": "4"}))
     assert (error.reason, error.status, error.refused) == (reason, code, refused)
     assert error.retry_after == (4.0 if code in (429, 500, 503) else error.retry_after)

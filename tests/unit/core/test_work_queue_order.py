@@ -13,7 +13,7 @@ from pulsar_operator.ports import Key
 from tests.support.core.virtual_time import run_virtual
 
 
-def test_a_changed_object_goes_before_those_that_wait_to_be_looked_at() -> None:
+def test_a_changed_object_goes_before_those_that_wait_to_be_checked() -> None:
     async def scenario() -> list[str]:
         queue = WorkQueue(Kind, workers=1)
         for n in range(6):
@@ -25,7 +25,7 @@ def test_a_changed_object_goes_before_those_that_wait_to_be_looked_at() -> None:
     assert run_virtual(scenario()) == ["changed", "new4", "new0", "new1", "new2", "new3", "new5"]
 
 
-def test_constant_change_does_not_keep_the_others_waiting_for_ever() -> None:
+def test_constant_change_does_not_keep_the_others_waiting_without_end() -> None:
     async def scenario() -> list[str]:
         queue = WorkQueue(Kind, workers=1)
         for n in range(3):
@@ -110,7 +110,7 @@ class Watched(WorkQueue):
         return super()._take()
 
 
-def test_workers_kept_free_for_other_kinds_do_not_look_at_every_change_of_the_queue() -> None:
+def test_workers_kept_free_for_other_kinds_do_not_wake_on_every_change_of_the_queue() -> None:
     """A look for each pass and one for each key that is added or done, whatever the number of workers."""
     count, workers = 500, 20
 

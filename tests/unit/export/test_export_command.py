@@ -122,7 +122,9 @@ def test_to_a_file_and_to_a_directory(server: Server, tmp_path: Path, capsys: py
     assert run(["export", "--admin-url", server.url, "--output", str(file / "x")]) == 1
 
 
-def test_the_token_is_sent_and_never_told(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_token_is_sent_and_never_reported(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     server.script = lambda request: (
         None if request.headers.get("Authorization") == f"Bearer {TOKEN}" else web.Response(status=401)
     )
@@ -293,7 +295,7 @@ def test_an_export_without_some_topics_has_a_code_of_its_own(
     assert f"run again: pulsar-operator export {again}" in err
 
 
-async def test_what_goes_away_meanwhile_is_no_failure(pulsar: ExportPulsar) -> None:
+async def test_what_goes_away_in_the_meantime_is_no_failure(pulsar: ExportPulsar) -> None:
     admin = FakeAdmin(pulsar)
 
     def vanish(call: AdminCall) -> None:

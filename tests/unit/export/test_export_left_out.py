@@ -72,7 +72,7 @@ async def test_of_two_policies_that_do_not_go_together_one_is_left_out(admin: Fa
     assert await dry_run(admin, found) == []
 
 
-async def test_secrets_are_not_told_but_their_presence_is(admin: FakeAdmin) -> None:
+async def test_secrets_are_not_reported_but_their_presence_is(admin: FakeAdmin) -> None:
     offload = {"managedLedgerOffloadDriver": "aws-s3", "managedLedgerOffloadBucket": "b", "newMember": 3}
     offload |= {"s3ManagedLedgerOffloadCredentialId": "AKIA", "s3ManagedLedgerOffloadCredentialSecret": "s3cr3t"}
     live(admin)["offload_policies"] = dict(offload)

@@ -90,7 +90,7 @@ async def test_what_functions_subscribed_is_named_and_left_out_unless_asked_for(
     admin.pulsar.topics["a"][X].subscriptions["shop/apps/enrich"] = FakeSubscription()
     found = await exported(admin)
     assert notes(found) == [
-        f'topic {X}: subscriptions: "shop/apps/enrich", named like functions, which make them by themselves'
+        f'topic {X}: subscriptions: "shop/apps/enrich", named like functions, which create their own subscriptions'
     ]
     assert not found.failed
     specs = {m["metadata"]["name"]: m["spec"] for m in manifests(await exported(admin, exclude_system=False))}
@@ -109,10 +109,10 @@ async def test_what_cannot_be_declared_is_named(admin: FakeAdmin) -> None:
     admin.pulsar.schemas["a", "t/n/p"][-1]["type"] = "KEY_VALUE_OF_A_NEWER_PULSAR"
     found = await exported(admin)
     p, said = "topic persistent://t/n/p: ", notes(found)
-    assert f'{p}subscriptions["only-one"] is not there in 1 of the partitions' in said
+    assert f'{p}subscriptions["only-one"] is missing in 1 of the partitions' in said
     assert f'{p}subscriptions["orders"].replicated differs between the partitions' in said
     assert f'{p}subscriptions["a/b"].properties differ between the partitions' in said
-    assert f"{p}schema: version 0 of type KEY_VALUE_OF_A_NEWER_PULSAR: there is no such type in the field" in said
+    assert f"{p}schema: version 0 of type KEY_VALUE_OF_A_NEWER_PULSAR: the field has no such type" in said
     assert len([note for note in said if "would not be admitted" in note]) == 70 + 3 - 64
     assert any('subscriptions["orders"].properties: "api-token" may be secret' in note for note in said)
     assert "s3cr3t" not in text_of(found) and not found.failed

@@ -64,7 +64,7 @@ async def test_what_is_alike_is_one_set_and_nothing_would_be_done(admin: FakeAdm
     assert text_of(await exported(admin, topic_sets=3)) == text_of(found), "two exports of the same Pulsar differ"
 
 
-async def test_a_difference_is_told_by_the_dry_run(admin: FakeAdmin) -> None:
+async def test_a_difference_is_reported_by_the_dry_run(admin: FakeAdmin) -> None:
     """That nothing is pending says something: one topic that changed is named."""
     found = await exported(admin, topic_sets=3)
     await plain(admin, "POST", "persistent", "t", "n", "x-2", "maxProducers", body=7)

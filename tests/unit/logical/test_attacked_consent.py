@@ -36,7 +36,7 @@ def test_a_value_that_nobody_can_compare_counts_for_the_worst() -> None:
     assert question(guard, RETENTION, None, {None: object()}) is not None
 
 
-async def test_an_inherited_value_that_brokers_do_not_tell_counts_for_the_worst() -> None:
+async def test_an_inherited_value_that_brokers_do_not_report_counts_for_the_worst() -> None:
     w = await kept_by(retention=WEEK)
 
     def refuses(call: AdminCall) -> None:

@@ -109,7 +109,7 @@ async def test_partitions_that_are_made_again_end_the_hot_loop(policy: str) -> N
     outcomes = [await w.reconcile(Kind.TOPIC, "x") for _ in range(5)]
     assert w.get(Kind.TOPIC, "x") is not None
     assert sum(each.requeue_after == 0.0 for each in outcomes) == 1, "more full passes for nothing"
-    assert "somebody makes again" in w.condition(Kind.TOPIC, "x", "DeletionBlocked")[2]
+    assert "a client creates again" in w.condition(Kind.TOPIC, "x", "DeletionBlocked")[2]
     w.admin.after.clear()
     await w.run()
     assert w.get(Kind.TOPIC, "x") is None
@@ -127,7 +127,7 @@ async def test_so_it_is_with_a_topic_that_left_its_set() -> None:
     w.admin.after.append(again)
     w.topics("s", names=["y"], template={"partitions": 600}, deletionPolicy="Delete")
     await w.work(passes=5)
-    assert "somebody makes again" in w.condition(SET, "s")[2]
+    assert "a client creates again" in w.condition(SET, "s")[2]
     w.admin.after.clear()
     for _ in range(3):
         await w.wait(60)

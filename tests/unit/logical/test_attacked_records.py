@@ -26,7 +26,7 @@ async def test_a_store_that_no_status_names_yet_records_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.NAMESPACE, Kind.TOPIC])
-async def test_a_record_that_somebody_removes_comes_back(kind: Kind) -> None:
+async def test_a_record_that_another_client_removes_comes_back(kind: Kind) -> None:
     w = Stored()
     await parents(w, kind)
     w.declare(kind, "original", 0)

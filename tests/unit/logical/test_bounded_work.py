@@ -9,7 +9,7 @@ import pytest
 from pulsar_operator.adapters.admin_answers import interpret
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.topic_parts import TopicSchema
-from pulsar_operator.controllers.logical.initial_bundles import MAX_LOOKED_AT, _names_of_topics
+from pulsar_operator.controllers.logical.initial_bundles import MAX_CONSIDERED, _names_of_topics
 from pulsar_operator.domain.logical.pulsar_names import MOST_PARTITIONS, partition_count
 from pulsar_operator.domain.logical.schema import LiveSchema, is_same
 from pulsar_operator.domain.logical.subscriptions import partitions_without_stats
@@ -84,10 +84,10 @@ def test_a_definition_that_is_nested_too_deeply_is_compared_as_text() -> None:
     assert not is_same(wanted, LiveSchema(0, "JSON", DEEP, {}))
 
 
-def test_of_very_many_declared_partitions_every_nth_topic_is_looked_at() -> None:
+def test_of_very_many_declared_partitions_every_nth_topic_is_checked() -> None:
     topics = [{"metadata": {"name": f"t{n}"}, "spec": {"partitions": 10_000}} for n in range(1000)]
     found = list(_names_of_topics(topics, "t/n"))
-    assert len(found) == MAX_LOOKED_AT
+    assert len(found) == MAX_CONSIDERED
     few = [{"metadata": {"name": "a"}, "spec": {}}, {"metadata": {"name": "b"}, "spec": {"partitions": 2}}]
     assert list(_names_of_topics(few, "t/n")) == [
         "persistent://t/n/a",

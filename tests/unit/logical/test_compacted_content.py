@@ -34,7 +34,7 @@ async def test_what_was_compacted_blocks(name: str, entries: int, cluster: str) 
     status, reason, message = w.condition(Kind.TOPIC, name, "DeletionBlocked")
     assert (status, reason) == ("True", "NotEmpty")
     assert f"topic {name} has 5000 entries (205000 bytes) in cluster {cluster}" in message
-    assert "if nobody needs them, set spec.deletionPolicy to ForceDelete. To let the object go" in message
+    assert "if they are no longer needed, set spec.deletionPolicy to ForceDelete. To release the object" in message
     assert not [write for write in w.admin.writes if write[0] == "DELETE"]
 
 
@@ -74,7 +74,7 @@ async def test_a_ledger_that_cannot_be_opened_is_not_empty() -> None:
     w = await compacted("x", FakeTopic(compacted=5000, compacted_opens=False))
     assert X in w.pulsar.topics["a"]
     assert w.condition(Kind.TOPIC, "x")[:2] == ("Unknown", "AdminUnreachable")
-    assert "does not tell how many entries the compacted ledger of topic x has" in w.condition(Kind.TOPIC, "x")[2]
+    assert "does not report how many entries the compacted ledger of topic x has" in w.condition(Kind.TOPIC, "x")[2]
 
 
 @pytest.mark.parametrize(

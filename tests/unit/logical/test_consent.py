@@ -246,7 +246,7 @@ async def test_what_is_inherited_is_compared_with_what_is_set() -> None:
     assert minutes(w) is None, "the brokers keep more"
 
 
-async def test_what_a_cluster_does_not_tell_is_said_to_be_unknown() -> None:
+async def test_what_a_cluster_does_not_report_is_said_to_be_unknown() -> None:
     w = LogicalWorld("a", "b")
     w.tenant()
     w.namespace(policies={"retention": WEEK})

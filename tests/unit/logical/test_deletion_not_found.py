@@ -159,7 +159,7 @@ async def test_a_cluster_that_does_not_find_the_namespace_has_not_lost_its_topic
 
 
 @pytest.mark.parametrize("kind", [Kind.TENANT, Kind.NAMESPACE])
-async def test_a_404_while_an_object_is_looked_at_is_told_and_tried_again(kind: Kind) -> None:
+async def test_a_404_while_an_object_is_checked_is_reported_and_tried_again(kind: Kind) -> None:
     """It is no sign that the custom resource is gone."""
     w = LogicalWorld()
     w.tenant()

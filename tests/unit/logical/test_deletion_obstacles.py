@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_DRY_RUN, ANNOTATION_PAUSE, Kind, Reason
-from pulsar_operator.controllers.core.failures import Failure, tell_failure
+from pulsar_operator.controllers.core.failures import Failure, report_failure
 from pulsar_operator.controllers.dataplane.objects.dependents import waited_for
 from pulsar_operator.domain.conditions import parse_time
 from pulsar_operator.ports import CUSTOM, ForbiddenError, Key, RefusedError, UnavailableError
@@ -71,7 +71,7 @@ def unlisted(w: LogicalWorld) -> None:
     w.kube.before.append(failing)
 
 
-def store_away(w: LogicalWorld) -> None:
+def store_unavailable_message(w: LogicalWorld) -> None:
     conditions = [{"type": "ConfigurationStoreReady", "status": "False", "reason": "Pending", "message": "no quorum"}]
     w.kube.set_status(CUSTOM[Kind.INSTANCE], NS, "prod", {"conditions": conditions})
 
@@ -93,12 +93,12 @@ async def deleted(kind: Kind, policy: str, obstacle: Callable[[LogicalWorld], No
     return w
 
 
-EVERYWHERE = [silent, without_brokers, broken, store_away]
+EVERYWHERE = [silent, without_brokers, broken, store_unavailable_message]
 
 
 @pytest.mark.parametrize(("kind", "policy"), OBJECTS)
 @pytest.mark.parametrize("obstacle", [*EVERYWHERE, refused], ids=lambda each: each.__name__)
-async def test_an_obstacle_is_told_with_a_remedy(kind: Kind, policy: str, obstacle: Callable[..., None]) -> None:
+async def test_an_obstacle_is_reported_with_a_remedy(kind: Kind, policy: str, obstacle: Callable[..., None]) -> None:
     await stays(kind, policy, obstacle)
 
 
@@ -130,7 +130,7 @@ async def stays(kind: Kind, policy: str, obstacle: Callable[..., None]) -> Logic
 @pytest.mark.parametrize(("kind", "policy"), OBJECTS)
 @pytest.mark.parametrize("annotation", [ANNOTATION_PAUSE, ANNOTATION_DRY_RUN])
 @pytest.mark.parametrize("obstacle", [None, silent, without_brokers])
-async def test_a_pause_is_told_with_the_command_that_ends_it(
+async def test_a_pause_is_reported_with_the_command_that_ends_it(
     kind: Kind, policy: str, annotation: str, obstacle: Callable[..., None] | None
 ) -> None:
     w = await deleted(kind, policy, obstacle)
@@ -186,7 +186,7 @@ async def test_a_pass_that_ends_otherwise_is_an_obstacle() -> None:
     w = await deleted(Kind.TOPIC, "Delete")
     deps, obj = w.controllers[Kind.TOPIC].deps, w.get(Kind.TOPIC, "it")
     assert obj is not None
-    await tell_failure(deps, Key(Kind.TOPIC, NS, "it"), Failure(Reason.INTERNAL_ERROR, "It took too long"), None)
+    await report_failure(deps, Key(Kind.TOPIC, NS, "it"), Failure(Reason.INTERNAL_ERROR, "It took too long"), None)
     assert w.condition(Kind.TOPIC, "it", "DeletionBlocked")[:2] == ("True", "InternalError")
     await w.run()
     assert w.get(Kind.TOPIC, "it") is None

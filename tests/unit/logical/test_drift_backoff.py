@@ -17,14 +17,14 @@ from pulsar_operator.domain.logical.drift_backoff import (
     SETTLE,
     WAITS,
     WINDOW,
+    backed_off_entries,
+    backed_off_fields,
     counted,
     due,
     explain,
-    held_back,
     known,
     settled,
     wait_after,
-    waiting_entries,
 )
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -60,7 +60,7 @@ def test_how_long_the_next_repair_waits(times: int, minutes: int) -> None:
     ],
 )
 def test_what_is_held_back(times: int, ago: timedelta, unseen: bool, held: bool) -> None:
-    found = held_back([record(times, ago=ago), record(1, field="bundles")], START, unseen=unseen)
+    found = backed_off_fields([record(times, ago=ago), record(1, field="bundles")], START, unseen=unseen)
     assert found == ({"permissions"} if held else set())
 
 
@@ -126,7 +126,7 @@ def test_the_message_names_field_values_count_time_and_remedy() -> None:
     drift = [DriftEntry(field=f"permissions[r{n}]", desired="w", actual="f\n") for n in range(5)]
     drift.append(DriftEntry(field="policies.maxTopics", desired="5", actual="6"))
     records = [record(3), record(2, field="policies.maxTopics")]
-    entries = waiting_entries(drift, {"permissions"})
+    entries = backed_off_entries(drift, {"permissions"})
     assert [e.field for e in entries] == [f"permissions[r{n}]" for n in range(5)]
     text = explain(entries, records)
     assert "spec.permissions[r0]: declared w, found f" in text
@@ -151,7 +151,7 @@ def play(steps: list[tuple[int, bool]]) -> list[datetime]:
         now += timedelta(seconds=seconds)
         was_wrong, wrong = wrong, wrong or drifted
         records = known(records, now)
-        waiting = bool(held_back(records, now, unseen=False)) and wrong
+        waiting = bool(backed_off_fields(records, now, unseen=False)) and wrong
         if wrong and not waiting:
             records = counted(records, {"f"}, now, unseen=False, wrong={"f"} if was_wrong else set())
             repaired.append(now)
@@ -200,4 +200,4 @@ def test_rare_drift_is_always_repaired_at_once(gaps: list[int]) -> None:
 @given(st.integers(0, 50), st.integers(0, 90000))
 def test_due_and_held_agree(times: int, ago: int) -> None:
     one = record(times + 1, ago=timedelta(seconds=ago))
-    assert (due(one) > START) is bool(held_back([one], START, unseen=False))
+    assert (due(one) > START) is bool(backed_off_fields([one], START, unseen=False))

@@ -184,7 +184,7 @@ async def test_an_object_at_rest_remembers_nothing() -> None:
     [{"policies": {"messageTTLSeconds": 90}}, {"policies": {"messageTTLSeconds": 60, "maxTopics": 5}}],
     ids=["the field", "another one"],
 )
-async def test_a_change_of_the_spec_starts_anew(change: dict[str, Any]) -> None:
+async def test_a_change_of_the_spec_starts_again(change: dict[str, Any]) -> None:
     w = await fight()
     await w.drift()
     assert w.live[TTL] == 1
@@ -198,7 +198,7 @@ async def test_a_change_of_the_spec_starts_anew(change: dict[str, Any]) -> None:
         assert w.live[TTL] == change["policies"]["messageTTLSeconds"]
 
 
-async def test_a_change_of_the_tenants_defaults_starts_anew() -> None:
+async def test_a_change_of_the_tenants_defaults_starts_again() -> None:
     w = Fight()
     w.tenant(namespaceDefaults={"messageTTLSeconds": 60})
     w.namespace()
@@ -232,7 +232,7 @@ async def test_with_report_nothing_is_counted() -> None:
     assert not w.status(NAMESPACE, "n").get("repairs")
 
 
-async def test_other_fields_are_repaired_meanwhile() -> None:
+async def test_other_fields_are_repaired_in_the_meantime() -> None:
     w = await fight(replicationClusters=["a"])
     w.namespace(policies={"messageTTLSeconds": 60, "maxTopics": 5})
     await w.run()

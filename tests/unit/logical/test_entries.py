@@ -111,7 +111,7 @@ async def test_with_an_empty_status_nothing_is_taken_back() -> None:
 
 
 @pytest.mark.parametrize("policy", ["Repair", "Report"])
-async def test_drift_is_told_per_entry(policy: str) -> None:
+async def test_drift_is_reported_per_entry(policy: str) -> None:
     w = await world(
         permissions=grants(app=["Produce"], ops=["Functions"]),
         subscriptionPermissions=[{"subscription": "s", "roles": ["app"]}],
@@ -158,7 +158,7 @@ async def test_an_exact_list_loses_what_is_not_declared() -> None:
     assert held == {}, "an absent list is an empty one"
 
 
-async def test_an_exact_list_under_report_only_tells() -> None:
+async def test_an_exact_list_under_report_only_shows() -> None:
     w = await world(prune={"properties": True}, driftPolicy="Report")
     w.pulsar.namespaces["t/n"]["properties"]["theirs\nFAKE"] = "y"
     await w.run()

@@ -71,7 +71,7 @@ async def test_a_domain_that_waits_for_a_refused_one_is_not_applied(
     assert "DriftRepaired" not in w.reasons(PIP)
 
 
-async def test_a_broker_of_a_foreign_domain_is_told_and_the_rest_is_done() -> None:
+async def test_a_broker_of_a_foreign_domain_is_reported_and_the_rest_is_done() -> None:
     w = LogicalWorld("a")
     w.pulsar.domains["a"] = {"foreign": [B[0]]}
     w.isolation(failureDomains=[domain("x", B[0], B[1])])

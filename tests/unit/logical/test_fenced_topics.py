@@ -111,7 +111,7 @@ async def test_one_fenced_partition_does_not_keep_the_others() -> None:
     assert sorted(each for each in w.pulsar.topics["a"] if "/p-" in each) == [P]
 
 
-async def test_a_bundle_nobody_knows_is_not_unloaded() -> None:
+async def test_a_bundle_that_is_not_known_is_not_unloaded() -> None:
     w = await Fenced.made()
     w.pulsar.fenced = {X}
 

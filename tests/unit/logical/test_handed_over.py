@@ -258,7 +258,7 @@ class LateReader(DirectReader):
 
 @pytest.mark.parametrize("leaves", ["the name leaves the set", "the set is deleted"])
 @pytest.mark.parametrize("declared", [True, False])
-async def test_a_topic_that_somebody_declares_by_now_survives_its_set(leaves: str, declared: bool) -> None:
+async def test_a_topic_that_another_client_declares_by_now_survives_its_set(leaves: str, declared: bool) -> None:
     w = LogicalWorld()
     deps = w.controllers[Kind.TOPIC_SET].deps
     w.controllers[Kind.TOPIC_SET] = TopicSetController(replace(deps, reader=LateReader(deps)))

@@ -168,7 +168,7 @@ def test_a_path_in_a_message_is_one_line(label: str) -> None:
 
 
 @pytest.mark.parametrize("list_", ["properties", "permissions"])
-async def test_an_entry_of_others_that_no_address_can_have_is_told(list_: str) -> None:
+async def test_an_entry_of_others_that_no_address_can_have_is_reported(list_: str) -> None:
     """An exact list takes back what others set; here Pulsar has what cannot be written in an address."""
     world = LogicalWorld()
     world.tenant()

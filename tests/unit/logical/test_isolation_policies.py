@@ -128,7 +128,7 @@ async def test_a_cluster_that_does_not_answer_makes_ready_unknown_and_is_not_for
     assert "secondary" not in w.status(PIP, "i")["managedFields"]
 
 
-async def test_no_live_broker_that_matches_is_told() -> None:
+async def test_no_live_broker_that_matches_is_reported() -> None:
     w = await world("a", namespaces=["shop/.*"], primary=["a-broker-7.*"])
     status, reason, message = w.condition(PIP, "i")
     assert (status, reason) == ("False", "NoBrokerMatches") and "cluster a" in message
@@ -142,7 +142,7 @@ async def test_no_live_broker_that_matches_is_told() -> None:
 LEFT = "SharedBrokersAvailable"
 
 
-async def test_namespaces_outside_that_have_no_broker_left_are_told_once() -> None:
+async def test_namespaces_outside_that_have_no_broker_left_are_reported_once() -> None:
     w = LogicalWorld("a")
     w.pulsar.tenants |= {t: {"adminRoles": [], "allowedClusters": ["a"]} for t in ("pulsar", "shop", "bank")}
     for name in ("pulsar/system", "shop/n", "bank/x", "bank/y", "pulsar/b-0.h:8080"):
@@ -271,7 +271,7 @@ async def test_the_name_of_pulsars_own_list_is_refused() -> None:
     assert w.admin.writes == []
 
 
-async def test_writes_of_one_instance_follow_each_other_and_are_looked_at_again() -> None:
+async def test_writes_of_one_instance_follow_each_other_and_are_checked_again() -> None:
     """Pulsar loses one of two policies of a cluster that are written at the same time."""
     w = LogicalWorld("a")
     w.isolation("i", **SHOP)

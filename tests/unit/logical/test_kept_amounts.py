@@ -20,7 +20,7 @@ from pulsar_operator.api.v1alpha1.policies import (
 )
 from pulsar_operator.api.v1alpha1.policies.values import OffloadDriver
 from pulsar_operator.domain.policies import POLICIES, PolicyRow, Undecodable
-from pulsar_operator.domain.policies.kept import ALL, Amount, in_words, least, shortens
+from pulsar_operator.domain.policies.kept import ALL, Amount, amount_text, least, shortens
 from tests.support.policies.harmless import HARMLESS
 
 EVICT, HOLD, REFUSE = (
@@ -180,4 +180,4 @@ def test_the_least_of_several_places_shortens_none_of_them_less(places: list[Amo
 
 @given(maybe)
 def test_a_confirmation_is_one_word_of_a_shell(amount: Amount | None) -> None:
-    assert set(in_words(amount)) <= set("abcdefghijklmnopqrstuvwxyz0123456789+")
+    assert set(amount_text(amount)) <= set("abcdefghijklmnopqrstuvwxyz0123456789+")

@@ -15,7 +15,7 @@ from pulsar_operator.api.v1alpha1.policies import NamespacePolicies, TopicPolici
 from pulsar_operator.api.v1alpha1.quantities import MEBI
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
-from pulsar_operator.domain.logical.namespace import NamespaceFacts, found_policies, plan_namespace, wanted_policies
+from pulsar_operator.domain.logical.namespace import NamespaceFacts, desired_policies, found_policies, plan_namespace
 from pulsar_operator.domain.logical.owners import Claim, winner
 from pulsar_operator.domain.logical.plan import Memory, Plan, Verb
 from pulsar_operator.domain.logical.pulsar_names import topic_name_problem
@@ -107,7 +107,7 @@ def test_a_namespace_gets_what_is_declared_and_nothing_else(
     pulsar = pulsar_with(namespace_spec(before))
     untouched = live_values(pulsar)
     final = converge(pulsar, spec, Memory(managed=frozenset(managed)))
-    live, wanted = live_values(pulsar), wanted_policies(spec)
+    live, wanted = live_values(pulsar), desired_policies(spec)
     for row in NAMESPACE_POLICIES:
         found = live[row.field]
         if wanted[row.field] is not None:

@@ -224,7 +224,7 @@ async def test_a_topic_that_no_broker_has_when_it_is_written_to_is_waited_for() 
     assert stored(w) == {"maxProducers": 4}
 
 
-async def test_a_refusal_that_may_come_from_late_policies_is_looked_at_again() -> None:
+async def test_a_refusal_that_may_come_from_late_policies_is_checked_again() -> None:
     """Retention is judged by the quota Pulsar has seen so far."""
     w = LogicalWorld()
     w.tenant()
@@ -293,7 +293,7 @@ async def test_what_a_cluster_keeps_is_set_in_each_and_a_silent_one_is_not_forgo
     assert w.condition(Kind.NAMESPACE, "n")[0] == "True"
 
 
-async def test_topic_policies_that_are_switched_off_are_told() -> None:
+async def test_topic_policies_that_are_switched_off_are_reported() -> None:
     w = await world(policies={"maxConsumers": 1})
     w.pulsar.refuse_reads["maxProducers"] = "Topic level policies is disabled"
     w.topic(policies={"maxConsumers": 2, "maxProducers": 3})

@@ -272,7 +272,7 @@ async def test_drift_of_the_lists(policy: str) -> None:
     assert lists(w) == (["a"], ["a", "b"] if policy == "Repair" else ["a"])
 
 
-async def test_an_unknown_cluster_is_told_and_a_lost_one_stays() -> None:
+async def test_an_unknown_cluster_is_reported_and_a_lost_one_stays() -> None:
     w = await world("a", "b", replicationClusters=["a", "b"], allowedClusters=["a", "b", "typo"])
     message = w.condition(Kind.NAMESPACE, "n", "Accepted")[2]
     assert "spec.allowedClusters names 'typo', which is no cluster of the instance (its clusters: a, b)" in message
@@ -282,7 +282,7 @@ async def test_an_unknown_cluster_is_told_and_a_lost_one_stays() -> None:
     assert lists(w) == (["a", "b"], [])
 
 
-async def test_dry_run_tells_the_first_step() -> None:
+async def test_dry_run_shows_the_first_step() -> None:
     w = await world(replicationClusters=["a", "b"])
     w.namespace(replicationClusters=["a"], annotations=DRY_RUN)
     await w.run()
@@ -404,7 +404,7 @@ async def test_a_topic_whose_namespace_left_a_cluster_of_its_list_says_so(scope:
 
 @pytest.mark.parametrize("scope", ["Local", "Global"])
 @pytest.mark.parametrize("clusters", [["typo"], ["a", "typo"], ["a", "b", "typo"]])
-async def test_a_cluster_nobody_knows_is_refused(clusters: list[str], scope: str) -> None:
+async def test_a_cluster_that_is_not_known_is_refused(clusters: list[str], scope: str) -> None:
     """Nothing of the list is written: the name may be meant for a cluster that has the topic."""
     w = await world()
     await topic(w, replicationClusters=["a", "b"], policies={"maxProducers": 3}, policyScope=scope)

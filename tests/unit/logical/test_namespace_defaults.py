@@ -10,7 +10,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.namespace import PulsarNamespaceSpec
 from pulsar_operator.api.v1alpha1.policies import NamespacePolicies
 from pulsar_operator.controllers.core.index import RefIndex, key_of
-from pulsar_operator.domain.logical.namespace import digest_of, wanted_policies
+from pulsar_operator.domain.logical.namespace import desired_policies, digest_of
 from pulsar_operator.ports import Key
 from tests.support.logical.world import LogicalWorld
 
@@ -93,7 +93,7 @@ async def test_a_field_that_moves_between_the_two_is_not_reset() -> None:
     assert "message_ttl_in_seconds" not in live(w)
 
 
-async def test_a_refused_default_is_told_by_the_namespace() -> None:
+async def test_a_refused_default_is_reported_by_the_namespace() -> None:
     w = await world({"resourceGroup": "none", "maxTopics": 10})
     assert live(w)["max_topics_per_namespace"] == 10
     assert "ResourceGroup does not exist" in w.condition(Kind.NAMESPACE, "n", "Accepted")[2]
@@ -114,7 +114,7 @@ def test_a_namespace_may_have_none_of_what_is_the_default() -> None:
     defaults = NamespacePolicies.model_validate({"encryptionRequired": True, "maxTopics": 10})
     policies = {"encryptionRequired": False, "maxTopics": 0}
     own = PulsarNamespaceSpec.model_validate({"tenantRef": {"name": "t"}, "policies": policies})
-    assert wanted_policies(own, defaults) == wanted_policies(own)
+    assert desired_policies(own, defaults) == desired_policies(own)
     assert digest_of(defaults) not in {digest_of(own.policies), digest_of(None)}
 
 

@@ -54,7 +54,7 @@ async def deleted(w: LogicalWorld) -> str:
 
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("cluster", ["a", "b"])
-async def test_what_is_created_after_the_first_look_stays(cluster: str, spec: dict[str, Any]) -> None:
+async def test_what_is_created_after_the_first_observation_stays(cluster: str, spec: dict[str, Any]) -> None:
     w = await world(spec)
     before = lists(w)
     created(w, cluster, "GET", "topics", time=2)

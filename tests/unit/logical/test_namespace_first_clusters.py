@@ -49,7 +49,7 @@ async def test_it_waits_for_all_that_its_tenant_may_use(first: str, later: str, 
         ({"allowedClusters": ["a"]}, {}),
     ],
 )
-async def test_a_list_that_is_declared_waits_for_nobody_else(tenant: dict[str, Any], spec: dict[str, Any]) -> None:
+async def test_a_list_that_is_declared_waits_for_no_other(tenant: dict[str, Any], spec: dict[str, Any]) -> None:
     w = await world("a", "b", tenant=tenant, **spec)
     assert w.pulsar.namespaces["t/n"]["replication_clusters"] == ["a"]
     assert await registered(w, "b") == ["a"]

@@ -84,7 +84,7 @@ def test_what_was_refused_for_a_cluster_is_tried_when_the_tenant_has_it() -> Non
     assert times["namespace"] < times["tenant"] + 2
 
 
-def test_a_cluster_that_never_serves_keeps_nobody_waiting_that_does_not_name_it() -> None:
+def test_a_cluster_that_never_serves_keeps_no_other_waiting_that_does_not_name_it() -> None:
     w = OneApply(takes={"b": 50.0, "c": 10.0**6})
     extra: Applied = (Kind.CLUSTER, "c", {"instanceRef": INSTANCE})
     play(w, [(0.0, partial(w.put, each)) for each in (extra, *EVERYTHING)], seconds=100)

@@ -38,7 +38,7 @@ def has(w: SetWorld, name: str, partition: int = 1) -> bool:
 @pytest.mark.parametrize("partitions", [1, 2])
 @pytest.mark.parametrize("left", [BOTH[:1], []])
 @pytest.mark.parametrize("clusters", [("a",), ("a", "b")])
-async def test_a_subscription_that_left_stays_until_every_partition_tells(
+async def test_a_subscription_that_left_stays_until_every_partition_shows(
     policy: str, partitions: int, left: list[Any], clusters: tuple[str, ...]
 ) -> None:
     w = await two_subscriptions(*clusters, partitions=partitions)

@@ -173,7 +173,7 @@ async def test_an_object_that_appears_in_pulsar_is_watched_from_then_on() -> Non
         await s.soon(new)
 
 
-async def test_a_second_object_of_a_watched_namespace_is_looked_at_once() -> None:
+async def test_a_second_object_of_a_watched_namespace_is_checked_once() -> None:
     """What was changed before it was known was a hint at the first one alone."""
     s = site()
     async with Watching(s):

@@ -76,7 +76,7 @@ def play(site: Site, script: Callable[[], Coroutine[Any, Any, None]]) -> None:
     run_virtual(main())
 
 
-def test_a_change_of_another_writer_is_looked_at_within_seconds_and_the_repair_makes_no_loop() -> None:
+def test_a_change_of_another_writer_is_checked_within_seconds_and_the_repair_makes_no_loop() -> None:
     site = Site()
 
     async def script() -> None:

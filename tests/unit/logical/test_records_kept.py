@@ -93,7 +93,7 @@ async def test_a_record_that_no_answer_contains_costs_one_call_an_hour() -> None
     assert [call.method for call in asked] == ["GET", "GET"], "once in each hour"
 
 
-async def test_a_partitioned_topic_tells_its_record_with_its_partitions() -> None:
+async def test_a_partitioned_topic_shows_its_record_with_its_partitions() -> None:
     w = await made(partitions=2)
     mark = len(w.admin.calls)
     for _ in range(3):
@@ -140,7 +140,7 @@ async def test_a_record_that_is_missing_in_one_of_two_clusters_comes_back() -> N
 
 
 @pytest.mark.parametrize("kind", [Kind.TENANT, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY, Kind.TOPIC])
-async def test_a_node_that_somebody_removes_comes_back(kind: Kind) -> None:
+async def test_a_node_that_another_client_removes_comes_back(kind: Kind) -> None:
     w = Stored()
     await parents(w, kind)
     if kind is Kind.TOPIC:
@@ -186,7 +186,7 @@ async def test_a_store_that_is_away_changes_nothing_at_rest() -> None:
     assert w.condition(Kind.TENANT, "t")[0] == "True"
 
 
-async def test_a_record_that_nobody_can_read_stays_as_it_is() -> None:
+async def test_a_record_that_cannot_be_read_stays_as_it_is() -> None:
     w = await made()
     w.pulsar.topic_properties["a", TOPIC] = {OWNER_PROPERTY: "what is this"}
     await an_hour_later(w)
@@ -214,7 +214,7 @@ async def test_a_record_that_names_another_object_that_declares_the_same_is_obey
     assert record(w) == "PulsarTopic apps/second"
 
 
-async def test_a_record_that_names_an_object_that_nobody_can_read_is_obeyed() -> None:
+async def test_a_record_that_names_an_object_that_cannot_be_read_is_obeyed() -> None:
     w = Stored()
     await parents(w, Kind.NAMESPACE)
     w.declare(Kind.NAMESPACE, "original", 0)

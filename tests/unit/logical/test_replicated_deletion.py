@@ -94,14 +94,14 @@ async def test_what_another_cluster_did_not_get_keeps_it(
     topic.entries, topic.undelivered[target] = 10, 7
     await found.delete()
     assert not found.gone and topic in found.parts(source).values() and found.parts(target)
-    assert f"has 7 messages that {target} did not get yet" in found.told()
+    assert f"has 7 messages that are not replicated to {target} yet" in found.told()
     topic.undelivered[target] = 0
     await found.work()
     assert found.gone and not found.left()
 
 
 @pytest.mark.parametrize("kind", OBJECTS)
-async def test_what_arrives_while_the_clusters_are_looked_at_keeps_it(kind: Kind) -> None:
+async def test_what_arrives_while_the_clusters_are_checked_keeps_it(kind: Kind) -> None:
     """On its way from c to b, where nothing was unread a moment before."""
     found = await made(kind, "abc")
     there, source = found.any("b"), found.any("c")
@@ -119,7 +119,7 @@ async def test_what_arrives_while_the_clusters_are_looked_at_keeps_it(kind: Kind
 
 @pytest.mark.parametrize("spec", KINDS)
 @pytest.mark.parametrize("kind", OBJECTS)
-async def test_who_connects_after_the_looks_is_not_closed(kind: Kind, spec: dict[str, Any]) -> None:
+async def test_who_connects_after_the_observations_is_not_closed(kind: Kind, spec: dict[str, Any]) -> None:
     found = await made(kind, **spec)
     topic, number = found.any("a"), 4 * len(found.parts("a"))
 
@@ -195,7 +195,7 @@ async def test_where_there_are_no_policies_of_topics_it_stays() -> None:
     assert "its replication cannot be ended" in found.told() and "ForceDelete" in found.told()
 
 
-async def test_partitions_that_come_into_being_meanwhile_are_looked_at() -> None:
+async def test_partitions_that_come_into_being_in_the_meantime_are_checked() -> None:
     """Pulsar makes them in a cluster where somebody uses the topic for the first time."""
     w = await SetWorld.made("a", "b")
     w.topic("x-0", deletionPolicy="Delete", partitions=2)
@@ -220,7 +220,7 @@ async def test_partitions_that_come_into_being_meanwhile_are_looked_at() -> None
 @pytest.mark.parametrize("spec", KINDS)
 @pytest.mark.parametrize("kind", OBJECTS)
 @pytest.mark.parametrize(("policy", "before"), [("Delete", None), ("Delete", ["a", "b"]), ("Retain", ["a", "b"])])
-async def test_a_cluster_that_fell_silent_meanwhile_gets_its_list_back_later(
+async def test_a_cluster_that_fell_silent_in_the_meantime_gets_its_list_back_later(
     kind: Kind, spec: dict[str, Any], policy: str, before: list[str] | None
 ) -> None:
     """It took the list of one, and does not answer when it is to be given back."""
@@ -307,7 +307,7 @@ async def test_one_that_keeps_no_message_is_deleted_where_replicators_alone_use_
 
 @pytest.mark.parametrize(("spec", "parts"), PASSING)
 @pytest.mark.parametrize("cluster", ["a", "b"])
-async def test_one_that_keeps_no_message_stays_while_somebody_uses_it(
+async def test_one_that_keeps_no_message_stays_while_another_client_uses_it(
     cluster: str, spec: dict[str, Any], parts: list[str]
 ) -> None:
     w = await passing(parts, **spec)

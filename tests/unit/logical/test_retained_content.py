@@ -153,7 +153,7 @@ async def test_a_partitioned_topic_is_one() -> None:
     assert "1 in all" in text and f"persistent://t/n/x (PulsarTopic {NS}/x)" in text
 
 
-async def test_an_object_whose_finalizer_somebody_removed() -> None:
+async def test_an_object_whose_finalizer_another_client_removed() -> None:
     w = await unforced("x", **FORCE)
     w.kube.edit(CUSTOM[Kind.TOPIC], NS, "x", lambda obj: obj["metadata"].update(finalizers=[]))
     assert f"PulsarTopic {NS}/x" in await retained_all(w, Kind.NAMESPACE, "n", "x")

@@ -58,7 +58,7 @@ async def test_entries_that_retention_keeps_block_until_they_are_let_go(name: st
     await w.run()
     message = blocked(w, name)
     assert f"topic {name} has 20 entries (820 bytes) in cluster a, kept by retention (60 minutes, any size)" in message
-    assert "set spec.deletionPolicy to ForceDelete. To let the object go" in message
+    assert "set spec.deletionPolicy to ForceDelete. To release the object" in message
     assert not [write for write in w.admin.writes if write[0] == "DELETE"]
     w.pulsar.namespaces["t/n"]["retention_policies"] = dict(NONE)
     await w.run()
@@ -144,7 +144,7 @@ async def test_without_topic_policies_the_namespaces_counts() -> None:
     assert "20 entries" in blocked(w, "x")
 
 
-async def test_entries_in_another_cluster_block_too_and_all_are_told() -> None:
+async def test_entries_in_another_cluster_block_too_and_all_are_reported() -> None:
     w = await world("a", "b")
     w.pulsar.namespaces["t/n"]["retention_policies"] = {"retentionTimeInMinutes": -1, "retentionSizeInMB": 512}
     fill(w, "b", 3)
@@ -174,7 +174,7 @@ async def test_what_is_not_known_is_not_empty(last: str) -> None:
     assert w.condition(Kind.TOPIC, "x")[:2] == ("Unknown", "AdminUnreachable")
 
 
-async def test_a_number_that_is_not_told_is_not_0(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_number_that_is_not_reported_is_not_0(monkeypatch: pytest.MonkeyPatch) -> None:
     w = await world()
     w.pulsar.namespaces["t/n"]["retention_policies"] = dict(HOUR)
     fill(w)
@@ -182,10 +182,10 @@ async def test_a_number_that_is_not_told_is_not_0(monkeypatch: pytest.MonkeyPatc
     w.delete(Kind.TOPIC, "x")
     await w.run()
     assert X in w.pulsar.topics["a"]
-    assert "does not tell how many entries topic x has" in w.condition(Kind.TOPIC, "x")[2]
+    assert "does not report how many entries topic x has" in w.condition(Kind.TOPIC, "x")[2]
 
 
-async def test_a_size_that_is_not_told_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_size_that_is_not_reported_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     w = await world()
     w.pulsar.namespaces["t/n"]["retention_policies"] = dict(HOUR)
     fill(w)

@@ -29,7 +29,7 @@ def looked_at(w: LogicalWorld) -> list[str]:
 
 
 @pytest.mark.parametrize(("away", "told"), [(READS - 1, True), (READS, False), (READS + 20, False)])
-async def test_only_so_many_namespaces_are_looked_at(away: int, told: bool) -> None:
+async def test_only_so_many_namespaces_are_checked(away: int, told: bool) -> None:
     """Thousands of namespaces elsewhere are not read in every pass; that one is missed then is what it costs."""
     w = crowded(away)
     await w.reconcile(PIP, "i")
@@ -48,7 +48,7 @@ async def test_it_ends_when_there_are_enough_to_name() -> None:
     assert "such as bank/n000, bank/n001, bank/n002, have" in w.condition(PIP, "i", LEFT)[2]
 
 
-async def test_namespaces_of_the_policies_cost_no_look() -> None:
+async def test_namespaces_of_the_policies_cost_no_observation() -> None:
     w = crowded(READS)
     w.isolation(namespaces=["bank/n00.*"], primary=[".*"], clusters=["a"])
     await w.reconcile(PIP, "i")
@@ -90,7 +90,7 @@ async def test_an_expression_that_cannot_be_evaluated_is_named() -> None:
     assert w.condition(PIP, "i", LEFT)[:2] == ("True", "BrokersShared")
 
 
-async def test_brokers_that_are_all_taken_are_told_all_the_same() -> None:
+async def test_brokers_that_are_all_taken_are_reported_anyway() -> None:
     w = crowded(0)
     w.pulsar.isolation["a"] = {"odd": {"namespaces": ["(?!bank/).*"], "primary": ["(?=x)"], "secondary": []}}
     await w.run()

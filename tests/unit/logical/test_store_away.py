@@ -42,7 +42,7 @@ async def test_every_kind_is_held_and_makes_no_call() -> None:
     assert {w.condition(kind, name)[:2] for kind, name in held} == {("Unknown", "ConfigurationStoreUnavailable")}
 
 
-async def test_a_compaction_by_schedule_is_looked_at_soon_after() -> None:
+async def test_a_compaction_by_schedule_is_checked_soon_after() -> None:
     w = LogicalWorld()
     w.tenant()
     w.namespace()

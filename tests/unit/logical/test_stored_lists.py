@@ -106,7 +106,7 @@ async def test_what_brokers_do_not_know_of_is_not_taken_out(
     assert stale.ensemble.nodes[NODE].data == known
     assert {cluster for cluster, topics in w.pulsar.topics.items() if X in topics} == {"a", "b"}
     status, reason, text = w.condition(Kind.NAMESPACE, "n")
-    assert (status, reason) == ("Unknown", "AdminUnreachable") and "and brokers do not say so" in text
+    assert (status, reason) == ("Unknown", "AdminUnreachable") and "brokers answer differently" in text
     here = [[each for each in names if each != "c"] for names in (replication, allowed)]
     w.pulsar.namespaces["t/n"].update(replication_clusters=here[0], allowed_clusters=here[1])
     stale.put(*stale.lists())  # they were restarted, and c is gone
@@ -149,7 +149,7 @@ async def test_a_cluster_leaves_as_before_where_brokers_know() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"replication_clusters": 7}', b"{}"])
-async def test_what_nobody_can_read_holds_nothing(data: bytes) -> None:
+async def test_what_cannot_be_read_holds_nothing(data: bytes) -> None:
     stale = await world(**BOTH)
     stale.w.admin.after.clear()
     stale.ensemble.put(NODE, data)
@@ -158,7 +158,7 @@ async def test_what_nobody_can_read_holds_nothing(data: bytes) -> None:
     assert stale.lists() == (["a"], ["a"])
 
 
-async def test_a_store_that_does_not_answer_is_waited_for_before_any_status_tells() -> None:
+async def test_a_store_that_does_not_answer_is_waited_for_before_any_status_shows() -> None:
     stale = await world(**BOTH)
     stale.ensemble.reachable = False
     stale.w.namespace(**A, policies={"maxTopics": 3})
@@ -226,7 +226,7 @@ async def test_a_tenant_is_not_written_by_what_brokers_remember() -> None:
     w.tenant(adminRoles=["ours"])
     await w.run()
     status, reason, text = w.condition(Kind.TENANT, "t")
-    assert (status, reason) == ("Unknown", "AdminUnreachable") and "and brokers do not say so" in text
+    assert (status, reason) == ("Unknown", "AdminUnreachable") and "brokers answer differently" in text
     assert w.pulsar.tenants["t"]["adminRoles"] == ["theirs", "revoked"]
     w.pulsar.tenants["t"]["adminRoles"] = ["theirs"]  # they were restarted
     await w.run()

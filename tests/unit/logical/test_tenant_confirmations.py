@@ -87,7 +87,7 @@ async def test_a_line_that_a_namespace_drops_later_is_not_the_tenants_change() -
     assert [kind for kind, *_ in commands(asked(w, name="other"))] == [Kind.NAMESPACE]
 
 
-async def test_a_longer_value_that_somebody_sets_later_is_not_the_tenants_change() -> None:
+async def test_a_longer_value_that_another_client_sets_later_is_not_the_tenants_change() -> None:
     w = await lowered("n")
     confirm(w, asked(w), 1)
     await w.run()

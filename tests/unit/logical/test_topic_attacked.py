@@ -11,7 +11,7 @@ from tests.support.logical.world import LogicalWorld
 X = "persistent://t/n/x"
 
 
-async def test_a_topic_of_the_other_kind_that_somebody_makes_meanwhile_stays_theirs() -> None:
+async def test_a_topic_of_the_other_kind_that_another_client_makes_in_the_meantime_stays_theirs() -> None:
     world = LogicalWorld("a")
     world.tenant()
     world.namespace()

@@ -136,7 +136,7 @@ async def test_a_changed_schedule_counts_from_now() -> None:
 
 
 @pytest.mark.parametrize("schedule", ["99 3 * * *", "0 0 31 2 *"])
-async def test_a_schedule_that_is_none_is_told(schedule: str) -> None:
+async def test_a_schedule_that_is_none_is_reported(schedule: str) -> None:
     w = await world()
     w.topic(compaction={"schedule": schedule}, policies={"maxProducers": 3})
     await w.run()

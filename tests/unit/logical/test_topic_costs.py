@@ -79,7 +79,7 @@ async def test_a_new_topic_is_made_and_read_back_in_one_round(partitions: int | 
 
 
 @pytest.mark.parametrize("partitions", [None, 3])
-async def test_a_topic_that_somebody_else_makes_at_that_moment_gets_the_properties_all_the_same(
+async def test_a_topic_that_another_client_makes_at_that_moment_gets_the_properties_anyway(
     partitions: int | None,
 ) -> None:
     world = await prepared()

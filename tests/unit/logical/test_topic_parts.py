@@ -225,7 +225,7 @@ async def test_what_is_not_compatible_is_not_uploaded(schema: Json, words: str) 
     assert of_users(w.pulsar.topic_properties["a", X]) == {"k": "v"}, "the rest converges"
 
 
-async def test_a_newer_version_of_somebody_else_is_told_and_left() -> None:
+async def test_a_newer_version_of_another_client_is_reported_and_left() -> None:
     w = await world(schema=avro(A))
     w.pulsar.schema("a", "POST", ("t", "n", "x"), ["schema"], {"type": "AVRO", "schema": A_AND_B, "properties": {}})
     with w.admin.recording() as made:
@@ -293,7 +293,7 @@ async def test_a_schema_of_keys_and_values() -> None:
     assert len(versions(w)) == 2
 
 
-async def test_dry_run_tells_of_subscriptions_and_schemas() -> None:
+async def test_dry_run_shows_subscriptions_and_schemas() -> None:
     w = await world()
     w.topic(subscriptions=[{"name": "s"}], schema=avro(A), annotations=DRY_RUN)
     await w.run()

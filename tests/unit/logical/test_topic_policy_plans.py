@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec
 from pulsar_operator.domain.logical.plan import Memory, Plan, Verb, concerned
-from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
+from pulsar_operator.domain.logical.topic import TopicFacts, desired_policies, plan_topic
 from pulsar_operator.domain.policies import LOCAL_POLICIES, TOPIC_POLICIES, PolicyRow, declared_in, lookup
 from tests.fakes.pulsar import FakePulsar
 from tests.support.policies.examples import examples, topic_spec
@@ -48,7 +48,7 @@ def everything(pulsar: FakePulsar) -> dict[str, dict[str | None, Any]]:
 
 
 def plan(pulsar: FakePulsar, spec: PulsarTopicSpec, memory: Memory) -> Plan:
-    rows = concerned(TOPIC_POLICIES, wanted_policies(spec), memory.managed)
+    rows = concerned(TOPIC_POLICIES, desired_policies(spec), memory.managed)
     found = {row.field: read(pulsar, row) for row in rows}
     facts = TopicFacts("t", "n", "x", dict.fromkeys(CLUSTERS, 0), found=found, of_the_instance=frozenset(CLUSTERS))
     return plan_topic(spec, facts, memory)
@@ -70,7 +70,7 @@ def converge(pulsar: FakePulsar, spec: PulsarTopicSpec, memory: Memory) -> Plan:
 @given(SPECS)
 def test_the_values_of_the_whole_table_are_those_that_each_row_finds(drawn: tuple[dict[str, Any], str]) -> None:
     spec = spec_of(drawn)
-    assert wanted_policies(spec) == {
+    assert desired_policies(spec) == {
         row.field: lookup(spec, row.field) if declared_in(row, spec.policy_scope) else None for row in TOPIC_POLICIES
     }
 
@@ -83,7 +83,7 @@ def test_a_topic_gets_what_is_declared_and_nothing_else(
     converge(pulsar, spec_of(before), Memory())
     untouched = everything(pulsar)
     final = converge(pulsar, spec, Memory(managed=frozenset(managed)))
-    wanted, live = wanted_policies(spec), everything(pulsar)
+    wanted, live = desired_policies(spec), everything(pulsar)
     for row in TOPIC_POLICIES:
         if wanted[row.field] is not None:
             assert all(row.in_sync(wanted[row.field], value) for value in live[row.field].values()), row.field

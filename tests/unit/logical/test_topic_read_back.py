@@ -89,7 +89,7 @@ async def test_properties_without_the_record_prove_nothing() -> None:
 
 
 @pytest.mark.parametrize("error", [RefusedError("HTTP 403", status=403), NotFoundError("HTTP 404")])
-async def test_where_they_are_not_told_the_topic_is_asked_for(error: Exception) -> None:
+async def test_where_they_are_not_reported_the_topic_is_asked_for(error: Exception) -> None:
     def refuse(_: LogicalWorld) -> None:
         raise error
 

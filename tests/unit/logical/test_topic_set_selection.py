@@ -128,7 +128,7 @@ def test_patterns(patterns: list[str], name: str, matches: bool) -> None:
     assert (name in Selection(spec(patterns=patterns))) is matches
 
 
-def test_no_pattern_takes_for_ever() -> None:
+def test_no_pattern_takes_without_end() -> None:
     hostile = Selection(spec(patterns=["a*" * 100 + "b"]))
     begin = time.process_time()
     assert "a" * 250 not in hostile
@@ -231,14 +231,14 @@ def patterned(*patterns: str) -> Selection:
         (named("a"), {OLD: named("a")}, {"a": "apps/gone"}, BY_AGE),
         (named("a"), {YOUNG: named("a")}, {"a": "apps/gone"}, None),
         (named("a"), {YOUNG: named("b")}, {"a": "apps/young"}, None),
-        (named("a"), {YOUNG: named("a")}, {"a": None}, "nobody knows whether this set or PulsarTopicSet apps/young"),
+        (named("a"), {YOUNG: named("a")}, {"a": None}, "it is not known whether this set or PulsarTopicSet apps/young"),
     ],
 )
 def test_who_has_a_topic(
     mine: Selection, others: dict[Duplicate, Selection], recorded: dict[str, str | None], taken: str | None
 ) -> None:
     rivals = rivals_of(MINE, others.items())
-    found = dict(taken_by(["a", "c"], {"c": "apps/own"}, rivals, mine=MINE.text, recorded=recorded))
+    found = dict(taken_by(["a", "c"], {"c": "apps/own"}, rivals, own=MINE.text, recorded=recorded))
     assert found == {"c": "PulsarTopic apps/own"} | ({"a": taken} if taken else {})
     assert contested(["a", "c"], {"c"}, rivals) == ["a" for selection in others.values() if "a" in selection][:1]
     assert "a" in mine

@@ -165,7 +165,7 @@ async def test_names_that_leave() -> None:
     ]
 
 
-async def test_who_left_and_is_declared_by_somebody_else_stays() -> None:
+async def test_who_left_and_is_declared_by_another_client_stays() -> None:
     w = await SetWorld.made()
     w.topics("s", names=["a", "b", "c"], deletionPolicy="Delete")
     await w.work()
@@ -306,7 +306,7 @@ async def test_nobody_counts_up_to_a_number_that_a_client_made_up() -> None:
     assert w.local() == {"x-7-partition-999999999"}
 
 
-async def test_what_is_named_like_a_partition_of_a_topic_without_any_is_somebody_elses() -> None:
+async def test_what_is_named_like_a_partition_of_a_topic_without_any_is_another_clients() -> None:
     w = await SetWorld.made()
     w.topics("s", **count(2, deletionPolicy="Delete"))
     await w.work()

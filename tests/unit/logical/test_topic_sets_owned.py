@@ -118,7 +118,7 @@ async def test_topics_of_a_set_from_before_there_were_records_are_recorded_in_it
     assert w.status(SET, "s")["ownerRecorded"] is True
 
 
-async def test_one_whose_record_somebody_changed_stays() -> None:
+async def test_one_whose_record_another_client_changed_stays() -> None:
     w = await SetWorld.made()
     w.topics("s", **count(3, deletionPolicy="Delete"))
     await w.work()

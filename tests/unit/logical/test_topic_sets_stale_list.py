@@ -51,7 +51,7 @@ def grow(w: SetWorld, cluster: str) -> FakeTopic:
 
 @pytest.mark.parametrize("deleted", [False, True])
 @pytest.mark.parametrize("cluster", ["a", "b"])
-async def test_partitions_that_were_added_since_are_looked_at(cluster: str, deleted: bool) -> None:
+async def test_partitions_that_were_added_since_are_checked(cluster: str, deleted: bool) -> None:
     w = await listed("a", "b", deleted=deleted)
     newest = grow(w, cluster)
     let_go(w)
@@ -68,7 +68,7 @@ async def test_partitions_that_were_added_since_are_looked_at(cluster: str, dele
     raise AssertionError("what nobody needs is deleted in the end")
 
 
-async def test_a_topic_that_was_made_again_with_partitions_is_looked_at() -> None:
+async def test_a_topic_that_was_made_again_with_partitions_is_checked() -> None:
     w = await listed(partitions=None)
     del w.pulsar.topics["a"][LAST]
     grow(w, "a")
@@ -76,7 +76,7 @@ async def test_a_topic_that_was_made_again_with_partitions_is_looked_at() -> Non
     assert "x-149-partition-3" in w.local()
 
 
-async def test_nothing_is_deleted_while_a_cluster_does_not_tell_the_number() -> None:
+async def test_nothing_is_deleted_while_a_cluster_does_not_report_the_number() -> None:
     w = await listed("a", "b")
     let_go(w)
 

@@ -120,7 +120,7 @@ async def test_one_that_an_earlier_operator_took_for_its_own_goes() -> None:
     assert w.get(Kind.TOPIC, "x") is None and w.pulsar.partitioned == {X: 4}
 
 
-async def test_a_cluster_that_does_not_tell_the_kind_keeps_the_object() -> None:
+async def test_a_cluster_that_does_not_report_the_kind_keeps_the_object() -> None:
     w = await world("a", "b")
     w.topic(deletionPolicy="Delete")
     await w.run()

@@ -37,7 +37,7 @@ async def test_boundaries_that_are_none_are_an_answer_that_cannot_be_read(answer
 
 
 @pytest.mark.parametrize("what", ["bundles", "antiAffinity"])
-async def test_a_namespace_that_is_not_told_keeps_no_other_from_being_balanced(what: str) -> None:
+async def test_a_namespace_that_is_not_reported_keeps_no_other_from_being_balanced(what: str) -> None:
     world = driven()
     world.pulsar.namespace("bank/odd", [0, LAST], world.pulsar.brokers[3])
     answering(world, lambda asked, path: path[-3:] == ["bank", "odd", what], RefusedError("HTTP 403", status=403))
@@ -48,7 +48,7 @@ async def test_a_namespace_that_is_not_told_keeps_no_other_from_being_balanced(w
     assert "1 namespaces (such as bank/odd) are neither moved nor split" in text and "HTTP 403" in text
 
 
-async def test_most_of_the_traffic_that_is_not_told_is_no_data() -> None:
+async def test_most_of_the_traffic_that_is_not_reported_is_no_data() -> None:
     world = driven()
     world.pulsar.namespace("bank/small", [0, LAST], world.pulsar.brokers[3])
     answering(world, lambda asked, path: path[-3:] == ["shop", "orders", "bundles"], RefusedError("no", status=403))
@@ -56,7 +56,7 @@ async def test_most_of_the_traffic_that_is_not_told_is_no_data() -> None:
     assert world.condition("Ready", NAME) == ("False", "NoData") and gives_back(world) == 1
 
 
-async def test_what_brokers_list_of_a_namespace_that_is_not_told_still_counts_as_their_load() -> None:
+async def test_what_brokers_list_of_a_namespace_that_is_not_reported_still_counts_as_their_load() -> None:
     world = BalancingWorld()
     world.skewed()
     quarter = (LAST + 1) // 4
@@ -139,7 +139,7 @@ async def test_a_setting_that_pulsar_refuses_lets_pulsar_balance() -> None:
     assert gives_back(world) >= 1 and pulsars(world)
 
 
-async def test_settings_that_pulsar_does_not_tell_leave_them_as_they_are() -> None:
+async def test_settings_that_pulsar_does_not_report_leave_them_as_they_are() -> None:
     world = driven()
     answering(world, lambda asked, path: path[-1] == "values", RefusedError("HTTP 401", status=401))
     await minutes(world, 60)

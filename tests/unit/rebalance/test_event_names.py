@@ -33,7 +33,7 @@ async def passes(world: BalancingWorld, look: Callable[[str], None]) -> None:
     raise AssertionError("400 passes and no end")
 
 
-async def test_steps_are_told_with_the_names_of_pods() -> None:
+async def test_steps_are_reported_with_the_names_of_pods() -> None:
     world = world_of_three()
     asked: set[str] = set()
 
@@ -58,7 +58,7 @@ async def test_steps_are_told_with_the_names_of_pods() -> None:
     assert (step, count) == (Step("east-drain-0", moves[0].split()[5]), 1)
 
 
-async def test_what_stops_an_execution_is_told_shortly_too() -> None:
+async def test_what_stops_an_execution_is_reported_shortly_too() -> None:
     world = world_of_three()
 
     def lose(step: str) -> None:

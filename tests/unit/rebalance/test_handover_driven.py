@@ -154,7 +154,7 @@ async def test_a_proposal_that_waits_for_approval_keeps_pulsars_balancer_off() -
     assert not pulsars(world) and gives_back(world) == 0
 
 
-async def test_a_standing_balancer_that_somebody_stopped_lets_pulsar_balance() -> None:
+async def test_a_standing_balancer_that_another_client_stopped_lets_pulsar_balance() -> None:
     world = driven(autoApprove=False)
     while world.condition("Ready", NAME)[1] != "WaitingForApproval":
         await minutes(world, 0.5)
@@ -227,7 +227,7 @@ async def test_a_restart_and_a_lost_status_change_nothing() -> None:
     assert not pulsars(world) and cluster_status(world)["handover"] == {"count": 1}
 
 
-async def test_what_somebody_set_while_pulsar_balanced_is_what_is_restored() -> None:
+async def test_what_another_client_set_while_pulsar_balanced_is_what_is_restored() -> None:
     world = await given_back()
     world.pulsar.dynamic["loadBalancerSheddingEnabled"] = "false"
     del world.pulsar.dynamic["theirs"]
@@ -242,7 +242,7 @@ async def test_what_somebody_set_while_pulsar_balanced_is_what_is_restored() -> 
 
 
 @pytest.mark.parametrize("verb", ["create", "apply"])
-async def test_a_record_that_cannot_be_written_keeps_nobody_from_balancing(verb: str) -> None:
+async def test_a_record_that_cannot_be_written_keeps_no_other_from_balancing(verb: str) -> None:
     """It is immutable, or a quota or a webhook refuses it; the status says all that it would."""
     world = driven()
 

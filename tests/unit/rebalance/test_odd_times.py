@@ -53,7 +53,7 @@ def test_a_paused_rebalance_with_an_odd_time_fails_no_pass_of_its_cluster(text: 
 
 
 @pytest.mark.parametrize("text", ODD)
-async def test_a_drain_begins_its_time_anew(text: str) -> None:
+async def test_a_drain_begins_its_time_again(text: str) -> None:
     brokers = Brokers()
     brokers.bundles("shop/orders", *PODS)
     brokers.world._cluster_status({"drain": {"pods": [PODS[2]], "since": text, "occasion": NAME}})
@@ -63,7 +63,7 @@ async def test_a_drain_begins_its_time_anew(text: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["startedTime", "currentSince", "blockedSince", "finishedTime"])
-async def test_an_execution_with_an_odd_time_begins_anew(field: str) -> None:
+async def test_an_execution_with_an_odd_time_begins_again(field: str) -> None:
     """As after a lost status: bundles are balanced all the same."""
     world = BalancingWorld()
     world.skewed()

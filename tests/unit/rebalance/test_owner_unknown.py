@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from pulsar_operator.balance.execution.steps import Ownership, State, look
+from pulsar_operator.balance.execution.steps import Ownership, State, step_state
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.planner.proposal import Move
 from pulsar_operator.controllers.core.traffic import Traffic
@@ -50,7 +50,7 @@ def lists_nothing(world: BalancingWorld, broker: str, error: PortError) -> None:
     ],
 )
 def test_a_bundle_that_no_answering_broker_has_is_unknown(owner: Ownership, state: State) -> None:
-    seen = look(MOVE, (0, LAST), owner, ("a:8080", "b:8080", "c:8080"), asked=True)
+    seen = step_state(MOVE, (0, LAST), owner, ("a:8080", "b:8080", "c:8080"), asked=True)
     assert seen.state is state
     assert ("c:8080" in seen.message) is (state in (State.UNKNOWN, State.ELSEWHERE))
 

@@ -40,7 +40,7 @@ async def replaced(world: BalancingWorld, how: str) -> tuple[str, str]:
     return first, second
 
 
-async def test_the_condition_tells_the_command_with_the_id_and_it_works(world: BalancingWorld) -> None:
+async def test_the_condition_shows_the_command_with_the_id_and_it_works(world: BalancingWorld) -> None:
     world.rebalance()
     ident = await proposed(world)
     (told,) = [each["message"] for each in world.status()["conditions"] if each["type"] == "Ready"]

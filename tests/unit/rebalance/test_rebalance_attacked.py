@@ -96,7 +96,7 @@ async def test_strange_times(world: BalancingWorld, field: str, text: str) -> No
     assert world.condition("Executing")[0] == "False" and world.pulsar.dynamic == {}
 
 
-async def test_a_broker_that_refuses_holds_nothing_for_ever(world: BalancingWorld) -> None:
+async def test_a_broker_that_refuses_holds_nothing_without_end(world: BalancingWorld) -> None:
     """HTTP 403, as after a change of the operator's token."""
     await half_way(world)
 
@@ -113,7 +113,9 @@ async def test_a_broker_that_refuses_holds_nothing_for_ever(world: BalancingWorl
     assert (await world.cluster_pass()).moving is None
 
 
-async def test_a_cluster_that_cannot_be_balanced_any_more_is_told_and_held_by_nothing(world: BalancingWorld) -> None:
+async def test_a_cluster_that_cannot_be_balanced_any_more_is_reported_and_held_by_nothing(
+    world: BalancingWorld,
+) -> None:
     """As where all brokers are away, or the cluster does not allow references from this namespace any more."""
     await half_way(world)
     cluster = world.kube.live(CUSTOM[Kind.CLUSTER], NS, "east")
@@ -141,7 +143,7 @@ async def test_after_an_upgrade_a_proposal_without_new_fields_is_approved_and_do
     assert world.condition("Completed") == ("True", "Completed")
 
 
-async def test_an_approval_of_what_a_paused_look_showed(world: BalancingWorld) -> None:
+async def test_an_approval_of_what_a_paused_observation_showed(world: BalancingWorld) -> None:
     """A dry run shows a proposal; approving its id does not approve the one that is computed after it."""
     world.rebalance(annotations={ANNOTATION_DRY_RUN: "true"})
     await world.once()
@@ -165,7 +167,9 @@ async def test_an_approval_at_the_moment_of_a_change_of_the_specification(world:
 
 
 @pytest.mark.parametrize("latency", [1.5, 3.0, 7.0, 12.0])
-async def test_a_lost_move_is_asked_for_again_however_long_a_look_takes(world: BalancingWorld, latency: float) -> None:
+async def test_a_lost_move_is_asked_for_again_however_long_an_observation_takes(
+    world: BalancingWorld, latency: float
+) -> None:
     """Where looks take seconds, none of them need be in a certain second of twenty."""
     await half_way(world)
     world.pulsar.lose_hints = True

@@ -37,7 +37,7 @@ def test_a_time_to_come_is_now_or_long_ago(ahead: float, seconds: float) -> None
     assert seconds_since(now + timedelta(seconds=ahead), now) == seconds
 
 
-async def test_a_standing_balancer_looks_again(world: BalancingWorld) -> None:
+async def test_a_standing_balancer_checks_again(world: BalancingWorld) -> None:
     world.rebalance(autoApprove=True, repeatSeconds=60)
     await world.run(seconds=1200)
     assert world.condition("Completed")[0] == "True"
@@ -79,7 +79,7 @@ def test_what_is_remembered_of_times_to_come_happened_just_now() -> None:
     bundle = BundleId("t/n", 0, 100)
     late = 18_000.0
     history = History(late, late, late, late, {bundle: late})
-    memory = Memory(history, looked=late, spent=((late, 7.0),))
+    memory = Memory(history, last_observed=late, spent=((late, 7.0),))
     _, known = decide(memory, 60.0, cluster({"a:80": [1.0], "b:80": [9.0]}), Options(), SteadyOptions())
     assert known.history == History(60.0, 60.0, 60.0, 60.0, {bundle: 60.0})
-    assert (known.looked, known.spent) == (60.0, ((60.0, 7.0),))
+    assert (known.last_observed, known.spent) == (60.0, ((60.0, 7.0),))

@@ -59,7 +59,7 @@ async def test_brokers_that_do_not_answer_leave_everything_as_it_was(world: Bala
     assert world.condition("Completed") == ("True", "Completed")
 
 
-async def test_a_command_that_is_none_is_told_once_and_taken_off(world: BalancingWorld) -> None:
+async def test_a_command_that_is_none_is_reported_once_and_taken_off(world: BalancingWorld) -> None:
     world.rebalance()
     await world.run(seconds=5)
     world.command("aprove")

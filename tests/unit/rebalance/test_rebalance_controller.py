@@ -177,8 +177,8 @@ async def test_a_split_is_not_made_once_an_expression_cannot_be_evaluated(world:
         (policy_made, "an isolation policy no longer lets"),
         (odd_policy, "has an expression that the operator cannot evaluate"),
         (another_move, "not at"),
-        (another_split, "is no bundle any more"),
-        (namespace_gone, "does not exist any more"),
+        (another_split, "is no longer a bundle"),
+        (namespace_gone, "no longer exists"),
         (broker_gone, "is gone"),
     ],
 )
@@ -260,7 +260,7 @@ async def test_a_move_that_pulsar_forgot_is_asked_again_then_given_up(world: Bal
     assert world.condition("Stopped") == ("True", "PlanInvalidated")
 
 
-async def test_bundles_nobody_asks_for_count_as_moved(world: BalancingWorld) -> None:
+async def test_bundles_no_client_requests_count_as_moved(world: BalancingWorld) -> None:
     world.pulsar.clients = False
     world.rebalance(mode="Move", autoApprove=True)
     await world.run(seconds=1200)
@@ -316,7 +316,7 @@ async def test_one_that_comes_again_is_stopped_and_not_stalled(world: BalancingW
     assert "Stalled" not in [each["type"] for each in world.status()["conditions"]]
 
 
-async def test_an_expired_proposal_is_not_executed_but_made_anew(world: BalancingWorld) -> None:
+async def test_an_expired_proposal_is_not_executed_but_created_again(world: BalancingWorld) -> None:
     world.rebalance(expireSeconds=60)
     await world.once()
     first = world.status()["proposal"]["id"]
@@ -327,7 +327,7 @@ async def test_an_expired_proposal_is_not_executed_but_made_anew(world: Balancin
     assert world.status()["proposal"]["id"] != first and world.pulsar.writes == []
 
 
-async def test_an_unknown_command_is_told(world: BalancingWorld) -> None:
+async def test_an_unknown_command_is_reported(world: BalancingWorld) -> None:
     world.rebalance()
     await world.run()
     world.command("aprove")

@@ -143,7 +143,7 @@ async def test_a_standing_balancer_lets_its_moves_settle_before_it_judges_again(
         await world.cluster_pass()
         if world.condition("Completed")[1] == "Balanced":
             judged += 1
-            assert "the last step settles" in world.status()["conditions"][0]["message"]
+            assert "the last step is still taking effect" in world.status()["conditions"][0]["message"]
         world.clock.moment += timedelta(seconds=outcome.requeue_after or 1.0)
     assert judged >= 2 and len(world.pulsar.writes) == done
 

@@ -71,7 +71,7 @@ async def test_topics_and_clients_that_reconnect_are_counted(world: BalancingWor
     assert f"{topics} topics move and {2 * topics} producers and consumers reconnect, in about " in told
 
 
-async def test_reasons_tell_the_loads_at_their_step(world: BalancingWorld) -> None:
+async def test_reasons_show_the_loads_at_their_step(world: BalancingWorld) -> None:
     world.rebalance()
     await world.once()
     told = [each["reason"] for each in steps(world) if "b0 carries" in each["reason"] and "move" in each]

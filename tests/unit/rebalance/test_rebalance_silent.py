@@ -87,7 +87,7 @@ async def test_a_silent_broker_with_most_of_the_load_is_no_data(world: Balancing
     assert world.condition("Completed") == ("True", "Balanced")
 
 
-async def test_one_look_without_an_answer_is_no_fresh_start(world: BalancingWorld) -> None:
+async def test_one_observation_without_an_answer_is_no_fresh_start(world: BalancingWorld) -> None:
     """Else the next figure of the broker, of one minute, would be all that is known of it."""
     world.rebalance(**STANDING)
     await world.once()
@@ -172,7 +172,7 @@ async def test_an_execution_survives_brokers_that_come_back_in_time(world: Balan
     assert world.spread() < 1.2
 
 
-async def test_a_promise_is_not_waited_for_for_ever(world: BalancingWorld) -> None:
+async def test_a_promise_is_not_waited_for_without_end(world: BalancingWorld) -> None:
     world.rebalance(autoApprove=True)
     for _ in range(300):
         outcome = await world.once()

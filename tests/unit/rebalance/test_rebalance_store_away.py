@@ -75,7 +75,7 @@ async def test_a_step_that_was_lost_at_the_beginning_of_an_outage_has_all_its_ti
     assert world.condition("Completed") == ("True", "Completed")
 
 
-async def test_it_may_be_stopped_meanwhile() -> None:
+async def test_it_may_be_stopped_in_the_meantime() -> None:
     world = await executing(1)
     store(world, "False")
     world.command("stop")

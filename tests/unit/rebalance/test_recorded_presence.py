@@ -68,28 +68,30 @@ async def seen(world: BalancingWorld) -> dict[int, float]:
 # -------------------------------------------------------------------------------------------------- made anew
 
 
-async def test_a_namespace_made_anew_with_other_topics_is_not_cut_by_the_record_of_the_old_one() -> None:
+async def test_a_namespace_created_again_with_other_topics_is_not_cut_by_the_record_of_the_old_one() -> None:
     world = uneven()
     remember(world)
     world.pulsar.rates = dict.fromkeys(topics(ORDERS, "new"), 100.0)
     assert await ran(world) == []
     assert told(world) == (
-        "No proposal: nothing of what was recorded counts for the namespaces that there are now "
-        "(shop/orders: 100% of what was recorded is of topics that do not exist any more)"
+        "No proposal: no recorded traffic matches the existing namespaces "
+        "(shop/orders: 100% of the recorded traffic is of topics that no longer exist)"
     )
 
 
-async def test_a_namespace_made_anew_with_the_same_topics_and_other_bundles_is_not_cut_either() -> None:
+async def test_a_namespace_created_again_with_the_same_topics_and_other_bundles_is_not_cut_either() -> None:
     world = uneven()
     world.pulsar.namespace(ORDERS, [0, HALF, LAST], world.pulsar.brokers[0])
     remember(world)
     world.pulsar.owners.clear()
     world.pulsar.namespace(ORDERS, [0, HALF + 1, LAST], world.pulsar.brokers[0])
     assert await ran(world) == []
-    assert "shop/orders: it was made again since: it had a boundary at 0x80000000 and has none there now" in told(world)
+    assert "shop/orders: it was created again since: it had a boundary at 0x80000000 and has none there now" in told(
+        world
+    )
 
 
-async def test_the_others_are_proposed_for_and_the_one_made_anew_counts_by_what_its_brokers_count(
+async def test_the_others_are_proposed_for_and_the_one_created_again_counts_by_what_its_brokers_count(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = uneven(ORDERS, OTHERS)
@@ -101,7 +103,7 @@ async def test_the_others_are_proposed_for_and_the_one_made_anew_counts_by_what_
     assert made and all("/shop/others/" in each for each in made)
     assert world.pulsar.boundaries[ORDERS] == [0, LAST]
     assert set(world.pulsar.boundaries[OTHERS]) <= {0, *cuts(world, OTHERS), LAST}
-    assert "shop/orders" in caplog.text and "do not exist any more" in caplog.text
+    assert "shop/orders" in caplog.text and "no longer exist" in caplog.text
     now = await seen(world)
     assert set(now) == set(map(topic_hash, topics(ORDERS, "new"))) and min(now.values()) > 100 * BYTES
 
@@ -120,7 +122,7 @@ async def test_pulsars_own_namespace_alone_is_no_reason_to_propose() -> None:
     remember(world, ORDERS, SYSTEM_NAMESPACE)
     world.pulsar.rates = {t: rate for t, rate in world.pulsar.rates.items() if f"://{ORDERS}/" not in t}
     assert await ran(world) == []
-    assert "shop/orders: 100% of what was recorded" in told(world)
+    assert "shop/orders: 100% of the recorded traffic" in told(world)
 
 
 async def test_a_result_that_recommends_nothing_is_no_reason_to_move() -> None:
@@ -167,7 +169,7 @@ async def test_deleted_topics_do_not_count_and_no_cut_is_made_for_them() -> None
     assert world.pulsar.boundaries[ORDERS] == [0, lower, LAST]
 
 
-async def test_topics_that_are_not_persistent_are_looked_for_where_others_are_missing() -> None:
+async def test_topics_that_are_not_persistent_are_searched_for_where_others_are_missing() -> None:
     world = uneven()
     world.pulsar.rates = {
         topic.replace("persistent", "non-persistent", 1): r for topic, r in world.pulsar.rates.items()
@@ -177,7 +179,7 @@ async def test_topics_that_are_not_persistent_are_looked_for_where_others_are_mi
     assert len(splits(await ran(world))) == 2
 
 
-async def test_what_a_look_asks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_an_observation_asks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """One list of a namespace whose topics all exist, two where some do not; of brokers no statistics."""
     world = uneven(ORDERS, OTHERS)
     remember(world, ORDERS, OTHERS)
@@ -209,7 +211,7 @@ async def test_a_namespace_of_very_many_topics_is_judged_by_the_bundles_that_can
     del world.pulsar.rates[lower[0]]
     assert set(await seen(world)) == set(wanted) - {topic_hash(lower[0])}
     world.pulsar.rates = dict.fromkeys(topics(ORDERS, "new"), 100.0)
-    assert await ran(world) == [] and "do not exist any more" in told(world)
+    assert await ran(world) == [] and "no longer exist" in told(world)
 
 
 async def test_bundles_of_too_many_topics_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +236,7 @@ async def test_a_list_that_is_not_answered_is_a_missing_fact(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("older", [False, True])
-async def test_a_namespace_whose_bundles_are_not_told_stays_as_it_is(older: bool) -> None:
+async def test_a_namespace_whose_bundles_are_not_reported_stays_as_it_is(older: bool) -> None:
     """The others are proposed for as recorded, also by a result of an older job, which tells no boundaries."""
     names = (ORDERS, OTHERS, "shop/third", "shop/fourth")
     world = uneven(*names)
@@ -250,7 +252,7 @@ async def test_a_namespace_whose_bundles_are_not_told_stays_as_it_is(older: bool
     assert len(now.cells[ORDERS].cells()) == 12, "as its broker counts them"
 
 
-async def test_a_namespace_whose_topics_are_not_told_counts_by_what_its_brokers_count() -> None:
+async def test_a_namespace_whose_topics_are_not_reported_counts_by_what_its_brokers_count() -> None:
     """The others are proposed for as recorded."""
     world = uneven(ORDERS, OTHERS)
     remember(world, ORDERS, OTHERS)
@@ -284,4 +286,4 @@ async def test_a_cut_whose_topics_went_since_the_proposal_is_not_made(source: st
     assert world.condition("Stopped") == ("True", "PlanInvalidated")
     assert world.pulsar.boundaries[ORDERS] == [0, LAST]
     text = world.status()["conditions"][0]["message"]
-    assert re.search(r"since no topic is there from 0x[0-9a-f]{8} any more and a cut cannot be undone", text)
+    assert re.search(r"because there is no longer a topic from 0x[0-9a-f]{8} and a split cannot be undone", text)

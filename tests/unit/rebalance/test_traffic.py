@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.balance.model.observation import BundleLoad, Observed, model_of
-from pulsar_operator.controllers.core.broker_reads import AT_ONCE, LOOK_SECONDS, STATS_DEADLINE_SECONDS, ask_each
+from pulsar_operator.controllers.core.broker_reads import AT_ONCE, READ_ALL_SECONDS, STATS_DEADLINE_SECONDS, ask_each
 from pulsar_operator.controllers.core.engine import PASS_SECONDS
 from pulsar_operator.controllers.core.traffic import DEFAULT_STATS_PERIOD_SECONDS, Traffic
 from pulsar_operator.ports import AdminEndpoint, DeadlineError, UnavailableError
@@ -43,7 +43,7 @@ async def test_a_namespace_of_an_expression_that_cannot_be_evaluated_stays() -> 
         assert why is not None and "cannot evaluate" in why
 
 
-async def test_an_expression_that_backtracks_keeps_nobody_waiting() -> None:
+async def test_an_expression_that_backtracks_keeps_no_other_waiting() -> None:
     """Seen on Pulsar 4.0.8, which needs 10 ms for it; Python's own engine does not end."""
     world = BalancingWorld()
     world.skewed()
@@ -132,7 +132,7 @@ async def test_a_drain_asks_for_no_statistics_of_topics(mode: str, monkeypatch: 
         ({"shop/orders": {"b": {"d": {"t": {"x": [[[[[[[[[[[[[[]]]]]]]]]]]]]] * 9}}}}}, None),
     ],
 )
-async def test_an_answer_that_is_none_is_told_of_its_broker(
+async def test_an_answer_that_is_none_is_reported_of_its_broker(
     answer: Any, words: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And nothing of it counts; the others' does."""
@@ -160,12 +160,12 @@ async def test_a_broker_that_does_not_name_its_bundles_is_asked_for_nothing_more
     assert silent not in {broker for broker, _ in seen}
 
 
-def test_a_look_ends_before_its_pass_is_stopped() -> None:
+def test_an_observation_ends_before_its_pass_is_stopped() -> None:
     """With time left for bundles, namespaces and the plan; what was read would be lost with the pass."""
-    assert STATS_DEADLINE_SECONDS < LOOK_SECONDS <= PASS_SECONDS - 120
+    assert STATS_DEADLINE_SECONDS < READ_ALL_SECONDS <= PASS_SECONDS - 120
 
 
-async def test_each_look_begins_with_another_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_observation_begins_with_another_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where some take all the time that a look has, the others are read in the next one."""
     world = BalancingWorld()
     world.skewed()
@@ -193,7 +193,7 @@ async def test_each_look_begins_with_another_broker(monkeypatch: pytest.MonkeyPa
 
 def test_those_that_are_not_reached_are_others_each_time() -> None:
     async def ask(name: str) -> str:
-        await asyncio.sleep(LOOK_SECONDS - 1 if name < "b16" else 1)
+        await asyncio.sleep(READ_ALL_SECONDS - 1 if name < "b16" else 1)
         return name
 
     async def scenario() -> None:
@@ -232,9 +232,9 @@ def test_a_few_are_asked_at_once_and_all_within_a_time() -> None:
         began = asyncio.get_running_loop().time()
         many = [f"slow{n}" for n in range(4 * AT_ONCE)]
         late = await ask_each(many, ask)
-        assert asyncio.get_running_loop().time() - began == pytest.approx(LOOK_SECONDS, abs=1)
+        assert asyncio.get_running_loop().time() - began == pytest.approx(READ_ALL_SECONDS, abs=1)
         told = [isinstance(late[name], DeadlineError) for name in many]
-        rounds = int(LOOK_SECONDS // 100)
+        rounds = int(READ_ALL_SECONDS // 100)
         assert told[: (rounds - 1) * AT_ONCE] == [False] * (rounds - 1) * AT_ONCE and all(told[rounds * AT_ONCE :])
         assert running == 0
         with pytest.raises(KeyError):

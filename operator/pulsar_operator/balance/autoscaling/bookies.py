@@ -1,4 +1,4 @@
-"""How many bookies: by what they store and how fast it grows, by the time a write takes, by how many take writes. Pure.
+"""Decides the number of bookies: by stored data and its growth, by write latency, by how many are writable. Pure.
 
 Data does not move to a new bookie: it takes a share of what is written from then on. One that leaves is copied to the
 others, so that it leaves only if that fits with room to spare.
@@ -14,18 +14,18 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.balance.autoscaling.decide import MAX
 from pulsar_operator.balance.autoscaling.decide import decide as decided
 from pulsar_operator.balance.autoscaling.history import State
-from pulsar_operator.balance.autoscaling.pressure import ROUNDING, STALE_INTERVALS, wanted
+from pulsar_operator.balance.autoscaling.pressure import ROUNDING, STALE_INTERVALS, replicas_for
 from pulsar_operator.balance.autoscaling.trend import Trend
 from pulsar_operator.balance.autoscaling.values import Input, Need, Policy, Verdict, Workload
 
 DAY = 86400.0
 LARGEST_DISK = 2.0**64
-"""Bytes. Shared file systems say some 2^63; more is an error of who says it."""
+"""Most bytes of a disk. Shared file systems report some 2^63; more is an error of the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a bookie stayed that was to leave, so that the number was put back. Another would stay for the same."""
+    """Why a bookie was not removed, so that the number was restored. Another would be refused for the same reason."""
 
     reason: Reason
     message: str
@@ -33,9 +33,9 @@ class Refused:
     """Of the specification."""
     at: float
 
-    def holds(self, generation: int, now: float) -> bool:
-        """Whether none is tried: one that was refused is a day later, for what was in its way may have expired; one
-        that was not empty in its time only after a change, since each try takes its topics and its room."""
+    def applies(self, generation: int, now: float) -> bool:
+        """Whether no bookie is tried: after a refusal another is tried a day later, since the obstacle may have
+        expired; one that was not empty in time only after a change, since each attempt moves its data."""
         if generation != self.generation:
             return False
         return self.reason is Reason.DECOMMISSION_STUCK or 0 <= now - self.at < DAY
@@ -43,42 +43,43 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """What one bookie stores: ledger volumes together."""
+    """Disk usage of one bookie, all ledger volumes together."""
 
     used: float
     total: float
     """Bytes."""
     writable: bool
     latency: float | None = None
-    """Seconds that 99 % of its writes take at most; None = not told."""
+    """Seconds that 99 % of its writes take at most; None = not reported."""
 
     @property
     def share(self) -> float:
-        """How full it is."""
+        """Returns how full it is."""
         return self.used / self.total
 
 
 @dataclass(frozen=True, slots=True)
 class BookieTargets:
-    """What is wanted. Shares of the disks of all bookies, but for ``full``, which is of each."""
+    """Targets of bookies. Shares of the disks of all bookies, except ``full``, which is of each."""
 
     disk: float = 0.75
-    """As full as bookies should become."""
+    """Target share for all bookies."""
     low: float = 0.6
-    """As full as they may be after one left."""
+    """Highest share after one is removed."""
     full: float = 0.9
-    """So full that a bookie is wanted at once. BookKeeper stops writing at 95 % (diskUsageThreshold)."""
+    """Share of one disk at which a bookie is added immediately. BookKeeper stops writing at 95 %
+    (diskUsageThreshold)."""
     days: float = 3.0
-    """Until they are full, at least."""
+    """Least seconds until they are full."""
     latency: float | None = None
-    """Seconds that a write may take; None = does not count."""
+    """Highest write latency in seconds; None = not considered."""
     writable: int = 1
     """Bookies that must take writes: the largest ensemble."""
 
 
 @dataclass(frozen=True)
 class BookieFacts:
-    """What was measured."""
+    """Measured facts."""
 
     workload: Workload
     disks: Mapping[str, Disk]
@@ -86,10 +87,10 @@ class BookieFacts:
     age: float
     """Seconds since the oldest was measured."""
     trend: Trend | None
-    """By how much all grow; None = not known yet: none leaves."""
+    """Growth of all; None = not known yet: no bookie is removed."""
     targets: BookieTargets = BookieTargets()
     refused: Refused | None = None
-    """Why none is tried; None = one may be."""
+    """Last refusal, while no bookie is tried; None = one may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,36 +104,36 @@ class _Stored:
 
     @property
     def growth(self) -> float:
-        """Bytes a second, at least 0; 0 where it does not grow any more."""
+        """Returns the bytes a second, at least 0; 0 where it no longer grows."""
         return max(self.trend.slope, 0.0) if self.trend is not None and self.trend.recent > 0 else 0.0
 
     def bookies(self, share: float, seconds: float = 0.0) -> float:
-        """Those that hold all of it, after so many seconds, this full."""
+        """Returns the number of bookies that hold all data after some seconds at a share of their disks."""
         ahead = self.trend.ahead(seconds) if self.trend is not None else 0.0
         return (self.used + ahead) / (share * self.each)
 
 
 def decide(facts: BookieFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
-    """Bookies from now on, and what to remember. ``now`` is in seconds."""
+    """Returns the decision on bookies and the state to keep. ``now`` is in seconds."""
     return decided(need(facts, policy), facts.workload, policy, state, now)
 
 
 def taken_back(found: Refused, there: int, current: int, policy: Policy) -> tuple[Verdict, State]:
-    """A bookie does not leave that was to: as many as are ``there`` stay. Windows begin anew, so that another is tried
-    after a whole one at the earliest."""
-    text = f"{found.message} The number is put back from {current} to {there}; {_again(found)}."
+    """Returns the decision after a refused removal: as many bookies as are ``there`` stay. Windows begin again, so that
+    another is tried after a whole one at the earliest."""
+    text = f"{found.message} The number of replicas is restored from {current} to {there}; {_again(found)}."
     limit = MAX if there > policy.most else None
     return Verdict(there, found.reason, text, limit), State(scaled=found.at)
 
 
 def _again(found: Refused) -> str:
     if found.reason is Reason.DECOMMISSION_STUCK:
-        return "none is tried before a change of the specification"
-    return "none is tried for a day, or before a change of the specification"
+        return "no bookie is removed until the specification changes"
+    return "no bookie is removed for a day, or until the specification changes"
 
 
 def need(facts: BookieFacts, policy: Policy) -> Need:
-    """What is stored, and how fast that grows, asks for."""
+    """Returns the number of bookies that stored data and its growth require."""
     why = _unbelievable(facts, policy)
     if why is not None:
         return Need(None, why)
@@ -142,10 +143,10 @@ def need(facts: BookieFacts, policy: Policy) -> Need:
     stored = _Stored(fsum(disk.used for disk in disks), total / len(disks), facts.trend)
     by_days = stored.bookies(targets.full, targets.days * DAY)
     kept = max(stored.bookies(targets.low), by_days)
-    count = wanted(stored.bookies(targets.disk), kept, workload, policy.tolerance)
-    grown = wanted(max(stored.bookies(targets.disk), by_days), kept, workload, policy.tolerance)
+    count = replicas_for(stored.bookies(targets.disk), kept, workload, policy.tolerance)
+    grown = replicas_for(max(stored.bookies(targets.disk), by_days), kept, workload, policy.tolerance)
     if stored.used >= targets.low * total:
-        # For what is not stored yet one at a time, and none while there is room: then growth is measured anew.
+        # For what is not stored yet one at a time, and none while there is room: then growth is measured again.
         count = max(count, min(grown, workload.replicas + 1))
     latency = max((disk.latency for disk in disks if disk.writable and disk.latency is not None), default=None)
     if _above(latency, targets.latency, 1 + policy.tolerance):
@@ -153,11 +154,11 @@ def need(facts: BookieFacts, policy: Policy) -> Need:
     urgent, words = _urgent(facts, disks)
     return Need(
         count if urgent is None else max(count, urgent),
-        "; ".join([_in_words(stored, total, targets), *words]),
+        "; ".join([_message(stored, total, targets), *words]),
         tuple(_inputs(facts, stored, latency)),
         urgent,
         max(ceil(kept - ROUNDING), _fitting(facts)),
-        "; ".join(_held(facts, disks, latency)),
+        "; ".join(_shrink_blockers(facts, disks, latency)),
         Reason.STABILIZING if facts.refused is None else facts.refused.reason,
     )
 
@@ -169,25 +170,25 @@ def _unbelievable(facts: BookieFacts, policy: Policy) -> str | None:
     missing = sorted(ready - facts.disks.keys())
     if missing:
         more = f", and {len(missing) - 1} more" if missing[1:] else ""
-        return f"how full a bookie is, or whether it takes writes, is not known of {missing[0]}{more}"
+        return f"disk usage or writability is not known for {missing[0]}{more}"
     if not 0 <= facts.age <= STALE_INTERVALS * policy.interval:
         return f"the figures of bookies are {facts.age:.0f} s old, more than {STALE_INTERVALS * policy.interval:.0f} s"
     trend = facts.trend
     if trend is not None and not (isfinite(trend.slope) and isfinite(trend.recent)):
-        return f"the growth of {trend.slope} bytes a second is no amount"
+        return f"the growth of {trend.slope} bytes per second is not a valid value"
     for pod in sorted(ready):
         disk = facts.disks[pod]
         # More used than there is: two figures of different times, or of different disks.
         if not (0 <= disk.used <= disk.total and 0 < disk.total <= LARGEST_DISK):
-            return f"{pod} uses {disk.used} of {disk.total} bytes, which cannot be"
+            return f"{pod} uses {disk.used} of {disk.total} bytes, which is impossible"
         if facts.targets.latency is not None and not 0 <= (-1 if disk.latency is None else disk.latency) < inf:
-            return f"how long writes take on {pod} is not known"
+            return f"the write latency of {pod} is not known"
     return None
 
 
 def _fitting(facts: BookieFacts) -> int:
-    """The fewest that hold what is stored where those of the highest ordinals leave, and what they have goes to the
-    others in even shares, as BookKeeper places it: a large disk is no room on the small ones beside it."""
+    """Returns the fewest bookies that hold the stored data if those of the highest ordinals are removed and their data
+    goes to the others in even shares, as BookKeeper places it: a large disk is no room on the small ones beside it."""
     ready = sorted((int(pod.rpartition("-")[2]), facts.disks[pod]) for pod in facts.workload.ready)
     for number in range(facts.workload.replicas - 1, 0, -1):
         stay = [disk for ordinal, disk in ready if ordinal < number and disk.writable]
@@ -198,7 +199,7 @@ def _fitting(facts: BookieFacts) -> int:
 
 
 def _urgent(facts: BookieFacts, disks: list[Disk]) -> tuple[int | None, list[str]]:
-    """Bookies that are wanted at once, and why: too few take writes, or a disk is full and none has room.
+    """Returns the bookies to add immediately, and why: too few are writable, or a disk is full and none has room.
 
     A bookie that starts counts as one with room, and one below the low mark is one that was added for the full one:
     data does not move, so the full one stays full for long, and is no reason for another bookie a minute later.
@@ -208,37 +209,37 @@ def _urgent(facts: BookieFacts, disks: list[Disk]) -> tuple[int | None, list[str
     found, words = workload.replicas, []
     if able < targets.writable:
         found += targets.writable - able
-        words.append(f"{able} bookies take writes and are not full, ensembles need {targets.writable}")
+        words.append(f"{able} bookies are writable and not full, but ensembles need {targets.writable}")
     full = sum(disk.share >= targets.full for disk in disks)
     room = sum(disk.writable and disk.share < targets.low for disk in disks) + workload.starting
     if full and not room:
         found = max(found, workload.replicas + 1)
-        words.append(f"{full} bookies are {targets.full:.0%} full, and none is below {targets.low:.0%}")
+        words.append(f"{full} bookies are {targets.full:.0%} full, and no bookie is below {targets.low:.0%}")
     return (found if words else None), words
 
 
-def _held(facts: BookieFacts, disks: list[Disk], latency: float | None) -> Iterator[str]:
-    """Why none may leave."""
+def _shrink_blockers(facts: BookieFacts, disks: list[Disk], latency: float | None) -> Iterator[str]:
+    """Yields the reasons why no bookie may be removed."""
     targets = facts.targets
     if facts.refused is not None:
         yield f"{facts.refused.message.rstrip('.')} ({_again(facts.refused)})"
     if facts.trend is None:
-        yield "how fast what is stored grows is not known yet"
+        yield "the growth of stored data is not known yet"
     fullest = max(disk.share for disk in disks)
     if fullest > targets.disk:
-        yield f"one is {fullest:.0%} full, and gets a share of what leaves"
+        yield f"one is {fullest:.0%} full and would store a share of the data of the removed bookie"
     if _above(latency, targets.latency, 0.5):
-        yield "writes take more than half the time they may"
+        yield "writes take more than half of their target latency"
     if sum(disk.writable for disk in disks) <= targets.writable:
-        yield f"ensembles need {targets.writable} that take writes"
+        yield f"ensembles need {targets.writable} writable bookies"
 
 
 def _above(latency: float | None, limit: float | None, share: float) -> bool:
     return latency is not None and limit is not None and latency > limit * share
 
 
-def _in_words(stored: _Stored, total: float, targets: BookieTargets) -> str:
-    text = f"bookies are {stored.used / total:.0%} full, {targets.disk:.0%} is wanted"
+def _message(stored: _Stored, total: float, targets: BookieTargets) -> str:
+    text = f"bookies are {stored.used / total:.0%} full, the target is {targets.disk:.0%}"
     if stored.growth > 0:
         left = max(total * targets.full - stored.used, 0.0) / stored.growth / DAY
         text += f", and {targets.full:.0%} full in {left:.1f} days"
@@ -252,7 +253,7 @@ def _inputs(facts: BookieFacts, stored: _Stored, latency: float | None) -> Itera
         room = max(stored.each * targets.full * serving - stored.used, 0.0)
         yield Input("daysUntilFull", room / stored.growth / DAY if stored.growth > 0 else None, targets.days, facts.age)
     if targets.latency is not None:
-        told = None if latency is None else latency * 1000
-        yield Input("writeLatencyMilliseconds", told, targets.latency * 1000, facts.age, "ms")
+        measured = None if latency is None else latency * 1000
+        yield Input("writeLatencyMilliseconds", measured, targets.latency * 1000, facts.age, "ms")
     writable = sum(facts.disks[pod].writable for pod in facts.workload.ready)
     yield Input("writable", writable, targets.writable, facts.age)

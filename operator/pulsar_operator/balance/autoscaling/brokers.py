@@ -1,4 +1,4 @@
-"""How many brokers. Pure.
+"""Decides the number of brokers. Pure.
 
 Brokers carry what bundles bring, so that their number is judged by all of them together: a hot broker among idle ones
 asks for a rebalance, and a topic hotter than a broker for partitions (the rule of `sizing.provisioning`); neither asks
@@ -42,15 +42,15 @@ from pulsar_operator.balance.sizing.provisioning import hotter_than_a_broker
 
 REBALANCE: Final = "Rebalance"
 FORECAST: Final = "forecast"
-"""Name of what recorded traffic says, beside those of targets."""
+"""Name of the input from recorded traffic, beside those of targets."""
 CPU: Final = "cpuPercent"
 TRAFFIC = frozenset({CPU, "bandwidthPercent", "messagesPerSecond"})
-"""Targets that traffic drives, of which the record is."""
+"""Targets that traffic drives, to which the record applies."""
 UNEVEN = 1.25
 """Busiest over mean load from which bundles are to be moved; that of `execution.steady`."""
-WAITS: Final = "more are added if the next look says the same, for traffic did not grow as much"
+WAITS: Final = "brokers are added if the next evaluation confirms it, because traffic did not grow as much"
 LEAD = 900.0
-"""Seconds that a broker is asked for before a recorded rise: it starts, and gets its share."""
+"""Seconds by which a broker is added before a recorded rise: it starts, and gets its share."""
 BACK = 7200.0
 """Seconds of the record before now: what they had is no rise. An hour without traffic, an outage, is on record until it
 falls out of the window, and what comes after it would be a rise from nothing at an hour at which today all is well."""
@@ -66,7 +66,7 @@ ROSE = 1.1
 
 @dataclass(frozen=True)
 class BrokerFacts:
-    """What was measured."""
+    """Measured facts."""
 
     workload: Workload
     signals: tuple[Signal, ...]
@@ -77,13 +77,14 @@ class BrokerFacts:
 
 
 def decide(facts: BrokerFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
-    """Brokers from now on, and what to remember. ``now`` is in seconds, of the profile's clock."""
+    """Returns the decision on brokers and the state to keep. ``now`` is in seconds, of the profile's clock."""
     state = _watched(facts, policy, state, now)
     return decided(need(facts, policy, now, state), facts.workload, policy, state, now)
 
 
 def _watched(facts: BrokerFacts, policy: Policy, state: State, now: float) -> State:
-    """With what one look says of saturation, and of what was foreseen. What is not known says nothing."""
+    """Returns the state with what one observation shows of saturation and of the forecast. Unknown values are
+    skipped."""
     workload = facts.workload
     if not workload.ready:
         return state
@@ -107,24 +108,25 @@ def _watched(facts: BrokerFacts, policy: Policy, state: State, now: float) -> St
 
 
 def _presses(found: Pressure, workload: Workload, policy: Policy) -> bool:
-    """Whether CPU asks for more brokers."""
+    """Whether CPU requires more brokers."""
     return found.signal.name == CPU and found.pods > workload.serving * (1 + policy.tolerance) + ROUNDING
 
 
 @dataclass(frozen=True, slots=True)
 class _Belief:
-    """How far figures are believed."""
+    """How far figures are trusted."""
 
     lasts: bool
-    """CPU asks for more for longer than one look."""
+    """Whether CPU has required more for longer than one observation."""
     persists: bool
-    """All CPU is in use for long enough."""
+    """Whether all CPU has been in use for long enough."""
     trust: int
-    """Percent of what is foreseen."""
+    """Trusted percent of the forecast."""
 
 
 def _belief(facts: BrokerFacts, policy: Policy, state: State, now: float) -> _Belief:
-    # What was seen before a time without decisions, in which nobody looked or nothing was known, is a look by itself.
+    # What was seen before a time without decisions, without an observation or with nothing known, is an observation by
+    # itself.
     begin = begun(state, now, policy)
     lasts = state.pressed is not None and now - max(state.pressed, begin) >= policy.interval
     saturated = max(state.saturated, begin) if state.saturated is not None else None
@@ -133,7 +135,7 @@ def _belief(facts: BrokerFacts, policy: Policy, state: State, now: float) -> _Be
 
 
 def need(facts: BrokerFacts, policy: Policy, now: float, state: State | None = None) -> Need:
-    """What the load asks for now, and before the next recorded rise."""
+    """Returns the brokers that the load requires now, and before the next recorded rise."""
     recorded, belief = facts.recorded or Foreseen(), _belief(facts, policy, state or State(), now)
     found = needed(
         facts.signals,
@@ -142,7 +144,7 @@ def need(facts: BrokerFacts, policy: Policy, now: float, state: State | None = N
         lambda signals: _need(replace(facts, signals=tuple(signals)), policy, now, belief),
     )
     words = "; ".join(filter(None, [found.message, recorded.message]))
-    return found if found.wanted is None else replace(found, message=words)
+    return found if found.replicas is None else replace(found, message=words)
 
 
 def _need(facts: BrokerFacts, policy: Policy, now: float, belief: _Belief) -> Need:
@@ -153,7 +155,7 @@ def _need(facts: BrokerFacts, policy: Policy, now: float, belief: _Belief) -> Ne
     ]
     believed_of = [each if belief.lasts else _once(each, workload, policy, facts.traffic) for each in pressures]
     found = need_of(believed_of, workload, policy, persists=belief.persists)
-    grows = found.wanted is not None and found.wanted > workload.replicas
+    grows = found.replicas is not None and found.replicas > workload.replicas
     advice = _partitions(measured, recorded.hottest) or (() if grows else _rebalance(pressures, policy))
     waits = [WAITS] if believed_of != pressures else []
     words = "; ".join(filter(None, [found.message, *waits, *(each.message for each in advice)]))
@@ -164,8 +166,9 @@ def _need(facts: BrokerFacts, policy: Policy, now: float, belief: _Belief) -> Ne
 
 
 def _once(found: Pressure, workload: Workload, policy: Policy, traffic: TrafficGrowth | None) -> Pressure:
-    """CPU of one look alone adds nothing, for it may be a collection of garbage. It adds what more traffic bears out:
-    no more in proportion than traffic rose, and no more CPU than what came on top can use."""
+    """Returns the need for one observation of CPU. It adds nothing by itself, since it may be a garbage collection; it
+    adds what more traffic bears out: no more in proportion than traffic rose, and no more CPU than what came on top can
+    use."""
     if not _presses(found, workload, policy):
         return found
     most = workload.serving * (1 + policy.tolerance)
@@ -189,7 +192,7 @@ def _foreseen(found: Pressure, profile: Profile | None, now: float, trust: int) 
 
 
 def _forecast(recorded: Foreseen, now: float) -> tuple[Input, ...]:
-    """By how much the load grows until a broker that is asked for now serves."""
+    """Returns by how much the load grows before a broker that is added now serves."""
     if recorded.age is None:
         return ()
     grows = None if recorded.profile is None else growth(recorded.profile, now, LEAD, BACK)
@@ -208,7 +211,8 @@ def _excess(found: Pressure, hot: HotTopic | None) -> float:
 
 
 def _without_excess(found: Pressure, hot: HotTopic | None) -> Pressure:
-    """What a topic has above a broker's share stays on its broker, however many others there are."""
+    """Returns the load without what a topic has above a broker's share: it stays on its broker, however many others
+    there are."""
     return replace(found, pods=max(found.pods - _excess(found, hot), 0.0))
 
 
@@ -216,16 +220,18 @@ def _partitions(pressures: list[Pressure], hot: HotTopic | None) -> tuple[Advice
     if hot is None or not any(_excess(each, hot) > 0 for each in pressures):
         return ()
     times = hot.weight / (hot.carries * hot.target)
-    text = f"{hot.name} carries {times:.2f}x what a broker should: partitions help there, brokers do not"
+    text = (
+        f"{hot.name} carries {times:.2f}x the target load of a broker: add partitions, because more brokers do not help"
+    )
     return (Advice(MORE_PARTITIONS, hot.name, text),)
 
 
 def _rebalance(pressures: list[Pressure], policy: Policy) -> tuple[Advice, ...]:
-    """Where there are brokers enough, and one has too much."""
+    """Returns advice for a rebalance where there are enough brokers and one has too much load."""
     for each in pressures:
         limit = each.signal.target * (1 + policy.tolerance)
         if each.busiest_share > limit and each.busiest_share > UNEVEN * each.share:
-            text = f"{each.busiest} carries {each.busiest_share:.0%} of what it can ({each.signal.name}), "
+            text = f"{each.busiest} carries {each.busiest_share:.0%} of its capacity ({each.signal.name}), "
             text += f"all together {each.share:.0%}: a rebalance helps, another broker does not"
             return (Advice(REBALANCE, each.busiest, text),)
     return ()

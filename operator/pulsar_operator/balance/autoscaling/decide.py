@@ -1,6 +1,6 @@
-"""From what the load asks for to the replicas of the workload: blocks, windows, ramps, cool-down, limits. Pure.
+"""Decides the replicas from what the load requires: blocks, windows, ramps, cool-down, limits. Pure.
 
-The one way by which brokers, proxies and bookies change their number by themselves; the controller and the benchmark
+The only way by which brokers, proxies and bookies are scaled automatically; the controller and the benchmark
 call the functions `decide` of brokers.py, proxies.py and bookies.py, which end here.
 """
 
@@ -19,7 +19,7 @@ UP, DOWN, WINDOW = "behavior.scaleUp", "behavior.scaleDown", "stabilizationWindo
 LARGEST = 1048576
 """More replicas are remembered by no state: the API has no room for them (`RecommendationStatus`)."""
 HOLD = 3600.0
-"""Seconds for which a pod is worth keeping, rather than to be taken back and asked for again."""
+"""Seconds for which a pod is kept rather than removed and added again."""
 PASSED_BY_URGENT = frozenset(
     {
         Reason.UNDER_REPLICATED,
@@ -29,17 +29,17 @@ PASSED_BY_URGENT = frozenset(
         Reason.CONFIGURATION_STORE_UNAVAILABLE,
     }
 )
-"""What ends where there is room: copies that are missing are made, a roll goes on once all take writes, what a bookie
+"""What ends where there is room: copies that are missing are made, a roll continues once all take writes, what a bookie
 has is copied away. A full disk, or too few bookies that take writes, would keep each from ending if the bookie that
-helps waited for it. Bookies need no configuration store. Only a user who says stop is obeyed."""
+helps waited for it. Bookies need no configuration store. Only a pause is respected."""
 
 PASSED_BY_MINIMUM = frozenset({Reason.DECOMMISSIONING_BOOKIE})
-"""A user who raises the minimum while a bookie leaves wants it to stay: once it is gone its data was copied twice."""
+"""A minimum that is raised while a bookie is decommissioned keeps it: otherwise its data would be copied twice."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """A number on its way through the limits, and what it met last."""
+    """A number while limits are applied, and the last limit."""
 
     desired: int
     reason: Reason
@@ -48,7 +48,7 @@ class _Step:
 
 
 def decide(need: Need, workload: Workload, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
-    """Replicas from now on, with the state to keep. Without a decision the number stays as it is."""
+    """Returns the replicas, with the state to keep. Without a decision the number stays."""
     current = workload.replicas
     urgent = need.urgent is not None and need.urgent > current
     passed = PASSED_BY_URGENT if urgent else PASSED_BY_MINIMUM if current < policy.least else frozenset[Reason]()
@@ -56,19 +56,19 @@ def decide(need: Need, workload: Workload, policy: Policy, state: State, now: fl
     stop = next((each for each in standing if each.growth), None)
     if stop is not None:
         return Verdict(current, stop.reason, stop.message, None, need.inputs, need.advice), state
-    held = standing[0] if standing else None
-    if need.wanted is None and current >= policy.least:
-        if held is not None:
-            return Verdict(current, held.reason, held.message, None, need.inputs), state
+    block = standing[0] if standing else None
+    if need.replicas is None and current >= policy.least:
+        if block is not None:
+            return Verdict(current, block.reason, block.message, None, need.inputs), state
         return Verdict(current, Reason.NO_DATA, f"No decision: {need.message}.", None, need.inputs), state
     if state.known is not None and need.plain is not None and need.plain >= current:
         state = replace(state, came=True)
     need = _without_surplus(need, state, now)
-    if need.wanted is not None:
+    if need.replicas is not None:
         state = _noted(need, workload, policy, state, now)
     step = _step(need, workload, policy, state, now, standing)
-    if held is not None and (step.desired < current or (need.wanted or 0) <= current == step.desired):
-        return Verdict(current, held.reason, held.message, None, need.inputs, need.advice), state
+    if block is not None and (step.desired < current or (need.replicas or 0) <= current == step.desired):
+        return Verdict(current, block.reason, block.message, None, need.inputs, need.advice), state
     if step.desired != current:
         state = scaled(state, now, upwards=step.desired > current, known=_guessed(need, step.desired, current, state))
     message = f"{need.message[:1].upper()}{need.message[1:]}"
@@ -77,28 +77,28 @@ def decide(need: Need, workload: Workload, policy: Policy, state: State, now: fl
 
 
 def _without_surplus(need: Need, state: State, now: float) -> Need:
-    """Without what was added for load that did not come within the hour. It would stay for ever: what is kept free
-    below the target before a pod leaves keeps it."""
+    """Returns the need without pods that were added for load that did not come within the hour. They would stay: what
+    is kept free below the target before a pod leaves keeps it."""
     if state.known is None or state.guessed is None or now - state.guessed <= HOLD:
         return need
-    if state.came or need.plain is None or need.wanted is None or need.ahead:
+    if state.came or need.plain is None or need.replicas is None or need.ahead:
         return need
-    return replace(need, wanted=min(need.wanted, max(state.known, need.plain)))
+    return replace(need, replicas=min(need.replicas, max(state.known, need.plain)))
 
 
 def _noted(need: Need, workload: Workload, policy: Policy, state: State, now: float) -> State:
-    """With what is asked for now. What is asked for beyond the measured load is kept by `State.known`, and is no peak
-    that a window should know of."""
-    assert need.wanted is not None
-    seen = need.wanted if need.known is None else need.known
-    high = _clamped(seen, policy, need.floor)
+    """Returns the state with the present need. What is requested beyond the measured load is kept by `State.known`, and
+    is no peak that a window should know of."""
+    assert need.replicas is not None
+    measured = need.replicas if need.known is None else need.known
+    high = _clamped(measured, policy, need.floor)
     if any(each.understates for each in workload.blocks):
         high = max(high, workload.replicas)
-    return remembered(state, now, _clamped(need.wanted, policy, need.floor), policy, high)
+    return remembered(state, now, _clamped(need.replicas, policy, need.floor), policy, high)
 
 
 def _guessed(need: Need, desired: int, current: int, state: State) -> int | None:
-    """Replicas that are known to be needed, where the change leaves more than that."""
+    """Returns the replicas that are known to be needed, if the change leaves more than that."""
     if desired < current:
         return state.known if state.known is not None and desired > state.known else None
     return need.known if need.known is not None and desired > max(need.known, current) else None
@@ -109,7 +109,7 @@ def _clamped(number: int, policy: Policy, floor: int) -> int:
 
 
 def _step(
-    need: Need, workload: Workload, policy: Policy, state: State, now: float, held: Sequence[Block] = ()
+    need: Need, workload: Workload, policy: Policy, state: State, now: float, blocks: Sequence[Block] = ()
 ) -> _Step:
     current = workload.replicas
     if current < policy.least:
@@ -119,9 +119,9 @@ def _step(
     # One after the other where pods are lost: those that were just added may be among them, and so would be the next.
     if need.urgent is not None and need.urgent > current and not (workload.lost and _cools(policy, state, now)):
         return _up(min(need.urgent, policy.most), need.urgent, current, policy)
-    asked = need.wanted if need.wanted is not None else current
+    asked = need.replicas if need.replicas is not None else current
     if asked > current:
-        unsettled = (each.window for each in held if not (need.used and each.counts_twice))
+        unsettled = (each.window for each in blocks if not (need.used and each.counts_twice))
         window = max(policy.up.window, *unsettled, 0.0)
         return _out(asked, workload, policy, state, now, window)
     if asked < current:
@@ -130,10 +130,10 @@ def _step(
 
 
 def _above(need: Need, workload: Workload, policy: Policy) -> _Step:
-    """The user lowered the maximum: at once, as far as what is stored allows."""
+    """Lowers the number to a lower maximum immediately, as far as stored data allows."""
     current = workload.replicas
-    if need.held:
-        return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}, but {need.held}", MAX)
+    if need.shrink_blocker:
+        return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}, but {need.shrink_blocker}", MAX)
     desired = max(policy.most, min(current, need.floor))
     if desired < current:
         return _Step(desired, Reason.SCALED_IN, f"{MAX} is {policy.most}", MAX)
@@ -146,18 +146,21 @@ def _out(asked: int, workload: Workload, policy: Policy, state: State, now: floa
         return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}", MAX)
     agreed = extreme(state.lows, now - window) if covers(state.lows, now, window) else current
     if agreed <= current:
-        return _stabilizing(current, f"more are added when that holds for {window:.0f} s", f"{UP}.{WINDOW}")
+        return _stabilizing(current, f"pods are added when this holds for {window:.0f} s", f"{UP}.{WINDOW}")
     # A change downwards delays none upwards: load that comes back is served.
     if state.scaled is not None and _cools(policy, state, now):
         left = policy.up.cooldown - (now - state.scaled)
         return _Step(
-            current, Reason.STABILIZING, f"the last ones were just added, {left:.0f} s to wait", f"{UP}.cooldownSeconds"
+            current,
+            Reason.STABILIZING,
+            f"pods were added recently; the cool-down ends in {left:.0f} s",
+            f"{UP}.cooldownSeconds",
         )
     return _up(min(agreed, policy.most, current + policy.up.most(current)), asked, current, policy)
 
 
 def _cools(policy: Policy, state: State, now: float) -> bool:
-    """Whether some were just added."""
+    """Whether the cool-down after a scale-out is running."""
     return state.upwards and state.scaled is not None and now - state.scaled < policy.up.cooldown
 
 
@@ -174,31 +177,36 @@ def _in(need: Need, workload: Workload, policy: Policy, state: State, now: float
     current = workload.replicas
     if current <= policy.least:
         return _Step(current, Reason.AT_LIMIT, f"{MIN} is {policy.least}", MIN)
-    if need.held:
-        return _Step(current, need.held_reason, f"none leaves: {need.held}")
+    if need.shrink_blocker:
+        return _Step(current, need.shrink_blocker_reason, f"no pod is removed: {need.shrink_blocker}")
     if (starting := workload.starting - workload.stuck) > 0:
-        return _stabilizing(current, f"none leaves while {starting} pods are starting", None)
+        return _stabilizing(current, f"no pod is removed while {starting} pods are starting", None)
     if workload.unsure:
-        return _stabilizing(current, f"none leaves while {workload.unsure} pods carry more than they say, or may", None)
+        return _stabilizing(
+            current, f"no pod is removed while {workload.unsure} pods may carry more than is measured", None
+        )
     window = policy.down.window
     agreed = extreme(state.highs, now - window) if covers(state.highs, now, window) else current
     if agreed >= current:
-        return _stabilizing(current, f"some leave when that holds for {window:.0f} s", f"{DOWN}.{WINDOW}")
+        return _stabilizing(current, f"pods are removed when this holds for {window:.0f} s", f"{DOWN}.{WINDOW}")
     # A minimum hides how far the load fell, but for what is wanted now.
-    still = agreed if agreed > policy.least else need.wanted or 0
+    still = agreed if agreed > policy.least else need.replicas or 0
     if state.known is not None and state.guessed is not None and still >= state.known and now - state.guessed <= HOLD:
-        # A guess, and the load is not below what was measured then: whoever takes it back now may guess again.
-        note = f"the last ones were added for load that could not be seen, and leave once fewer than {state.known} are "
-        return _stabilizing(current, f"{note}needed, or {HOLD:.0f} s after they were asked for", None)
+        # A guess, and the load is not below what was measured then: a scale-in now would be followed by the same guess.
+        note = "the last pods were added for load that cannot be measured; they are removed once fewer than "
+        return _stabilizing(current, f"{note}{state.known} are needed, or {HOLD:.0f} s after they were requested", None)
     if state.scaled is not None and now - state.scaled < policy.down.cooldown:
         left = policy.down.cooldown - (now - state.scaled)
         return _Step(
-            current, Reason.STABILIZING, f"the number was just changed, {left:.0f} s to wait", f"{DOWN}.cooldownSeconds"
+            current,
+            Reason.STABILIZING,
+            f"the number changed recently; the cool-down ends in {left:.0f} s",
+            f"{DOWN}.cooldownSeconds",
         )
     desired = max(agreed, policy.least, min(need.floor, current), current - policy.down.most(current))
     if desired >= current:
         return _Step(current, Reason.AT_LIMIT, f"what is stored needs {need.floor}", None)
-    limit = None if desired <= (need.wanted or 0) else (MIN if desired == policy.least else DOWN)
+    limit = None if desired <= (need.replicas or 0) else (MIN if desired == policy.least else DOWN)
     note = f"changed from {current} to {desired}" + (f", limited by {limit}" if limit else "")
     return _Step(desired, Reason.SCALED_IN, note, limit)
 

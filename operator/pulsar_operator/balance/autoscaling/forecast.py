@@ -1,6 +1,6 @@
-"""What recorded traffic says about the next minutes, in proportion to now. Pure.
+"""Forecast from recorded traffic, in proportion to the present load. Pure.
 
-A recorded day is in bytes or messages, what is judged live may be CPU: so the record tells by how much the load grows,
+A recorded day is in bytes or messages, what is judged live may be CPU: so the record shows by how much the load grows,
 not how high it will be, and what it grows from is measured.
 """
 
@@ -23,19 +23,19 @@ class Profile:
     begin: float = 0.0
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what is no traffic."""
+        """Raises ValueError for an invalid profile."""
         if not self.step > 0 or len(self.weights) < 2 or not all(0 <= weight <= 1e19 for weight in self.weights):
             raise ValueError("a profile has a step above 0 and two weights at least, none of them below 0")
 
     def at(self, time: float) -> float:
-        """Weight at a time, on a line between its neighbours."""
+        """Returns the weight at a time, interpolated."""
         place = (time - self.begin) / self.step % len(self.weights)
         left = int(place) % len(self.weights)
         right = (left + 1) % len(self.weights)
         return self.weights[left] + (self.weights[right] - self.weights[left]) * (place - int(place))
 
     def peak(self, begin: float, seconds: float) -> float:
-        """The largest weight within so many seconds."""
+        """Returns the largest weight within some seconds."""
         first = int((begin - self.begin) // self.step) + 1
         last = int((begin + seconds - self.begin) // self.step)
         inside = (self.weights[number % len(self.weights)] for number in range(first, min(last, first + 10**5) + 1))
@@ -43,8 +43,8 @@ class Profile:
 
 
 def growth(profile: Profile | None, now: float, seconds: float, back: float = 0.0) -> float:
-    """Load at its highest within so many seconds, over that of now, or over the highest of the ``back`` seconds before;
-    1 = no more than that, or nothing recorded."""
+    """Returns the load at its highest within so many seconds, over that of now, or over the highest of the ``back``
+    seconds before; 1 = no more than that, or nothing recorded."""
     if profile is None:
         return 1.0
     present = profile.peak(now - back, back)

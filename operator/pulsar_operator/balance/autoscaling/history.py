@@ -1,6 +1,6 @@
-"""What was recommended within the windows, so small that it lives in status: who reads it back decides the same. Pure.
+"""Recommendations within the windows, small enough to be stored in status. Pure.
 
-Status is not written at every look: a run of equal recommendations is one entry, and `seen` moves in steps.
+Status is not written at every observation: a run of equal recommendations is one entry, and `observed` moves in steps.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import Any
 from pulsar_operator.balance.autoscaling.values import Policy
 
 Runs = tuple[tuple[float, int], ...]
-"""Since when a number was recommended, each until the next one's time."""
+"""Times and numbers of recommendations; each counts until the time of the next one."""
 
 LONGEST = 32
 """Entries kept in each direction."""
-SEEN_INTERVALS = 5
-"""`State.seen` moves when it is so many intervals old."""
+OBSERVED_INTERVALS = 5
+"""`State.observed` moves when it is so many intervals old."""
 GAP_INTERVALS = 10
-"""After so many intervals without a recommendation the windows begin anew: what happened meanwhile is not known."""
+"""After so many intervals without a recommendation the windows begin again: what happened in the meantime is not
+known."""
 
 
 FULL = 100
@@ -29,7 +30,7 @@ FULL = 100
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a forecast said at a time, and what came."""
+    """A forecast at a time, and the load that came."""
 
     since: float
     base: int
@@ -42,12 +43,12 @@ class Expected:
 
 @dataclass(frozen=True)
 class State:
-    """What one component's decisions remember."""
+    """State of the decisions on one component."""
 
     since: float | None = None
     """Begin of the recommendations without a gap."""
-    seen: float | None = None
-    """A time of a recommendation, at most `SEEN_INTERVALS` older than the last."""
+    observed: float | None = None
+    """A time of a recommendation, at most `OBSERVED_INTERVALS` older than the last."""
     highs: Runs = ()
     """Numbers fall: the most that was recommended from each time on."""
     lows: Runs = ()
@@ -64,9 +65,9 @@ class State:
     came: bool = False
     """Whether the measured load asked for all of them since."""
     pressed: float | None = None
-    """Since when CPU asks for more; None = it does not."""
+    """Time since which CPU requires more; None = it does not."""
     saturated: float | None = None
-    """Since when pods use all that they can; None = they do not."""
+    """Time since which pods are saturated; None = they are not."""
     saturated_pods: int = 0
     """How many of them were ready then."""
     trust: int = FULL
@@ -75,36 +76,37 @@ class State:
     """What a forecast said, while its hour is not over."""
 
 
-def remembered(state: State, now: float, wanted: int, policy: Policy, high: int | None = None) -> State:
-    """The state with one recommendation more. ``high`` is what counts against fewer replicas, where that is another."""
-    since, seen, high = state.since, state.seen, wanted if high is None else high
-    if since is None or seen is None or not 0 <= now - seen <= GAP_INTERVALS * policy.interval:
-        return replace(state, since=now, seen=now, highs=((now, high),), lows=((now, wanted),))
-    if now - seen >= SEEN_INTERVALS * policy.interval:
-        seen = now
+def remembered(state: State, now: float, recommended: int, policy: Policy, high: int | None = None) -> State:
+    """Returns the state with one more recommendation. ``high`` is what counts against fewer replicas, where that is
+    another."""
+    since, observed, high = state.since, state.observed, recommended if high is None else high
+    if since is None or observed is None or not 0 <= now - observed <= GAP_INTERVALS * policy.interval:
+        return replace(state, since=now, observed=now, highs=((now, high),), lows=((now, recommended),))
+    if now - observed >= OBSERVED_INTERVALS * policy.interval:
+        observed = now
     oldest = now - max(policy.up.window, policy.down.window)
     return replace(
         state,
-        seen=seen,
+        observed=observed,
         highs=_shortened(_added(state.highs, now, high, 1), oldest),
-        lows=_shortened(_added(state.lows, now, wanted, -1), oldest),
+        lows=_shortened(_added(state.lows, now, recommended, -1), oldest),
     )
 
 
 def begun(state: State, now: float, policy: Policy) -> float:
-    """Since when recommendations are known without a gap; ``now`` after a gap."""
-    if state.seen is None or not 0 <= now - state.seen <= GAP_INTERVALS * policy.interval:
+    """Returns the time since which recommendations have no gap; ``now`` after a gap."""
+    if state.observed is None or not 0 <= now - state.observed <= GAP_INTERVALS * policy.interval:
         return now
     return now if state.since is None else state.since
 
 
-def _added(runs: Runs, now: float, wanted: int, sign: int) -> Runs:
+def _added(runs: Runs, now: float, recommended: int, sign: int) -> Runs:
     """Without those that the new one outdoes: no window that ends now has one of them as its extreme. It takes the time
     of the oldest of them, so that nothing changes while it stays the same."""
     kept, since = list(runs), now
-    while kept and sign * kept[-1][1] <= sign * wanted:
+    while kept and sign * kept[-1][1] <= sign * recommended:
         since = kept.pop()[0]
-    return (*kept, (since, wanted))
+    return (*kept, (since, recommended))
 
 
 def _shortened(runs: Runs, oldest: float) -> Runs:
@@ -118,7 +120,7 @@ def _shortened(runs: Runs, oldest: float) -> Runs:
 
 
 def extreme(runs: Runs, begin: float) -> int:
-    """What is the most (of highs) or the least (of lows) from a time on. Runs must not be empty."""
+    """Returns what is the most (of highs) or the least (of lows) from a time on. Runs must not be empty."""
     ends = (*(since for since, _ in runs[1:]), inf)
     return next(number for (_, number), end in zip(runs, ends, strict=True) if end > begin)
 
@@ -130,18 +132,18 @@ def covers(runs: Runs, now: float, window: float) -> bool:
 
 
 def scaled(state: State, now: float, *, upwards: bool, known: int | None = None) -> State:
-    """The state after a change; ``known``: to more than the measured load asks for, which is so many."""
+    """Returns the state after a change; ``known``: to more than the measured load asks for, which is so many."""
     guessed = None if known is None else state.guessed if not upwards else now
     came = state.came and known is not None and not upwards
     return replace(state, scaled=now, upwards=upwards, known=known, guessed=guessed, came=came)
 
 
 def to_status(state: State) -> dict[str, Any]:
-    """As it stands in status: times in seconds since the epoch."""
+    """Returns the state as in status: times in seconds since the epoch."""
     expected = state.expected
     found: dict[str, Any] = {
         "since": state.since,
-        "observed": state.seen,
+        "observed": state.observed,
         "highs": [{"since": since, "replicas": number} for since, number in state.highs],
         "lows": [{"since": since, "replicas": number} for since, number in state.lows],
         "scaled": state.scaled,
@@ -166,7 +168,7 @@ def to_status(state: State) -> dict[str, Any]:
 
 
 def from_status(status: Mapping[str, Any] | None, now: float) -> State:
-    """Read back; what is no state, or is of times to come, is forgotten, which only makes the next change wait."""
+    """Reads the state back; an invalid one, or one of future times, is dropped, which only delays the next change."""
     try:
         found = dict(status or {})
         state = State(
@@ -190,7 +192,7 @@ def from_status(status: Mapping[str, Any] | None, now: float) -> State:
     if state.known is not None and state.guessed is None:
         # Of an operator that did not write when it was: it was with the last change.
         state = replace(state, guessed=state.scaled)
-    if state.since is None or state.seen is None or not state.highs or not state.lows:
+    if state.since is None or state.observed is None or not state.highs or not state.lows:
         return replace(
             State(scaled=state.scaled, upwards=state.upwards), known=state.known, guessed=state.guessed, came=state.came
         )

@@ -1,4 +1,4 @@
-"""From spec.<component>.autoscaling to what the decisions take. Pure."""
+"""Converts spec.<component>.autoscaling to the inputs of the decisions. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRAFFIC, TRAFFIC_BEFORE = "traffic", "trafficBefore"
 def policy_of(
     spec: api.BrokerAutoscaling | api.ProxyAutoscaling | api.BookieAutoscaling, interval: float = 60.0
 ) -> Policy:
-    """Limits and behaviour; ``interval`` is the seconds between two looks."""
+    """Returns limits and behaviour; ``interval`` is the seconds between two observations."""
     behavior = spec.behavior
     return Policy(
         spec.min_replicas,
@@ -52,24 +52,25 @@ def broker_signals(
     *,
     limited: bool,
 ) -> tuple[Signal, ...]:
-    """Signals of brokers by the names of their targets; what was not measured has no values, which stops a decision.
+    """Returns signals of brokers by the names of their targets; what was not measured has no values, which stops a
+    decision.
 
     ``measured`` is by name: cpuPercent in cores, bandwidthPercent in bytes a second, the others as they are called;
     ``cpus`` are cores by pod, the limit or else the request (`model.capacity.cpus_of`); ``limited``: they are limits,
     so that no broker can use more, and one that uses all may need any amount.
     """
-    wanted = targets or api.BrokerTargets(cpu_percent=DEFAULT_CPU_PERCENT)
+    targets_or_default = targets or api.BrokerTargets(cpu_percent=DEFAULT_CPU_PERCENT)
     found: list[Signal] = []
-    if wanted.cpu_percent is not None:
-        cpu = _share("cpuPercent", measured, cpus, wanted.cpu_percent, "cores")
+    if targets_or_default.cpu_percent is not None:
+        cpu = _share("cpuPercent", measured, cpus, targets_or_default.cpu_percent, "cores")
         found.append(replace(cpu, saturates=limited))
-    if wanted.bandwidth_percent is not None:
-        limit = float(wanted.bandwidth_limit or 0)
-        found.append(_share("bandwidthPercent", measured, limit, wanted.bandwidth_percent, "bytes/s"))
+    if targets_or_default.bandwidth_percent is not None:
+        limit = float(targets_or_default.bandwidth_limit or 0)
+        found.append(_share("bandwidthPercent", measured, limit, targets_or_default.bandwidth_percent, "bytes/s"))
     for name, figure in (
-        ("messagesPerSecond", wanted.messages_per_second),
-        ("topics", wanted.topics),
-        ("sessions", wanted.sessions),
+        ("messagesPerSecond", targets_or_default.messages_per_second),
+        ("topics", targets_or_default.topics),
+        ("sessions", targets_or_default.sessions),
     ):
         if figure is not None:
             found.append(_figure(name, measured, figure))
@@ -77,8 +78,8 @@ def broker_signals(
 
 
 def traffic_growth(measured: Mapping[str, Measured]) -> TrafficGrowth | None:
-    """The traffic of the brokers against that of the minutes before; None = it is not known. Those that have just
-    started are left out: what they carry others carried."""
+    """Returns the traffic of the brokers against that of the minutes before; None = it is not known. Those that have
+    just started are left out: what they carry others carried."""
     now, before = (measured.get(name, Measured({}, 0.0)).values for name in (TRAFFIC, TRAFFIC_BEFORE))
     was = fsum(before.values())
     if not was > 0:
@@ -87,14 +88,14 @@ def traffic_growth(measured: Mapping[str, Measured]) -> TrafficGrowth | None:
 
 
 def proxy_signals(targets: api.ProxyTargets | None, measured: Mapping[str, Measured]) -> tuple[Signal, ...]:
-    """Signals of proxies by the names of their targets; what was not measured has no values."""
-    wanted = targets or api.ProxyTargets(connections=DEFAULT_CONNECTIONS)
+    """Returns signals of proxies by the names of their targets; what was not measured has no values."""
+    targets_or_default = targets or api.ProxyTargets(connections=DEFAULT_CONNECTIONS)
     found: list[Signal] = []
-    if wanted.connections is not None:
-        found.append(_figure("connections", measured, wanted.connections))
-    if wanted.bandwidth_percent is not None:
-        limit = float(wanted.bandwidth_limit or 0)
-        found.append(_share("bandwidthPercent", measured, limit, wanted.bandwidth_percent, "bytes/s"))
+    if targets_or_default.connections is not None:
+        found.append(_figure("connections", measured, targets_or_default.connections))
+    if targets_or_default.bandwidth_percent is not None:
+        limit = float(targets_or_default.bandwidth_limit or 0)
+        found.append(_share("bandwidthPercent", measured, limit, targets_or_default.bandwidth_percent, "bytes/s"))
     return tuple(found)
 
 
@@ -119,6 +120,6 @@ def _share(
 
 
 def _figure(name: str, measured: Mapping[str, Measured], figure: int) -> Signal:
-    """Judged by what a pod should have, not by what it can."""
+    """Returns a signal measured against the target of a pod, not its capacity."""
     figures = measured.get(name, Measured({}, 0.0))
     return Signal(name, figures.values, float(figure), 1.0, figures.age)

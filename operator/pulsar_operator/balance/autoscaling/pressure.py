@@ -1,4 +1,4 @@
-"""From figures of pods to the number of pods that would carry them. Pure."""
+"""Converts figures of pods to the number of pods that would carry them. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from math import ceil, fsum
 from pulsar_operator.balance.autoscaling.values import Input, Need, Policy, Signal, Workload
 
 STALE_INTERVALS = 2
-"""Inputs older than so many intervals are not believed."""
+"""Intervals after which inputs are not trusted."""
 SATURATED = 0.95
-"""Share of what pods carry from which a figure that saturates tells only the least of what is asked for."""
+"""Share of what pods carry from which a saturating figure shows only the least demand."""
 IMPOSSIBLE = 1.5
 """Times what pods can carry at most: a figure of it is wrong, of another unit or of another pod. A rate is a little
 above the limit at times, for its two readings are never quite as far apart as it is reckoned with."""
@@ -38,7 +38,7 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """What one signal asks for."""
+    """Number of pods that one signal requires."""
 
     signal: Signal
     pods: float
@@ -55,13 +55,13 @@ class Pressure:
 
     @property
     def saturated(self) -> bool:
-        """Whether more may be asked for than can be seen."""
+        """Whether demand may exceed what can be measured."""
         return self.signal.saturates and self.share >= SATURATED
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a signal is not, or not wholly, known."""
+    """Why a signal is not, or not completely, known."""
 
     why: str
     pods: frozenset[str]
@@ -79,14 +79,14 @@ def doubt(signal: Signal, workload: Workload, policy: Policy) -> Doubt | None:
         return Doubt(f"{signal.name} is not known" if not signal.values else age, ready)
     for pod in sorted(ready):
         if not SMALLEST <= _carries(signal, pod) <= LARGEST:
-            return Doubt(f"what {pod} can carry is not known, by which {signal.name} is judged", ready)
+            return Doubt(f"the capacity of {pod}, against which {signal.name} is measured, is not known", ready)
     missing = sorted(ready - signal.values.keys())
     strange = sorted(pod for pod in ready - set(missing) if not _possible(signal, pod))
     if not missing and not strange:
         return None
-    words = [f"{signal.name} is not known of {_few(missing)}"] if missing else []
+    words = [f"{signal.name} is not known for {_few(missing)}"] if missing else []
     words += [
-        f"{signal.name} of {pod} is {signal.values[pod]:.6g}, which is no amount it can have" for pod in strange[:1]
+        f"{signal.name} of {pod} is {signal.values[pod]:.6g}, which is not a possible value" for pod in strange[:1]
     ]
     return Doubt("; ".join(words), frozenset((*missing, *strange)))
 
@@ -99,11 +99,11 @@ def _possible(signal: Signal, pod: str) -> bool:
 def needed(
     signals: Sequence[Signal], workload: Workload, policy: Policy, need: Callable[[Sequence[Signal]], Need]
 ) -> Need:
-    """What signals ask for, by ``need``, also where one is not known of all pods.
+    """Returns what signals ask for, by ``need``, also where one is not known of all pods.
 
-    Pods that do not tell are like the others where more are asked for; where most do not, or some have just started,
-    they carry nothing. Fewer are asked for only if those that do not tell may carry all that they can, and half of the
-    pods tell. No number is asked for where that leaves it open.
+    Pods that do not report are like the others where more are asked for; where most do not, or some have just started,
+    they carry nothing. Fewer are asked for only if those that do not report may carry all that they can, and half of
+    the pods report. No number is asked for where that leaves it open.
     """
     if not workload.ready:
         return Need(None, "no pod is ready")
@@ -115,20 +115,20 @@ def needed(
     why = "; ".join(dict.fromkeys(each.why for each in doubts if each is not None))
     pairs = list(zip(signals, doubts, strict=True))
     few = all(found is None or 2 * len(found.pods) <= len(workload.ready) for found in doubts)
-    told = at_least(signals, workload, policy)
-    least = need(told) if told else None
-    if least is not None and least.wanted is not None and least.wanted > workload.replicas:
+    assumed = at_least(signals, workload, policy)
+    least = need(assumed) if assumed else None
+    if least is not None and least.replicas is not None and least.replicas > workload.replicas:
         words = "as the mean of the others" if few and not workload.unsure else "as nothing"
-        return replace(least, message=f"{least.message}; {why}: for more it counts {words}")
+        return replace(least, message=f"{least.message}; {why}: a scale-out counts it {words}")
     if few:
         most = need([_full(*each) for each in pairs])
-        if most.wanted is not None and most.wanted < workload.replicas:
-            return replace(most, message=f"{most.message}; {why}: for fewer it counts as all that a pod can carry")
+        if most.replicas is not None and most.replicas < workload.replicas:
+            return replace(most, message=f"{most.message}; {why}: a scale-in counts it as the full capacity of a pod")
     return Need(None, why)
 
 
 def at_least(signals: Sequence[Signal], workload: Workload, policy: Policy) -> list[Signal]:
-    """Signals that some pods tell, with an assumption on the least that the others carry."""
+    """Returns signals that some pods report, with an assumption on the least that the others carry."""
     found = []
     for signal in signals:
         unknown = doubt(signal, workload, policy)
@@ -141,20 +141,20 @@ def at_least(signals: Sequence[Signal], workload: Workload, policy: Policy) -> l
 
 
 def _known(signal: Signal, found: Doubt) -> tuple[dict[str, float], list[float]]:
-    """Figures of pods that tell, and their shares of what they can carry."""
+    """Figures of pods that report, and their shares of what they can carry."""
     known = {pod: value for pod, value in signal.values.items() if pod not in found.pods}
     return known, [value / _carries(signal, pod) for pod, value in known.items() if _carries(signal, pod) > 0]
 
 
 def _assumed(signal: Signal, found: Doubt, *, like: bool) -> Signal:
-    """For more pods: those that do not tell are ``like`` the others, or carry nothing."""
+    """For more pods: those that do not report are ``like`` the others, or carry nothing."""
     known, shares = _known(signal, found)
     each = fsum(shares) / len(shares) if like and shares else 0.0
     return replace(signal, values={**known, **{pod: each * _carries(signal, pod) for pod in found.pods}})
 
 
 def _full(signal: Signal, found: Doubt | None) -> Signal:
-    """For fewer pods: those that do not tell carry all that they can, or as much as the busiest."""
+    """For fewer pods: those that do not report carry all that they can, or as much as the busiest."""
     if found is None:
         return signal
     known, shares = _known(signal, found)
@@ -171,7 +171,7 @@ def _carries(signal: Signal, pod: str) -> float:
 
 
 def pressure(signal: Signal, workload: Workload) -> Pressure:
-    """What a signal that is believed asks for, from the pods that are ready."""
+    """Returns what a trusted signal requires, from the pods that are ready."""
     pods = sorted(workload.ready)
     carries = [_carries(signal, pod) for pod in pods]
     values = [signal.values[pod] for pod in pods]
@@ -182,7 +182,7 @@ def pressure(signal: Signal, workload: Workload) -> Pressure:
 
 
 def inputs_of(pressures: Iterable[Pressure], workload: Workload) -> tuple[Input, ...]:
-    """What status shows."""
+    """Returns the inputs for status."""
     return tuple(
         Input(
             each.signal.name,
@@ -196,8 +196,8 @@ def inputs_of(pressures: Iterable[Pressure], workload: Workload) -> tuple[Input,
 
 
 def staying(found: Pressure, workload: Workload, tolerance: float) -> int:
-    """Pods that carry the load with the tolerance kept free where those of the lowest ordinals stay, as they do; more
-    than there are where they do not. 0 where pods are of one size, for which `wanted` says it."""
+    """Returns pods that carry the load with the tolerance kept free where those of the lowest ordinals stay, as they
+    do; more than there are where they do not. 0 where pods are of one size, for which `replicas` says it."""
     sizes = {pod: _carries(found.signal, pod) for pod in workload.ready}
     if min(sizes.values()) == max(sizes.values()):
         return 0
@@ -211,8 +211,9 @@ def _ordinal(pod: str) -> int:
     return int(pod.rpartition("-")[2])
 
 
-def wanted(up: float, down: float, workload: Workload, tolerance: float, least: int = 1) -> int:
-    """Replicas for a load that asks for ``up`` pods soon, and for ``down`` of them for long enough to let some go.
+def replicas_for(up: float, down: float, workload: Workload, tolerance: float, least: int = 1) -> int:
+    """Returns the replicas for a load that asks for ``up`` pods soon, and for ``down`` of them for long enough to let
+    some go.
 
     Within the tolerance the number stays. More: so many that the target holds. Fewer: only so few that the target holds
     with the tolerance kept free, so that the change is not undone by a load that fluctuates within it, and no fewer
@@ -227,12 +228,12 @@ def wanted(up: float, down: float, workload: Workload, tolerance: float, least: 
 
 
 def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy, *, persists: bool = False) -> Need:
-    """What signals ask for: the most that one of them asks for. There must be one at least. ``persists``: the pods use
-    all that they can for long enough to say that more is asked for."""
+    """Returns what signals ask for: the most that one of them asks for. There must be one at least. ``persists``: the
+    pods use all that they can for long enough to say that more is asked for."""
     top = max(pressures, key=lambda each: each.pods * each.ahead.soon)
     keeps = max(pressures, key=lambda each: each.pods * each.ahead.later)
     least = max(1, *(staying(each, workload, policy.tolerance) for each in pressures))
-    count = wanted(top.pods * top.ahead.soon, keeps.pods * keeps.ahead.later, workload, policy.tolerance, least)
+    count = replicas_for(top.pods * top.ahead.soon, keeps.pods * keeps.ahead.later, workload, policy.tolerance, least)
     saturated = next((each for each in pressures if each.saturated), None)
     if saturated is not None:
         top = saturated
@@ -241,12 +242,12 @@ def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy, *
             count = max(count, 2 * len(workload.ready) + workload.lost)
     now = max(each.pods for each in pressures)
     known = ceil(now - ROUNDING) + workload.lost
-    foreseen = count > wanted(now, now, workload, policy.tolerance) and not top.saturated
-    more, until = (top.ahead.soon, "until a new one serves")
+    foreseen = count > replicas_for(now, now, workload, policy.tolerance) and not top.saturated
+    more, until = (top.ahead.soon, "before a new pod serves")
     if foreseen and count <= workload.replicas:
         top = keeps
-        more, until = (top.ahead.later, "before one that leaves would have been worth keeping")
-    text = in_words(top, workload)
+        more, until = (top.ahead.later, "within the time for which a pod is worth keeping")
+    text = describe_load(top, workload)
     if foreseen:
         text += f", and recorded traffic grows {more:.2f} times {until}"
     if count != workload.replicas:
@@ -257,14 +258,14 @@ def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy, *
     return Need(count, text, inputs, known=known if unseen else None, plain=plain, ahead=foreseen)
 
 
-def in_words(top: Pressure, workload: Workload) -> str:
-    """How loaded the pods are by one signal."""
+def describe_load(top: Pressure, workload: Workload) -> str:
+    """Returns a message about the load of the pods by one signal."""
     signal = top.signal
-    text = f"{signal.name}: {len(workload.ready)} ready pods carry {top.share:.0%} of what they can on average"
+    text = f"{signal.name}: {len(workload.ready)} ready pods carry {top.share:.0%} of their capacity on average"
     if signal.target != 1:
-        text += f", {signal.target:.0%} is wanted"
+        text += f", the target is {signal.target:.0%}"
     if top.saturated:
-        text += ", and more may be asked for than they can carry"
+        text += ", and demand may exceed their capacity"
     if workload.lost:
         text += f"; {workload.lost} pods are lost and carry nothing"
     if workload.stuck:

@@ -1,4 +1,4 @@
-"""How many proxies: by connections and bandwidth. Pure.
+"""Decides the number of proxies: by connections and bandwidth. Pure.
 
 A connection stays where it was made, so that a new proxy takes only new ones; one that leaves closes its own, and their
 clients come back at the others.
@@ -17,7 +17,7 @@ from pulsar_operator.balance.autoscaling.values import Need, Policy, Signal, Ver
 
 @dataclass(frozen=True)
 class ProxyFacts:
-    """What was measured."""
+    """Measured facts."""
 
     workload: Workload
     signals: tuple[Signal, ...]

@@ -1,4 +1,4 @@
-"""By how much what bookies store grows: means of two halves of what was sampled. Pure.
+"""Growth of stored data: means of two halves of the samples. Pure.
 
 The halves are whole days once two of them are sampled, so that a day's ups and downs are no growth.
 """
@@ -19,15 +19,16 @@ KEPT = 48
 LARGEST = 2.0**62
 """Bytes; more are an error of who says it, and status has no room for them (`StoredStatus`)."""
 LEAST = 4
-"""Samples from which growth is told."""
+"""Samples from which growth is derived."""
 RECENT = 6
-"""The last ones, which tell whether it still grows, and whether faster."""
-REACH = 1.5
-"""Growth is reckoned to go on for so many times what was sampled of it: hours of an import are not three days."""
+"""The last ones, which show whether it still grows, and whether faster."""
+EXTRAPOLATED = 1.5
+"""Growth is reckoned to continue for so many times what was sampled of it: hours of an import are not three days."""
 
 
 def sampled(samples: Samples, now: float, used: float) -> Samples:
-    """With one more, where the last one is an hour old; without those that are too old. What is no amount is none."""
+    """Returns the samples with one more, if the last one is an hour old; without old ones. Invalid values are
+    skipped."""
     kept = tuple(each for each in samples if now - KEPT * HOUR <= each[0] <= now)
     if (kept and now - kept[-1][0] < HOUR) or not 0 <= used <= LARGEST:
         return kept
@@ -48,16 +49,16 @@ class Trend:
     """Between the samples of these."""
 
     def ahead(self, seconds: float) -> float:
-        """Bytes that are stored on top within so many seconds, as far as what was sampled reaches; 0 where it does not
-        grow any more. What grows faster lately does so for some hours."""
+        """Returns the bytes that are stored on top within so many seconds, as far as what was sampled reaches; 0 where
+        it no longer grows. What grows faster lately does so for some hours."""
         if self.recent <= 0:
             return 0.0
-        long = max(self.slope, 0.0) * min(seconds, REACH * self.seconds)
-        return max(long, self.recent * min(seconds, REACH * self.recent_seconds))
+        long = max(self.slope, 0.0) * min(seconds, EXTRAPOLATED * self.seconds)
+        return max(long, self.recent * min(seconds, EXTRAPOLATED * self.recent_seconds))
 
 
 def trend(samples: Samples) -> Trend | None:
-    """Growth of all samples, and of the last ones; None = too little was sampled to say."""
+    """Returns the growth of all samples, and of the last ones; None = too little was sampled to say."""
     found, last = slope(samples), samples[-RECENT:]
     recent = slope(last)
     if found is None or recent is None:
@@ -66,7 +67,7 @@ def trend(samples: Samples) -> Trend | None:
 
 
 def slope(samples: Samples) -> float | None:
-    """Bytes a second; None = too little was sampled to say. Below 0 where less and less is stored."""
+    """Returns the bytes a second; None = too little was sampled to say. Below 0 where less and less is stored."""
     if len(samples) < LEAST:
         return None
     middle = (samples[0][0] + samples[-1][0]) / 2

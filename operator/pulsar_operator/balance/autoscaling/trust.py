@@ -1,4 +1,4 @@
-"""How far a forecast is believed: each hour for which it promised a rise is compared with what came. Pure.
+"""Trust in a forecast: each hour for which it promised a rise is compared with the load that came. Pure.
 
 A record of another week may be of a job that is gone. What it promised and did not come counts for half, and again for
 half; what came counts for more again.
@@ -20,7 +20,7 @@ BEGIN: Final = 600.0
 """Seconds in which what it grows from is measured."""
 HOUR: Final = 3600.0
 LOST: Final = 1.5 * HOUR
-"""Seconds after which a promise is forgotten that nobody watched."""
+"""Seconds after which an unobserved promise is dropped."""
 HALF: Final = 0.5
 """Share of a promised rise that keeps the promise."""
 LEAST: Final = 25
@@ -28,13 +28,13 @@ LEAST: Final = 25
 
 
 def judged(state: State, pods: float, promised: float, now: float, *, saturated: bool = False) -> State:
-    """The state after one look at the measured load, in pods at their target. ``promised``: by how many times it is to
-    grow within the hour, 1 = not at all; ``saturated``: it may be any higher than what is measured."""
+    """Returns the state after one observation of the measured load, in pods at their target. ``promised``: by how many
+    times it is to grow within the hour, 1 = not at all; ``saturated``: it may be any higher than what is measured."""
     load, expected = min(ceil(1000 * pods), LARGEST), state.expected
     if expected is not None and not 0 <= now - expected.since <= LOST:
         expected = None
     if expected is not None:
-        expected = _seen(expected, load, now)
+        expected = _observed(expected, load, now)
         if saturated:
             expected = replace(expected, most=max(expected.most, min(2 * load, LARGEST)))
         if now - expected.since < HOUR:
@@ -47,7 +47,7 @@ def judged(state: State, pods: float, promised: float, now: float, *, saturated:
     return replace(state, expected=Expected(now, load, int(100 * (promised - 1)), load))
 
 
-def _seen(expected: Expected, load: int, now: float) -> Expected:
+def _observed(expected: Expected, load: int, now: float) -> Expected:
     if now - expected.since <= BEGIN:
         expected = replace(expected, base=max(expected.base, load))
     return replace(expected, most=max(expected.most, load))

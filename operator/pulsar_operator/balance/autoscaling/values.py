@@ -1,4 +1,4 @@
-"""What the decisions on replicas take and give. Times are seconds of any clock that survives a restart."""
+"""Inputs and results of the decisions on replicas. Times are seconds of any clock that survives a restart."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Signal:
     """Seconds since the oldest of the values was measured."""
     unit: str = ""
     saturates: bool = False
-    """The figure cannot exceed what a pod carries, so that at the top it tells only the least of what is asked for."""
+    """The figure cannot exceed what a pod carries, so that at the top it shows only the least demand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +56,13 @@ class TrafficGrowth:
 
     @property
     def gained(self) -> float:
-        """What there is more; below 0 where there is less."""
+        """Returns what there is more; below 0 where there is less."""
         return self.now - self.before
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What a decision was made from, as status shows it."""
+    """An input of a decision, as status shows it."""
 
     name: str
     value: float | None
@@ -76,7 +76,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Why the number may not fall now, or not change at all, whatever was measured."""
+    """A block: the number may not fall now, or not change at all, whatever was measured."""
 
     reason: Reason
     message: str
@@ -98,9 +98,9 @@ class Workload:
     """Those the workload asks for: the operator's last decision."""
     ready: frozenset[str]
     lost: int = 0
-    """Pods that are not ready for longer than a start takes: their node is away, or they crash."""
+    """Pods that are not ready for longer than a start takes: their node is unavailable, or they crash."""
     blocks: tuple[Block, ...] = ()
-    """The first one is told."""
+    """Messages name the first one."""
     unsure: int = 0
     """Pods that carry more than is measured, or may: just ready, or not ready and yet running. While there are any no
     pod leaves."""
@@ -111,12 +111,12 @@ class Workload:
 
     @property
     def serving(self) -> int:
-        """Pods that carry load, or will in a moment."""
+        """Returns pods that carry load, or will in a moment."""
         return max(self.replicas - self.lost, 0)
 
     @property
     def starting(self) -> int:
-        """Pods that are about to be ready."""
+        """Returns pods that are about to be ready."""
         return max(self.serving - len(self.ready), 0)
 
 
@@ -133,7 +133,7 @@ class Ramp:
     """Seconds between two changes."""
 
     def most(self, replicas: int) -> int:
-        """The largest change from a number of replicas."""
+        """Returns the largest change from a number of replicas."""
         # Whole numbers: 100 % of 7 is 7, not 7.000000000000001.
         return max(self.pods, -(-replicas * self.percent // 100))
 
@@ -149,30 +149,30 @@ class Policy:
     up: Ramp
     down: Ramp
     interval: float = 60.0
-    """Seconds between two looks. Inputs older than two of them are not believed."""
+    """Seconds between two observations. Inputs older than two of them are not believed."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """What the load asks for, before windows and limits."""
+    """What the load requires, before windows and limits."""
 
-    wanted: int | None
+    replicas: int | None
     """Replicas; None = no decision, since something is not known."""
     message: str
     inputs: tuple[Input, ...] = ()
     urgent: int | None = None
-    """Replicas that are wanted at once, whatever windows and cool-down say."""
+    """Replicas that are required immediately, whatever windows and cool-down say."""
     floor: int = 0
-    """Replicas below which what is stored does not fit, whatever the user's maximum is."""
-    held: str = ""
-    """Why none may leave now; empty = they may."""
-    held_reason: Reason = Reason.STABILIZING
-    """What is told while one would leave and is held."""
+    """Replicas below which stored data does not fit, whatever the maximum is."""
+    shrink_blocker: str = ""
+    """Why no pod may be removed now; empty = one may."""
+    shrink_blocker_reason: Reason = Reason.STABILIZING
+    """Reason that status shows while a pod would be removed and ``shrink_blocker`` keeps it."""
     advice: tuple[Advice, ...] = ()
     """What helps where replicas do not."""
     known: int | None = None
-    """Replicas that the measured load asks for, where more are wanted for load that nobody has seen: CPU that is all in
-    use, or a rise that is only recorded. None = what is wanted was measured."""
+    """Replicas that the measured load asks for, where more are wanted for load that was not observed: CPU that is all
+    in use, or a rise that is only recorded. None = what is wanted was measured."""
     plain: int | None = None
     """Replicas at which the measured load is at its target, with nothing kept free below it; None = not known."""
     used: bool = False

@@ -1,1 +1,1 @@
-"""Doing a proposal: steps, when to act, drains and fills, and how the custom resource tells it."""
+"""Execution of proposals: steps, when to act, drains and fills, and what the custom resource reports."""

@@ -1,4 +1,4 @@
-"""PulsarRebalance in words and values: status summaries, the ConfigMap of a proposal, the planner's options. Pure."""
+"""The parts of a PulsarRebalance: status summaries, the ConfigMap of a proposal, the planner's options. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pulsar_operator.api.constants import (
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.rebalance import BalanceStatus, ProposalStatus, PulsarRebalanceSpec
 from pulsar_operator.balance.execution.pace import about
-from pulsar_operator.balance.execution.steps import Step, brokers_of, from_json, identify, short_words, to_json
+from pulsar_operator.balance.execution.steps import Step, brokers_of, from_json, identify, short_step_text, to_json
 from pulsar_operator.balance.execution.table import load_table
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.names import short_brokers, shortened
@@ -41,7 +41,7 @@ MAX_TEXT_BYTES = 100_000
 
 @dataclass(frozen=True)
 class Command:
-    """What an annotation asks for."""
+    """The command of an annotation."""
 
     word: str
     """approve, refresh or stop."""
@@ -50,7 +50,8 @@ class Command:
 
 
 def command_of(text: str | None) -> Command | None:
-    """The command of an annotation; None where there is none. Raises ValueError, in words, for another text."""
+    """Returns the command of an annotation; None where there is none. Raises ValueError, with a message for users, for
+    another text."""
     if text is None:
         return None
     word, dash, ident = text.partition("-")
@@ -65,10 +66,10 @@ def command_of(text: str | None) -> Command | None:
 
 
 def refused_approval(command: Command, ident: str, replaced: str | None, how: str) -> str:
-    """Why an approval does not approve the proposal with this id; empty where it does.
+    """Returns why an approval does not approve the proposal with this id; empty where it does.
 
-    ``replaced`` is the proposal that waited for approval before this one took its place: whoever names none may have
-    seen that one. ``how`` approves the one of now.
+    ``replaced`` is the proposal that waited for approval before this one took its place: an approval without an id may
+    have seen that one. ``how`` approves the one of now.
     """
     if command.proposal == ident or (not command.proposal and replaced is None):
         return ""
@@ -76,16 +77,16 @@ def refused_approval(command: Command, ident: str, replaced: str | None, how: st
         cause = f"Approval of proposal {command.proposal} is refused: the proposal is {ident} now."
     else:
         cause = f"Approval without an id is refused: proposal {ident} took the place of proposal {replaced}."
-    return f"{cause} Look at it, then {how}"
+    return f"{cause} Review it, then {how}"
 
 
 def how_to_approve(namespace: str, name: str, ident: str) -> str:
-    """The command that approves a proposal and no other."""
+    """Returns the command that approves a proposal and no other."""
     return f"run kubectl -n {namespace} annotate prb {name} {ANNOTATION_REBALANCE}={APPROVE}-{ident}"
 
 
 def ratio(value: float) -> str:
-    """A ratio as text: Kubernetes' API conventions want no floating point."""
+    """Returns a ratio as text: Kubernetes' API conventions want no floating point."""
     return f"{value:.2f}"
 
 
@@ -123,7 +124,8 @@ def proposal_status(
 
 
 def presented(proposal: Proposal, *, counted: bool) -> Proposal:
-    """The proposal as it is shown: reasons with short names of brokers, and no clients where nobody counted them."""
+    """Returns the proposal as it is shown: reasons with short names of brokers, and no clients where they are not
+    counted."""
     names = {each.broker for each in proposal.brokers} | brokers_of(proposal.moves)
     splits = tuple(replace(each, reason=shortened(each.reason, names)) for each in proposal.splits)
     moves = [replace(each, reason=shortened(each.reason, names)) for each in proposal.moves]
@@ -132,8 +134,8 @@ def presented(proposal: Proposal, *, counted: bool) -> Proposal:
     return replace(proposal, splits=splits, moves=tuple(moves))
 
 
-def costs_in_words(status: ProposalStatus) -> str:
-    """What a proposal costs people, a sentence."""
+def describe_costs(status: ProposalStatus) -> str:
+    """Returns what a proposal costs people, a sentence."""
     clients = "" if status.clients is None else f" and {status.clients} producers and consumers reconnect"
     topics = "" if status.topics is None else f"{status.topics} topics move{clients}, in "
     return f"{topics or 'It takes '}{status.expected_duration}"
@@ -151,18 +153,18 @@ def summary(before: BalanceStatus | None, after: BalanceStatus | None, measured:
 
 
 def selected(patterns: Sequence[str], namespaces: Iterable[str]) -> frozenset[str] | None:
-    """Namespaces that match a pattern tenant/namespace or tenant/*; None = no restriction."""
+    """Returns namespaces that match a pattern tenant/namespace or tenant/*; None = no restriction."""
     if not patterns:
         return None
-    exact = {p for p in patterns if not p.endswith("/*")}
-    tenants = {p[:-2] for p in patterns if p.endswith("/*")}
+    exact = {pattern for pattern in patterns if not pattern.endswith("/*")}
+    tenants = {pattern[:-2] for pattern in patterns if pattern.endswith("/*")}
     return frozenset(n for n in namespaces if n in exact or n.split("/", 1)[0] in tenants)
 
 
 def options_of(
     spec: PulsarRebalanceSpec, namespaces: Iterable[str], cooling: Iterable[BundleId], brokers: Iterable[str]
 ) -> Options:
-    """The question to the planner; ``brokers`` are the ids of those the specification names."""
+    """Returns the question to the planner; ``brokers`` are the ids of those the specification names."""
     budget = spec.budget
     return Options(
         mode=Mode(spec.mode.value),
@@ -180,12 +182,12 @@ def options_of(
 
 
 def steps_of(proposal: Proposal) -> list[Step]:
-    """All steps in their order: splits, then moves."""
+    """Returns all steps in their order: splits, then moves."""
     return [*proposal.splits, *proposal.moves]
 
 
 def owner_reference(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """A custom resource as the controller of something."""
+    """Returns a custom resource as the controller of something."""
     meta = obj["metadata"]
     return {
         "apiVersion": obj["apiVersion"],
@@ -200,7 +202,7 @@ def owner_reference(obj: Mapping[str, Any]) -> dict[str, Any]:
 def own_rebalance(
     cluster: Mapping[str, Any], name: str, spec: Mapping[str, Any], labels: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """A PulsarRebalance of the operator's own, which goes with the cluster that it is for."""
+    """Returns a PulsarRebalance of the operator's own, which goes with the cluster that it is for."""
     meta = cluster["metadata"]
     return {
         "apiVersion": API_VERSION,
@@ -216,7 +218,7 @@ def own_rebalance(
 
 
 def standing_name(cluster: Mapping[str, Any]) -> str:
-    """Name of the PulsarRebalance through which the operator drives a cluster."""
+    """Returns the name of the PulsarRebalance through which the operator drives a cluster."""
     return f"{cluster['metadata']['name']}-balancer"
 
 
@@ -229,21 +231,21 @@ def is_standing(rebalance: Mapping[str, Any], cluster: Mapping[str, Any]) -> boo
 
 
 def standing_manifest(cluster: Mapping[str, Any], name: str, spec: PulsarClusterSpec) -> dict[str, Any]:
-    """The PulsarRebalance through which the operator drives a cluster."""
-    wanted = spec.load_balancing.rebalance
+    """Returns the PulsarRebalance through which the operator drives a cluster."""
+    desired = spec.load_balancing.rebalance
     standing = {
         "mode": "Full",
-        "trafficSource": wanted.traffic_source.value,
-        "autoApprove": wanted.auto_approve,
-        "repeatSeconds": wanted.repeat_seconds,
-        "tolerancePercent": wanted.tolerance_percent,
-        "budget": wanted.budget.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "trafficSource": desired.traffic_source.value,
+        "autoApprove": desired.auto_approve,
+        "repeatSeconds": desired.repeat_seconds,
+        "tolerancePercent": desired.tolerance_percent,
+        "budget": desired.budget.model_dump(mode="json", by_alias=True, exclude_none=True),
     }
     return own_rebalance(cluster, name, standing)
 
 
 def steps_that_fit(brokers: Iterable[str], namespaces: Iterable[str]) -> int:
-    """Moves that a ConfigMap has room for, whatever they are."""
+    """Returns moves that a ConfigMap has room for, whatever they are."""
     ids = set(brokers)
     longest, name = max(map(len, ids), default=0), max(map(len, namespaces), default=0)
     short = max(map(len, short_brokers(ids).values()), default=0)
@@ -253,11 +255,13 @@ def steps_that_fit(brokers: Iterable[str], namespaces: Iterable[str]) -> int:
 def config_map(
     obj: Mapping[str, Any], name: str, ident: str, steps: Sequence[Step], brokers: Sequence[BrokerLoad] = ()
 ) -> dict[str, Any] | None:
-    """The ConfigMap that holds the steps, for the operator and for people; None when they do not fit in one."""
+    """Returns the ConfigMap that holds the steps, for the operator and for people; None when they do not fit in one."""
     meta = obj["metadata"]
     machine = "[\n" + ",\n".join(json.dumps(each) for each in to_json(steps)) + "\n]\n"
     names = {each.broker for each in brokers} | brokers_of(steps)
-    human = [f"{n:4d}  {short_words(step, names)}\n      because {step.reason}\n" for n, step in enumerate(steps, 1)]
+    human = [
+        f"{n:4d}  {short_step_text(step, names)}\n      because {step.reason}\n" for n, step in enumerate(steps, 1)
+    ]
     counted = all(each.clients is not None for each in steps if isinstance(each, Move))
     table = [f"{line}\n" for line in load_table(brokers, most=None, clients=counted)]
     left = MAX_STEPS_BYTES - len(machine.encode())
@@ -295,8 +299,8 @@ def is_proposal(live: Mapping[str, Any], uid: str) -> bool:
 
 
 def read_steps(live: Mapping[str, Any] | None, proposal: ProposalStatus) -> list[Step]:
-    """The steps of a proposal from its ConfigMap. Raises ValueError, in words, when they are not there as written:
-    who may write ConfigMaps has not approved anything."""
+    """Returns the steps of a proposal from its ConfigMap. Raises ValueError, with a message for users, when they are
+    not there as written: who may write ConfigMaps has not approved anything."""
     if live is None:
         raise ValueError("the ConfigMap with the steps is gone")
     if (live["metadata"].get("annotations") or {}).get(ANNOTATION_PROPOSAL) != proposal.id:
@@ -307,5 +311,5 @@ def read_steps(live: Mapping[str, Any] | None, proposal: ProposalStatus) -> list
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{CHANGED} ({error})") from error
     if ident != proposal.id:
-        raise ValueError(f"{CHANGED}: somebody changed them")
+        raise ValueError(f"{CHANGED}: another client changed them")
     return found

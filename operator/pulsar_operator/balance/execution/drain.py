@@ -1,8 +1,8 @@
-"""Handing bundles over when brokers are replaced, removed or added: whether to wait, and the PulsarRebalance for it.
+"""Drains and fills when brokers are replaced, removed or added: whether to wait, and the PulsarRebalance for it.
 
 Pure. A drain is a PulsarRebalance in mode RemoveBrokers, a fill one in mode AddBrokers; the executor of all rebalances
-does the moves. Here is only decided, from what is observed, whether the pods may go now. A roll is never blocked for
-ever: a broker that is told to stop unloads what it still has by itself (Pulsar's class PulsarShutdownHook).
+does the moves. Here is only decided, from what is observed, whether the pods may go now. A rollout is never blocked
+forever: a broker that is stopped unloads its remaining bundles (Pulsar's class PulsarShutdownHook).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pulsar_operator.api.v1alpha1.cluster import Drain
 from pulsar_operator.balance.execution.custom_resource import own_rebalance
 
 BLIND_SECONDS: Final = 120.0
-"""So long it is waited for brokers that do not answer, or whose traffic is not known."""
+"""Seconds to wait for brokers that do not answer, or whose traffic is not known."""
 REPEAT_SECONDS: Final = 30
-"""A drain or fill that was stopped by a surprise plans anew after this long."""
+"""A drain or fill that was stopped by an unexpected change plans again after this long."""
 MAX_MOVES: Final = 3000
 """Steps that fit in a ConfigMap; what is left is in the next proposal."""
 DRAIN, FILL = "drain", "fill"
@@ -27,11 +27,11 @@ _BLIND: Final = frozenset({Reason.NO_DATA.value, Reason.ADMIN_UNREACHABLE.value,
 
 @dataclass(frozen=True)
 class DrainFacts:
-    """What was observed of brokers that are to go."""
+    """Observed facts of brokers that are to be removed or restarted."""
 
     pods: tuple[str, ...]
     age: float
-    """Seconds since it was first wanted that they go."""
+    """Seconds since their removal was first requested."""
     bundles: int | None
     """Bundles they own, those of Pulsar's own namespaces left out; None = they did not say."""
     others: int
@@ -41,12 +41,12 @@ class DrainFacts:
     rebalance: Mapping[str, Any] | None = None
     """The drain as it is, None when there is none yet."""
     failure: str = ""
-    """Why something is not known, in words."""
+    """Why something is not known, as a message."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What follows."""
+    """The decision on a drain."""
 
     go: bool
     """Whether the pods may be deleted now."""
@@ -55,7 +55,7 @@ class Decision:
     recreate: bool = False
     """Whether the drain has done its steps and must be made again for bundles that came after its plan."""
     why: str = ""
-    """What is waited for, or why the pods go with bundles left; empty = they have none."""
+    """The blocker, or why the pods are deleted with bundles left; empty = they have none."""
 
 
 def decide(facts: DrainFacts, drain: Drain) -> Decision:
@@ -87,7 +87,7 @@ def decide(facts: DrainFacts, drain: Drain) -> Decision:
 
 
 def _of_rebalance(facts: DrainFacts, who: str, left: str) -> Decision:
-    """What the drain's own status says."""
+    """Returns what the drain's own status says."""
     assert facts.rebalance is not None
     name = facts.rebalance["metadata"]["name"]
     status = facts.rebalance.get("status") or {}
@@ -110,7 +110,7 @@ def _of_rebalance(facts: DrainFacts, who: str, left: str) -> Decision:
         reason = (conditions.get(ConditionType.COMPLETED.value) or {}).get("reason")
         found_nothing = reason == Reason.ALREADY_DRAINED.value
         if progress.get("total", 0) or found_nothing:
-            # Pulsar may give a broker bundles until it is told to stop, and one on its way is nobody's for a moment:
+            # Pulsar may give a broker bundles until it is told to stop, and a moving one has no owner for a moment:
             # planned for once more, until a plan says that they must stay.
             return Decision(
                 False, recreate=True, why=f"{who} to hand over {left} that came after PulsarRebalance {name}"
@@ -122,7 +122,7 @@ def _of_rebalance(facts: DrainFacts, who: str, left: str) -> Decision:
 
 
 def _words(condition: Mapping[str, Any]) -> str:
-    return str(condition.get("message") or "not looked at yet")[:300]
+    return str(condition.get("message") or "not reconciled yet")[:300]
 
 
 def _brokers(pods: Sequence[str]) -> str:
@@ -132,17 +132,18 @@ def _brokers(pods: Sequence[str]) -> str:
 
 
 def broker_id(pod: str, registered: Iterable[str]) -> str | None:
-    """Id of a pod's broker among the registered ones; the host of an id begins with the pod's name."""
+    """Returns the id of a pod's broker among the registered ones; the host of an id begins with the pod's name."""
     return next((each for each in registered if each.startswith(f"{pod}.")), None)
 
 
 def named_brokers(names: Iterable[str], registered: Collection[str]) -> list[str]:
-    """Ids of brokers that are named by pod or by id; one that is not registered stays as it is named."""
+    """Returns ids of brokers that are named by pod or by id; one that is not registered stays as it is named."""
     return [name if ":" in name else broker_id(name, registered) or name for name in names]
 
 
 def future_ids(pods: Iterable[str], registered: Sequence[str]) -> list[str]:
-    """Ids that brokers will have whose pods are not there yet, from those of their neighbours; empty without one."""
+    """Returns ids that brokers will have whose pods are not there yet, from those of their adjacent ones; empty without
+    one."""
     if not registered:
         return []
     _, dot, rest = registered[0].partition(".")
@@ -150,25 +151,25 @@ def future_ids(pods: Iterable[str], registered: Sequence[str]) -> list[str]:
 
 
 def drain_name(cluster: str, pod: Mapping[str, Any]) -> str:
-    """Name of the drain of one pod: another pod of the same name is another drain."""
+    """Returns the name of the drain of one pod: another pod of the same name is another drain."""
     meta = pod["metadata"]
     return f"{cluster}-drain-{str(meta['name']).rpartition('-')[2]}-{str(meta['uid'])[-5:]}"
 
 
 def scale_in_name(cluster: str, replicas: int) -> str:
-    """Name of the drain of all brokers beyond a number of replicas."""
+    """Returns the name of the drain of all brokers beyond a number of replicas."""
     return f"{cluster}-drain-to-{replicas}"
 
 
 def fill_name(cluster: str, tag: str) -> str:
-    """Name of the fill of one occasion: the tag is no other occasion's."""
+    """Returns the name of the fill of one occasion: the tag is no other occasion's."""
     return f"{cluster}-fill-{tag}"
 
 
 def drain_manifest(
     cluster: Mapping[str, Any], name: str, brokers: Iterable[str], avoid: Iterable[str], drain: Drain
 ) -> dict[str, Any]:
-    """The PulsarRebalance that empties brokers; ``avoid`` get nothing, for they are next."""
+    """Returns the PulsarRebalance that empties brokers; ``avoid`` get nothing, for they are next."""
     spec = {
         "mode": "RemoveBrokers",
         "brokers": sorted(brokers),
@@ -178,7 +179,7 @@ def drain_manifest(
 
 
 def fill_manifest(cluster: Mapping[str, Any], name: str, brokers: Iterable[str], drain: Drain) -> dict[str, Any]:
-    """The PulsarRebalance that gives new brokers their share."""
+    """Returns the PulsarRebalance that gives new brokers their share."""
     return _manifest(cluster, name, FILL, {"mode": "AddBrokers", "brokers": sorted(brokers)}, drain)
 
 
@@ -198,7 +199,7 @@ def purpose_of(rebalance: Mapping[str, Any], cluster: Mapping[str, Any]) -> str 
 
 
 def outgrown(rebalance: Mapping[str, Any], pods: Collection[str]) -> bool:
-    """Whether it names a broker that is none of the cluster's ``pods``: a plan would wait for that one for ever."""
+    """Whether it names a broker that is none of the cluster's ``pods``: a plan would never stop waiting for it."""
     named = (rebalance.get("spec") or {}).get("brokers") or ()
     return any(str(each).partition(".")[0] not in pods for each in named)
 

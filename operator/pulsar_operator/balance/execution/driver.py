@@ -1,4 +1,4 @@
-"""The standing balancer: what it remembers, what it sees, and whether it acts now. One function, pure.
+"""The standing balancer: its memory, what it observes, and whether it acts now. One function, pure.
 
 The operator calls it for every standing PulsarRebalance (controllers/rebalance/proposal.py), the simulator at every
 minute of a trace: what is measured is what ships. Weights are smoothed, so that neither a minute of noise nor the tail
@@ -23,8 +23,8 @@ from pulsar_operator.balance.planner.plan import plan
 from pulsar_operator.balance.planner.proposal import Balance, Proposal, Split
 from pulsar_operator.balance.planner.shares import idle_brokers
 
-LOOK_SECONDS = 60.0
-"""What the first look stands for, and the period of Pulsar's statistics."""
+OBSERVATION_SECONDS = 60.0
+"""What the first observation stands for, and the period of Pulsar's statistics."""
 OVERLOADED = 0.85
 """Share of a resource from which a broker has too much; Pulsar's loadBalancerBrokerOverloadedThresholdPercentage."""
 RELIEVED = 0.5
@@ -35,7 +35,8 @@ Planner = Callable[[ClusterModel, Options], Proposal]
 
 @dataclass(frozen=True)
 class Memory:
-    """What the balancer knows from one look to the next. A fresh one, after a restart, is safe and only slower."""
+    """Memory of the balancer between observations. A fresh one, after a restart, is safe and only
+    slower."""
 
     history: History = field(default_factory=History)
     weights: Mapping[BundleId, float] = field(default_factory=dict)
@@ -44,7 +45,7 @@ class Memory:
     """What bundles were seen to cost beyond their weight, and brokers to use by themselves (learned.py)."""
     records: Records = field(default_factory=Records)
     """Of the figures that the brokers measure of themselves (trust.py)."""
-    looked: float | None = None
+    last_observed: float | None = None
     """When, in seconds of the clock of ``decide``."""
     planned: Mapping[BundleId, float] = field(default_factory=dict)
     """Bundles that the last plan is to move and did not yet, with their percent of all traffic."""
@@ -54,13 +55,13 @@ class Memory:
 
 @dataclass(frozen=True)
 class Decision:
-    """What one look led to."""
+    """Result of one observation."""
 
     act: bool
     balance: Balance
     """Of the smoothed weights."""
     reason: str
-    """In words, why it acts or not."""
+    """Why it acts or not, for messages."""
     planned: Proposal | None = None
     """What the planner offered; None = it was not asked."""
     used: Mapping[str, Usage] | None = None
@@ -78,7 +79,7 @@ def decide(
     planner: Planner = plan,
     usages: Mapping[str, Usage] | None = None,
 ) -> tuple[Decision, Memory]:
-    """Look at what was observed; the second value is the memory from now on.
+    """Judges one observation; the second value is the memory from now on.
 
     ``observed`` has the weights of the last minute, ``question`` what may be done: its tolerance is replaced by that of
     ``options``, bundles that rest are added to those that it leaves alone, and what moved within the last
@@ -92,7 +93,7 @@ def decide(
         # What moved counts nothing at first, which is no trend either.
         doubts = trust.distrusted(memory.records, now)
         return Decision(False, balance_of(observed), steady.SETTLES, distrusted=doubts), memory
-    judged, memory = _seen(memory, now, observed, options, usages or {})
+    judged, memory = _with_observation(memory, now, observed, options, usages or {})
     decision, memory = _decided(memory, now, observed, judged, question, options, planner)
     return replace(decision, used=judged.used, distrusted=trust.distrusted(memory.records, now)), memory
 
@@ -117,7 +118,7 @@ def _decided(
     reached = [each for each, since in judged.over.items() if now - since >= options.least_patience]
     share = balance.bound + options.plan_tolerance * level
     options = replace(options, overload=min(options.overload, _overload(reached, model, used, share)))
-    verdict, history = steady.look(memory.history, now, balance, level, idle, options)
+    verdict, history = steady.observe(memory.history, now, balance, level, idle, options)
     memory = replace(memory, history=history)
     if not verdict.act:
         return Decision(False, balance, verdict.reason), memory
@@ -138,14 +139,15 @@ def _decided(
 
 
 def acted(memory: Memory, now: float, moves: Iterable[BundleId], options: SteadyOptions) -> Memory:
-    """Remember that the steps of a decision ended, and the bundles that moved as far as that was not told before."""
+    """Records that the steps of a decision ended, and the bundles that moved as far as that was not recorded
+    before."""
     for bundle in moves:
         memory = moved(memory, now, bundle, options)
     return replace(memory, history=steady.acted(memory.history, now), planned={})
 
 
 def moved(memory: Memory, now: float, bundle: BundleId, options: SteadyOptions) -> Memory:
-    """Remember one move, whatever becomes of the others: it counts against the budget, once, and the bundle rests."""
+    """Records one move, whatever becomes of the others: it counts against the budget, once, and the bundle rests."""
     memory = replace(memory, history=steady.moved(memory.history, now, bundle, options))
     if bundle not in memory.planned:
         return memory
@@ -155,7 +157,7 @@ def moved(memory: Memory, now: float, bundle: BundleId, options: SteadyOptions) 
 
 
 def intending(memory: Memory, model: ClusterModel, proposal: Proposal) -> Memory:
-    """Remember what a proposal for this model is to move, to charge it to the budget when it is done."""
+    """Records what a proposal for this model is to move, to charge it to the budget when it is done."""
     known = {broker.id for broker in model.brokers}
     total = fsum(bundle.weight for bundle in model.bundles if bundle.owner in known)
     shares = {move.bundle: 100 * move.weight / total for move in proposal.moves} if total > 0 else {}
@@ -163,42 +165,43 @@ def intending(memory: Memory, model: ClusterModel, proposal: Proposal) -> Memory
 
 
 def within_budget(memory: Memory, now: float, question: Options, options: SteadyOptions) -> Options:
-    """The question with what moved within the window taken off its budget of moved traffic."""
+    """Returns the question with what moved within the window taken off its budget of moved traffic."""
     return replace(question, budget=replace(question.budget, spent_percent=spent_percent(memory, now, options)))
 
 
 def spent_percent(memory: Memory, now: float, options: SteadyOptions) -> float:
-    """Percent of all traffic that moved within the window."""
+    """Returns the percent of all traffic that moved within the window."""
     return fsum(share for when, share in memory.spent if now - when < options.window)
 
 
 def cpu_of(usages: Mapping[str, Usage]) -> dict[str, float]:
-    """Share of its CPU of each broker that says it."""
+    """Returns the share of its CPU of each broker that says it."""
     return {broker: used.cpu for broker, used in usages.items() if used.cpu is not None}
 
 
 def remembered(memory: Memory, observed: ClusterModel) -> ClusterModel:
-    """The model with the weights that are known of its bundles, smoothed and with what was learned of their cost, and
-    of the brokers; topics inside keep their proportions."""
+    """Returns the model with the weights that are known of its bundles, smoothed and with what was learned of their
+    cost, and of the brokers; topics inside keep their proportions."""
     return believed(observed, memory.weights, memory.learned)
 
 
 def believed(observed: ClusterModel, weights: Mapping[BundleId, float], learned: Learned) -> ClusterModel:
-    """The model with what was learned, of bundles of the weights given, or as observed; pieces as what they were."""
+    """Returns the model with what was learned, of bundles of the weights given, or as observed; pieces as what they
+    were."""
     factors, bases = inherited(learned.factors, observed.bundles), learned.loads(observed)
     model = weighted(observed, costed(observed, weights, factors))
     return replace(model, brokers=tuple(replace(broker, base=bases[broker.id]) for broker in model.brokers))
 
 
 def weighted(observed: ClusterModel, weights: Mapping[BundleId, float]) -> ClusterModel:
-    """The model with other weights of its bundles."""
+    """Returns the model with other weights of its bundles."""
     return replace(observed, bundles=tuple(weighing(bundle, weights[bundle.id]) for bundle in observed.bundles))
 
 
 def _planned(planner: Planner, model: ClusterModel, asked: Options, plain: ClusterModel) -> Proposal:
-    """The proposal for a model, without cuts that the traffic alone, in ``plain``, does not call for.
+    """Returns the proposal for a model, without cuts that the traffic alone, in ``plain``, does not call for.
 
-    What was learned may be wrong, and is forgotten in time; a cut is for ever.
+    What was learned may be wrong, and is forgotten in time; a cut is permanent.
     """
     if asked.mode is Mode.SPLIT:
         return planner(plain, asked)
@@ -226,16 +229,17 @@ def _calls_for(splits: Iterable[Split], state: ClusterModel, tolerance: float) -
 
 
 def _until(memory: Memory, now: float) -> Memory:
-    """The memory without times to come, which happened just now: a clock that was set back is not waited for."""
-    looked = memory.looked if memory.looked is None else min(memory.looked, now)
+    """Returns the memory without times to come, which happened just now: a clock that was set back is not waited
+    for."""
+    last_observed = memory.last_observed if memory.last_observed is None else min(memory.last_observed, now)
     spent = tuple((min(when, now), share) for when, share in memory.spent)
     history, records = steady.until(memory.history, now), trust.until(memory.records, now)
-    return replace(memory, history=history, records=records, looked=looked, spent=spent)
+    return replace(memory, history=history, records=records, last_observed=last_observed, spent=spent)
 
 
 def _overload(reached: Iterable[str], model: ClusterModel, used: Mapping[str, float], share: float) -> float:
-    """Utilization above which brokers have too much: just below that of the least loaded one that reached its limit
-    and that moves relieve; infinite without one.
+    """Returns the utilization above which brokers have too much: just below that of the least loaded one that reached
+    its limit and that moves relieve; infinite without one.
 
     Moves relieve a broker that has more than ``share``. One that works hard with little traffic is none of these.
     """
@@ -245,10 +249,10 @@ def _overload(reached: Iterable[str], model: ClusterModel, used: Mapping[str, fl
     return min(found, default=inf) * (1 - EPSILON)
 
 
-def _seen(
+def _with_observation(
     memory: Memory, now: float, observed: ClusterModel, options: SteadyOptions, usages: Mapping[str, Usage]
 ) -> tuple[Judged, Memory]:
-    seconds = LOOK_SECONDS if memory.looked is None else max(now - memory.looked, 0.0)
+    seconds = OBSERVATION_SECONDS if memory.last_observed is None else max(now - memory.last_observed, 0.0)
     found = {bundle.id: bundle.weight for bundle in observed.bundles}
     judged, records = trust.judge(
         memory.records, now, seconds, observed, usages, OVERLOADED, current=options.memory > 0
@@ -257,4 +261,4 @@ def _seen(
     if options.memory > 0:
         learned = learn(learned, observed, cpu_of(judged.used), seconds, errors=judged.errors)
     weights = steady.smooth(memory.weights, found, seconds, options.memory)
-    return judged, replace(memory, weights=weights, learned=learned, records=records, looked=now)
+    return judged, replace(memory, weights=weights, learned=learned, records=records, last_observed=now)

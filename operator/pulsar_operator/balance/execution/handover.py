@@ -1,7 +1,7 @@
-"""Who balances all the time with spec.loadBalancing.driver Operator: the operator, or Pulsar while it cannot. Pure.
+"""Decides who balances with spec.loadBalancing.driver Operator: the operator, or Pulsar while it cannot. Pure.
 
 Pulsar's own balancer is off while the operator balances. Where the operator cannot decide, because brokers do not
-answer or somebody paused it, or Pulsar does nothing of what it decides, nobody balances. After UNDECIDED_SECONDS
+answer or a user paused it, or Pulsar does not execute its decisions, no balancer is active. After UNDECIDED_SECONDS
 Pulsar's balancer is given back, once, and taken again after a while (RETURN_SECONDS and DECIDED_SECONDS). A
 PulsarRebalance that executes holds Pulsar's balancer no longer after HOLD_SECONDS without a step.
 
@@ -26,29 +26,30 @@ from pulsar_operator.api.constants import (
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
 
 UNDECIDED_SECONDS: Final = 900.0
-"""Nobody balances for this long before Pulsar's balancer is given back. Each second in which the operator could decide
+"""Seconds without a balancer before Pulsar's balancer is restored. Each second in which the operator could decide
 takes CREDIT seconds off."""
 CREDIT: Final = 3.0
-"""Who can decide for a quarter of the time balances: it moves a bundle no more often than every few minutes."""
+"""A balancer that can decide for a quarter of the time is enough: it moves a bundle no more often than every few
+minutes."""
 CLEAR_SECONDS: Final = UNDECIDED_SECONDS / CREDIT
 """The longest time after which an earlier spell of not deciding is forgotten."""
 SHORT_SECONDS: Final = 120.0
-"""A spell that is shorter is forgotten at once: a look or two that failed."""
+"""A spell that is shorter is forgotten at once: an observation or two that failed."""
 RETURN_SECONDS: Final = 1800.0
-"""Pulsar balances for this long at least once its balancer was given back."""
+"""Least seconds for which Pulsar balances once its balancer was restored."""
 DECIDED_SECONDS: Final = 600.0
 """The operator must have been able to decide for this long before it takes Pulsar's balancer again."""
 GAP_SECONDS: Final = 300.0
-"""Nothing is concluded from before a time of this length in which nobody looked: what is stored may be long over."""
+"""Seconds without an observation after which earlier ones do not count: what is stored may be outdated."""
 NOTE_SECONDS: Final = 60.0
-"""The time of the last look is stored no more often."""
+"""Least seconds between two writes of the time of the last observation."""
 HOLD_SECONDS: Final = 900.0
 """A PulsarRebalance that does no step for this long holds nothing."""
 FAILED: Final = 2
-"""Executions in a row that moved nothing, from which on the operator cannot balance. Another client that changes a
+"""Consecutive executions that moved nothing, from which on the operator cannot balance. Another client that changes a
 bundle ends one."""
 TRIAL_SECONDS: Final = 14400.0
-"""After the last of them, until the operator tries again. Each trial is some 20 minutes in which nobody balances."""
+"""After the last of them, until the operator tries again. Each trial is some 20 minutes without a balancer."""
 
 ABLE: Final = frozenset(
     {
@@ -68,32 +69,33 @@ ABLE: Final = frozenset(
         Reason.WAITING_FOR_BALANCER,
     }
 )
-"""Reasons of condition Ready of a standing PulsarRebalance that could decide at its last look. With a proposal that
-waits for approval it could: a user who wants to be asked wants nothing moved until then, not by Pulsar either. Any
+"""Reasons of condition Ready of a standing PulsarRebalance that could decide at its last observation. With a proposal
+that waits for approval it could: a user who wants to be asked wants nothing moved until then, not by Pulsar either. Any
 other reason, also one of a later version, means that it cannot."""
 IDLE: Final = frozenset(
     {Reason.ALREADY_DRAINED, Reason.BALANCED, Reason.NO_IMPROVEMENT_POSSIBLE, Reason.WAITING_FOR_APPROVAL}
 )
 """Those with which nothing is to be moved now, or a user decides: it does not matter whether Pulsar would."""
 NEITHER: Final = frozenset({Reason.BROKERS_CHANGING, Reason.CONFIGURATION_STORE_UNAVAILABLE, Reason.PLAN_INVALIDATED})
-"""Reasons that say nothing of it: brokers are being replaced or removed, no bundle can be moved by anybody, or an
-execution ended and the look for the next proposal is yet to come."""
+"""Reasons that say nothing of it: brokers are being replaced or removed, no bundle can be moved at all, or an
+execution ended and the next proposal is not computed yet."""
 
 
 @dataclass(frozen=True)
 class Handover:
-    """What is remembered from one look to the next; an empty one, as at the start, means that the operator balances."""
+    """What is remembered from one observation to the next; an empty one, as at the start, means that the operator
+    balances."""
 
     undecided_since: float | None = None
     """Since when the operator cannot decide, later where it could in between (CREDIT); None = it can."""
     decided_since: float | None = None
     """Since when it can, while that is to be remembered."""
-    looked: float | None = None
-    """About when the last look was, while that is to be remembered."""
-    given_back: float | None = None
-    """When Pulsar's balancer was given back; None = the operator balances."""
+    last_observed: float | None = None
+    """About when the last observation was, while that is to be remembered."""
+    restored_at: float | None = None
+    """When Pulsar's balancer was restored; None = the operator balances."""
     count: int = 0
-    """How often it was given back."""
+    """How often it was restored."""
 
 
 @dataclass(frozen=True)
@@ -101,83 +103,84 @@ class Ability:
     """Whether the standing PulsarRebalance can decide."""
 
     decides: bool | None
-    """None = its last look says nothing of it."""
+    """None = its last observation says nothing of it."""
     reason: Reason
     message: str
     """A sentence without a period: why it cannot."""
 
 
 def judge(known: Handover, now: float, decides: bool | None) -> Handover:
-    """The value after one look. ``decides``: whether the operator can decide now; None = this look does not count."""
+    """Returns the value after one observation. ``decides``: whether the operator can decide now; None = this
+    observation does not count."""
     known = _until(known, now)
     if decides is None:
         return known
-    goes_on = known.looked is not None and now - known.looked <= GAP_SECONDS
-    found = _able(known, now, goes_on) if decides else _unable(known, now, goes_on)
-    counting = found.decided_since if found.given_back is not None else found.undecided_since
+    continuous = known.last_observed is not None and now - known.last_observed <= GAP_SECONDS
+    found = _able(known, now, continuous) if decides else _unable(known, now, continuous)
+    counting = found.decided_since if found.restored_at is not None else found.undecided_since
     if counting is None:
-        return replace(found, looked=None)
-    noted = goes_on and known.looked is not None and now - known.looked < NOTE_SECONDS
-    return replace(found, looked=known.looked if noted else now)
+        return replace(found, last_observed=None)
+    noted = continuous and known.last_observed is not None and now - known.last_observed < NOTE_SECONDS
+    return replace(found, last_observed=known.last_observed if noted else now)
 
 
-def _able(known: Handover, now: float, goes_on: bool) -> Handover:
-    since = known.decided_since if goes_on and known.decided_since is not None else now
-    if known.given_back is not None:
-        if now - known.given_back >= RETURN_SECONDS and now - since >= DECIDED_SECONDS:
+def _able(known: Handover, now: float, continuous: bool) -> Handover:
+    since = known.decided_since if continuous and known.decided_since is not None else now
+    if known.restored_at is not None:
+        if now - known.restored_at >= RETURN_SECONDS and now - since >= DECIDED_SECONDS:
             return Handover(count=known.count)
         return replace(known, decided_since=since)
     before = known.undecided_since
-    if before is None or not goes_on or since - before < max(SHORT_SECONDS, CREDIT * (now - since)):
+    if before is None or not continuous or since - before < max(SHORT_SECONDS, CREDIT * (now - since)):
         return Handover(count=known.count)
     return replace(known, decided_since=since)
 
 
-def _unable(known: Handover, now: float, goes_on: bool) -> Handover:
-    if known.given_back is not None:
+def _unable(known: Handover, now: float, continuous: bool) -> Handover:
+    if known.restored_at is not None:
         return replace(known, decided_since=None)
-    since = known.undecided_since if goes_on and known.undecided_since is not None else now
+    since = known.undecided_since if continuous and known.undecided_since is not None else now
     if known.decided_since is not None:
         since = min(since + (1 + CREDIT) * (now - known.decided_since), now)
     if now - since >= UNDECIDED_SECONDS:
-        return Handover(undecided_since=since, given_back=now, count=known.count + 1)
+        return Handover(undecided_since=since, restored_at=now, count=known.count + 1)
     return replace(known, undecided_since=since, decided_since=None)
 
 
 def _until(known: Handover, now: float) -> Handover:
-    """The value without times to come, which count as now."""
-    undecided, decided, looked, back = (
+    """Returns the value without times to come, which count as now."""
+    undecided, decided, observed, back = (
         None if at is None else min(at, now)
-        for at in (known.undecided_since, known.decided_since, known.looked, known.given_back)
+        for at in (known.undecided_since, known.decided_since, known.last_observed, known.restored_at)
     )
-    return Handover(undecided, decided, looked, back, known.count)
+    return Handover(undecided, decided, observed, back, known.count)
 
 
 def returns_at(known: Handover) -> float | None:
-    """When the operator takes Pulsar's balancer again at the earliest, as far as is known; None = it has it."""
-    if known.given_back is None:
+    """Returns when the operator takes Pulsar's balancer again at the earliest, as far as is known; None = it has it."""
+    if known.restored_at is None:
         return None
     decided = known.decided_since
-    return max(known.given_back + RETURN_SECONDS, decided + DECIDED_SECONDS if decided is not None else 0.0)
+    return max(known.restored_at + RETURN_SECONDS, decided + DECIDED_SECONDS if decided is not None else 0.0)
 
 
 def ability_of(rebalance: Mapping[str, Any] | None, name: str, now: datetime, *, changing: bool) -> Ability:
     """Whether the standing PulsarRebalance ``name`` can decide, by its status, and Pulsar does what it decides.
 
-    ``changing``: whether brokers are being replaced or removed right now, by a rollout that goes on.
+    ``changing``: whether brokers are being replaced or removed right now, by a rollout that continues.
     """
     if rebalance is None or "deletionTimestamp" in rebalance["metadata"]:
         return Ability(False, Reason.PENDING, f"PulsarRebalance {name} of this cluster does not exist")
-    if mark := held_by_hand(rebalance):
+    if mark := user_hold(rebalance):
         return Ability(False, Reason.PAUSED, f"PulsarRebalance {name} has annotation {mark}")
     ready = _condition(rebalance, ConditionType.READY)
     if not ready:
-        return Ability(None, Reason.PENDING, f"PulsarRebalance {name} was not looked at yet")
+        return Ability(None, Reason.PENDING, f"PulsarRebalance {name} is not reconciled yet")
     try:
         reason = Reason(str(ready.get("reason")))
     except ValueError:
         reason = Reason.UNKNOWN
-    message = f"PulsarRebalance {name} says {reason.value}: {str(ready.get('message') or '').rstrip('.')[:500]}"
+    message = f"PulsarRebalance {name} reports {reason.value}: {str(ready.get('message') or '').rstrip('.')[:500]}"
     if reason in (ABLE - IDLE) | {Reason.PLAN_INVALIDATED} and (failure := _failing(rebalance, now)):
         return Ability(False, Reason.PLAN_INVALIDATED, f"PulsarRebalance {name} moves nothing: {failure}")
     neither = reason in NEITHER and (changing or reason is not Reason.BROKERS_CHANGING)
@@ -185,42 +188,48 @@ def ability_of(rebalance: Mapping[str, Any] | None, name: str, now: datetime, *,
 
 
 def _failing(rebalance: Mapping[str, Any], now: datetime) -> str | None:
-    """Why it is not to be expected that another execution moves bundles, in words; None = it may."""
+    """Returns why it is not to be expected that another execution moves bundles, as a message; None = it may."""
     failed = (rebalance.get("status") or {}).get("failedExecutions") or {}
     count, last = failed.get("count"), parse_time(failed.get("lastTime"))
     if not isinstance(count, int) or count < FAILED or last is None or seconds_since(last, now) >= TRIAL_SECONDS:
         return None
     again = timestamp(last + timedelta(seconds=TRIAL_SECONDS))
     why = str(failed.get("message") or "").rstrip(".")[:300]
-    return f"{count} executions in a row did no step, and the operator tries again after {again}. The last one: {why}"
+    text = f"{count} consecutive executions did no step, and the operator tries again after {again}."
+    return f"{text} The last execution: {why}"
 
 
-def told(known: Handover, ability: Ability, name: str) -> tuple[bool, Reason, str]:
+def balancing_condition(known: Handover, ability: Ability, name: str) -> tuple[bool, Reason, str]:
     """Status, reason and message of condition BalancingActive. ``name`` is that of the standing PulsarRebalance."""
-    if known.given_back is None:
+    if known.restored_at is None:
         if known.undecided_since is None or ability.decides is not False:
             return True, Reason.OPERATOR_BALANCES, f"The operator balances: see PulsarRebalance {name}"
         until = _time(known.undecided_since + UNDECIDED_SECONDS)
-        text = f"The operator cannot balance since {_time(known.undecided_since)}. {_why(ability)} "
-        text += f"Pulsar's own balancer stays off until {until} and is given back then, if this lasts"
+        text = f"The operator has not been able to balance since {_time(known.undecided_since)}. {_why(ability)} "
+        text += f"Pulsar's own balancer stays off until {until}. If the cause persists, the operator restores it then"
         return False, ability.reason, text
     times = f", {known.count} times in all" if known.count > 1 else ""
-    text = f"Pulsar balances since {_time(known.given_back)}{times}: the operator could not decide what to move. "
+    text = f"Pulsar has balanced since {_time(known.restored_at)}{times}: the operator could not decide what to move. "
     if known.decided_since is not None and (at := returns_at(known)) is not None:
-        return False, Reason.PULSAR_BALANCES, f"{text}It can again, and takes over at {_time(at)} if this lasts"
-    text += f"{_why(ability)} The operator takes over when it could decide for {DECIDED_SECONDS / 60:.0f} minutes, not "
-    return False, Reason.PULSAR_BALANCES, f"{text}before {_time(known.given_back + RETURN_SECONDS)}"
+        return (
+            False,
+            Reason.PULSAR_BALANCES,
+            f"{text}The operator can decide again, and takes over at {_time(at)} if this persists",
+        )
+    minutes = f"{DECIDED_SECONDS / 60:.0f} minutes"
+    text += f"{_why(ability)} The operator takes over once it has been able to decide for {minutes}, not "
+    return False, Reason.PULSAR_BALANCES, f"{text}before {_time(known.restored_at + RETURN_SECONDS)}"
 
 
-def given_back_words(known: Handover, ability: Ability) -> str:
-    """Message of the event when Pulsar's balancer is given back."""
+def pulsar_balances_message(known: Handover, ability: Ability) -> str:
+    """Returns the message of the event when Pulsar's balancer is restored."""
     since = f" since {_time(known.undecided_since)}" if known.undecided_since is not None else ""
     return f"Pulsar balances from now on: the operator could not decide what to move{since}. {_why(ability)}"
 
 
 def _why(ability: Ability) -> str:
     """Cause and remedy."""
-    remedy = _REMEDIES.get(ability.reason, "Look at the brokers and at the PulsarRebalance")
+    remedy = _REMEDIES.get(ability.reason, "Check the brokers and the PulsarRebalance")
     return f"{ability.message}. {remedy}."
 
 
@@ -228,10 +237,10 @@ _REMEDIES: Final = {
     Reason.PAUSED: "Remove the annotation",
     Reason.STOPPED_BY_USER: f"Annotate it with {ANNOTATION_REBALANCE}=refresh",
     Reason.PLAN_INVALIDATED: (
-        "See whether Pulsar lets the operator's role unload and split bundles, and does it. Then annotate the "
+        "Check that Pulsar permits the operator's role to unload and split bundles. Then annotate the "
         f"PulsarRebalance with {ANNOTATION_REBALANCE}=refresh"
     ),
-    Reason.PENDING: "The operator creates it, unless another object has that name",
+    Reason.PENDING: "The operator creates it unless another object has that name",
 }
 
 
@@ -239,8 +248,8 @@ def _time(seconds: float) -> str:
     return timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
-def held_by_hand(rebalance: Mapping[str, Any]) -> str | None:
-    """The annotation by which somebody keeps the operator from acting on an object; None = nobody does."""
+def user_hold(rebalance: Mapping[str, Any]) -> str | None:
+    """Returns the annotation by which a user keeps the operator from acting on an object; None where there is none."""
     given = rebalance["metadata"].get("annotations") or {}
     return next((each for each in (ANNOTATION_PAUSE, ANNOTATION_DRY_RUN) if given.get(each) == "true"), None)
 
@@ -248,7 +257,7 @@ def held_by_hand(rebalance: Mapping[str, Any]) -> str | None:
 def lapsed(rebalance: Mapping[str, Any], now: datetime) -> bool:
     """Whether a PulsarRebalance that executes has done no step for HOLD_SECONDS, so that it holds nothing.
 
-    It says itself since when it cannot go on (status.progress.blockedSince). One whose passes fail cannot: their
+    It says itself since when it cannot continue (status.progress.blockedSince). One whose passes fail cannot: their
     failure makes condition Ready Unknown.
     """
     progress = (rebalance.get("status") or {}).get("progress") or {}

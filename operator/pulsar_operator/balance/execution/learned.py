@@ -1,4 +1,4 @@
-"""What bundles cost beyond what their bytes and messages say, and what brokers use whatever they carry. Pure.
+"""Learns what bundles cost beyond their bytes and messages, and what brokers use without load. Pure.
 
 Both are learned from the CPU that brokers use. Topics of the same traffic differ in what they cost a broker: batching,
 compression, filters, the number of keys. And a broker may use CPU for what is no traffic: a neighbour, compaction, a
@@ -6,8 +6,8 @@ sidecar. As in the sizing job (pulsar_sizing/job/regression.py) a broker's CPU i
 the cost of what it carries, each bundle's cost times a factor. A factor belongs to a bundle and goes with it; the base
 stays, and counts as load of its broker.
 
-From one look base and factors cannot be told apart: each takes a part of what is not expected, by how uncertain it is
-(a Kalman filter of two states a broker). What tells them apart is that load comes and goes. The error is stated
+From one observation base and factors cannot be told apart: each takes a part of what is not expected, by how uncertain
+it is (a Kalman filter of two states a broker). They are distinguished because load comes and goes. The error is stated
 (`explained`): how far, on average, the brokers' shares of the CPU are from what was expected.
 """
 
@@ -37,9 +37,9 @@ class LearningOptions:
     bound: float = 4.0
     """No bundle is taken for so many times as costly as it says, or more, or for less than the inverse."""
     least: float = 0.1
-    """Share of its CPU up to which a broker tells nothing: most of that is its own."""
+    """Share of its CPU up to which a broker reports nothing: most of that is its own."""
     full: float = 0.3
-    """From which it tells all; in between in proportion."""
+    """Share from which it reports all; in between in proportion."""
     renewed: float = 3600.0
     """Seconds after which what a broker's traffic costs is as uncertain as ever, up to 1/e: bundles come and go."""
     error: float = 0.1
@@ -76,7 +76,7 @@ class Learned:
     """CPU, in those of a broker of capacity 1, that a unit of cost takes, smoothed; 0 = not known."""
 
     def loads(self, observed: ClusterModel) -> dict[str, float]:
-        """The bases of the brokers of a model, in the unit of weights."""
+        """Returns the bases of the brokers of a model, in the unit of weights."""
         out = {}
         for broker in observed.brokers:
             known = self.bases.get(broker.id)
@@ -86,7 +86,7 @@ class Learned:
 
 
 def costed(observed: ClusterModel, weights: Mapping[BundleId, float], factors: Factors) -> dict[BundleId, float]:
-    """What each bundle of a model costs, by its weight, or the one given for it, and its factor."""
+    """Returns what each bundle of a model costs, by its weight, or the one given for it, and its factor."""
     return {
         bundle.id: weights.get(bundle.id, bundle.weight) * factors.get(bundle.id, 1.0) for bundle in observed.bundles
     }
@@ -100,7 +100,8 @@ def learn(
     options: LearningOptions | None = None,
     errors: Mapping[str, float] | None = None,
 ) -> Learned:
-    """What is believed after a look that stands for ``seconds``; ``cpu`` is the share of its CPU that a broker uses.
+    """Returns what is believed after an observation that stands for ``seconds``; ``cpu`` is the share of its CPU that a
+    broker uses.
 
     The weights of the model are those of the same minute. Brokers without a figure teach nothing, and so does one
     alone. What explains the minute no better than the traffic alone is forgotten as fast as it was learned.
@@ -109,19 +110,19 @@ def learn(
     plain, believed = explained(observed, Learned(), cpu, options), explained(observed, known, cpu, options)
     vain = plain is not None and believed is not None and believed.deviation > plain.deviation
     known = _faded(known, observed, seconds, options, vain=vain)
-    seen = _seen(observed, known, cpu, options)
-    price = _price(seen)
+    figures = _figures(observed, known, cpu, options)
+    price = _price(figures)
     if price <= 0 or seconds <= 0:
         return known
     bases, steps = dict(known.bases), {}
-    for broker, sight in seen.items():
+    for broker, broker_figures in figures.items():
         error = (
-            max((options.error * sight.cpu) ** 2, (errors or {}).get(broker, 0.0))
+            max((options.error * broker_figures.cpu) ** 2, (errors or {}).get(broker, 0.0))
             * options.memory
             / seconds
-            / sight.evidence
+            / broker_figures.evidence
         )
-        bases[broker], steps[broker] = _corrected(bases.get(broker, Base()), sight, price, error, options)
+        bases[broker], steps[broker] = _corrected(bases.get(broker, Base()), broker_figures, price, error, options)
     factors: dict[BundleId, float] = {}
     for bundle in observed.bundles:
         factor = known.factors.get(bundle.id, 1.0) * steps.get(bundle.owner or "", 1.0)
@@ -136,7 +137,7 @@ class Explained:
     """How well loads explain what brokers use."""
 
     brokers: int
-    """That told."""
+    """Number of brokers that reported a figure."""
     deviation: float
     """How far the brokers' shares of the CPU are from what was expected, on average; each counts by the latter."""
 
@@ -144,25 +145,25 @@ class Explained:
 def explained(
     observed: ClusterModel, known: Learned, cpu: Mapping[str, float], options: LearningOptions | None = None
 ) -> Explained | None:
-    """The stated error of what is believed; None where fewer than two brokers with load tell anything."""
-    seen = _seen(observed, known, cpu, options or LearningOptions()).values()
-    if sum(each.load > 0 for each in seen) < 2:
+    """Returns the stated error of what is believed; None where fewer than two brokers with load report."""
+    figures = _figures(observed, known, cpu, options or LearningOptions()).values()
+    if sum(each.load > 0 for each in figures) < 2:
         return None
-    used = fsum(each.cpu * each.capacity for each in seen)
-    based = fsum(each.base * each.capacity for each in seen)
-    loads = fsum(each.load * each.capacity for each in seen)
+    used = fsum(each.cpu * each.capacity for each in figures)
+    based = fsum(each.base * each.capacity for each in figures)
+    loads = fsum(each.load * each.capacity for each in figures)
     price = max(used - based, 0.0) / loads
     scale = used / (based + price * loads)
-    errors = (abs(each.cpu - (each.base + price * each.load) * scale) * each.capacity for each in seen)
-    return Explained(len(seen), fsum(errors) / used)
+    errors = (abs(each.cpu - (each.base + price * each.load) * scale) * each.capacity for each in figures)
+    return Explained(len(figures), fsum(errors) / used)
 
 
 def forgotten(known: Learned, observed: ClusterModel, brokers: Collection[str]) -> Learned:
-    """What is believed without what was learned of some brokers and of the bundles that they have."""
+    """Returns what is believed without what was learned of some brokers and of the bundles that they have."""
     if not brokers:
         return known
-    theirs = {bundle.id for bundle in observed.bundles if bundle.owner in brokers}
-    factors = {bundle: factor for bundle, factor in known.factors.items() if bundle not in theirs}
+    owned = {bundle.id for bundle in observed.bundles if bundle.owner in brokers}
+    factors = {bundle: factor for bundle, factor in known.factors.items() if bundle not in owned}
     return replace(known, factors=factors, bases={b: base for b, base in known.bases.items() if b not in brokers})
 
 
@@ -185,8 +186,8 @@ def inherited(factors: Factors, bundles: Iterable[Bundle]) -> dict[BundleId, flo
 
 
 @dataclass(frozen=True, slots=True)
-class _Sight:
-    """One broker in one look; load and base are for a capacity of 1."""
+class _BrokerFigures:
+    """One broker in one observation; load and base are for a capacity of 1."""
 
     cpu: float
     load: float
@@ -195,10 +196,10 @@ class _Sight:
     evidence: float
 
 
-def _seen(
+def _figures(
     observed: ClusterModel, known: Learned, cpu: Mapping[str, float], options: LearningOptions
-) -> dict[str, _Sight]:
-    """The brokers that tell something."""
+) -> dict[str, _BrokerFigures]:
+    """Returns the figures of the brokers that report enough CPU use."""
     carried: dict[str, list[float]] = defaultdict(list)
     for bundle in observed.bundles:
         if bundle.owner:
@@ -210,32 +211,34 @@ def _seen(
         if evidence > 0:
             base = known.bases[broker.id].share if broker.id in known.bases else 0.0
             load = fsum(carried.get(broker.id, ())) / broker.capacity
-            found[broker.id] = _Sight(share, load, base, broker.capacity, evidence)
+            found[broker.id] = _BrokerFigures(share, load, base, broker.capacity, evidence)
     return found
 
 
-def _price(seen: Mapping[str, _Sight]) -> float:
-    """CPU for a unit of cost in this look: the median broker's, which one of another kind does not change. 0 where
-    fewer than two tell, and what is next to nothing says nothing."""
-    most = max((each.load for each in seen.values()), default=0.0)
-    told = [max(each.cpu - each.base, 0.0) / each.load for each in seen.values() if each.load > most * 1e-6]
-    found = median(told) if len(told) > 1 else 0.0
+def _price(figures: Mapping[str, _BrokerFigures]) -> float:
+    """Returns the CPU for a unit of cost in this observation: the median broker's, which one of another kind does not
+    change. 0 where fewer than two report; a negligible load is skipped."""
+    most = max((each.load for each in figures.values()), default=0.0)
+    prices = [max(each.cpu - each.base, 0.0) / each.load for each in figures.values() if each.load > most * 1e-6]
+    found = median(prices) if len(prices) > 1 else 0.0
     return found if isfinite(found) else 0.0
 
 
-def _corrected(base: Base, sight: _Sight, price: float, error: float, options: LearningOptions) -> tuple[Base, float]:
-    """What is believed of a broker after a look, and what to multiply the factors of its bundles with.
+def _corrected(
+    base: Base, figures: _BrokerFigures, price: float, error: float, options: LearningOptions
+) -> tuple[Base, float]:
+    """Returns what is believed of a broker after an observation, and what to multiply the factors of its bundles with.
 
-    ``error`` is the variance of the look.
+    ``error`` is the variance of the observation.
     """
     own, cost = (options.base**2, options.cost**2) if base.own is None else (base.own, base.cost)
-    expected = price * sight.load
+    expected = price * figures.load
     towards_base = own + expected * base.both
     towards_cost = base.both + expected * cost
     total = towards_base + expected * towards_cost + error
     if not (isfinite(total) and total > 0):
         return base, 1.0
-    surprise = sight.cpu - base.share - expected
+    surprise = figures.cpu - base.share - expected
     share = base.share + surprise * towards_base / total
     step = max(1 + surprise * towards_cost / total, 1 / options.bound)
     found = Base(
@@ -248,7 +251,7 @@ def _corrected(base: Base, sight: _Sight, price: float, error: float, options: L
 
 
 def _faded(known: Learned, observed: ClusterModel, seconds: float, options: LearningOptions, *, vain: bool) -> Learned:
-    """What is left of what was learned after a time, and of what there is."""
+    """Returns what is left of what was learned after a time, and of what there is."""
     kept = exp(-seconds / (options.memory if vain else options.forget))
     sure = exp(-seconds / (options.memory if vain else options.renewed))
     here = {broker.id for broker in observed.brokers}

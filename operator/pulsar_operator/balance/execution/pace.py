@@ -1,9 +1,9 @@
-"""How far apart the steps of a proposal are, and how long all of them take. Pure.
+"""Pace of the steps of a proposal, and how long all of them take. Pure.
 
 A constant pace is too slow for thousands of idle bundles and too fast for one with ten thousand clients. So the pace
 follows from what is measured: the time from the request of a move until the bundle's new broker has it. For as long the
-clients of the bundle reconnect; then for as long nobody does, unless brokers join or leave, which is urgent. A step
-that disconnects nobody is neither waited for nor measured: it tells nothing about the next one that does.
+clients of the bundle reconnect; then for as long no client does, unless brokers join or leave, which is urgent. A step
+that disconnects no client is neither waited for nor measured: it says nothing about the next one that does.
 
 The executor (controllers/rebalance/execution.py) takes its times from here, and so does what is expected of it.
 """
@@ -28,18 +28,18 @@ IDLE_UNLOAD: Final = 0.5
 SPLIT_SECONDS: Final = 0.7
 """Seconds from the request of a split until its boundary is read back."""
 COUNTING: Final = 0.15
-"""Seconds in which a verified step is recorded and the next one is looked at, before it is asked for."""
+"""Seconds in which a verified step is recorded and the next one is checked, before it is asked for."""
 ASK_FOR: Final = 2.0
-"""Seconds until the cluster's status is looked at again for Pulsar's own balancer being off, at most."""
+"""Seconds until the cluster's status is checked again for Pulsar's own balancer being off, at most."""
 HOLD_SECONDS: Final = 3.0
 """Seconds from the approval until Pulsar's own balancer is known to be off: the cluster's controller begins a second
 later, and keeps what was set before it changes anything."""
-HELD_SECONDS: Final = 1.5
+CONNECTED_SECONDS: Final = 1.5
 """As HOLD_SECONDS, where Pulsar's balancer is off already, for another rebalance or all the time."""
 SOON: Final = 0.2
-"""Seconds until a step that was asked for is looked at for the first time."""
+"""Seconds until a step that was asked for is checked for the first time."""
 LATER: Final = 1.0
-"""Seconds between two looks at it, at most."""
+"""Seconds between two checks of it, at most."""
 LATEST: Final = 0.3
 """Share of the last move in the average of the moves."""
 
@@ -54,7 +54,8 @@ class Pace:
     """Share of the time in which bundles may be on their way; 1 = the next one as soon as the last one is there."""
 
     def apart(self, unload: float | None) -> float:
-        """Seconds from the request of one step to that of the next, for moves that take so long; None = not known."""
+        """Returns the seconds from the request of one step to that of the next, for moves that take so long; None = not
+        known."""
         least = 60.0 / self.moves_per_minute
         if unload is None:
             return least
@@ -65,28 +66,31 @@ class Pace:
         return self.apart(unload if disconnects(step) else None)
 
 
-def next_look(waited: float) -> float:
-    """Seconds until a step that was asked for so long ago is looked at again: a slow one may take a little more."""
+def next_check(waited: float) -> float:
+    """Returns the seconds until the next check of a step requested ``waited`` seconds ago: a slow one may take a little
+    more."""
     return min(max(waited / 4, SOON), LATER)
 
 
 def averaged(before: float | None, seconds: float) -> float:
-    """Seconds that a move takes, after one more was measured."""
+    """Returns the seconds that a move takes, after one more was measured."""
     return seconds if before is None else before + LATEST * (seconds - before)
 
 
-def expected_seconds(steps: Sequence[Step], pace: Pace, unload: float | None = None, *, held: bool = False) -> float:
-    """Seconds from the approval until the last step is verified; 0 where there is none.
+def expected_seconds(
+    steps: Sequence[Step], pace: Pace, unload: float | None = None, *, connected: bool = False
+) -> float:
+    """Returns the seconds from the approval until the last step is verified; 0 where there is none.
 
-    ``unload`` is what the last moves of the cluster took; None where none was measured. ``held``: whether Pulsar's own
-    balancer is off already.
+    ``unload`` is what the last moves of the cluster took; None where none was measured. ``connected``: whether
+    Pulsar's own balancer is off already.
     """
     if not steps:
         return 0.0
     known = FIRST_UNLOAD if unload is None else unload
     *before, last = steps
     waited = sum(max(_seconds(step, known), pace.after(step, known)) + COUNTING for step in before)
-    return (HELD_SECONDS if held else HOLD_SECONDS) + waited + _seconds(last, known)
+    return (CONNECTED_SECONDS if connected else HOLD_SECONDS) + waited + _seconds(last, known)
 
 
 def _seconds(step: Step, unload: float) -> float:
@@ -96,8 +100,8 @@ def _seconds(step: Step, unload: float) -> float:
     return unload if disconnects(step) else min(IDLE_UNLOAD, unload)
 
 
-def in_words(seconds: float) -> str:
-    """A duration as Kubernetes writes it: 45s, 3m20s, 2h5m."""
+def duration_text(seconds: float) -> str:
+    """Returns a duration as Kubernetes writes it: 45s, 3m20s, 2h5m."""
     whole = max(round(seconds), 0)
     if whole < 60:
         return f"{whole}s"
@@ -109,7 +113,7 @@ def in_words(seconds: float) -> str:
 
 
 def about(seconds: float) -> str:
-    """An estimate of a duration in words, no more exact than it is: about 45s, about 3m20s, about 2h5m."""
+    """Returns an estimate of a duration as text, no more exact than it is: about 45s, about 3m20s, about 2h5m."""
     steps = ((30.0, 1), (120.0, 5), (600.0, 10), (3600.0, 60))
     step = next((step for limit, step in steps if seconds < limit), 300)
-    return f"about {in_words(max(round(seconds / step), 1) * step)}"
+    return f"about {duration_text(max(round(seconds / step), 1) * step)}"

@@ -2,7 +2,7 @@
 
 A broker that does not answer is unknown, neither idle nor gone: its bundles are neither moved nor cut, nothing is moved
 to it, and it counts in no mean and no bound. The others are balanced among themselves, as long as not too much is
-unknown. What was known of its bundles is kept for a while, so that one look without an answer forgets nothing.
+unknown. What was known of its bundles is kept for a while, so that one observation without an answer forgets nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ smoothed: older figures say no more than the first new one."""
 @dataclass(frozen=True)
 class Silence:
     """What is known of brokers that do not answer, from when they did. An empty one, after a restart, is safe: then
-    only the number of brokers tells how much is unknown."""
+    only the number of brokers shows how much is unknown."""
 
     since: Mapping[str, float] = field(default_factory=dict)
     """When a broker was first seen not to answer, in seconds."""
@@ -36,9 +36,9 @@ class Silence:
 
 
 def answering(model: ClusterModel, silent: Collection[str], *, unlisted: bool) -> ClusterModel:
-    """The part of a model that is known without some brokers.
+    """Returns the part of a model that is known without some brokers.
 
-    ``unlisted``: whether one of them did not say which bundles it has; then a bundle that nobody names may be there.
+    ``unlisted``: whether one of them did not say which bundles it has; then a bundle that no broker lists may be there.
     Namespaces of an anti-affinity group stay where they are: a part of the group may be on a broker that is unknown.
     """
     if not silent:
@@ -51,7 +51,8 @@ def answering(model: ClusterModel, silent: Collection[str], *, unlisted: bool) -
 
 
 def too_much(known: Silence, brokers: Collection[str], silent: Collection[str]) -> str | None:
-    """Why nothing can be decided without the silent ones of the registered brokers, in words; None = it can."""
+    """Returns why nothing can be decided without the silent ones of the registered brokers, as a message; None = it
+    can."""
     if not silent:
         return None
     if len(brokers) - len(silent) < 2:
@@ -66,7 +67,7 @@ def too_much(known: Silence, brokers: Collection[str], silent: Collection[str]) 
 
 
 def heard(known: Silence, now: float, model: ClusterModel, memory: Memory, silent: Collection[str]) -> Silence:
-    """What is known after a look at the answering part of a model, with the weights remembered from it."""
+    """Returns what is known after observing the answering part of a model, with the weights remembered from it."""
     loads = {broker.id: 0.0 for broker in model.brokers}
     owners = {bundle: broker for bundle, broker in known.owners.items() if broker in silent}
     for bundle in model.bundles:
@@ -79,7 +80,8 @@ def heard(known: Silence, now: float, model: ClusterModel, memory: Memory, silen
 
 
 def kept(before: Memory, after: Memory, known: Silence, now: float) -> Memory:
-    """The memory after a look, with what was known before it of bundles and brokers that do not answer for a while."""
+    """Returns the memory after an observation, with what was known before it of bundles and brokers that do not answer
+    for a while."""
     still = {broker for broker, since in known.since.items() if now - since <= KEPT_SECONDS}
     if not still:
         return after

@@ -1,4 +1,4 @@
-"""Whether the steady-state driver acts now: patience, hysteresis, rest, and what a proposal must be worth.
+"""Decides whether the standing balancer acts now: patience, hysteresis, rest, and the least gain of a proposal.
 
 Pure. The planner says what would be better; this says whether better is worth the moves. Times are seconds of any clock
 that only goes forward. The simulator of the benchmarks and the operator use this same module.
@@ -18,7 +18,7 @@ from pulsar_operator.balance.planner.proposal import Balance, Proposal
 
 STANDING_BUDGET = Budget(max_moved_percent=60.0)
 """By the hour, so that brokers that double are filled within one; the default of spec.loadBalancing.rebalance."""
-SETTLES = "the last step settles"
+SETTLES = "the last step is still taking effect"
 K = TypeVar("K", bound=Hashable)
 
 
@@ -36,7 +36,7 @@ class SteadyOptions:
     """Utilization of the busiest broker from which the least patience applies, any gain is worth its moves, and only
     what the plan itself would leave alone is left alone."""
     least_patience: float = 60.0
-    """Two looks in a row must agree, whatever they see: one figure alone may be the tail of a move."""
+    """Two consecutive observations must agree, whatever they see: one figure alone may be the tail of a move."""
     idle_below: float = 0.5
     """A broker with less than this part of what it could have is idle: new, restarted, or passed over."""
     filled: float = 0.5
@@ -51,8 +51,8 @@ class SteadyOptions:
     memory: float = 600.0
     """Seconds after which an observed weight counts 1/e in the smoothed one."""
     window: float = 3600.0
-    """Seconds for which a budget of moved traffic is: what moved longer ago counts no more."""
-    worth: float = 0.02
+    """Seconds for which a budget of moved traffic is: what moved longer ago no longer counts."""
+    min_gain: float = 0.02
     """Load that a move must take off the busiest brokers on average, as a share of the mean: above what the busiest one
     has afterwards."""
     effect: float = 0.5
@@ -62,7 +62,8 @@ class SteadyOptions:
 
 @dataclass(frozen=True)
 class History:
-    """What the driver must remember from one look to the next; a fresh one after a restart is safe, only slower."""
+    """Memory of the driver between observations; a fresh one after a restart is safe, only
+    slower."""
 
     uneven_since: float | None = None
     idle_since: float | None = None
@@ -82,7 +83,7 @@ class Verdict:
     act: bool
     reason: str
     uneven: bool = False
-    """For long enough: moves that lower the busiest broker are looked for, if they are worth it."""
+    """For long enough: moves that lower the busiest broker are searched for, if they are worth it."""
     overloaded: bool = False
     """So uneven that any gain is worth its moves."""
 
@@ -101,14 +102,14 @@ def settling(history: History, now: float, options: SteadyOptions) -> bool:
     return history.acted is not None and now - history.acted < options.settle
 
 
-def look(
+def observe(
     history: History, now: float, balance: Balance, level: float, idle: Mapping[str, float], options: SteadyOptions
 ) -> tuple[Verdict, History]:
-    """Judge one observation, of smoothed weights; the second value is the history from now on.
+    """Judges one observation, of smoothed weights; the second value is the history from now on.
 
-    How far the busiest broker is above the bound is told in shares of ``level``, what it would have if topics could be
-    cut. ``idle`` are brokers with less than `SteadyOptions.idle_below` of what they could have, and the part that they
-    have. One counts as twice the bound.
+    How far the busiest broker is above the bound is given in shares of ``level``, what it would have if topics could
+    be cut. ``idle`` are brokers with less than `SteadyOptions.idle_below` of what they could have, and the part that
+    they have. One counts as twice the bound.
     """
     if settling(history, now, options):
         return Verdict(False, SETTLES), history
@@ -128,14 +129,16 @@ def look(
     if not waits:
         return Verdict(False, "within the tolerance"), history
     if history.refused is not None and now - history.refused < options.retry:
-        return Verdict(False, "the last plan came to nothing"), history
+        return Verdict(False, "the last plan had no step that helps"), history
     ready = [now - since >= patience for since, patience in waits]
     if not any(ready):
         since, patience = min(waits, key=sum)
-        return Verdict(False, f"uneven for {now - since:.0f} s, acts after {patience:.0f} s"), history
+        return Verdict(
+            False, f"the load has been uneven for {now - since:.0f} s; the operator acts after {patience:.0f} s"
+        ), history
     reason = f"the busiest broker has {balance.ratio:.2f} times the mean load"
     if idle:
-        reason += f", the idlest {min(idle.values()):.2f} of what it could have"
+        reason += f", the least busy one {min(idle.values()):.2f} of its share"
     uneven = uneven and ready[0]
     return Verdict(True, reason, uneven, uneven and overloaded), history
 
@@ -145,7 +148,8 @@ def _since(before: float | None, now: float, *, lasts: bool) -> float | None:
 
 
 def _patience(degree: float, options: SteadyOptions, *, overloaded: bool) -> float:
-    """Seconds that a state must have lasted; ``degree`` is how far the busiest broker is above the bound."""
+    """Returns the seconds that a state must have lasted; ``degree`` is how far the busiest broker is above the
+    bound."""
     usual = 0.0 if overloaded else options.patience * options.act_above / degree
     return max(options.least_patience, usual)
 
@@ -167,12 +171,13 @@ def worthwhile(proposal: Proposal, verdict: Verdict, lacking: Mapping[str, float
     if not mean > 0:
         return False
     others = [move.weight / mean for move in proposal.moves if move.destination not in filled]
-    cost = fsum(min(options.worth, options.effect * weight) for weight in others)
+    cost = fsum(min(options.min_gain, options.effect * weight) for weight in others)
     return _relief(proposal) >= cost and (_relief(proposal) > 0 or not others)
 
 
 def _relief(proposal: Proposal) -> float:
-    """Load that is taken off brokers which have more than the busiest one has afterwards, in shares of the mean.
+    """Returns the load that is taken off brokers which have more than the busiest one has afterwards, in shares of the
+    mean.
 
     In a large cluster many brokers are above the others: to lower the busiest one takes moves off each of them.
     """
@@ -182,29 +187,29 @@ def _relief(proposal: Proposal) -> float:
 
 
 def acted(history: History, now: float) -> History:
-    """Remember that the last step is done. Patience goes on: a plan cut short by its budget is followed by the next one
-    as soon as it settled."""
+    """Records that the last step is done. Patience is not reset: a plan cut short by its budget is followed by the
+    next one as soon as it settled."""
     return replace(history, acted=now, refused=None)
 
 
 def moved(history: History, now: float, bundle: BundleId, options: SteadyOptions) -> History:
-    """Remember a move; what rested long enough is forgotten."""
+    """Records a move; bundles that rested long enough are dropped."""
     kept = {each: when for each, when in history.moved.items() if now - when < options.rest}
     return replace(history, moved=kept | {bundle: now})
 
 
 def refused(history: History, now: float) -> History:
-    """Remember that the planner had nothing to offer, or nothing worth its moves."""
+    """Records that the planner had no step, or none that is worth its moves."""
     return replace(history, refused=now)
 
 
 def until(history: History, now: float) -> History:
-    """The history without times to come."""
+    """Returns the history without times to come."""
     times = (history.uneven_since, history.idle_since, history.acted, history.refused)
     uneven, idle, done, vain = (None if at is None else min(at, now) for at in times)
     return History(uneven, idle, done, vain, {bundle: min(when, now) for bundle, when in history.moved.items()})
 
 
 def cooling(history: History, now: float, options: SteadyOptions) -> frozenset[BundleId]:
-    """Bundles that moved too short ago to move again."""
+    """Returns bundles that moved too short ago to move again."""
     return frozenset(bundle for bundle, when in history.moved.items() if now - when < options.rest)

@@ -1,7 +1,7 @@
-"""Doing a proposal step by step: what is done, what comes next, and when to stop. Pure.
+"""Execution of a proposal step by step: what is done, what comes next, and when to stop. Pure.
 
 Nothing is remembered but how many steps were verified: whether a step is done is read from Pulsar. So an execution
-that was interrupted anywhere goes on from the list of steps and what is observed.
+that was interrupted anywhere continues from the list of steps and what is observed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ NAMED = 3
 """Brokers that a message names."""
 
 SPLIT_ALGORITHM = "specified_positions_divide"
-"""The only algorithm that cuts where it is told (Pulsar's class SpecifiedPositionsBundleSplitAlgorithm)."""
+"""The only algorithm that cuts where the request says (Pulsar's class SpecifiedPositionsBundleSplitAlgorithm)."""
 
 
 def to_json(steps: Sequence[Step]) -> list[dict[str, Any]]:
-    """Steps for the ConfigMap."""
+    """Returns steps for the ConfigMap."""
     out: list[dict[str, Any]] = []
     for step in steps:
         place = {"namespace": step.bundle.namespace, "range": step.bundle.range}
@@ -42,7 +42,7 @@ def to_json(steps: Sequence[Step]) -> list[dict[str, Any]]:
 
 
 def from_json(data: Sequence[Mapping[str, Any]]) -> list[Step]:
-    """Steps from the ConfigMap. Raises ValueError or KeyError when somebody wrote something else there."""
+    """Returns steps from the ConfigMap. Raises ValueError or KeyError when another client changed them."""
     out: list[Step] = []
     for item in data:
         reason = str(item.get("reason", ""))
@@ -72,14 +72,14 @@ def identify(steps: Sequence[Step], moment: str) -> str:
 
 
 def brokers_of(steps: Iterable[Step]) -> set[str]:
-    """Ids of the brokers that steps name."""
+    """Returns ids of the brokers that steps name."""
     moves = (step for step in steps if isinstance(step, Move))
     return {broker for move in moves for broker in (move.source, move.destination) if broker}
 
 
-def short_words(step: Step, brokers: Iterable[str]) -> str:
-    """A step in words, with short names; ``brokers`` are the ids that these must not be taken for."""
-    return shortened(words(step), brokers)
+def short_step_text(step: Step, brokers: Iterable[str]) -> str:
+    """Returns a step as text, with short names; ``brokers`` are the ids that these must not be taken for."""
+    return shortened(step_text(step), brokers)
 
 
 def disconnects(step: Step) -> bool:
@@ -90,11 +90,11 @@ def disconnects(step: Step) -> bool:
     return step.clients > 0 if step.clients is not None else step.weight > 0
 
 
-def words(step: Step) -> str:
-    """A step in words, with the ids of brokers."""
+def step_text(step: Step) -> str:
+    """Returns a step as text, with the ids of brokers."""
     if isinstance(step, Split):
         return f"split {step.bundle} at 0x{step.boundary:08x}"
-    return f"move {step.bundle} from {step.source or 'nobody'} to {step.destination}"
+    return f"move {step.bundle} from {step.source or 'no broker'} to {step.destination}"
 
 
 class State(StrEnum):
@@ -124,45 +124,47 @@ class Ownership:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """State of a step and, for a surprise, what was found instead."""
+class StepState:
+    """State of a step and, for an unexpected change, the difference."""
 
     state: State
     message: str = ""
 
 
-def look(
+def step_state(
     step: Step, boundaries: Sequence[int], ownership: Ownership, brokers: Sequence[str], *, asked: bool = False
-) -> Seen:
-    """Where a step stands, given the live boundaries of its namespace, its bundle's owner and the live brokers.
+) -> StepState:
+    """Returns the state of a step, given the live boundaries of its namespace, its bundle's owner and the live brokers.
 
     ``ownership`` counts for moves alone. ``asked``: whether Pulsar was asked for the step already.
     """
     bundle, owner = step.bundle, ownership.broker
     known = set(boundaries)
     if not {bundle.lower, bundle.upper} <= known:
-        return Seen(State.INVALIDATED, f"{bundle} has a boundary that the namespace does not have: somebody changed it")
+        return StepState(
+            State.INVALIDATED, f"{bundle} has a boundary that the namespace does not have: another client changed it"
+        )
     inside = sorted(b for b in known if bundle.lower < b < bundle.upper)
     if isinstance(step, Split):
         if step.boundary in inside:
-            return Seen(State.DONE)
+            return StepState(State.DONE)
         if inside:
-            return Seen(State.INVALIDATED, f"{bundle} was split elsewhere, at 0x{inside[0]:08x}")
-        return Seen(State.TO_DO)
+            return StepState(State.INVALIDATED, f"{bundle} was split elsewhere, at 0x{inside[0]:08x}")
+        return StepState(State.TO_DO)
     if inside:
-        return Seen(State.INVALIDATED, f"{bundle} is no bundle any more: it was split at 0x{inside[0]:08x}")
+        return StepState(State.INVALIDATED, f"{bundle} is no longer a bundle: it was split at 0x{inside[0]:08x}")
     if owner == step.destination:
-        return Seen(State.DONE)
+        return StepState(State.DONE)
     if step.destination not in brokers:
-        return Seen(State.INVALIDATED, f"broker {step.destination}, which {bundle} should move to, is gone")
+        return StepState(State.INVALIDATED, f"broker {step.destination}, which {bundle} should move to, is gone")
     if owner is None and ownership.unanswered:
         named, more = ", ".join(ownership.unanswered[:NAMED]), len(ownership.unanswered) - NAMED
         which = named + (f" and {more} more" if more > 0 else "")
-        return Seen(State.UNKNOWN, f"no broker has {bundle} that lists its bundles; unanswered: {which}")
+        return StepState(State.UNKNOWN, f"no broker that answered owns {bundle}; no answer from {which}")
     if owner is None:
-        return Seen(State.UNASSIGNED)
+        return StepState(State.UNASSIGNED)
     if owner != step.source and asked:
-        return Seen(State.ELSEWHERE, f"{bundle} came to {owner}")
+        return StepState(State.ELSEWHERE, f"{bundle} was assigned to {owner}")
     if owner != step.source:
-        return Seen(State.INVALIDATED, f"{bundle} is at {owner}, not at {step.source} where the proposal found it")
-    return Seen(State.TO_DO)
+        return StepState(State.INVALIDATED, f"{bundle} is at {owner}, not at {step.source} where the proposal found it")
+    return StepState(State.TO_DO)

@@ -20,10 +20,10 @@ WIDEST: Final = 200
 def load_table(
     brokers: Sequence[BrokerLoad], *, most: int | None = ENDS, planned: bool = True, clients: bool = True
 ) -> list[str]:
-    """A line for each broker, the busiest first, between a line of titles and one of all together.
+    """Returns a line for each broker, the busiest first, between a line of titles and one of all together.
 
     Of more than twice ``most`` brokers (None = all are shown) those in the middle share a line. ``planned``: with the
-    values after the steps. ``clients``: whether somebody counted them.
+    values after the steps. ``clients``: whether clients are counted.
     """
     if not brokers:
         return []
@@ -35,14 +35,14 @@ def load_table(
     rows.append(together(brokers, f"(all {len(brokers)})"))
     names = fitted([short.get(each.broker, each.broker) for each in rows], NAME)
 
-    def told(value: Callable[[BrokerLoad], tuple[float, float]], form: str) -> list[str]:
+    def cells(value: Callable[[BrokerLoad], tuple[float, float]], form: str) -> list[str]:
         pairs = [tuple(format(part, form) for part in value(each)) for each in rows]
         return [f"{first} -> {last}" if planned else first for first, last in pairs]
 
-    columns = [["BROKER", *names], ["LOAD", *told(lambda each: each.load, ".2f")]]
-    columns.append(["BUNDLES", *told(lambda each: each.bundles, "d")])
+    columns = [["BROKER", *names], ["LOAD", *cells(lambda each: each.load, ".2f")]]
+    columns.append(["BUNDLES", *cells(lambda each: each.bundles, "d")])
     if clients:
-        columns.append(["CLIENTS", *told(lambda each: each.clients, "d")])
+        columns.append(["CLIENTS", *cells(lambda each: each.clients, "d")])
     widths = [max(map(len, column)) for column in columns]
     lines = (zip(line, widths, strict=True) for line in zip(*columns, strict=True))
     return ["  ".join(text.ljust(width) for text, width in line).rstrip()[:WIDEST] for line in lines]

@@ -1,10 +1,10 @@
-"""Which figures of the brokers are believed, and how much of its resources each broker uses. Pure.
+"""Decides which figures of the brokers are trusted, and how much of its resources each broker uses. Pure.
 
 What a broker measures of itself may be wrong: a garbage collection takes a processor for a minute, a host's figures
-freeze, a share is told as a percent, a figure drifts. So every figure is held against the traffic that its broker
-carries. The part that this traffic explains, by the median broker's price, counts at once; the rest is smoothed over
-minutes, so that one look decides nothing. A figure that cannot be true is distrusted: it decides nothing, nothing is
-learned from it, and the object names it.
+freeze, a share is reported as a percentage, a figure drifts. So every figure is held against the traffic that its
+broker carries. The part that this traffic explains, by the median broker's price, counts at once; the rest is smoothed
+over minutes, so that one observation decides nothing. A figure that cannot be true is distrusted: it decides nothing,
+nothing is learned from it, and the object names it.
 """
 
 from __future__ import annotations
@@ -31,22 +31,25 @@ class TrustOptions:
     telling: float = 0.1
     """Share that traffic must explain before a CPU figure is held against it."""
     still: float = 300.0
-    """Seconds for which a CPU figure that stays the same to the last digit is believed, and least number of looks."""
-    looks: int = 5
+    """Seconds for which a CPU figure that stays the same to the last digit is believed, and least number of
+    observations."""
+    observations: int = 5
     moves: float = 0.01
-    """Part of its traffic by which what a broker carries must have moved meanwhile: an idle one may stand still."""
+    """Part of its traffic by which what a broker carries must have moved in the meantime: an idle one may stand
+    still."""
     memory: float = 300.0
     """Seconds after which an unexplained part counts 1/e in the smoothed one."""
     step: float = 0.5
-    """Most that one look counts in it, however long ago the one before was."""
+    """Most that one observation counts in it, however long ago the one before was."""
     far: float = 3.0
-    """Standard deviations that one look counts as at most: what is further off counts once looks in a row agree."""
+    """Standard deviations that one observation counts as at most: what is further off counts once consecutive
+    observations agree."""
     error: float = 0.02
     """Least standard deviation that a figure is taken to have, as a share."""
     lasting: float = 300.0
     """Seconds for which a figure must have been distrusted, or missing, before the object names it."""
     hours: int = 3
-    """Hours in a row in which the unexplained part moves in one direction that make a drift."""
+    """Consecutive hours in which the unexplained part moves in one direction that make a drift."""
     drift: float = 0.008
     """Share by which it moves in each of them."""
     apart: float = 3.0
@@ -62,7 +65,7 @@ class Record:
     value: float
     since: float
     """When it was first seen as it is now."""
-    looks: int = 1
+    observations: int = 1
     """How often it was seen since."""
     load: float | None = None
     """What the broker carried then, for a capacity of 1; None = that was not compared."""
@@ -72,7 +75,7 @@ class Record:
     """Smoothed: the part that the broker's traffic does not explain, below 0 where it explains more. None = it was not
     compared yet."""
     variance: float = 0.0025
-    """Of the unexplained parts about the smoothed one, look by look."""
+    """Of the unexplained parts about the smoothed one, observation by observation."""
     over: float | None = None
     """Since when the broker uses too much by this figure."""
 
@@ -82,7 +85,7 @@ class Trend:
     """How the unexplained part of a broker's CPU moves, hour by hour."""
 
     began: float
-    """When the hour that goes on began."""
+    """Time at which the current hour began."""
     surplus: float
     """The unexplained part at that time."""
     explained: float
@@ -124,12 +127,12 @@ class Records:
 
 @dataclass(frozen=True)
 class Judged:
-    """What the figures of one look say. Shares are of the limit, by broker."""
+    """What the figures of one observation say. Shares are of the limit, by broker."""
 
     used: Mapping[str, Usage] = field(default_factory=dict)
     """What each broker uses, smoothed, of the resources whose figures are believed."""
     errors: Mapping[str, float] = field(default_factory=dict)
-    """Variance of the figures behind these, look by look."""
+    """Variance of the figures behind these, observation by observation."""
     over: Mapping[str, float] = field(default_factory=dict)
     """Brokers that use more of a resource than the limit that was asked about, and since when."""
     drifting: frozenset[str] = frozenset()
@@ -137,17 +140,20 @@ class Judged:
 
 
 def noted(records: Records, now: float, usages: Mapping[str, Usage]) -> Records:
-    """The records with the figures of one look, which may be too soon after a step to be held against traffic."""
+    """Returns the records with the figures of one observation, which may be too soon after a step to be held against
+    traffic."""
     figures = dict(records.figures)
     for broker, usage in usages.items():
-        for resource, value in _told(usage).items():
+        for resource, value in _shares(usage).items():
             known = figures.get((broker, resource))
             if known is None:
                 figures[broker, resource] = Record(value, now)
             elif known.value == value:
-                figures[broker, resource] = replace(known, looks=known.looks + 1)
+                figures[broker, resource] = replace(known, observations=known.observations + 1)
             else:
-                figures[broker, resource] = replace(known, value=value, since=now, looks=1, load=None, strays=False)
+                figures[broker, resource] = replace(
+                    known, value=value, since=now, observations=1, load=None, strays=False
+                )
     return replace(records, figures=figures)
 
 
@@ -162,25 +168,26 @@ def judge(
     *,
     current: bool = True,
 ) -> tuple[Judged, Records]:
-    """What the figures of one look say, and the records from now on; ``noted`` has taken the figures before.
+    """Returns what the figures of one observation say, and the records from now on; ``noted`` has taken the figures
+    before.
 
-    ``limit`` is the share of a resource from which a broker uses too much, ``seconds`` what the look stands for. A CPU
-    figure is held against traffic where at least two brokers tell, and where ``observed`` has the traffic of the same
-    minute (``current``).
+    ``limit`` is the share of a resource from which a broker uses too much, ``seconds`` what the observation stands for.
+    A CPU figure is held against traffic where at least two brokers report, and where ``observed`` has the traffic of
+    the same minute (``current``).
     """
     options = options or TrustOptions()
     carried = _carried(observed)
     loads = {each.id: fsum(b.weight for b in carried[each.id]) / each.capacity for each in observed.brokers}
-    told = {broker: _told(usages[broker]) for broker in loads if broker in usages}
+    shares = {broker: _shares(usages[broker]) for broker in loads if broker in usages}
     share = min(seconds / options.memory, options.step)
-    doubts, price = _doubts(records, now, loads if current else dict.fromkeys(loads, 0.0), told, share, options)
+    doubts, price = _doubts(records, now, loads if current else dict.fromkeys(loads, 0.0), shares, share, options)
     figures, trends, over = dict[tuple[str, str], Record](), dict[str, Trend](), dict[str, float]()
     found: dict[tuple[str, str], float] = {}
     for (broker, resource), noticed in records.figures.items():
         if broker not in loads:
             continue
         known = _carrying(noticed, loads[broker], options)
-        value = told.get(broker, {}).get(resource)
+        value = shares.get(broker, {}).get(resource)
         doubt = doubts.get(broker) if resource == CPU else None
         if value is None or value > options.most or (doubt is not None and not doubt.drifts):
             figures[broker, resource] = replace(known, over=None)
@@ -209,13 +216,14 @@ def judge(
 
 
 def distrusted(records: Records, now: float, options: TrustOptions | None = None) -> dict[str, str]:
-    """Why the CPU figure of a broker is distrusted, by broker, where it has been for long enough to be told."""
+    """Returns why the CPU figure of a broker is distrusted, by broker, where it has been for long enough to be
+    reported."""
     options = options or TrustOptions()
     return {broker: doubt.why for broker, doubt in records.doubts.items() if now - doubt.since >= options.lasting}
 
 
 def until(records: Records, now: float) -> Records:
-    """The records without times to come."""
+    """Returns the records without times to come."""
     return Records(
         {
             key: replace(each, since=min(each.since, now), over=None if each.over is None else min(each.over, now))
@@ -227,8 +235,8 @@ def until(records: Records, now: float) -> Records:
     )
 
 
-def _told(usage: Usage) -> dict[str, float]:
-    """The figures of a broker by resource."""
+def _shares(usage: Usage) -> dict[str, float]:
+    """Returns the figures of a broker by resource."""
     found = {usage.resource: usage.share}
     if usage.cpu is not None:
         found[CPU] = usage.cpu
@@ -236,7 +244,7 @@ def _told(usage: Usage) -> dict[str, float]:
 
 
 def _used(figures: Mapping[tuple[str, str], float]) -> dict[str, Usage]:
-    """The most used resource of each broker, and its CPU."""
+    """Returns the most used resource of each broker, and its CPU."""
     most: dict[str, str] = {}
     for broker, resource in figures:
         if broker not in most or figures[broker, resource] > figures[broker, most[broker]]:
@@ -248,7 +256,7 @@ def _used(figures: Mapping[tuple[str, str], float]) -> dict[str, Usage]:
 
 
 def _carried(observed: ClusterModel) -> dict[str, list[Bundle]]:
-    """The bundles of each broker."""
+    """Returns the bundles of each broker."""
     carried: dict[str, list[Bundle]] = {broker.id: [] for broker in observed.brokers}
     for bundle in observed.bundles:
         if bundle.owner in carried:
@@ -257,31 +265,31 @@ def _carried(observed: ClusterModel) -> dict[str, list[Bundle]]:
 
 
 def _price(cpu: Mapping[str, float], loads: Mapping[str, float]) -> float:
-    """Share of a CPU that a unit of load takes, the median broker's; 0 where fewer than two tell."""
+    """Returns the share of a CPU that a unit of load takes, the median broker's; 0 where fewer than two report."""
     most = max((loads[broker] for broker in cpu), default=0.0)
-    told = [share / loads[broker] for broker, share in cpu.items() if loads[broker] > most * 1e-6]
-    return median(told) if len(told) > 1 else 0.0
+    prices = [share / loads[broker] for broker, share in cpu.items() if loads[broker] > most * 1e-6]
+    return median(prices) if len(prices) > 1 else 0.0
 
 
 def _doubts(
     records: Records,
     now: float,
     loads: Mapping[str, float],
-    told: Mapping[str, Mapping[str, float]],
+    shares: Mapping[str, Mapping[str, float]],
     share: float,
     options: TrustOptions,
 ) -> tuple[dict[str, Doubt], float]:
-    """The brokers whose CPU figures are distrusted, and what a unit of load takes by those of the others."""
+    """Returns the brokers whose CPU figures are distrusted, and what a unit of load takes by those of the others."""
     whys = {}
     for broker in loads:
-        value = told.get(broker, {}).get(CPU)
+        value = shares.get(broker, {}).get(CPU)
         known = records.figures.get((broker, CPU))
         why = "reports no CPU use"
         if value is not None and known is not None:
             why = _impossible(known, now, options)
         if why:
             whys[broker] = why
-    cpu = {broker: told[broker][CPU] for broker in loads if broker not in whys}
+    cpu = {broker: shares[broker][CPU] for broker in loads if broker not in whys}
     price = _price(cpu, loads)
     if price > 0 and records.price > 0:
         price = records.price + (price - records.price) * share
@@ -306,16 +314,16 @@ def _doubts(
 
 
 def _impossible(record: Record, now: float, options: TrustOptions) -> str:
-    """Why a CPU figure cannot be true, whatever a unit of load takes; empty = it can."""
+    """Returns why a CPU figure cannot be true, whatever a unit of load takes; empty = it can."""
     if record.value > options.most:
         return f"reports {record.value:.0%} of its CPU"
-    if record.strays and record.looks >= options.looks and now - record.since >= options.still:
+    if record.strays and record.observations >= options.observations and now - record.since >= options.still:
         return f"has reported the same {record.value:.1%} of its CPU for {(now - record.since) / 60:.0f} minutes"
     return ""
 
 
 def _carrying(known: Record, load: float, options: TrustOptions) -> Record:
-    """A record with what the broker carries in a look."""
+    """Returns a record with what the broker carries in an observation."""
     if known.load is None:
         return replace(known, load=load)
     strays = known.strays or abs(load - known.load) > options.moves * max(load, known.load)
@@ -323,7 +331,7 @@ def _carrying(known: Record, load: float, options: TrustOptions) -> Record:
 
 
 def _smoothed(known: Record, rest: float, share: float, options: TrustOptions) -> Record:
-    """A record with one more unexplained part, of which a look that is far off counts only in part."""
+    """Returns a record with one more unexplained part, of which an observation that is far off counts only in part."""
     if known.surplus is None:
         return replace(known, surplus=rest)
     far = options.far * max(sqrt(known.variance), options.error)
@@ -332,14 +340,14 @@ def _smoothed(known: Record, rest: float, share: float, options: TrustOptions) -
     return replace(known, surplus=known.surplus + change * share, variance=variance)
 
 
-def _trend(known: Trend, look: Trend, options: TrustOptions, *, drifts: bool) -> Trend:
-    """A trend with what one more look found; it begins again with other bundles, unless it is a drift already."""
-    if known.bundles != look.bundles and not drifts:
-        return look
-    if look.began - known.began < HOUR:
+def _trend(known: Trend, latest: Trend, options: TrustOptions, *, drifts: bool) -> Trend:
+    """Returns a trend with one more observation; it begins again with other bundles, unless it is a drift already."""
+    if known.bundles != latest.bundles and not drifts:
+        return latest
+    if latest.began - known.began < HOUR:
         return known
-    hour = (look.surplus - known.surplus, look.explained - known.explained)
-    return replace(look, hours=(*known.hours, hour)[-options.hours :])
+    hour = (latest.surplus - known.surplus, latest.explained - known.explained)
+    return replace(latest, hours=(*known.hours, hour)[-options.hours :])
 
 
 def _drift(broker: str, records: Records, options: TrustOptions) -> float:

@@ -11,7 +11,7 @@ from pulsar_operator.api.v1alpha1.quantities import quantity
 
 
 def cpu_of(pod: Mapping[str, Any]) -> float | None:
-    """CPU of a broker's pod: the limit, else the request; None where neither is said.
+    """Returns the CPU of a broker's pod: the limit, else the request; None where neither is said.
 
     A limit is what it can have at most, a request what it has when the node is full, as in the hour that counts.
     """
@@ -27,7 +27,7 @@ def cpu_of(pod: Mapping[str, Any]) -> float | None:
 
 
 def cpus_of(pods: Iterable[Mapping[str, Any]], declared: Mapping[str, Any] | None = None) -> dict[str, float]:
-    """CPU of each broker, by the name of its pod; those of which nothing is known are absent.
+    """Returns the CPU of each broker, by the name of its pod; those of which nothing is known are absent.
 
     ``declared`` are amounts of CPU by the name of a pod: they win over what the pod says.
     """
@@ -43,7 +43,7 @@ def cpus_of(pods: Iterable[Mapping[str, Any]], declared: Mapping[str, Any] | Non
 def capacities_of(
     brokers: Iterable[str], pods: Iterable[Mapping[str, Any]], declared: Mapping[str, Any] | None = None
 ) -> dict[str, float]:
-    """Capacity of each broker, 1 on average; empty where they are equal, or one of them is not known.
+    """Returns the capacity of each broker, 1 on average; empty where they are equal, or one of them is not known.
 
     ``declared`` are amounts of CPU by the name of a pod, by a host or a broker's id: they win over what the pod says.
     """

@@ -20,7 +20,7 @@ from pulsar_operator.balance.model.cluster import Cell
 RUN: Final = 4096
 """Topics sorted at once: 2 ms in which nothing else of the process runs."""
 MOST: Final = 0xFFFFFFFF
-"""Topics, and clients, of one cell; a broker that tells of more errs."""
+"""Topics, and clients, of one cell; a broker that reports more is wrong."""
 Scale = tuple[float, float]
 """A weight divided by the first and multiplied by the second."""
 
@@ -47,7 +47,7 @@ class _Columns:
         self.clients.extend(other.clients)
 
     def sorted(self) -> _Columns:
-        """The same, ascending, each position once."""
+        """Returns the same, ascending, each position once."""
         out = _Columns()
         last = -1
         for run in _runs(array("I", range(len(self.positions))), self.positions):
@@ -69,7 +69,7 @@ class Cells(Sequence[Cell]):
     __slots__ = ("_columns", "_first", "_last", "_scales")
 
     def __init__(self, columns: _Columns, first: int, last: int, scales: tuple[Scale, ...] = ()) -> None:
-        """The cells ``first`` to ``last`` of columns that are not changed any more."""
+        """The cells ``first`` to ``last`` of columns that are no longer changed."""
         self._columns, self._first, self._last, self._scales = columns, first, last, scales
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class Cells(Sequence[Cell]):
         if isinstance(index, slice):
             first, last, step = index.indices(len(self))
             if step != 1:
-                raise ValueError("cells are cut into neighbours alone")
+                raise ValueError("cells are cut into adjacent parts only")
             return self.between(first, max(first, last))
         if not -len(self) <= index < len(self):
             raise IndexError(index)
@@ -110,28 +110,28 @@ class Cells(Sequence[Cell]):
         return f"Cells({list(self)!r})"
 
     def between(self, first: int, last: int) -> Cells:
-        """The cells from index ``first`` up to, not including, ``last``."""
+        """Returns the cells from index ``first`` up to, not including, ``last``."""
         return Cells(self._columns, self._first + first, self._first + last, self._scales)
 
     def below(self, position: int) -> int:
-        """How many cells lie below a position."""
+        """Returns how many cells lie below a position."""
         return bisect_left(self._columns.positions, position, self._first, self._last) - self._first
 
     def weights(self) -> Iterable[float]:
-        """The weights alone, in order."""
+        """Returns the weights alone, in order."""
         view = memoryview(self._columns.weights)[self._first : self._last]
         return map(self._scaled, view) if self._scales else view
 
     def topics(self) -> int:
-        """How many topics there are."""
+        """Returns how many topics there are."""
         return sum(memoryview(self._columns.topics)[self._first : self._last])
 
     def clients(self) -> int:
-        """How many producers and consumers there are."""
+        """Returns how many producers and consumers there are."""
         return sum(memoryview(self._columns.clients)[self._first : self._last])
 
     def scaled(self, was: float, weight: float) -> Cells:
-        """The same cells of a bundle that weighed ``was`` and weighs ``weight``."""
+        """Returns the same cells of a bundle that weighed ``was`` and weighs ``weight``."""
         return Cells(self._columns, self._first, self._last, (*self._scales, (was, weight)))
 
     def _scaled(self, weight: float) -> float:
@@ -141,26 +141,26 @@ class Cells(Sequence[Cell]):
 
 
 def weights_of(cells: Sequence[Cell]) -> Iterable[float]:
-    """The weights of cells, in order."""
+    """Returns the weights of cells, in order."""
     return cells.weights() if isinstance(cells, Cells) else (cell.weight for cell in cells)
 
 
 def topics_of(cells: Sequence[Cell]) -> int:
-    """How many topics cells have."""
+    """Returns how many topics cells have."""
     return cells.topics() if isinstance(cells, Cells) else sum(cell.topics for cell in cells)
 
 
 def clients_of(cells: Sequence[Cell]) -> int:
-    """How many producers and consumers cells have."""
+    """Returns how many producers and consumers cells have."""
     return cells.clients() if isinstance(cells, Cells) else sum(cell.clients for cell in cells)
 
 
 def scaled(cells: Sequence[Cell], was: float, weight: float) -> Sequence[Cell]:
-    """The cells of a bundle that weighed ``was``, now that it weighs ``weight``."""
+    """Returns the cells of a bundle that weighed ``was``, now that it weighs ``weight``."""
     if isinstance(cells, Cells):
         return cells.scaled(was, weight)
-    # Every topic of a simulated cluster, every minute: a cell made anew costs a third of one replaced. Its share first:
-    # the product of two small weights is 0.
+    # Every topic of a simulated cluster, every minute: a new cell costs a third of one replaced. Its share
+    # first: the product of two small weights is 0.
     return tuple(Cell(position, each / was * weight, topics, own) for position, each, topics, own in cells)
 
 
@@ -184,8 +184,8 @@ class CellBuffer:
         self._columns.extend(other._columns)
 
     def cells(self) -> Cells:
-        """The cells, ascending, each position once: weights and topics at one position are summed in the order in
-        which they were added."""
+        """Returns the cells, ascending, each position once: weights and topics at one position are summed in the order
+        in which they were added."""
         if self._sorted is None:
             self._columns = self._columns.sorted()
             self._sorted = Cells(self._columns, 0, len(self._columns.positions))
@@ -193,7 +193,7 @@ class CellBuffer:
 
 
 def sorted_positions(positions: array[int]) -> array[int]:
-    """Positions in ascending order, as often as they are given."""
+    """Returns positions in ascending order, as often as they are given."""
     out = array("I")
     for run in _runs(array("I", range(len(positions))), positions):
         out.extend(sorted(positions[index] for index in run))
@@ -201,8 +201,8 @@ def sorted_positions(positions: array[int]) -> array[int]:
 
 
 def _runs(indexes: array[int], positions: array[int]) -> Iterator[array[int]]:
-    """The indexes in runs of ascending positions, none with more than RUN of different positions; inside a run, and of
-    one position, in their order."""
+    """Returns the indexes in runs of ascending positions, none with more than RUN of different positions; inside a run,
+    and of one position, in their order."""
     if len(indexes) <= RUN:
         yield indexes
         return

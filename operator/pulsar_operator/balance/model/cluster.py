@@ -23,7 +23,7 @@ class BundleId(NamedTuple):
 
     @property
     def range(self) -> str:
-        """The range as Pulsar writes it: ``0x%08x_0x%08x`` (Pulsar's class NamespaceBundle)."""
+        """Returns the range as Pulsar writes it: ``0x%08x_0x%08x`` (Pulsar's class NamespaceBundle)."""
         return f"0x{self.lower:08x}_0x{self.upper:08x}"
 
     def __str__(self) -> str:
@@ -47,17 +47,18 @@ class Bundle:
     id: BundleId
     weight: float
     owner: str | None
-    """Broker id, None when no broker serves it (nobody asked for its topics)."""
+    """Broker id, None when no broker serves it (no client has requested its topics)."""
     cells: Sequence[Cell] = ()
     """Its topics by position, ascending: a tuple, or `cells.Cells`; empty when not known: then it cannot be cut, only
     moved."""
     topics: int = 0
     clients: int = 0
-    """Producers and consumers, which reconnect when it moves; 0 where nobody counts them."""
+    """Producers and consumers, which reconnect when it moves; 0 where they are not counted."""
 
     @property
     def reconnects(self) -> int:
-        """What a move interrupts: topics that one broker closes and another loads, and clients that reconnect."""
+        """Returns what a move interrupts: topics that one broker closes and another loads, and clients that
+        reconnect."""
         return self.topics + self.clients
 
 
@@ -97,10 +98,10 @@ class ClusterModel:
             heaviest = max(self.bundles, key=lambda bundle: bundle.weight)
             raise ValueError(
                 f"the weights of {len(self.bundles)} bundles add up to more than a number can hold, the heaviest is "
-                f"{heaviest.id} with {heaviest.weight:.6g}: no traffic is that much, look at what reports it"
+                f"{heaviest.id} with {heaviest.weight:.6g}: no traffic is that much, so check what reports it"
             ) from None
         except ValueError:
-            pass  # infinite ones of both signs: whoever plans on them says which
+            pass  # infinite ones of both signs: the planner reports which
 
     @property
     def weight(self) -> float:

@@ -20,7 +20,7 @@ from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
 
 
 def cut_between(left: int, right: int) -> int | None:
-    """The cut in the middle between two positions in ascending order; None when no cut parts them."""
+    """Returns the cut in the middle between two positions in ascending order; None when no cut parts them."""
     return _middle(left, right) if left < right and _middle(left, right) < LAST_BOUNDARY else None
 
 
@@ -61,19 +61,20 @@ class Line:
             raise ValueError(f"bundle {bundle} has a cell at {before:#010x}: at or above its upper boundary")
 
     def __len__(self) -> int:
-        """How many cells a cut can part from each other."""
+        """Returns how many cells a cut can part from each other."""
         return len(self._positions)
 
     def weight(self, first: int, last: int) -> float:
-        """Weight of the cells from index `first` up to, not including, `last`."""
+        """Returns the weight of the cells from index `first` up to, not including, `last`."""
         return self._sums[last] - self._sums[first]
 
     def cut(self, index: int) -> int:
-        """The position that parts the cells before `index` (1 to len - 1) from the others."""
+        """Returns the position that parts the cells before `index` (1 to len - 1) from the others."""
         return _middle(self._positions[index - 1], self._positions[index])
 
     def windows(self, points: Sequence[int]) -> list[tuple[int, int]]:
-        """The cells (first, last) between each two of these boundaries, which begin and end with the bundle's own."""
+        """Returns the cells (first, last) between each two of these boundaries, which begin and end with the bundle's
+        own."""
         inner = [bisect_left(self._positions, point) for point in points[1:-1]]
         return list(pairwise([0, *inner, len(self)]))
 
@@ -98,20 +99,21 @@ class Line:
             start = stop
         return found or [last]
 
-    def nearest(self, wanted: float) -> int | None:
-        """The cut whose lower piece weighs nearest to `wanted`; None when there are not two cells that it can part."""
-        index = self.index_nearest(wanted, 0, len(self))
+    def nearest(self, target: float) -> int | None:
+        """Returns the cut whose lower piece weighs nearest to `target`; None when there are not two cells that it can
+        part."""
+        index = self.index_nearest(target, 0, len(self))
         return None if index is None else self.cut(index)
 
-    def index_nearest(self, wanted: float, first: int, last: int) -> int | None:
-        """Index that cuts the cells from `first` to `last` such that the lower ones weigh nearest to `wanted`."""
+    def index_nearest(self, target: float, first: int, last: int) -> int | None:
+        """Index that cuts the cells from `first` to `last` such that the lower ones weigh nearest to `target`."""
         if last - first < 2:
             return None
         sums = self._sums
-        wanted += sums[first]
-        above = min(max(bisect_left(sums, wanted, first, last), first + 1), last - 1)
+        target += sums[first]
+        above = min(max(bisect_left(sums, target, first, last), first + 1), last - 1)
         below = max(above - 1, first + 1)
-        weight = min(sums[below], sums[above], key=lambda each: abs(each - wanted))
+        weight = min(sums[below], sums[above], key=lambda each: abs(each - target))
         # Cells without weight leave a choice of gaps: the widest has room for what comes later.
         lowest = max(bisect_left(sums, weight, first, last), first + 1)
         highest = min(bisect_right(sums, weight, first, last + 1) - 1, last - 1)
@@ -119,7 +121,7 @@ class Line:
 
 
 def split_bundle(bundle: Bundle, position: int) -> tuple[Bundle, Bundle]:
-    """The two pieces of a bundle cut at `position`, still with its owner; the numbers are sums of the cells.
+    """Returns the two pieces of a bundle cut at `position`, still with its owner; the numbers are sums of the cells.
 
     Raises ValueError when the position is not strictly inside the range, or when the cells are not known.
     """

@@ -25,7 +25,7 @@ def topic_hash(name: str) -> int:
 
 
 def partition_name(topic: str, index: int) -> str:
-    """Full name of one partition of a partitioned topic (Pulsar's class TopicName)."""
+    """Returns the full name of one partition of a partitioned topic (Pulsar's class TopicName)."""
     return f"{topic}-partition-{index}"
 
 

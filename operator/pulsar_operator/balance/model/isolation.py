@@ -27,12 +27,13 @@ class Isolation:
 
 
 def host_of(broker: str) -> str:
-    """The host of a broker id: placement compares that alone (Pulsar's class SimpleResourceAllocationPolicies)."""
+    """Returns the host of a broker id: placement compares that alone (Pulsar's class
+    SimpleResourceAllocationPolicies)."""
     return broker.rsplit(":", 1)[0]
 
 
 def expressions_of(policy: Any, name: str) -> list[str] | None:
-    """One list of expressions of a policy; None where it has no such list that can be read."""
+    """Returns one list of expressions of a policy; None where it has no such list that can be read."""
     found = (policy.get(name) or []) if isinstance(policy, Mapping) else None
     return found if isinstance(found, list) and all(isinstance(each, str) for each in found) else None
 
@@ -58,8 +59,8 @@ def unevaluated_in(policies: Mapping[str, Any]) -> dict[str, list[str]]:
 def shared_brokers(
     brokers: Iterable[str], policies: Mapping[str, Any], work: Work | None = None
 ) -> frozenset[str] | None:
-    """Brokers that are primary to no policy: they alone serve the namespaces outside all policies. None where that
-    cannot be told of one of them."""
+    """Returns brokers that are primary to no policy: they alone serve the namespaces outside all policies. None where
+    that is not known for one of them."""
     primaries = [expressions_of(policy, "primary") for policy in policies.values()]
     known = [each for listed in primaries for each in listed or ()]
     taken = {broker: covers(known, host_of(broker), work) for broker in brokers}
@@ -69,7 +70,7 @@ def shared_brokers(
 
 
 def isolation_of(namespaces: Iterable[str], brokers: Collection[str], policies: Mapping[str, Any]) -> Isolation:
-    """The brokers that may serve each namespace.
+    """Returns the brokers that may serve each namespace.
 
     ``policies`` is the answer of ``GET /clusters/{cluster}/namespaceIsolationPolicies``. A namespace of a policy is
     served by its primary brokers, and by its secondary ones as well while fewer than ``min_limit`` primaries are there;
@@ -99,7 +100,7 @@ def isolation_of(namespaces: Iterable[str], brokers: Collection[str], policies: 
 
 
 def _serving(policy: Any, brokers: Collection[str], work: Work) -> frozenset[str] | None:
-    """The brokers that serve the namespaces of a policy; None = not known."""
+    """Returns the brokers that serve the namespaces of a policy; None = not known."""
     primary, limit = _matching(policy, "primary", brokers, work), _min_limit(policy)
     if primary is None or limit is None:
         return None

@@ -11,7 +11,7 @@ and as in the sizing job. One such would be all the load there is."""
 
 
 def figure(value: Any) -> float:
-    """A figure of a broker's statistics as a number; 0 for what is none, or none that traffic can have."""
+    """Returns a figure of a broker's statistics as a number; 0 for what is none, or none that traffic can have."""
     try:
         number = float(value or 0)
     except (TypeError, ValueError, OverflowError):
@@ -60,7 +60,7 @@ class CostModel:
         topics: int,
         sessions: int,
     ) -> float:
-        """The same of a load's figures, where there are too many of them for a `Load` each."""
+        """Returns the same of a load's figures, where there are too many of them for a `Load` each."""
         return (
             self.byte_in * bytes_in
             + self.byte_out * bytes_out

@@ -30,7 +30,8 @@ def short_brokers(brokers: Iterable[str]) -> dict[str, str]:
 
 
 def shortened(text: str, brokers: Iterable[str] = ()) -> str:
-    """A sentence with short names for the brokers' ids in it; ``brokers`` are others that they must not be taken for.
+    """Returns a sentence with short names for the brokers' ids in it; ``brokers`` are others that they must not be
+    taken for.
 
     What stands in a URL stays: an address is not for reading.
     """
@@ -50,7 +51,8 @@ def short_topics(topics: Iterable[str]) -> dict[str, str]:
 
 
 def fitted(names: Sequence[str], most: int) -> list[str]:
-    """The names with at most so many characters, cut in the middle: what differs is at the end, or at the beginning.
+    """Returns the names with at most so many characters, cut in the middle: what differs is at the end, or at the
+    beginning.
 
     Where different names would look alike more is left of all.
     """
@@ -80,7 +82,7 @@ def _is_address(host: str) -> bool:
 
 
 def _common(parts: Sequence[Sequence[str]]) -> int:
-    """How many of the first parts are the same in all."""
+    """Returns how many of the first parts are the same in all."""
     count = 0
     for each in zip(*parts, strict=False):
         if len(set(each)) > 1:

@@ -25,7 +25,7 @@ def is_own(namespace: str, brokers: Iterable[str]) -> bool:
 
 
 def boundaries_of(answer: Mapping[str, Any]) -> tuple[int, ...]:
-    """Boundaries as numbers, from ``GET /namespaces/{ns}/bundles``.
+    """Returns boundaries as numbers, from ``GET /namespaces/{ns}/bundles``.
 
     Raises ValueError where they do not ascend from 0 to 0xffffffff, AttributeError or TypeError for another document.
     """
@@ -36,7 +36,7 @@ def boundaries_of(answer: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def full_bundle(text: str) -> BundleId | None:
-    """A bundle named ``tenant/namespace/0x..._0x...``, as ownedNamespaces has them; None for any other name."""
+    """Returns a bundle named ``tenant/namespace/0x..._0x...``, as ownedNamespaces has them; None for any other name."""
     namespace, _, hash_range = text.rpartition("/")
     if namespace.count("/") != 1:
         return None
@@ -70,11 +70,12 @@ leave the heap out as well by default: it is full before it is collected."""
 
 
 def usage_of(metrics: Any) -> Usage | None:
-    """The most used resource in ``GET /broker-stats/metrics``, a list of dimensions with metrics; None where none is
-    told. The load report has the same figures, and answers with an error under the extensible load manager."""
+    """Returns the most used resource in ``GET /broker-stats/metrics``, a list of dimensions with metrics; None where
+    none is reported. The load report has the same figures, and answers with an error under the extensible load
+    manager."""
     found: dict[str, float] = {}
     for name, words in RESOURCES.items():
-        for value in _told(metrics, name):
+        for value in _values(metrics, name):
             found[words] = max(found.get(words, 0.0), figure(value) / 100)
     if not found:
         return None
@@ -83,16 +84,17 @@ def usage_of(metrics: Any) -> Usage | None:
 
 
 def cpu_share(metrics: Any) -> float | None:
-    """Share of its CPU that a broker uses, 1 = all of it, by the same document, or by some items of its list.
+    """Returns the share of its CPU that a broker uses, 1 = all of it, by the same document, or by some items of its
+    list.
 
-    None where it is not told, or what is told is no number of at least 0.
+    None where it is not reported, or what is reported is not a number of at least 0.
     """
-    told = [value for value in _told(metrics, CPU_METRIC) if isinstance(value, int | float)]
-    return max((value / 100 for value in told if 0 <= value < inf), default=None)
+    values = [value for value in _values(metrics, CPU_METRIC) if isinstance(value, int | float)]
+    return max((value / 100 for value in values if 0 <= value < inf), default=None)
 
 
-def _told(metrics: Any, name: str) -> Iterator[Any]:
-    """What a list of dimensions with metrics says of one metric."""
+def _values(metrics: Any, name: str) -> Iterator[Any]:
+    """Returns what a list of dimensions with metrics says of one metric."""
     for each in metrics if isinstance(metrics, list) else ():
         values = each.get("metrics") if isinstance(each, Mapping) else None
         if isinstance(values, Mapping) and name in values:
@@ -124,36 +126,37 @@ class Observed:
     """Instead of cells, where no topic was asked for: a bundle can then be moved and not be cut."""
     allowed: dict[str, frozenset[str]] = field(default_factory=dict)
     undecided: frozenset[str] = frozenset()
-    """Namespaces of which nobody knows which brokers may serve them: they are neither cut nor moved."""
+    """Namespaces whose permitted brokers are not known: they are neither cut nor moved."""
     unevaluated: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By isolation policy, the expressions that leave them undecided."""
     anti_affinity: dict[str, str] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
-    """Namespaces of which Pulsar does not tell the bundles, or the anti-affinity group, and why not: neither cut nor
+    """Namespaces of which Pulsar does not report the bundles, or the anti-affinity group, and why not: neither cut nor
     moved, and neither are namespaces of any group."""
     cuts: dict[str, frozenset[int]] | None = None
-    """By namespace: where the Spark job would cut; None = nobody said."""
+    """By namespace: where the Spark job would cut; None = not known."""
     missing: list[str] = field(default_factory=list)
-    """What is not known of the namespaces, in words: without it there is no proposal."""
+    """What is not known of the namespaces, as a message: without it there is no proposal."""
     silent: dict[str, str] = field(default_factory=dict)
-    """Brokers that did not answer, and what they did not say, in words: unknown, never idle."""
+    """Brokers that did not answer, and what they did not say, as a message: unknown, never idle."""
     unlisted: set[str] = field(default_factory=set)
     """Those of them that did not say which bundles they have."""
 
     @property
     def unknown(self) -> str:
-        """All that is not known, in words; empty = nothing."""
+        """Returns all that is not known, as a message; empty = nothing."""
         return "; ".join([*self.missing, *self.silent.values()])
 
     @property
     def unread_words(self) -> str:
-        """The namespaces that are left as they are because Pulsar does not tell of them, in words; empty = none."""
+        """Returns the namespaces that are left as they are because Pulsar does not report them, as a message; empty =
+        none."""
         if not self.unread:
             return ""
         name, why = min(self.unread.items())
         return (
             f"; {len(self.unread)} namespaces (such as {name}) are neither moved nor split, because Pulsar does not "
-            f"tell the operator of them: {why}"
+            f"report them to the operator: {why}"
         )
 
     def stays(self, namespace: str) -> bool:
@@ -185,7 +188,7 @@ def model_of(
     carried: Mapping[BundleId, float] | None = None,
     capacities: Mapping[str, float] | None = None,
 ) -> ClusterModel:
-    """The model: every bundle of every namespace that was seen, with its cells and its owner.
+    """Returns the model: every bundle of every namespace that was seen, with its cells and its owner.
 
     ``capacities`` are relative, those not given are 1. ``carried`` are weights of bundles that moved a moment ago: they
     count where the brokers do not count as much yet.
@@ -209,12 +212,12 @@ def model_of(
 
 
 def _at_least(bundle: Bundle, weight: float) -> Bundle:
-    """A bundle with a weight that its cells do not show yet."""
+    """Returns a bundle with a weight that its cells do not show yet."""
     return bundle if bundle.weight >= weight else weighing(bundle, weight)
 
 
 def weighing(bundle: Bundle, weight: float) -> Bundle:
-    """A bundle with another weight; the proportions of its cells stay."""
+    """Returns a bundle with another weight; the proportions of its cells stay."""
     if weight < float_info.min:
         weight = 0.0  # what is smaller has no halves
     if bundle.weight == weight:

@@ -57,7 +57,8 @@ class Pieces:
         """Bytes fed by now."""
 
     def feed(self, data: bytes) -> Iterator[list[Event]]:
-        """The events in the next piece, slice by slice; each list is to be used before the next one is asked for.
+        """Returns the events in the next piece, slice by slice; each list is to be used before the next one is asked
+        for.
 
         Raises FormatError.
         """
@@ -86,7 +87,7 @@ class Pieces:
             raise FormatError(f"not whole, {self.size} bytes: {first_line(error)}") from None
 
     def deeper(self, depth: int) -> int:
-        """One level more. Raises FormatError where that is too deep."""
+        """Returns the next level. Raises FormatError where that is too deep."""
         if depth >= self._limits.depth:
             raise FormatError(f"nested more than {self._limits.depth} levels deep, after {self.size} bytes")
         return depth + 1
@@ -128,10 +129,10 @@ def position_of(topic: str) -> int:
 
 
 def kind_of(event: str) -> str:
-    """What an event begins, in words."""
+    """Returns the name of what an event begins, for messages."""
     return event.removeprefix("start_")
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message."""
+    """Returns the first line of an error's message."""
     return str(error).strip().partition("\n")[0]

@@ -14,7 +14,7 @@ _RANGE = re.compile(r"(0x[0-9a-f]{8})_(0x[0-9a-f]{8})")
 
 
 def even_boundaries(n: int) -> list[str]:
-    """The n + 1 boundaries of n even bundles, as Pulsar writes them: ``0x%08x``, the last one 0xffffffff.
+    """Returns the n + 1 boundaries of n even bundles, as Pulsar writes them: ``0x%08x``, the last one 0xffffffff.
 
     The width of a bundle is 2^32 / n rounded down, and the last bundle takes the rest (Pulsar's class PoliciesUtil,
     method getBundles). Raises ValueError unless 1 <= n <= 2^32 - 1.
@@ -26,7 +26,7 @@ def even_boundaries(n: int) -> list[str]:
 
 
 def boundary_points(boundaries: Sequence[str]) -> list[int]:
-    """Boundaries as Pulsar writes them (``0x%08x``) as numbers.
+    """Returns boundaries as Pulsar writes them (``0x%08x``) as numbers.
 
     Raises ValueError unless they ascend strictly from 0x00000000 to 0xffffffff (Pulsar's method validateBundlesData).
     """
@@ -43,7 +43,7 @@ def boundary_points(boundaries: Sequence[str]) -> list[int]:
 
 
 def boundary_texts(points: Iterable[int]) -> tuple[str, ...]:
-    """Boundaries as Pulsar writes them."""
+    """Returns boundaries as Pulsar writes them."""
     return tuple(f"0x{point:08x}" for point in points)
 
 

@@ -56,7 +56,7 @@ class TopicsReader:
         limits: Limits = DEFAULT,
     ) -> None:
         """``fields`` are the names of a topic's own fields to keep, ``skips`` says which namespaces are left out."""
-        self._take, self._wanted, self._skips, self._limits = take, frozenset(fields), skips, limits
+        self._take, self._desired, self._skips, self._limits = take, frozenset(fields), skips, limits
         self._pieces = Pieces(limits)
         self._state = (0, "", "", "", "", "", False)
         self._counted = (0, 0, 0, 0.0, 0.0)
@@ -66,7 +66,7 @@ class TopicsReader:
 
     @property
     def size(self) -> int:
-        """Bytes fed by now."""
+        """Returns the bytes fed by now."""
         return self._pieces.size
 
     def feed(self, data: bytes) -> None:
@@ -89,7 +89,7 @@ class TopicsReader:
         # A hundred events for each topic: local names, and the most frequent events first.
         depth, namespace, bundle, topic, field, detail, skip = self._state
         subscriptions, consumers, backlog, replicated_messages, replicated_bytes = self._counted
-        fields, wanted = self._fields, self._wanted
+        fields, desired = self._fields, self._desired
         for event, value in events:
             if depth >= 6:
                 if event == "map_key":
@@ -142,7 +142,7 @@ class TopicsReader:
                 depth += 1
             elif event == "end_array":
                 depth -= 1
-            elif event == "number" and field in wanted:
+            elif event == "number" and field in desired:
                 fields[field] = value
         self._state = (depth, namespace, bundle, topic, field, detail, skip)
         self._counted = (subscriptions, consumers, backlog, replicated_messages, replicated_bytes)
@@ -216,7 +216,7 @@ def clients_of(fields: dict[str, Any], counts: TopicCounts) -> int:
 
 
 def topic_cost(cost: CostModel, fields: dict[str, Any], counts: TopicCounts, clients: int) -> float:
-    """What one topic costs a broker. What replicators send to other clusters is traffic out as well."""
+    """Returns what one topic costs a broker. What replicators send to other clusters is traffic out as well."""
     return cost.of(
         messages_in=figure(fields.get("msgRateIn")),
         messages_out=figure(fields.get("msgRateOut")) + counts.replicated_messages,
@@ -293,16 +293,16 @@ class BundleTraffic(_Figures):
             raise FormatError(f"no load report: {kind_of(event)} at the top where a map belongs")
 
     def _add(self) -> None:
-        bundle, told = full_bundle(self._bundle), self._fields
+        bundle, fields = full_bundle(self._bundle), self._fields
         if bundle is None or self._skips(bundle.namespace):
             return
-        topics = int(told.get("topics", 0.0))
-        clients = int(told.get("producerCount", 0.0)) + int(told.get("consumerCount", 0.0))
+        topics = int(fields.get("topics", 0.0))
+        clients = int(fields.get("producerCount", 0.0)) + int(fields.get("consumerCount", 0.0))
         weight = self._cost.of(
-            messages_in=told.get("msgRateIn", 0.0),
-            messages_out=told.get("msgRateOut", 0.0),
-            bytes_in=told.get("msgThroughputIn", 0.0),
-            bytes_out=told.get("msgThroughputOut", 0.0),
+            messages_in=fields.get("msgRateIn", 0.0),
+            messages_out=fields.get("msgRateOut", 0.0),
+            bytes_in=fields.get("msgThroughputIn", 0.0),
+            bytes_out=fields.get("msgThroughputOut", 0.0),
             topics=topics,
             sessions=clients,
         )
@@ -321,8 +321,8 @@ class UsageFigures(_Figures):
         self._most: dict[str, float] = {}
 
     @property
-    def told(self) -> list[dict[str, dict[str, float]]]:
-        """An item with these figures, as observation.usage_of takes it; none where there are none."""
+    def report(self) -> list[dict[str, dict[str, float]]]:
+        """Returns an item with these figures, as observation.usage_of takes it; none where there are none."""
         return [{"metrics": dict(self._most)}] if self._most else []
 
     def _read(self, event: str, value: Any) -> None:

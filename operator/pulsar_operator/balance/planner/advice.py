@@ -21,9 +21,9 @@ MOST: Final = 10
 
 
 def hot_topics(model: ClusterModel, balance: Balance, *, whole: bool = False) -> list[Advice]:
-    """Topics that are heavier than the fair share of the largest broker, and bundles that may hide one.
+    """Returns topics that are heavier than the fair share of the largest broker, and bundles that may hide one.
 
-    With ``whole`` the plan moves bundles alone, and nobody asked for the topics inside them.
+    With ``whole`` the plan moves bundles alone, and the topics inside them were not read.
     """
     able = [broker.capacity for broker in model.brokers if not broker.draining]
     known = {broker.id for broker in model.brokers}
@@ -64,7 +64,7 @@ def _unknown(bundle: Bundle, share: float) -> Advice:
 
 
 def not_emptied(placement: Placement, stay: Iterable[int], blocked: Iterable[int]) -> list[Advice]:
-    """Brokers that keep bundles which must leave them; `blocked` stay whatever the budget is."""
+    """Returns brokers that keep bundles which must leave them; `blocked` stay whatever the budget is."""
     for_ever = set(blocked)
     found: list[Advice] = []
     for why, some in (
@@ -80,12 +80,12 @@ def not_emptied(placement: Placement, stay: Iterable[int], blocked: Iterable[int
 
 
 def budget_reached() -> Advice:
-    """The proposal is the first part of what is needed."""
+    """Returns the proposal is the first part of what is needed."""
     message = "the budget ends before the placement is even: ask again after this proposal"
     return Advice(BUDGET_REACHED, "budget", message)
 
 
 def coarse_bundles() -> Advice:
-    """Moves alone do not do it."""
+    """Returns moves alone do not do it."""
     message = "no further move of a whole bundle lowers the busiest broker: mode Full may split bundles"
     return Advice(COARSE_BUNDLES, "mode", message)

@@ -18,9 +18,9 @@ from pulsar_operator.balance.model.cells import weights_of
 from pulsar_operator.balance.model.cluster import Broker, ClusterModel
 
 ROUNDS = 4
-"""The pigeonhole looks at this many cells a broker; with more of them the mean is nearly always the stronger bound."""
+"""Cells of a broker that the pigeonhole considers; with more of them the mean is nearly always the stronger bound."""
 MOST_SETS = 64
-"""Sets of brokers looked at; leaving some out weakens the bound, it stays true."""
+"""Sets of brokers considered; leaving some out weakens the bound, it stays true."""
 
 
 class Heaviest:
@@ -36,9 +36,9 @@ class Heaviest:
 
     def add(self, weights: Iterable[float]) -> None:
         """Take more weights."""
-        seen = weights if isinstance(weights, array) else array("d", weights)
-        self.total += fsum(weight for weight in seen)  # in Python: a million weights leave the interpreter to others
-        self.top = nlargest(self._keep, chain(self.top, seen))
+        sizes = weights if isinstance(weights, array) else array("d", weights)
+        self.total += fsum(weight for weight in sizes)  # in Python: a million weights leave the interpreter to others
+        self.top = nlargest(self._keep, chain(self.top, sizes))
 
     def merge(self, other: Heaviest) -> None:
         """Take all weights of another stream."""
@@ -60,7 +60,7 @@ class Heaviest:
 
 
 def _pigeonhole(heaviest: Sequence[float], capacities: Sequence[float]) -> float:
-    """The n heaviest cells all fit below utilization u only if the brokers have n places below it.
+    """Returns the n heaviest cells all fit below utilization u only if the brokers have n places below it.
 
     A broker of capacity c has j places when even the j lightest of the n cells fit: their sum <= u * c. So u is at
     least the n-th smallest of (sum of the j lightest) / c over all brokers and all j.

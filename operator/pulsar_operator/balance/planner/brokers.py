@@ -22,7 +22,7 @@ class Sums:
 
 
 def sums_of(model: ClusterModel) -> Sums:
-    """What the brokers of a model carry; the order of its bundles does not matter."""
+    """Returns what the brokers of a model carry; the order of its bundles does not matter."""
     weights = {broker.id: [broker.base] for broker in model.brokers}
     bundles, clients = Counter[str](), Counter[str]()
     for bundle in model.bundles:
@@ -34,7 +34,7 @@ def sums_of(model: ClusterModel) -> Sums:
 
 
 def broker_loads(model: ClusterModel, before: Sums, after: Sums, mean: float) -> tuple[BrokerLoad, ...]:
-    """Every broker of a model, the busiest first. ``mean`` is the mean utilization, as in Balance."""
+    """Returns every broker of a model, the busiest first. ``mean`` is the mean utilization, as in Balance."""
 
     def share(sums: Sums, broker: Broker) -> float:
         return sums.load[broker.id] / broker.capacity / mean if mean > 0 else 0.0

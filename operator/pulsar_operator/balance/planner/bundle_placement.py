@@ -17,11 +17,11 @@ from pulsar_operator.balance.model.cuts import split_bundle
 
 UNITS: Final = 1 << 44
 """Fine enough for a topic of 1e-12 of the traffic, and exact as a float."""
-NOBODY: Final = -1
+NO_BROKER: Final = -1
 
 
 class Placement:
-    """Brokers, bundles and who serves them; bundles without an owner in the model are known and carried by nobody.
+    """Brokers, bundles and who serves them; bundles without an owner in the model are known and carried by no broker.
 
     `movable` are the bundles that a search may take: the others are load alone.
     """
@@ -31,28 +31,28 @@ class Placement:
         self.number: dict[str, int] = {broker.id: index for index, broker in enumerate(self.brokers)}
         self.capacity: list[float] = [broker.capacity for broker in self.brokers]
         self.bundles: list[Bundle] = sorted(model.bundles, key=lambda bundle: bundle.id)
-        self.at: list[int] = [self.number.get(b.owner, NOBODY) if b.owner else NOBODY for b in self.bundles]
+        self.at: list[int] = [self.number.get(b.owner, NO_BROKER) if b.owner else NO_BROKER for b in self.bundles]
         self.home: list[int] = list(self.at)
-        self.total_weight = fsum(b.weight for b, at in zip(self.bundles, self.at, strict=True) if at != NOBODY)
+        self.total_weight = fsum(b.weight for b, at in zip(self.bundles, self.at, strict=True) if at != NO_BROKER)
         """Of all bundles that a broker carries, in the model's weight."""
         self.weight: list[int] = [
-            round(self.units(bundle.weight)) if at != NOBODY else 0
+            round(self.units(bundle.weight)) if at != NO_BROKER else 0
             for bundle, at in zip(self.bundles, self.at, strict=True)
         ]
-        """In units; nothing for what nobody carries: it is no part of the sum that units are of."""
+        """In units; nothing for what no broker carries: it is no part of the sum that units are of."""
         self.reconnects: list[int] = [b.reconnects for b in self.bundles]
         """Topics and clients that a move of each bundle interrupts."""
         self.load: list[int] = [0] * len(self.brokers)
         self.count: list[int] = [0] * len(self.brokers)
         for weight, at in zip(self.weight, self.at, strict=True):
-            if at != NOBODY:
+            if at != NO_BROKER:
                 self.load[at] += weight
                 self.count[at] += 1
         self.total: int = sum(self.load)
         """Of bundles."""
         if self.total_weight > 0:
             self.load = [each + round(self.units(b.base)) for each, b in zip(self.load, self.brokers, strict=True)]
-        self.interrupted_in_all: int = sum(n for n, at in zip(self.reconnects, self.at, strict=True) if at != NOBODY)
+        self.interrupted_in_all: int = sum(n for n, at in zip(self.reconnects, self.at, strict=True) if at != NO_BROKER)
         """Topics and clients of all bundles that a broker carries."""
         self.per_namespace: Counter[str] = Counter(bundle.id.namespace for bundle in self.bundles)
         self.moves = 0
@@ -65,18 +65,18 @@ class Placement:
         """By bundle that was cut: the position, the lower and the upper piece."""
         self._order: list[tuple[float, int]] = sorted((self.utilization(b), b) for b in range(len(self.brokers)))
         self._kind: dict[int, int] = {}
-        self._shelf: list[list[list[tuple[int, int]]]] = [[] for _ in self.brokers]
-        self._neighbours = _Neighbours(self, model)
+        self._sorted_bundles: list[list[list[tuple[int, int]]]] = [[] for _ in self.brokers]
+        self._group_domains = _GroupDomains(self, model)
 
     # What there is.
 
     def utilization(self, broker: int) -> float:
-        """Load / capacity, in units."""
+        """Returns the load / capacity, in units."""
         return self.load[broker] / self.capacity[broker]
 
     @property
     def busiest(self) -> float:
-        """The highest utilization, 0 without brokers."""
+        """Returns the highest utilization, 0 without brokers."""
         return self._order[-1][0] if self._order else 0.0
 
     def descending(self) -> list[int]:
@@ -88,53 +88,54 @@ class Placement:
         return [broker for _, broker in self._order]
 
     def units(self, weight: float) -> float:
-        """A weight of the model in units."""
+        """Returns a weight of the model in units."""
         return weight / self.total_weight * UNITS if self.total_weight > 0 else 0.0
 
     def living(self) -> Iterator[int]:
-        """All bundles as they are after the cuts."""
+        """Returns all bundles as they are after the cuts."""
         return (index for index in range(len(self.bundles)) if index not in self.pieces)
 
     def carried_by(self, brokers: Iterable[int]) -> list[int]:
-        """Bundles of some brokers."""
-        wanted = set(brokers)
-        return [index for index in self.living() if self.at[index] in wanted]
+        """Returns bundles of some brokers."""
+        chosen = set(brokers)
+        return [index for index in self.living() if self.at[index] in chosen]
 
     # What a search may take.
 
     def stock(self, kinds: dict[int, int], number: int) -> None:
         """Say which bundles may be moved: bundle -> kind, below `number`. Bundles of a kind suit the same brokers."""
         self._kind = dict(kinds)
-        shelves: list[list[list[tuple[int, int]]]] = [[[] for _ in range(number)] for _ in self.brokers]
+        bundles_by_kind: list[list[list[tuple[int, int]]]] = [[[] for _ in range(number)] for _ in self.brokers]
         for index, kind in kinds.items():
-            if self.at[index] != NOBODY:
-                shelves[self.at[index]][kind].append((self.weight[index], index))
-        for broker in shelves:
-            for shelf in broker:
-                shelf.sort()
-        self._shelf = shelves
+            if self.at[index] != NO_BROKER:
+                bundles_by_kind[self.at[index]][kind].append((self.weight[index], index))
+        for broker in bundles_by_kind:
+            for sorted_bundles in broker:
+                sorted_bundles.sort()
+        self._sorted_bundles = bundles_by_kind
 
-    def shelf(self, broker: int, kind: int) -> list[tuple[int, int]]:
-        """The movable bundles of a broker and kind as (weight, bundle), ascending; not to be changed."""
-        return self._shelf[broker][kind]
+    def sorted_bundles(self, broker: int, kind: int) -> list[tuple[int, int]]:
+        """Returns the movable bundles of a broker and kind as (weight, bundle), ascending; not to be changed."""
+        return self._sorted_bundles[broker][kind]
 
-    def shelves(self, broker: int) -> list[list[tuple[int, int]]]:
-        """The shelves of a broker, by kind."""
-        return self._shelf[broker]
+    def bundles_by_kind(self, broker: int) -> list[list[tuple[int, int]]]:
+        """Returns the sorted bundles of a broker, one list for each kind."""
+        return self._sorted_bundles[broker]
 
     @property
     def kinds(self) -> int:
-        """How many kinds there are."""
-        return len(self._shelf[0]) if self._shelf else 0
+        """Returns how many kinds there are."""
+        return len(self._sorted_bundles[0]) if self._sorted_bundles else 0
 
     def kind(self, index: int) -> int:
-        """The kind of a movable bundle."""
+        """Returns the kind of a movable bundle."""
         return self._kind[index]
 
     # Changes.
 
     def price(self, index: int, destination: int) -> tuple[int, int]:
-        """What a move adds to `moves` and `moved`: nothing for a bundle moved before, less than 0 for a way back."""
+        """Returns what a move adds to `moves` and `moved`: nothing for a bundle moved before, less than 0 for a way
+        back."""
         was, will = self.at[index] != self.home[index], destination != self.home[index]
         return int(will) - int(was), self.weight[index] * (int(will) - int(was))
 
@@ -145,16 +146,16 @@ class Placement:
         self.moves += moves
         self.moved += weight
         self.cause[index] = cause
-        self._neighbours.remove(index)
+        self._group_domains.remove(index)
         self._change(source, -self.weight[index], -1)
         self.at[index] = destination
         self._change(destination, self.weight[index], 1)
-        self._neighbours.add(index)
+        self._group_domains.add(index)
         if index in self._kind:
             entry, kind = (self.weight[index], index), self._kind[index]
-            shelf = self._shelf[source][kind]
-            del shelf[bisect_left(shelf, entry)]
-            insort(self._shelf[destination][kind], entry)
+            sorted_bundles = self._sorted_bundles[source][kind]
+            del sorted_bundles[bisect_left(sorted_bundles, entry)]
+            insort(self._sorted_bundles[destination][kind], entry)
 
     def cut(self, index: int, position: int) -> tuple[int, int]:
         """Cut a bundle, both pieces stay; the numbers of the lower and the upper piece. ValueError as split_bundle."""
@@ -184,29 +185,29 @@ class Placement:
             self.moves -= 1
             self.cause[index] = self.cause[lower]
         self._replace((lower, upper), (index,))
-        self.at[lower] = self.at[upper] = self.home[lower] = self.home[upper] = NOBODY
+        self.at[lower] = self.at[upper] = self.home[lower] = self.home[upper] = NO_BROKER
 
     def conflicts(self, index: int, destination: int) -> bool:
         """Whether a move would put more namespaces of one anti-affinity group together than there are now."""
-        return self._neighbours.worse(index, destination)
+        return self._group_domains.worse(index, destination)
 
     def _replace(self, old: tuple[int, ...], new: tuple[int, ...]) -> None:
         """Bundles take the place of others of the same weight, place and kind."""
         broker = self.at[new[0]]
-        if broker != NOBODY:
+        if broker != NO_BROKER:
             self.count[broker] += len(new) - len(old)
         for index in old:
-            self._neighbours.remove(index)
+            self._group_domains.remove(index)
         for index in new:
-            self._neighbours.add(index)
+            self._group_domains.add(index)
         kinds = [self._kind.pop(index) for index in old if index in self._kind]
         for index in new if kinds else ():
             self._kind[index] = kinds[0]
-            if broker != NOBODY:
-                insort(self._shelf[broker][kinds[0]], (self.weight[index], index))
-        for index in old if kinds and broker != NOBODY else ():
-            shelf = self._shelf[broker][kinds[0]]
-            del shelf[bisect_left(shelf, (self.weight[index], index))]
+            if broker != NO_BROKER:
+                insort(self._sorted_bundles[broker][kinds[0]], (self.weight[index], index))
+        for index in old if kinds and broker != NO_BROKER else ():
+            sorted_bundles = self._sorted_bundles[broker][kinds[0]]
+            del sorted_bundles[bisect_left(sorted_bundles, (self.weight[index], index))]
 
     def _change(self, broker: int, weight: int, bundles: int) -> None:
         del self._order[bisect_left(self._order, (self.utilization(broker), broker))]
@@ -215,7 +216,7 @@ class Placement:
         insort(self._order, (self.utilization(broker), broker))
 
 
-class _Neighbours:
+class _GroupDomains:
     """How many bundles of which namespace of an anti-affinity group are in which failure domain."""
 
     def __init__(self, placement: Placement, model: ClusterModel) -> None:
@@ -230,7 +231,7 @@ class _Neighbours:
     def _where(self, index: int, broker: int) -> tuple[str, Counter[str]] | None:
         namespace: str = self._placement.bundles[index].id.namespace
         group = self._group.get(namespace)
-        if group is None or broker == NOBODY:
+        if group is None or broker == NO_BROKER:
             return None
         return namespace, self._members.setdefault((group, self._domain[broker]), Counter())
 

@@ -15,10 +15,10 @@ from pulsar_operator.balance.planner.goals import BUSIEST
 from pulsar_operator.balance.planner.search import Search
 from pulsar_operator.balance.planner.splitting import Splitter
 
-MOVE_WORTH: Final = 0.03
+MIN_MOVE_GAIN: Final = 0.03
 """Fall of the busiest utilization of all, as a share of the mean, that each move more must bring on average."""
-CUT_WORTH: Final = 0.05
-"""The same for a cut: it is for ever, and the traffic is not."""
+MIN_CUT_GAIN: Final = 0.05
+"""The same for a cut: it is permanent, and the traffic is not."""
 
 MOST: Final = 64
 """Steps tried: more would not be worth it."""
@@ -47,13 +47,13 @@ class Finish:
         usual = search.target, search.least
         best, steps, gained = 0.0, 0, 0.0
         try:
-            search.least = MOVE_WORTH * self._mean
+            search.least = MIN_MOVE_GAIN * self._mean
             for level in levels:
                 search.target = level
-                found, worth = self._trial(level)
+                found, gain = self._trial(level)
                 self._restore(start)
-                if worth > gained:
-                    best, steps, gained = level, found, worth
+                if gain > gained:
+                    best, steps, gained = level, found, gain
             search.target = best
             for _ in range(steps):
                 self._step()
@@ -69,10 +69,10 @@ class Finish:
         for taken in range(1, MOST + 1):
             if placement.busiest <= level or not self._step():
                 break
-            cost = MOVE_WORTH * max(placement.moves - moves, 0) + CUT_WORTH * (len(placement.pieces) - cuts)
-            worth = start - placement.busiest - cost * self._mean
-            if worth > gained:
-                best, gained = taken, worth
+            cost = MIN_MOVE_GAIN * max(placement.moves - moves, 0) + MIN_CUT_GAIN * (len(placement.pieces) - cuts)
+            gain = start - placement.busiest - cost * self._mean
+            if gain > gained:
+                best, gained = taken, gain
             if start - level - cost * self._mean <= gained:
                 break
         return best, gained

@@ -1,6 +1,6 @@
 """What a plan must respect, in order of priority: each goal may keep a bundle, close a broker or veto one move.
 
-The three answers prune the search at three depths: a kept bundle is never looked at, a closed broker is never a
+The three answers prune the search at three depths: a kept bundle is never considered, a closed broker is never a
 destination, and a veto concerns one bundle and one broker. Hard goals are vetoes; the soft ones (`BUSIEST`, `IDLE`) are
 what the search works for, and they veto what would undo them.
 """
@@ -121,7 +121,7 @@ class Limits(Goal):
         self.fresh = False
         """Judge every step as if it were the first one, as the next proposal will."""
         self.alone = False
-        """One bundle may weigh more than the budget permits, if it is all that moves: a cut would be for ever, and the
+        """One bundle may weigh more than the budget permits, if it is all that moves: a cut would be permanent, and the
         budget counts again in the next proposal."""
 
     def vetoes(self, placement: Placement, index: int, destination: int) -> bool:
@@ -136,7 +136,7 @@ class Limits(Goal):
         return placement.moves + moves <= self._max_moves and placement.moved + weight <= self._max_weight
 
     def left(self, placement: Placement) -> float:
-        """Weight that may still be moved; below 0 when no move is left."""
+        """Returns the weight that may still be moved; below 0 when no move is left."""
         if self.fresh:
             return inf if self._max_moves >= 1 and self._whole > 0 else -1.0
         if self.alone:

@@ -1,4 +1,4 @@
-"""Refusal of models and options that mean nothing, before anything is planned on them."""
+"""Checks of models and options before a plan."""
 
 from __future__ import annotations
 

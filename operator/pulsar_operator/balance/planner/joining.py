@@ -1,4 +1,4 @@
-"""Two proposals, the second one planned on what the first leads to, as one; and whether that keeps to the budget."""
+"""Joins two proposals, the second planned on the outcome of the first; and checks the budget of the result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDING = 1e-9
 
 
 def joined(model: ClusterModel, first: Proposal, second: Proposal) -> Proposal:
-    """All cuts, then one move for every piece that ends at another broker than it began."""
+    """Returns all cuts, then one move for every piece that ends at another broker than it began."""
     middle = outcome(model, first.splits, first.moves)
     final = outcome(middle, second.splits, second.moves)
     began, before = _Parts(model.bundles), {move.bundle: move for move in first.moves}
@@ -57,8 +57,8 @@ def affordable(proposal: Proposal, options: Options, model: ClusterModel) -> boo
     return len(proposal.moves) <= budget.max_moves and (alone or proposal.moved_weight <= share * (1 + ROUNDING))
 
 
-def told(proposal: Proposal) -> Proposal:
-    """The proposal, saying that asking again would help."""
+def with_budget_advice(proposal: Proposal) -> Proposal:
+    """Returns the proposal with the advice to request another one."""
     if any(each.reason == BUDGET_REACHED for each in proposal.advice):
         return proposal
     return replace(proposal, advice=(*proposal.advice, budget_reached()))
@@ -73,6 +73,6 @@ class _Parts:
             self._bundles[bundle.id.namespace].append(bundle)
 
     def holding(self, piece: BundleId) -> Bundle:
-        """The bundle that a piece is part of."""
-        mine = self._bundles[piece.namespace]
-        return mine[bisect_right(mine, piece.lower, key=lambda each: each.id.lower) - 1]
+        """Returns the bundle that a piece is part of."""
+        bundles = self._bundles[piece.namespace]
+        return bundles[bisect_right(bundles, piece.lower, key=lambda each: each.id.lower) - 1]

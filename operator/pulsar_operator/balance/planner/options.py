@@ -1,4 +1,4 @@
-"""What the planner may do: mode, budget, tolerance."""
+"""Options of the planner: mode, budget, tolerance."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class Budget:
-    """How much a proposal may disturb; each move closes every producer and consumer of a bundle for a moment."""
+    """Limits of a proposal; each move closes every producer and consumer of a bundle for a moment."""
 
     max_moves: int = 1000
     max_moved_percent: float = 100.0
@@ -34,14 +34,14 @@ class Budget:
     nor to a single bundle that moves alone."""
     spent_percent: float = 0.0
     """Of that share, what other proposals moved already; then no bundle goes alone beyond the rest either. Cuts are
-    judged as if nothing was spent: the rest is for a time, a cut for ever."""
+    judged as if nothing was spent: the rest is for a time, a split is permanent."""
     max_splits: int = 20
     max_bundles: int = 4096
-    """Bundles a namespace may reach: there is no merge, so a split is for ever."""
+    """Bundles a namespace may reach: there is no merge, so a split is permanent."""
 
     @property
     def left_percent(self) -> float:
-        """Share of all weight that may still change its broker."""
+        """Returns the share of all weight that may still change its broker."""
         return max(self.max_moved_percent - self.spent_percent, 0.0)
 
     @property
@@ -57,14 +57,14 @@ class Options:
     mode: Mode = Mode.FULL
     budget: Budget = field(default_factory=Budget)
     namespaces: frozenset[str] | None = None
-    """Namespaces whose bundles may be split and moved; None = all. The others count as load all the same."""
+    """Namespaces whose bundles may be split and moved; None = all. The others count as load anyway."""
     brokers: frozenset[str] = frozenset()
     """Of AddBrokers and RemoveBrokers."""
     tolerance: float = 0.1
     """Hysteresis: a placement whose busiest broker is within this of the bound is left alone, unless a broker has less
     than half of what it could have: that one is filled."""
     cuts: Mapping[str, frozenset[int]] | None = None
-    """By namespace: the only positions at which its bundles may be cut, as somebody who saw more found them; None =
-    anywhere."""
+    """By namespace: the only positions at which its bundles may be cut, as a search with more knowledge found them;
+    None = anywhere."""
     cooling: frozenset[BundleId] = frozenset()
     """Bundles moved or made too short ago to be moved again."""

@@ -1,4 +1,4 @@
-"""What a placement is worth, and what a proposal makes of it."""
+"""Balance of a placement, before and after a proposal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pulsar_operator.balance.planner.proposal import Balance, Move, Split
 
 
 def outcome(model: ClusterModel, splits: Iterable[Split], moves: Iterable[Move]) -> ClusterModel:
-    """The model after the steps, in order. KeyError for a bundle that is not there, ValueError for an empty cut."""
+    """Returns the model after the steps, in order. KeyError for a bundle that is not there, ValueError for an empty
+    cut."""
     bundles: dict[BundleId, Bundle] = {bundle.id: bundle for bundle in model.bundles}
     for split in splits:
         for piece in split_bundle(bundles.pop(split.bundle), split.boundary):
@@ -25,7 +26,7 @@ def outcome(model: ClusterModel, splits: Iterable[Split], moves: Iterable[Move])
 
 
 def as_asked(model: ClusterModel, options: Options) -> ClusterModel:
-    """The model with the brokers that RemoveBrokers names as draining ones."""
+    """Returns the model with the brokers that RemoveBrokers names as draining ones."""
     if options.mode is not Mode.REMOVE_BROKERS:
         return model
     brokers = (replace(b, draining=True) if b.id in options.brokers else b for b in model.brokers)
@@ -33,7 +34,7 @@ def as_asked(model: ClusterModel, options: Options) -> ClusterModel:
 
 
 def utilizations(brokers: Sequence[Broker], bundles: Iterable[Bundle]) -> dict[str, float]:
-    """Load / capacity of every broker, its base included; bundles of others count for nothing."""
+    """Returns the load / capacity of every broker, its base included; bundles of others count for nothing."""
     weights: dict[str | None, list[float]] = {broker.id: [] for broker in brokers}
     for bundle in bundles:
         if bundle.owner in weights:
@@ -42,7 +43,7 @@ def utilizations(brokers: Sequence[Broker], bundles: Iterable[Bundle]) -> dict[s
 
 
 def balance_of(model: ClusterModel) -> Balance:
-    """How even a placement is. Bundles that no broker of the model serves count for nothing."""
+    """Returns how even a placement is. Bundles that no broker of the model serves count for nothing."""
     found = utilizations(model.brokers, model.bundles)
     capacity = fsum(broker.capacity for broker in model.brokers if not broker.draining)
     total = fsum(bundle.weight for bundle in model.bundles if bundle.owner in found)
@@ -56,13 +57,13 @@ def balance_of(model: ClusterModel) -> Balance:
 
 
 def level_of(model: ClusterModel) -> float:
-    """What the busiest broker would have if topics could be cut: the mean, or that of brokers which have namespaces to
-    themselves. The bound is above it where a topic is hotter than a broker's share."""
+    """Returns what the busiest broker would have if topics could be cut: the mean, or that of brokers which have
+    namespaces to themselves. The bound is above it where a topic is hotter than a broker's share."""
     return _bound(model, liquid=True)
 
 
 def _bound(model: ClusterModel, *, liquid: bool = False) -> float:
-    """The bound for what brokers carry now; a namespace that may go nowhere is taken as pinned."""
+    """Returns the bound for what brokers carry now; a namespace that may go nowhere is taken as pinned."""
     known = {broker.id for broker in model.brokers}
     able = {broker.id for broker in model.brokers if not broker.draining}
     stranded = frozenset(namespace for namespace, allowed in model.allowed.items() if not allowed & able)

@@ -31,7 +31,7 @@ from pulsar_operator.balance.planner.advice import (
     hot_topics,
     not_emptied,
 )
-from pulsar_operator.balance.planner.bundle_placement import NOBODY, Placement
+from pulsar_operator.balance.planner.bundle_placement import NO_BROKER, Placement
 from pulsar_operator.balance.planner.finish import Finish
 from pulsar_operator.balance.planner.goals import (
     BUSIEST,
@@ -46,7 +46,7 @@ from pulsar_operator.balance.planner.goals import (
     PinnedNamespaces,
 )
 from pulsar_operator.balance.planner.inputs import check_input
-from pulsar_operator.balance.planner.joining import affordable, joined, told
+from pulsar_operator.balance.planner.joining import affordable, joined, with_budget_advice
 from pulsar_operator.balance.planner.options import Budget, Mode, Options
 from pulsar_operator.balance.planner.outcome import as_asked, balance_of, outcome
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal, Split
@@ -66,14 +66,15 @@ EMPTIED: Final = "the brokers to be emptied serve no bundle"
 LARGE: Final = 5000
 """Bundles of a model that is searched once."""
 ROUNDS: Final = 8
-NEARER: Final = (0.25, 0.125, 0.0)
-"""Shares of the tolerance above the bound that a plan goes on to where that is worth the moves."""
+TARGET_SHARES: Final = (0.25, 0.125, 0.0)
+"""Shares of the tolerance above the bound that a plan continues down to where that is worth the moves."""
 SAME: Final = 1 + 1e-9
 """Utilizations nearer than this are equal."""
 
 
 def plan(model: ClusterModel, options: Options) -> Proposal:
-    """What to split and move. ValueError for input that means nothing, PlanError for an error of the planner itself."""
+    """Returns what to split and move. Raises ValueError for invalid input, PlanError for an error of the planner
+    itself."""
     check_input(model, options)
     asked = as_asked(model, options)
     before = balance_of(asked)
@@ -85,7 +86,7 @@ def plan(model: ClusterModel, options: Options) -> Proposal:
         proposal = towards(asked, options, proposal, lambda m, o: _completed(m, o, _once(m, o, balance_of(m))))
     if proposal.splits and options.cuts is None and options.mode is Mode.FULL and len(asked.bundles) <= LARGE:
         whole = _once(asked, replace(options, mode=Mode.MOVE), before)
-        if whole.after.busiest * SAME < proposal.after.busiest:  # a cut is for ever: none for a worse end
+        if whole.after.busiest * SAME < proposal.after.busiest:  # a cut is permanent: none for a worse end
             proposal = replace(whole, advice=tuple(a for a in whole.advice if a.reason != COARSE_BUNDLES))
     proposal = explained(asked, proposal)
     check(model, proposal, options)
@@ -99,9 +100,9 @@ def _once(model: ClusterModel, options: Options, before: Balance) -> Proposal:
 
 
 def _completed(model: ClusterModel, options: Options, found: Proposal) -> Proposal:
-    """The proposal with what a plan on its outcome would add: cuts open ways that their own search did not see.
+    """Returns the proposal with what a plan on its outcome would add: cuts open ways that their own search did not see.
 
-    What the budget has no room for is told. Large models are left as they are: each round costs as much again.
+    What the budget has no room for is reported. Large models are left as they are: each round costs as much again.
     """
     if len(model.bundles) > LARGE:
         return found
@@ -116,7 +117,7 @@ def _completed(model: ClusterModel, options: Options, found: Proposal) -> Propos
         if not affordable(both, options, model):
             break
         found = both
-    return told(found)
+    return with_budget_advice(found)
 
 
 def _owned(model: ClusterModel, brokers: Collection[str]) -> bool:
@@ -124,7 +125,7 @@ def _owned(model: ClusterModel, brokers: Collection[str]) -> bool:
 
 
 def _refusal(model: ClusterModel) -> str:
-    """Why there is nothing to plan on at all."""
+    """Returns why no plan is possible; None = one is."""
     known = {broker.id for broker in model.brokers}
     able = [broker for broker in model.brokers if not broker.draining]
     if not known:
@@ -170,7 +171,7 @@ class _Planning:
         self._cause = NEW if options.mode is Mode.ADD_BROKERS else IDLE
 
     def run(self) -> None:
-        """Do all phases on the placement."""
+        """Runs all phases on the placement."""
         mode = self._options.mode
         evicting = mode not in (Mode.ADD_BROKERS, Mode.SPLIT)
         if evicting:
@@ -181,7 +182,7 @@ class _Planning:
         self._improve(evicting=evicting)
         if uneven and not self._uneven and mode in (Mode.FULL, Mode.MOVE):
             tolerance = self._options.tolerance
-            levels = [self._bound * (1 + tolerance * share) * SAME for share in NEARER]
+            levels = [self._bound * (1 + tolerance * share) * SAME for share in TARGET_SHARES]
             if Finish(self._search, self._splitter if mode is Mode.FULL else None, self._mean).run(levels):
                 self._improve(evicting=evicting)
 
@@ -207,7 +208,8 @@ class _Planning:
         return self._placement.busiest > self._tolerated
 
     def _alone(self) -> bool:
-        """A whole bundle that weighs more than the budget permits, where nothing else moves; whether one did."""
+        """Returns a whole bundle that weighs more than the budget permits, where nothing else moves; whether one
+        did."""
         if self._placement.moves or self._placement.pieces or self._options.mode is Mode.SPLIT:
             return False
         self._limits.alone = True
@@ -219,7 +221,7 @@ class _Planning:
     def _evict(self) -> bool:
         """Hard goals first: what must leave its broker; whether anything moved.
 
-        One that leaves may open the way for another (anti-affinity), so this goes on until none does.
+        One that leaves may open the way for another (anti-affinity), so this continues until none does.
         """
         placement, options, acted = self._placement, self._options, False
         while True:
@@ -228,22 +230,22 @@ class _Planning:
                 for index, broker in enumerate(placement.brokers)
                 if broker.draining and (options.mode is not Mode.REMOVE_BROKERS or broker.id in options.brokers)
             ]
-            leaving = placement.carried_by(draining)
-            self._stay = self._search.evict(leaving, DrainingBrokers.name)
+            evicted = placement.carried_by(draining)
+            self._stay = self._search.evict(evicted, DrainingBrokers.name)
             misplaced = [] if options.mode is Mode.REMOVE_BROKERS else self._misplaced(draining)
             self._stay += self._search.evict(misplaced, AllowedBrokers.name)
-            moved = len(leaving) + len(misplaced) - len(self._stay)
+            moved = len(evicted) + len(misplaced) - len(self._stay)
             acted |= moved > 0
             if not moved or not self._stay:
                 return acted
 
     def _misplaced(self, draining: Collection[int]) -> list[int]:
-        """Bundles at a broker that may not serve their namespace."""
+        """Returns bundles at a broker that may not serve their namespace."""
         placement = self._placement
         return [
             index
             for index in placement.living()
-            if (at := placement.at[index]) != NOBODY
+            if (at := placement.at[index]) != NO_BROKER
             and at not in draining
             and not self._allowed.permits(placement.bundles[index].id.namespace, placement.brokers[at].id)
         ]
@@ -265,7 +267,7 @@ class _Planning:
         return acted
 
     def _shares(self) -> Mapping[str, float]:
-        """What each broker could have; nothing for those that are to be emptied.
+        """Returns what each broker could have; nothing for those that are to be emptied.
 
         A bundle heavier than a broker's share counts where it is by now: else a plan on this one's end would add to it.
         """
@@ -296,7 +298,7 @@ class _Planning:
     # The answer.
 
     def proposal(self) -> Proposal:
-        """What changed, in the order to do it."""
+        """Returns the steps, in order."""
         splits = tuple(
             Split(self._placement.bundles[index].id, position, BUSIEST)
             for index, (position, _, _) in self._placement.pieces.items()
@@ -319,7 +321,8 @@ class _Planning:
         return replace(found, advice=tuple(advice))
 
     def _moves(self) -> tuple[Move, ...]:
-        """What must leave first, then from the busiest broker on, the heaviest bundle first; reasons are causes yet."""
+        """Returns what must leave first, then from the busiest broker on, the heaviest bundle first; reasons are causes
+        yet."""
         placement, moved = self._placement, []
         for index in placement.living():
             home, at = placement.home[index], placement.at[index]
@@ -364,7 +367,7 @@ class _Planning:
         return bool(found.pieces or (found.moves and options.mode is not Mode.SPLIT))
 
     def _withheld(self, uneven: bool, limited: bool) -> str:
-        """Why there are no steps."""
+        """Returns why there are no steps."""
         before, options = self._before, self._options
         if limited:
             return "the budget permits no step that helps"

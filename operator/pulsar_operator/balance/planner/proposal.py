@@ -1,4 +1,4 @@
-"""What the planner answers: the difference between two placements, with the reason of every step."""
+"""Result of the planner: the difference between two placements, with the reason of every step."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """How even a placement is, in utilizations (load / capacity)."""
+    """Balance of a placement, in utilizations (load / capacity)."""
 
     busiest: float
     mean: float
@@ -52,7 +52,7 @@ class Balance:
 
     @property
     def bound_ratio(self) -> float:
-        """The ratio that cannot be beaten."""
+        """Returns the ratio that cannot be beaten."""
         return self.bound / self.mean if self.mean > 0 else 1.0
 
 
@@ -71,7 +71,7 @@ class BrokerLoad:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Something that bundles cannot solve, for a person: a topic hotter than a broker, too few brokers."""
+    """Advice for a person on what bundles cannot solve: a topic hotter than a broker, too few brokers."""
 
     reason: str
     """CamelCase word."""
@@ -99,17 +99,17 @@ class Proposal:
 
     @property
     def topics(self) -> int | None:
-        """Topics that the moves close and load again; None where they are not counted."""
+        """Returns topics that the moves close and load again; None where they are not counted."""
         return _sum([move.topics for move in self.moves])
 
     @property
     def clients(self) -> int | None:
-        """Producers and consumers that reconnect; None where nobody counted them."""
+        """Producers and consumers that reconnect; None where they are not counted."""
         return _sum([move.clients for move in self.moves])
 
     @property
     def empty(self) -> bool:
-        """Nothing to do."""
+        """Whether there is no step."""
         return not (self.splits or self.moves)
 
 

@@ -1,4 +1,4 @@
-"""Why each step is done, told from the loads at that step: those that the steps before it lead to.
+"""Reasons of the steps, from the loads at each step: those after the steps before it.
 
 The search knows why it moved a bundle, in one word, but not in which order the steps will be done, nor with which
 others a step will share its plan. So the sentences are written last, from the steps in their order.
@@ -22,19 +22,19 @@ CAUSES: Final = frozenset({BUSIEST, IDLE, NEW, AllowedBrokers.name, DrainingBrok
 
 
 def explained(model: ClusterModel, proposal: Proposal) -> Proposal:
-    """The proposal with the reason of every step in a sentence, for the loads when that step is due, and with the loads
-    of all brokers at the beginning and at the end.
+    """Returns the proposal with the reason of every step in a sentence, for the loads when that step is due, and with
+    the loads of all brokers at the beginning and at the end.
 
     ``model`` is what the proposal was made for. A reason that is a sentence already stays.
     """
-    told = _Telling(model, proposal)
-    began = told.sums()
-    splits = tuple(replace(split, reason=told.of_split(split)) for split in proposal.splits)
-    moves = tuple(replace(move, reason=told.of_move(n, move)) for n, move in enumerate(proposal.moves))
-    return replace(proposal, splits=splits, moves=moves, brokers=broker_loads(model, began, told.sums(), told.mean))
+    state = _StepStates(model, proposal)
+    began = state.sums()
+    splits = tuple(replace(split, reason=state.of_split(split)) for split in proposal.splits)
+    moves = tuple(replace(move, reason=state.of_move(n, move)) for n, move in enumerate(proposal.moves))
+    return replace(proposal, splits=splits, moves=moves, brokers=broker_loads(model, began, state.sums(), state.mean))
 
 
-class _Telling:
+class _StepStates:
     """Loads, owners and counts of bundles while the steps are gone through in order."""
 
     def __init__(self, model: ClusterModel, proposal: Proposal) -> None:
@@ -59,11 +59,11 @@ class _Telling:
                     self._heaviest[pair] = number, move.weight
 
     def sums(self) -> Sums:
-        """What brokers carry now."""
+        """Returns what brokers carry now."""
         return Sums(dict(self._load), Counter(self._count), Counter(self._clients))
 
     def of_split(self, split: Split) -> str:
-        """Why a bundle is cut; the pieces stay where it is."""
+        """Returns why a bundle is split; the pieces stay on its broker."""
         owner = self._owners.pop(split.bundle, "")
         self._owners[split.bundle._replace(upper=split.boundary)] = owner
         self._owners[split.bundle._replace(lower=split.boundary)] = owner
@@ -75,7 +75,7 @@ class _Telling:
         return f"{BUSIEST}: {owner} carries {share:.2f} of its fair share, and no whole bundle of it helps elsewhere"
 
     def of_move(self, number: int, move: Move) -> str:
-        """Why a bundle moves now, by the loads before it does."""
+        """Returns why a bundle moves now, by the loads before the move."""
         if move.source is None or move.source not in self._load:
             return move.reason
         source, destination, cause = move.source, move.destination, move.reason
@@ -106,7 +106,7 @@ class _Telling:
 
 
 def _share(load: dict[str, float], capacity: dict[str, float], broker: str, mean: float) -> float:
-    """Load of a broker over its fair share."""
+    """Returns the load of a broker over its fair share."""
     return load[broker] / capacity[broker] / mean if mean > 0 else 0.0
 
 

@@ -1,8 +1,8 @@
-"""What a budget has room for of a plan that needs more: the first round on the way to where the whole plan leads.
+"""The part of a plan that fits the budget: the first round towards the outcome of the whole plan.
 
-A search that has to keep to a small budget ends where no small step helps any more. Where somebody said which cuts lead
-to a good end (`Options.cuts`), the way there is planned without the budget, and gone in rounds, none of which leaves
-the busiest broker busier.
+A search that has to keep to a small budget ends where no small step helps any more. Where the caller says which
+cuts lead to a good end (`Options.cuts`), the way there is planned without the budget, and gone in rounds, none of which
+leaves the busiest broker busier.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from heapq import nlargest
 from math import fsum
 
 from pulsar_operator.balance.model.cluster import Bundle, BundleId, ClusterModel
-from pulsar_operator.balance.planner.joining import affordable, joined, told
+from pulsar_operator.balance.planner.joining import affordable, joined, with_budget_advice
 from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.outcome import balance_of, outcome, utilizations
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal, Split
 
-WANTED = "the sizing result has a boundary here"
+REQUESTED_CUT = "the sizing result has a boundary here"
 ANEW = "the placement that the cuts were found for has it there"
 SAME = 1 + 1e-9
 """Utilizations nearer than this are equal."""
@@ -28,17 +28,17 @@ SAME = 1 + 1e-9
 def towards(
     model: ClusterModel, options: Options, found: Proposal, planner: Callable[[ClusterModel, Options], Proposal]
 ) -> Proposal:
-    """A round of a plan that no budget of moves cuts short, where that leads further than what was ``found``.
+    """Returns a round of a plan that no budget of moves cuts short, where that leads further than what was ``found``.
 
-    First whole bundles with the cuts that help at once; else with all cuts that were asked for, as whoever asked for
-    them did; else with these from a placement from nothing.
+    First whole bundles with the cuts that help at once; else with all cuts that were asked for, as their source
+    did; else with these from a placement from nothing.
     """
     if _near(found.after, options) or model.anti_affinity or any(broker.draining for broker in model.brokers):
         return found  # Half of a plan might put namespaces together that the whole one keeps apart.
     wide = replace(options, budget=replace(options.budget, max_moves=1 << 32, max_moved_percent=1e6))
     whole = planner(model, wide)
     if not _near(whole.after, options):
-        splits = wanted_cuts(model, wide)
+        splits = requested_cuts(model, wide)
         cut = outcome(model, splits, ())
         for moves in ((), placed_anew(cut, wide)):
             reached = outcome(cut, (), moves)
@@ -57,8 +57,8 @@ def _near(balance: Balance, options: Options) -> bool:
 
 
 def first_round(model: ClusterModel, whole: Proposal, options: Options) -> Proposal | None:
-    """The moves of a plan that bring most, as far as the budget goes, with the cuts that they need; None where not one
-    can be made alone.
+    """Returns the moves of a plan that bring most, as far as the budget goes, with the cuts that they need; None where
+    not one can be made alone.
 
     A move that brings nothing by itself, as half of a swap, waits for the other half to fit.
     """
@@ -86,13 +86,13 @@ def first_round(model: ClusterModel, whole: Proposal, options: Options) -> Propo
         return None
     part = _part(whole, picked)
     after = balance_of(outcome(model, part.splits, part.moves))
-    return told(replace(part, after=after)) if left else replace(part, after=after)
+    return with_budget_advice(replace(part, after=after)) if left else replace(part, after=after)
 
 
 class _Begun:
     """Loads of brokers and owners of bundles while the moves of a round are picked one by one.
 
-    What one more move makes of them is seen from the two brokers it concerns, so that a large plan costs little.
+    The effect of one more move is computed from the two brokers it concerns, so that a large plan costs little.
     """
 
     def __init__(self, model: ClusterModel, splits: Sequence[Split]) -> None:
@@ -106,11 +106,11 @@ class _Begun:
 
     @property
     def busiest(self) -> float:
-        """Utilization of the busiest broker."""
+        """Returns the utilization of the busiest broker."""
         return self._used[self._order[0]]
 
     def with_move(self, move: Move) -> tuple[float, bool]:
-        """Utilization of the busiest broker with one move more, and whether loads are more even with it.
+        """Returns the utilization of the busiest broker with one move more, and whether loads are more even with it.
 
         More even is a lower utilization of the busier one of the two brokers, as in the search for moves (search.py):
         so both lower the list of utilizations in descending order, and none undoes what the other did.
@@ -131,7 +131,7 @@ class _Begun:
         )
 
     def make(self, move: Move) -> None:
-        """Go on from where this move leads."""
+        """Continue from where this move leads."""
         source, destination = self._after(move)
         if move.source in self._used:
             self._used[move.source] = source
@@ -149,8 +149,8 @@ class _Begun:
         self._order = nlargest(3, self._used, key=lambda each: self._used[each])
 
 
-def wanted_cuts(model: ClusterModel, options: Options) -> tuple[Split, ...]:
-    """Every cut that was asked for and may be made, of the heaviest bundles first."""
+def requested_cuts(model: ClusterModel, options: Options) -> tuple[Split, ...]:
+    """Returns every requested cut that is permitted, of the heaviest bundles first."""
     counts = Counter(bundle.id.namespace for bundle in model.bundles)
     able = {broker.id for broker in model.brokers}
     found: list[Split] = []
@@ -162,15 +162,16 @@ def wanted_cuts(model: ClusterModel, options: Options) -> tuple[Split, ...]:
         for point in sorted((options.cuts or {}).get(name, ())):
             room = len(found) < options.budget.max_splits and counts[name] < options.budget.max_bundles
             if room and rest.lower < point < rest.upper:
-                found.append(Split(rest, point, WANTED))
+                found.append(Split(rest, point, REQUESTED_CUT))
                 counts[name] += 1
                 rest = rest._replace(lower=point)
     return tuple(found)
 
 
 def placed_anew(model: ClusterModel, options: Options) -> tuple[Move, ...]:
-    """Moves to a placement from nothing: the heaviest bundle first, to where it may stay below the tolerance, else to
-    the broker that is least used with it. Only where every broker may serve every bundle; none otherwise."""
+    """Returns the moves to a placement from nothing: the heaviest bundle first, to where it may stay below the
+    tolerance, else to the broker that is least used with it. Only where every broker may serve every bundle; none
+    otherwise."""
     brokers = {broker.id: broker.capacity for broker in model.brokers if not broker.draining}
     if model.allowed or model.anti_affinity or len(brokers) < len(model.brokers) or not brokers:
         return ()
@@ -200,7 +201,7 @@ def _movable(bundle: Bundle, model: ClusterModel, options: Options) -> bool:
 
 
 def without_idle_cuts(proposal: Proposal) -> Proposal:
-    """The plan without cuts none of whose pieces go anywhere."""
+    """Returns the plan without cuts none of whose pieces go anywhere."""
     moved = {move.bundle for move in proposal.moves}
     return replace(proposal, splits=tuple(split for split in proposal.splits if _needed(split, moved)))
 
@@ -210,7 +211,7 @@ def _inside(piece: BundleId, whole: BundleId) -> bool:
 
 
 def _part(whole: Proposal, moves: list[Move]) -> Proposal:
-    """Some moves of a plan, in its order, and the cuts without which their bundles would not be there."""
+    """Returns some moves of a plan, in its order, and the cuts without which their bundles would not be there."""
     chosen = {move.bundle for move in moves}
     splits = tuple(split for split in whole.splits if _needed(split, chosen))
     kept = tuple(move for move in whole.moves if move.bundle in chosen)

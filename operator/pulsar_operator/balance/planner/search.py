@@ -5,7 +5,7 @@ and many clients is moved only where nothing else helps a broker that is above t
 
 Every step lowers the utilization of the busier broker of a pair and leaves the other one below where the busier was.
 So the list of utilizations in descending order only ever gets smaller: the search ends, and where it ends it finds
-nothing more to do, whoever asks again.
+nothing more to do when asked again.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from math import inf
 from typing import Final
 
 from pulsar_operator.balance.model.cluster import ClusterModel
-from pulsar_operator.balance.planner.bundle_placement import NOBODY, Placement
+from pulsar_operator.balance.planner.bundle_placement import NO_BROKER, Placement
 from pulsar_operator.balance.planner.goals import BUSIEST, Cooling, Goal, Limits
 
 SWAP_PARTNERS: Final = 32
 """Least busy brokers that a swap is tried with."""
-WORTH: Final = 0.01
+MIN_GAIN: Final = 0.01
 """A step that costs more than it must (a swap, an overfull destination) has to gain this share of the target."""
-SWAP_WORTH: Final = 0.05
+MIN_SWAP_GAIN: Final = 0.05
 """A swap gains at least this share of the weight it moves."""
-CRUMB: Final = 0.1
+MIN_USEFUL_MOVE: Final = 0.1
 """A move helps with at least this share of what an average move of the whole budget would have to do."""
 MANY: Final = 100
 """Bundles up to which a budget of more moves makes no smaller crumbs."""
@@ -40,9 +40,9 @@ PART: Final = 0.4
 """Bundles lighter than the heaviest by no more than this share are compared by what each brings for its price."""
 CHOICE: Final = 32
 """Bundles that are compared."""
-CLIENTS_WORTH: Final = 0.1
-"""A bundle is worth its reconnects with at least this part of the traffic that the average one has for each of its
-topics and clients."""
+MIN_TRAFFIC_PER_CLIENT: Final = 0.1
+"""A move is worth its reconnects if the bundle has at least this part of the traffic that the average one has for each
+of its topics and clients."""
 
 Entry = tuple[int, int]
 """Weight and number of a bundle."""
@@ -69,7 +69,7 @@ class Search:
         max_moves: int,
         tolerated: float = inf,
     ) -> None:
-        """``tolerated`` is the utilization, in units, above which a broker is relieved whoever has to reconnect."""
+        """``tolerated`` is the utilization, in units, above which a broker is relieved regardless of reconnects."""
         self.placement = placement
         self.limits = limits
         self.target = target
@@ -78,7 +78,7 @@ class Search:
         """Whether bundles are moved that are not worth their reconnects."""
         # Reconnects of an average bundle, and weight that pays for one.
         self._usual = (placement.interrupted_in_all or 1) / max(sum(placement.count), 1)
-        self._per_reconnect = CLIENTS_WORTH * placement.total / max(placement.interrupted_in_all, 1)
+        self._per_reconnect = MIN_TRAFFIC_PER_CLIENT * placement.total / max(placement.interrupted_in_all, 1)
         self.least = 0.0
         """Utilization, in units, that a move takes off a broker at least, unless it needs less."""
         self.open = [not any(goal.closes(broker) for goal in goals) for broker in placement.brokers]
@@ -91,10 +91,10 @@ class Search:
         stock: dict[int, int] = {}
         for index in placement.living():
             bundle = placement.bundles[index]
-            if placement.at[index] != NOBODY and not any(goal.keeps(bundle) for goal in goals):
+            if placement.at[index] != NO_BROKER and not any(goal.keeps(bundle) for goal in goals):
                 stock[index] = kinds.setdefault(model.allowed.get(bundle.id.namespace), len(kinds))
         placement.stock(stock, len(kinds))
-        self._crumb = CRUMB / min(max(max_moves, 1), max(len(stock), MANY))
+        self._min_useful_move = MIN_USEFUL_MOVE / min(max(max_moves, 1), max(len(stock), MANY))
         self.suits: list[list[int]] = [
             [kind for allowed, kind in kinds.items() if allowed is None or broker.id in allowed]
             for broker in placement.brokers
@@ -149,7 +149,7 @@ class Search:
         return True
 
     def relief(self, broker: int) -> Step | None:
-        """The best step that takes load off one broker above the target."""
+        """Returns the best step that takes load off one broker above the target."""
         if not self.sources[broker] or self.placement.utilization(broker) <= self.target:
             return None
         if self.limits.left(self.placement) < 0:
@@ -162,7 +162,7 @@ class Search:
 
     @contextmanager
     def _whatever_it_costs(self) -> Iterator[None]:
-        """Meanwhile bundles that are not worth their reconnects may be moved as well."""
+        """Permits moves that are not worth their reconnects, within the context."""
         self._dear = True
         try:
             yield
@@ -178,20 +178,20 @@ class Search:
             self.limits.fresh = was
 
     def excess(self, broker: int) -> float:
-        """Load above the target."""
+        """Returns the load above the target."""
         return self.placement.load[broker] - self.target * self.placement.capacity[broker]
 
     def room(self, broker: int) -> float:
-        """Load that a broker can take up to the target."""
+        """Returns the load that a broker can take up to the target."""
         return -self.excess(broker)
 
     def even(self, busy: int, idle: int) -> float:
-        """The weight that would make two brokers equally busy."""
+        """Returns the weight that would make two brokers equally busy."""
         gap = self.placement.utilization(busy) - self.placement.utilization(idle)
         return gap / (1 / self.placement.capacity[busy] + 1 / self.placement.capacity[idle])
 
     def destinations(self, broker: int) -> Iterator[int]:
-        """Brokers that may take something and are less busy than this one, the least busy first."""
+        """Returns brokers that may take something and are less busy than this one, the least busy first."""
         placement = self.placement
         for other in placement.ascending():
             if placement.utilization(other) >= placement.utilization(broker):
@@ -200,27 +200,28 @@ class Search:
                 yield other
 
     def _fitting(self, broker: int) -> Step | None:
-        """A bundle that fits below the target elsewhere: the lightest that is enough, else the heaviest that fits."""
+        """Returns a bundle that fits below the target elsewhere: the lightest that is enough, else the heaviest that
+        fits."""
         placement, excess = self.placement, self.excess(broker)
         left = self.limits.left(placement)
-        least = max(excess * self._crumb, min(self.least * placement.capacity[broker], excess))
+        least = max(excess * self._min_useful_move, min(self.least * placement.capacity[broker], excess))
         enough: tuple[int, int, int, int] | None = None
         part: tuple[int, int, int, int] | None = None
         most = self._most(broker, excess, left)
         for other in self.destinations(broker):
             useful = least if part is None else max(least, -part[0])
-            if (part is not None and -part[0] == most) or min(self._reach(other), left) < useful:
-                break  # nothing that is heavier is left to give, or nobody from here on has room for it
+            if (part is not None and -part[0] == most) or min(self._max_room(other), left) < useful:
+                break  # nothing that is heavier is left to give, or no broker from here on has room for it
             fits = min(self.room(other), left)
             if fits < useful:
                 continue
             for kind in self.suits[other]:
-                shelf = placement.shelf(broker, kind)
-                found = self._first(shelf, bisect_left(shelf, (excess,)), fits, other)
+                entries = placement.sorted_bundles(broker, kind)
+                found = self._first(entries, bisect_left(entries, (excess,)), fits, other)
                 if found and (enough is None or found[:2] < enough[:2]):
                     enough = (*found, other)
                 if enough is None:
-                    found = self._last(shelf, bisect_right(shelf, (min(fits, excess), inf)), least, other)
+                    found = self._last(entries, bisect_right(entries, (min(fits, excess), inf)), least, other)
                     if found and (part is None or -found[0] < part[0]):
                         part = (-found[0], found[1], found[2], other)
             if enough is not None:
@@ -229,33 +230,34 @@ class Search:
         return Step(((best[2], best[3]),)) if best else None
 
     def _most(self, broker: int, excess: float, left: float) -> float:
-        """The most that one bundle can take off a broker; infinite where one may be enough alone."""
+        """Returns the most that one bundle can take off a broker; infinite where one may be enough alone."""
         heaviest = -inf
-        for shelf in self.placement.shelves(broker):
-            at = bisect_right(shelf, (left, inf))
+        for entries in self.placement.bundles_by_kind(broker):
+            at = bisect_right(entries, (left, inf))
             if at:
-                heaviest = max(heaviest, shelf[at - 1][0])
+                heaviest = max(heaviest, entries[at - 1][0])
         return heaviest if heaviest < excess else inf
 
-    def _reach(self, other: int) -> float:
+    def _max_room(self, other: int) -> float:
         """More than the room of a broker, and of all that are busier, whatever their size."""
         return (self.target - self.placement.utilization(other)) * self._largest + 1
 
     def _overfull(self, broker: int) -> Step | None:
-        """A bundle that fits nowhere below the target, but leaves both brokers well below the busier one now."""
+        """Returns a bundle that fits nowhere below the target, but leaves both brokers well below the busier one
+        now."""
         placement, left = self.placement, self.limits.left(self.placement)
         before = placement.utilization(broker)
-        limit = before - WORTH * self.target
+        limit = before - MIN_GAIN * self.target
         best: tuple[float, int, int, int] | None = None
         for other in self.destinations(broker):
             ideal = self.even(broker, other)
             most = min((limit - placement.utilization(other)) * placement.capacity[other], left)
             for kind in self.suits[other]:
-                shelf = placement.shelf(broker, kind)
-                middle = bisect_left(shelf, (ideal,))
+                entries = placement.sorted_bundles(broker, kind)
+                middle = bisect_left(entries, (ideal,))
                 for found in (
-                    self._first(shelf, middle, most, other),
-                    self._last(shelf, min(middle, bisect_right(shelf, (most, inf))), 0, other),
+                    self._first(entries, middle, most, other),
+                    self._last(entries, min(middle, bisect_right(entries, (most, inf))), 0, other),
                 ):
                     if found is None:
                         continue
@@ -270,7 +272,8 @@ class Search:
         return Step(((best[2], best[3]),)) if best else None
 
     def _swap(self, broker: int) -> Step | None:
-        """A heavier bundle against a lighter one, both brokers at or below the target or nearer to it."""
+        """Returns the swap of a heavier bundle against a lighter one, both brokers at or below the target or nearer to
+        it."""
         best: tuple[float, int, int, int, int] | None = None
         for tried, other in enumerate(self.destinations(broker)):
             if tried == SWAP_PARTNERS:
@@ -284,15 +287,15 @@ class Search:
         """(excess left, weight moved, bundle out, bundle back, other broker) of the best swap with one broker."""
         placement = self.placement
         excess, room = self.excess(broker), self.room(other)
-        worth = WORTH * self.target * placement.capacity[broker]
+        min_gain = MIN_GAIN * self.target * placement.capacity[broker]
         left = self.limits.left(placement)
-        if room < min(worth, excess) or not self.open[broker]:
+        if room < min(min_gain, excess) or not self.open[broker]:
             return None
         best: tuple[float, int, int, int, int] | None = None
-        back = [placement.shelf(other, kind) for kind in self.suits[broker]]
+        back = [placement.sorted_bundles(other, kind) for kind in self.suits[broker]]
         for kind in self.suits[other]:
-            shelf = placement.shelf(broker, kind)
-            for weight, index in shelf[bisect_right(shelf, (room, inf)) :]:
+            entries = placement.sorted_bundles(broker, kind)
+            for weight, index in entries[bisect_right(entries, (room, inf)) :]:
                 if weight > left or (best is not None and best[0] <= 0 and weight >= best[1]):
                     break
                 for candidates in back:
@@ -302,7 +305,7 @@ class Search:
                         continue
                     lighter, returned = candidates[at]
                     gain, cost = min(weight - lighter, excess), weight + lighter
-                    if gain < min(worth, excess) or gain < SWAP_WORTH * cost or cost > left:
+                    if gain < min(min_gain, excess) or gain < MIN_SWAP_GAIN * cost or cost > left:
                         continue
                     rank = (excess - gain, cost, index, returned, other)
                     if (best is None or rank < best) and self._swappable(index, returned, broker, other):
@@ -337,11 +340,11 @@ class Search:
         return acted
 
     def _feed(self, broker: int, floor: float, ceiling: float, cause: str) -> bool:
-        """One bundle for an idle broker from the busiest one that can spare it."""
+        """Moves one bundle to an idle broker from the busiest one that can spare it."""
         placement, left = self.placement, self.limits.left(self.placement)
         if left < 0:
             return False
-        wanted = ceiling * placement.capacity[broker] - placement.load[broker]
+        missing = ceiling * placement.capacity[broker] - placement.load[broker]
         for other in placement.descending():
             if placement.utilization(other) <= max(floor, placement.utilization(broker)):
                 return False
@@ -349,11 +352,11 @@ class Search:
                 continue
             surplus = placement.load[other] - floor * placement.capacity[other]
             # The source stays at least as busy as the broker that it feeds.
-            most = min(surplus, wanted, self.even(other, broker), left)
+            most = min(surplus, missing, self.even(other, broker), left)
             best: tuple[int, int, int] | None = None
             for kind in self.suits[broker]:
-                shelf = placement.shelf(other, kind)
-                found = self._last(shelf, bisect_right(shelf, (most, inf)), wanted * self._crumb, broker)
+                entries = placement.sorted_bundles(other, kind)
+                found = self._last(entries, bisect_right(entries, (most, inf)), missing * self._min_useful_move, broker)
                 if found and (best is None or (found[0], -found[1], found[2]) > (best[0], -best[1], best[2])):
                     best = found
             if best:
@@ -363,22 +366,24 @@ class Search:
 
     # What the goals permit.
 
-    def _first(self, shelf: list[Entry], start: int, most: float, other: int) -> tuple[int, int, int] | None:
+    def _first(self, entries: list[Entry], start: int, most: float, other: int) -> tuple[int, int, int] | None:
         """Of the lightest permitted bundles from `start` on that weigh at most `most`, the one with the fewest
         reconnects: the weight of the lightest of them, the reconnects, the bundle."""
-        while start < len(shelf) and (weight := shelf[start][0]) <= most:
-            stop = bisect_right(shelf, (min(weight * (1 + ENOUGH), most), inf), start, min(start + CHOICE, len(shelf)))
-            if (found := self._best(shelf[start:stop], other, self._few)) is not None:
+        while start < len(entries) and (weight := entries[start][0]) <= most:
+            stop = bisect_right(
+                entries, (min(weight * (1 + ENOUGH), most), inf), start, min(start + CHOICE, len(entries))
+            )
+            if (found := self._best(entries[start:stop], other, self._few)) is not None:
                 return weight, *found
             start = stop
         return None
 
-    def _last(self, shelf: list[Entry], end: int, least: float, other: int) -> tuple[int, int, int] | None:
+    def _last(self, entries: list[Entry], end: int, least: float, other: int) -> tuple[int, int, int] | None:
         """Of the heaviest permitted bundles before `end` that weigh at least `least`, and something, that which brings
         most for its price: the weight of the heaviest of them, the reconnects, the bundle."""
-        while end > 0 and (weight := shelf[end - 1][0]) >= least and weight:
-            start = bisect_left(shelf, (max(weight * (1 - PART), least),), max(end - CHOICE, 0), end)
-            if (found := self._best(shelf[start:end][::-1], other, self._dense)) is not None:
+        while end > 0 and (weight := entries[end - 1][0]) >= least and weight:
+            start = bisect_left(entries, (max(weight * (1 - PART), least),), max(end - CHOICE, 0), end)
+            if (found := self._best(entries[start:end][::-1], other, self._dense)) is not None:
                 return weight, *found
             end = start
         return None
@@ -388,13 +393,13 @@ class Search:
         found = min(entries, key=rank)
         if not self._may(found, other):
             others = (entry for entry in sorted(entries, key=rank)[1:] if self._may(entry, other))
-            found = next(others, (0, NOBODY))
-        return (self.placement.reconnects[found[1]], found[1]) if found[1] != NOBODY else None
+            found = next(others, (0, NO_BROKER))
+        return (self.placement.reconnects[found[1]], found[1]) if found[1] != NO_BROKER else None
 
     def _may(self, entry: Entry, other: int) -> bool:
         """Whether a bundle may be moved to a broker, and is worth its reconnects."""
-        worth = self._dear or entry[0] >= self.placement.reconnects[entry[1]] * self._per_reconnect
-        return worth and self.permitted(entry[1], other)
+        min_gain = self._dear or entry[0] >= self.placement.reconnects[entry[1]] * self._per_reconnect
+        return min_gain and self.permitted(entry[1], other)
 
     def _few(self, entry: Entry) -> float:
         return self.placement.reconnects[entry[1]]

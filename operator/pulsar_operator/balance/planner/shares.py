@@ -24,7 +24,7 @@ Pool = frozenset[str]
 
 
 def fair_shares(model: ClusterModel, namespaces: Collection[str] | None = None) -> dict[str, float]:
-    """Utilization of every broker that takes load, in the most even spread of bundles as they are.
+    """Returns the utilization of every broker that takes load, in the most even spread of bundles as they are.
 
     What is pinned, what may go nowhere and what is not of ``namespaces`` (None = all are) stays where it is. Bundles
     without a broker count for nothing.
@@ -38,7 +38,8 @@ def fair_shares(model: ClusterModel, namespaces: Collection[str] | None = None) 
 def idle_brokers(
     model: ClusterModel, used: Mapping[str, float], mean: float, below: float, namespaces: Collection[str] | None = None
 ) -> dict[str, float]:
-    """Brokers used less than ``below`` times what they could have, which is given: their share, the mean at most."""
+    """Returns brokers used less than ``below`` times what they could have, which is given: their share, the mean at
+    most."""
     low = [b.id for b in model.brokers if not b.draining and used[b.id] < below * mean]
     shares = fair_shares(model, namespaces) if low else {}
     return {broker: due for broker in low if used[broker] < below * (due := min(mean, shares[broker]))}
@@ -116,7 +117,7 @@ class _Shares:
         return {broker: load / self._capacity[broker] for broker, load in loads.items()}
 
     def _spread(self, under: Mapping[str, float], total: float) -> dict[str, float]:
-        """A weight over brokers that carry something already, up to one level."""
+        """Returns a weight over brokers that carry something already, up to one level."""
         level = _level(((under[broker] / self._capacity[broker], self._capacity[broker]) for broker in under), total)
         return {
             broker: max(level * self._capacity[broker] - carried, 0.0) if total > 0 else 0.0
@@ -125,7 +126,7 @@ class _Shares:
 
 
 def _level(grounds: Iterable[tuple[float, float]], total: float) -> float:
-    """The level of so much water over grounds of a height and a width each."""
+    """Returns the level of so much water over grounds of a height and a width each."""
     width = volume = level = 0.0
     for height, wide in sorted(grounds):
         if width and height * width - volume >= total:

@@ -20,11 +20,11 @@ from pulsar_operator.balance.model.cuts import Line
 from pulsar_operator.balance.planner.bundle_placement import Placement
 from pulsar_operator.balance.planner.goals import BUSIEST
 from pulsar_operator.balance.planner.options import Budget
-from pulsar_operator.balance.planner.search import WORTH, Search
+from pulsar_operator.balance.planner.search import MIN_GAIN, Search
 
 CANDIDATES: Final = 8
-"""Heaviest bundles of a broker that are looked at for a cut."""
-SPLIT_WORTH: Final = 2 * WORTH
+"""Heaviest bundles of a broker that are considered for a cut."""
+MIN_SPLIT_GAIN: Final = 2 * MIN_GAIN
 """A cut frees at least this share of the target."""
 
 
@@ -80,14 +80,14 @@ class Splitter:
         placement, search = self.placement, self._search
         if not search.sources[broker] or (left := search.limits.left(placement)) < 0:
             return False
-        excess, worth = search.excess(broker), SPLIT_WORTH * search.target * placement.capacity[broker]
+        excess, min_gain = search.excess(broker), MIN_SPLIT_GAIN * search.target * placement.capacity[broker]
         best: tuple[_Cut, int] | None = None
         for index in self._candidates(broker):
             for other, most in self._places(broker, index, below_target=below_target):
                 fits = min(most, left + search.limits.spent)
-                if min(fits, excess) < worth:
+                if min(fits, excess) < min_gain:
                     continue
-                found = self._best(index, excess, fits, worth)
+                found = self._best(index, excess, fits, min_gain)
                 if found and (best is None or found.rank < best[0].rank):
                     best = found, other
                 break
@@ -105,18 +105,18 @@ class Splitter:
     def _candidates(self, broker: int) -> list[int]:
         """Heaviest bundles that may be cut: with two topics, and in a namespace that may have one bundle more."""
         placement, budget = self.placement, self._budget
-        shelves = [placement.shelf(broker, kind) for kind in range(placement.kinds)]
+        bundles_by_kind = [placement.sorted_bundles(broker, kind) for kind in range(placement.kinds)]
         able = (
             entry
-            for shelf in shelves
-            for entry in shelf[-4 * CANDIDATES :]
+            for entries in bundles_by_kind
+            for entry in entries[-4 * CANDIDATES :]
             if len(placement.bundles[entry[1]].cells) > 1
             and placement.per_namespace[placement.bundles[entry[1]].id.namespace] < budget.max_bundles
         )
         return [index for _, index in nlargest(CANDIDATES, able)]
 
     def _places(self, broker: int, index: int, *, below_target: bool) -> list[tuple[int, float]]:
-        """Brokers for a piece of a bundle with the weight that fits there, the most first."""
+        """Returns brokers for a piece of a bundle with the weight that fits there, the most first."""
         placement, search = self.placement, self._search
         places: list[tuple[float, int]] = []
         for other in search.destinations(broker):
@@ -130,8 +130,9 @@ class Splitter:
                 places.append((-fits, other))
         return [(other, -fits) for fits, other in sorted(places)]
 
-    def _best(self, index: int, excess: float, fits: float, worth: float) -> _Cut | None:
-        """The piece of a bundle that is enough and lightest, else the heaviest that fits: an end, else from inside."""
+    def _best(self, index: int, excess: float, fits: float, min_gain: float) -> _Cut | None:
+        """Returns the piece of a bundle that is enough and lightest, else the heaviest that fits: an end, else from
+        inside."""
         placement = self.placement
         bundle, units = placement.bundles[index], placement.units
         most = self._budget.max_bundles - placement.per_namespace[bundle.id.namespace]
@@ -142,21 +143,21 @@ class Splitter:
         cuts: list[_Cut] = []
         for start, stop in options:
             weight = sums[stop] - sums[start]
-            if min(weight, excess) < worth:
+            if min(weight, excess) < min_gain:
                 continue
-            wanted = [at for at in (start, stop) if 0 < at < len(cells) - 1]
-            positions = [points[at - 1] if points else self._line(index).nearest(cells[at]) for at in wanted]
+            indexes = [at for at in (start, stop) if 0 < at < len(cells) - 1]
+            positions = [points[at - 1] if points else self._line(index).nearest(cells[at]) for at in indexes]
             known = tuple(position for position in positions if position is not None)
-            if known and len(known) == len(wanted) <= most:
+            if known and len(known) == len(indexes) <= most:
                 cuts.append(_Cut(index, min(weight, excess), weight, known, 1 if start else 0))
         return min(cuts, key=lambda cut: cut.rank, default=None)
 
     def _parts(self, bundle: Bundle) -> tuple[Sequence[float], list[int]]:
-        """What a cut can part: the cells; or the sums between the permitted cuts, and these."""
+        """Returns what a cut can part: the cells; or the sums between the permitted cuts, and these."""
         if self._cuts is None:
             return array("d", weights_of(bundle.cells)), []
         lower, upper = bundle.id.lower, bundle.id.upper
-        points = sorted(p for p in self._cuts.get(bundle.id.namespace, ()) if lower < p < upper)
+        points = sorted(point for point in self._cuts.get(bundle.id.namespace, ()) if lower < point < upper)
         weights = [0.0] * (len(points) + 1)
         for cell in bundle.cells:
             weights[bisect_right(points, cell.position)] += cell.weight
@@ -200,7 +201,8 @@ def _ends(sums: Sequence[float], excess: float, fits: float) -> list[tuple[int, 
 
 
 def _inside(sums: Sequence[float], excess: float, fits: float) -> list[tuple[int, int]]:
-    """The best run of cells between two cuts: of the longest that fits up to each cut, the lightest that is enough.
+    """Returns the best run of cells between two cuts: of the longest that fits up to each cut, the lightest that is
+    enough.
 
     Where none is enough it is the heaviest of them.
     """

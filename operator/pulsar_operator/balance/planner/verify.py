@@ -1,4 +1,4 @@
-"""The check that every plan ends with, and that anybody may do again: a proposal against the model it was made for.
+"""Verifies a proposal against the model it was made for. Every plan ends with this check.
 
 It shares values with the planner and no code of the search, so an error there does not hide itself.
 """
@@ -40,11 +40,11 @@ def check(model: ClusterModel, proposal: Proposal, options: Options) -> None:
         raise PlanError(MODE, f"{options.mode} moves nothing")
     bundles = _check_splits(model, proposal, options)
     brokers = {broker.id: broker for broker in model.brokers}
-    seen: set[BundleId] = set()
+    checked: set[BundleId] = set()
     for move in proposal.moves:
-        if move.bundle in seen:
+        if move.bundle in checked:
             raise PlanError(STEPS, f"bundle {move.bundle} is moved more than once")
-        seen.add(move.bundle)
+        checked.add(move.bundle)
         if move.bundle not in bundles:
             raise PlanError(STEPS, f"bundle {move.bundle} is to be moved but is not there after the splits")
         _check_move(model, move, bundles[move.bundle], brokers, options)
@@ -56,7 +56,7 @@ def check(model: ClusterModel, proposal: Proposal, options: Options) -> None:
 
 
 def togetherness(model: ClusterModel) -> int:
-    """How many namespaces share a failure domain (or broker) with another one of their anti-affinity group."""
+    """Returns how many namespaces share a failure domain (or broker) with another one of their anti-affinity group."""
     domain = {broker.id: broker.domain or broker.id for broker in model.brokers}
     met: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for bundle in model.bundles:
@@ -73,7 +73,7 @@ def must_leave(model: ClusterModel, namespace: str, broker: Broker) -> bool:
 
 
 def _check_splits(model: ClusterModel, proposal: Proposal, options: Options) -> dict[BundleId, Bundle]:
-    """All bundles after the splits, with their owner before the moves."""
+    """Returns all bundles after the splits, with their owner before the moves."""
     bundles = {bundle.id: bundle for bundle in model.bundles}
     count = Counter(bundle.id.namespace for bundle in model.bundles)
     budget = options.budget
@@ -143,7 +143,7 @@ def _check_budget(model: ClusterModel, proposal: Proposal, options: Options) -> 
     known = {broker.id for broker in model.brokers}
     total = fsum(bundle.weight for bundle in model.bundles if bundle.owner in known)
     limit = total * budget.left_percent / 100
-    # A bundle that weighs more goes alone: cut to the budget's measure it would stay cut for ever.
+    # A bundle that weighs more goes alone: cut to the budget's measure it would stay split permanently.
     alone = len(proposal.moves) == 1 and budget.alone
     if moved > limit + EXACT * total and not alone:
         raise PlanError("Budget", f"{moved:.6g} of traffic would move, {limit:.6g} is permitted")
@@ -153,14 +153,16 @@ def _check_balance(model: ClusterModel, final: ClusterModel, proposal: Proposal)
     states = (("before", proposal.before, model), ("after", proposal.after, final))
     before, after = (utilizations(state.brokers, state.bundles) for _, _, state in states)
     busiest = max(before.values(), default=0.0)
-    for (name, said, state), found in zip(states, (before, after), strict=True):
+    for (name, promised, state), found in zip(states, (before, after), strict=True):
         real = max(found.values(), default=0.0)
-        if said.bundles != len(state.bundles) or abs(said.busiest - real) > EXACT * real:
-            raise PlanError(PROMISE, f"{name}: {real:.6g} and {len(state.bundles)} bundles, the proposal says {said}")
+        if promised.bundles != len(state.bundles) or abs(promised.busiest - real) > EXACT * real:
+            raise PlanError(
+                PROMISE, f"{name}: {real:.6g} and {len(state.bundles)} bundles, the proposal says {promised}"
+            )
     brokers = {broker.id: broker for broker in model.brokers}
-    # What must leave has to go somewhere, and what makes room for it as well; otherwise nobody gets busier.
-    leaving = any(m.source and must_leave(model, m.bundle.namespace, brokers[m.source]) for m in proposal.moves)
-    filled = {move.destination for move in proposal.moves} if leaving else set()
+    # What must leave has to go somewhere, and what makes room for it as well; otherwise no broker gets busier.
+    evicts = any(m.source and must_leave(model, m.bundle.namespace, brokers[m.source]) for m in proposal.moves)
+    filled = {move.destination for move in proposal.moves} if evicts else set()
     for broker, utilization in after.items():
         if utilization > busiest * (1 + EXACT) and broker not in filled:
             raise PlanError(

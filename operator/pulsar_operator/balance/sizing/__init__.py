@@ -1,1 +1,1 @@
-"""How many bundles, and where to cut, from recorded or expected traffic."""
+"""Number and boundaries of bundles, from recorded or expected traffic."""

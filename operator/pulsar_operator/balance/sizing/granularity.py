@@ -1,7 +1,7 @@
 """The search for few bundles: cut every namespace by one limit, place, cut on where a broker has too much, place again.
 
 A trial starts from pieces of at most one weight. As long as a broker is above its goal, one of its bundles is cut such
-that what is too much comes off, and all bundles are placed anew. Of all limits, the one with the fewest bundles wins.
+that what is too much comes off, and all bundles are placed again. Of all limits, the one with the fewest bundles wins.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SMALL, FINEST = 1 / 20, 1 / 500
 """A small limit, and the smallest one tried, in fair shares of a broker."""
 ROUNDS = 4
 """Times that cuts relieve overloaded brokers without any gain before the next limit is tried."""
-LOOKED_AT = 8
+CONSIDERED = 8
 """Bundles of an overloaded broker that are considered for a cut, the heaviest."""
 PATIENCE = 10
 """Limits that bring nothing better before the search gives up."""
@@ -91,7 +91,7 @@ class Goal(NamedTuple):
 
 
 def even_goal(groups: Mapping[frozenset[str] | None, Heaviest], brokers: Sequence[Broker]) -> Goal:
-    """How even the other brokers can be, once those are left out that must be busier than the mean.
+    """Returns how even the other brokers can be, once those are left out that must be busier than the mean.
 
     `groups`: weights by the brokers that may take them (None = all). Brokers that must be busier are those that a
     namespace with more than their part is limited to, and one for each cell hotter than the mean of the others.
@@ -123,7 +123,8 @@ def even_goal(groups: Mapping[frozenset[str] | None, Heaviest], brokers: Sequenc
 
 
 def cut_all(index: int, subject: Subject, limit: float, *, fresh: bool = False) -> list[Part]:
-    """The bundles of a namespace as of today (or, `fresh`, one bundle), cut where they weigh more than the limit."""
+    """Returns the bundles of a namespace as of today (or, `fresh`, one bundle), cut where they weigh more than the
+    limit."""
     line = subject.line
     given = (0, LAST_BOUNDARY) if fresh or not subject.today else subject.today
     windows = [(0, len(line))] if fresh else subject.windows
@@ -158,7 +159,8 @@ class Search:
         self._fair = fsum(subject.weight for subject in subjects) / len(brokers)
 
     def run(self, begin: Callable[[float], list[Part]], first: Sequence[float]) -> Trial:
-        """The trial with the fewest bundles within the goals; else the one with the fewest nearly as good as the best.
+        """Returns the trial with the fewest bundles within the goals; else the one with the fewest nearly as good as
+        the best.
 
         `begin`: the bundles for a limit; `first`: limits in fair shares, tried before ever finer ones.
         """
@@ -207,13 +209,14 @@ class Search:
         return owners, Trial(parts, utilizations[0], score)
 
     def _relieve(self, parts: list[Part], owners: Sequence[str]) -> list[Part]:
-        """One bundle of each broker above its goal cut, so that about what is too much becomes a bundle of its own."""
-        held: dict[str, list[int]] = defaultdict(list)
+        """Returns the parts with one bundle of each broker above its goal cut, so that about what is too much becomes a
+        bundle of its own."""
+        by_broker: dict[str, list[int]] = defaultdict(list)
         for index, owner in enumerate(owners):
-            held[owner].append(index)
+            by_broker[owner].append(index)
         counts = Counter(part.subject for part in parts)
         cuts: dict[int, int] = {}
-        for broker, indexes in held.items():
+        for broker, indexes in by_broker.items():
             load = fsum(parts[index].weight for index in indexes)
             if load <= self._goals[-1].level * self._capacity[broker]:
                 continue
@@ -221,7 +224,7 @@ class Search:
             excess = load - self._even * self._capacity[broker]
             choices = [
                 (abs(abs(taken) - excess), index, stop)
-                for index in nlargest(LOOKED_AT, able, key=lambda i: parts[i].weight)
+                for index in nlargest(CONSIDERED, able, key=lambda i: parts[i].weight)
                 for taken, stop in self._choices(parts[index], excess)
             ]
             if choices:
@@ -230,14 +233,14 @@ class Search:
                 counts[parts[index].subject] += 1
         return [piece for index, part in enumerate(parts) for piece in self._cut(part, cuts.get(index))]
 
-    def _choices(self, part: Part, wanted: float) -> Iterable[tuple[float, int]]:
-        """Weight that comes off, and where to cut for it: at the lower or at the upper end."""
+    def _choices(self, part: Part, excess: float) -> Iterable[tuple[float, int]]:
+        """Returns the weight that comes off, and where to cut for it: at the lower or at the upper end."""
         line = self._subjects[part.subject].line
-        for below in (wanted, part.weight - wanted):
+        for below in (excess, part.weight - excess):
             stop = line.index_nearest(below, part.first, part.last)
             if stop is not None:
                 lower = line.weight(part.first, stop)
-                off = min(lower, part.weight - lower, key=lambda weight: abs(weight - wanted))
+                off = min(lower, part.weight - lower, key=lambda weight: abs(weight - excess))
                 if 0 < off < part.weight:
                     yield off, stop
 

@@ -34,7 +34,8 @@ class _Pool:
         heapify(self._heap)
 
     def least(self, loads: Mapping[str, float]) -> tuple[float, str]:
-        """Load and id of the least loaded one; other pools place on the same brokers, so entries may be old."""
+        """Returns the load and id of the least loaded one; other pools place on the same brokers, so entries may be
+        old."""
         while True:
             load, broker = self._heap[0]
             if loads[broker] == load:
@@ -43,7 +44,7 @@ class _Pool:
 
 
 def place(pieces: Sequence[Piece], brokers: Iterable[Broker]) -> tuple[list[str], dict[str, float]]:
-    """The broker of each piece, and the load of each broker (draining ones take nothing and are absent).
+    """Returns the broker of each piece, and the load of each broker (draining ones take nothing and are absent).
 
     Raises ValueError when there is no broker for a piece.
     """

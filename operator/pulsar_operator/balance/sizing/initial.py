@@ -37,7 +37,7 @@ class NewBundles:
 def boundaries_of_new(
     namespace: str, brokers: Sequence[Broker], *, cells: Sequence[Cell] = (), topics: Iterable[str] = ()
 ) -> NewBundles:
-    """Boundaries for a namespace that does not exist yet.
+    """Returns boundaries for a namespace that does not exist yet.
 
     `cells`: its traffic by position, ascending, as a sizing result has it; `topics`: declared topics by full name,
     partitions each by its own name. Draining brokers do not count. Raises ValueError for cells out of order.
@@ -60,7 +60,7 @@ def boundaries_of_new(
 
 
 def _even_count(brokers: int) -> int:
-    """The least multiple of the brokers that is enough."""
+    """Returns the least multiple of the brokers that is enough."""
     each = max(brokers, 1)
     return each * max(ceil(LEAST_EVEN / each), PER_BROKER if brokers else 0)
 
@@ -88,15 +88,15 @@ def _cut_by_names(declared: Sequence[tuple[int, str]], brokers: int) -> list[int
 def _greedy(declared: Sequence[tuple[int, str]], limits: dict[str, int], most: int) -> list[int]:
     points = [0]
     inside: Counter[str] = Counter()
-    held, before = 0, -1
+    count, before = 0, -1
     for position, topic in declared:
-        full = held >= most or inside[topic] >= limits[topic]
+        full = count >= most or inside[topic] >= limits[topic]
         if full and (cut := cut_between(before, position)) is not None:
             points.append(cut)
             inside.clear()
-            held = 0
+            count = 0
         inside[topic] += 1
-        held += 1
+        count += 1
         before = position
     return [*points, LAST_BOUNDARY]
 

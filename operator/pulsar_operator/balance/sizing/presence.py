@@ -1,6 +1,6 @@
-"""Whether a sizing result is of the namespaces that there are: of one that was deleted and made again it has the name.
+"""Checks that a sizing result is of the existing namespaces: one that was deleted and created again has the same name.
 
-Admin REST tells no time of creation of a namespace. What it tells are its bundles, which are cut and never merged, and
+Admin REST reports no creation time of a namespace. It reports its bundles, which are cut and never merged, and
 the names of its topics, whose CRC-32 are the positions in the result. An idle topic exists and keeps what was recorded
 of it; one that does not exist has no traffic to come. Pure; the calls are in controllers/core/traffic.py.
 """
@@ -19,7 +19,7 @@ from pulsar_operator.balance.sizing.result import CellWeight, NamespaceSizing
 MOST_LISTED = 200_000
 """Topics that are listed at once: some 20 MB of names, and the admin client takes 64 MiB."""
 MOST_PARTS = 16
-"""Bundles of a namespace of more topics that are listed: they stand for the others, whose cuts are looked at one by one
+"""Bundles of a namespace of more topics that are listed: they stand for the others, whose cuts are checked one by one
 before they are made."""
 LEAST_PRESENT = 0.5
 """Part of the recorded weight that is of topics that exist, below which the record is of another namespace."""
@@ -35,12 +35,12 @@ class Listed:
     """Half-open, ascending."""
 
     def part(self, position: int) -> tuple[int, int] | None:
-        """The listed part with a position; None where it was not listed."""
+        """Returns the listed part with a position; None where it was not listed."""
         at = bisect_right(self.parts, (position, HASH_SPACE)) - 1
         return self.parts[at] if at >= 0 and position < self.parts[at][1] else None
 
     def count(self, low: int, high: int) -> int:
-        """Topics at positions in [low, high)."""
+        """Returns topics at positions in [low, high)."""
         return bisect_left(self.positions, high) - bisect_left(self.positions, low)
 
 
@@ -51,7 +51,7 @@ class Present:
     cells: tuple[CellWeight, ...]
     """Ascending by position."""
     share: float
-    """Of the weight that could be looked at; 1 = all."""
+    """Share of the checked weight; 1 = all."""
     whole: bool = True
     """Whether no topic is missing."""
 
@@ -62,9 +62,9 @@ class Present:
 
 
 def remade(recorded: NamespaceSizing, boundaries: Sequence[int]) -> str:
-    """How the bundles of now show that the namespace was made anew since; empty where they do not.
+    """Returns how the bundles of now show that the namespace was created again since; empty where they do not.
 
-    All boundaries that a namespace had it has for ever. A result of an older job tells only how many there were.
+    All boundaries that a namespace had it keeps. A result of an older job contains only their number.
     """
     gone = sorted({int(each, 16) for each in recorded.boundaries_now} - set(boundaries))
     now = max(len(boundaries) - 1, 0)
@@ -74,7 +74,7 @@ def remade(recorded: NamespaceSizing, boundaries: Sequence[int]) -> str:
 
 
 def to_list(recorded: NamespaceSizing, boundaries: Sequence[int]) -> list[BundleId] | None:
-    """The bundles of now whose topics are to be listed; None = all topics of the namespace at once."""
+    """Returns the bundles of now whose topics are to be listed; None = all topics of the namespace at once."""
     if sum(cell.topics for cell in recorded.cells) <= MOST_LISTED:
         return None
     weights = [0.0] * (len(boundaries) - 1)
@@ -89,21 +89,22 @@ def to_list(recorded: NamespaceSizing, boundaries: Sequence[int]) -> list[Bundle
 
 
 def present(cells: Iterable[CellWeight], listed: Listed) -> Present:
-    """The cells without topics that do not exist; of neighbours in one cell as many count as there are topics.
+    """Returns the cells without topics that do not exist; of adjacent ones in one cell as many count as there are
+    topics.
 
-    A cell of several topics lies at the first of them (the job's cells.folded), which tells whether it is of this
+    A cell of several topics lies at the first of them (the job's cells.folded), which shows whether it is of this
     namespace: as many others may lie there. What was not listed counts as recorded.
     """
     order = sorted(cells, key=lambda each: each.position)
     kept: list[CellWeight] = []
-    looked = found = 0.0
+    checked = found = 0.0
     for cell, above in pairwise([*order, None]):
         assert cell is not None
         part = listed.part(cell.position)
         if part is None:
             kept.append(cell)
             continue
-        looked += cell.weight
+        checked += cell.weight
         here = listed.count(cell.position, cell.position + 1)
         found += cell.weight if here else 0.0
         end = min(part[1], above.position if above is not None else HASH_SPACE)
@@ -112,16 +113,16 @@ def present(cells: Iterable[CellWeight], listed: Listed) -> Present:
             share = min(there / cell.topics, 1.0)
             kept.append(cell.model_copy(update={"weight": cell.weight * share, "topics": min(there, cell.topics)}))
     whole = sum(cell.topics for cell in kept) == sum(cell.topics for cell in order)
-    return Present(tuple(kept), found / looked if looked > 0 else 1.0, whole)
+    return Present(tuple(kept), found / checked if checked > 0 else 1.0, whole)
 
 
-def parting(wanted: Iterable[str], boundaries: Sequence[int], cells: Sequence[CellWeight]) -> frozenset[int]:
-    """The cuts that have a cell on both sides, whichever of the others are made.
+def parting(requested: Iterable[str], boundaries: Sequence[int], cells: Sequence[CellWeight]) -> frozenset[int]:
+    """Returns the cuts that have a cell on both sides, whichever of the others are made.
 
     ``cells`` ascend. A cut cannot be undone: none is made for topics that were there once.
     """
     positions = [cell.position for cell in cells]
-    points = sorted({int(each, 16) for each in wanted} - set(boundaries))
+    points = sorted({int(each, 16) for each in requested} - set(boundaries))
     kept: list[int] = []
     for low, high in pairwise(boundaries):
         begin = low

@@ -1,4 +1,5 @@
-"""What bundles cannot solve: topics that need more partitions, and clusters with too few or too many brokers."""
+"""Advice on what bundles cannot solve: topics that need more partitions, and clusters with too few or too many
+brokers."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class _Topic:
 def partition_advice(
     topics: Iterable[tuple[str, float]], fair_share: float, *, share: float = 0.5
 ) -> tuple[PartitionAdvice, ...]:
-    """Topics of which one partition (or the topic itself) weighs more than `share` of a broker's fair share.
+    """Returns topics of which one partition (or the topic itself) weighs more than `share` of a broker's fair share.
 
     `topics`: full names, partitions each by its own name, with weights; `fair_share`: weight of all topics over the
     number of brokers. Memory grows with the topics given: leave out those that cannot be hot. The heaviest comes first.
@@ -57,7 +58,7 @@ def _advice(name: str, topic: _Topic, fair_share: float, limit: float) -> Partit
         reason = (
             f"One of {topic.partitions} partitions carries {part}, {topic.hottest / topic.total:.0%} of the topic: "
         )
-        reason += "more partitions help only if its messages have many keys; look at keys and routing first."
+        reason += "more partitions help only if its messages have many keys; check keys and routing first."
     else:
         reason = f"A partition of {topic.partitions} carries {part}: with {needed} each carries "
         reason += f"{limit / fair_share:.0%} at most. Keys change their partition when partitions are added."
@@ -88,7 +89,7 @@ def verdict(
 
     `total`: weight of all topics, None when nothing was recorded; `capacity`: weight that a broker of relative capacity
     1 can carry, in byte-equivalents per second, None when not known; `target`: wanted utilization of that capacity;
-    `hottest`: weight of the hottest topic, and `topic` its name, where the verdict is to tell it; `least`: brokers
+    `hottest`: weight of the hottest topic, and `topic` its name, where the verdict is to name it; `least`: brokers
     wanted whatever the load. Without total or capacity the verdict is Unknown. Draining brokers do not count. Raises
     ValueError for a value out of range.
     """
@@ -109,17 +110,17 @@ def verdict(
     needed = max(least, 1, ceil(total / each - ROUNDING))
     fewer = max(least, 1, ceil(total / (each * (1 - MARGIN)) - ROUNDING))
     utilization = total / (each * now) * target
-    text = f"{now} brokers would be utilized {utilization:.0%}, {target:.0%} is wanted"
+    text = f"{now} brokers would be utilized {utilization:.0%}, the target is {target:.0%}"
     carries = capacity * max(broker.capacity for broker in able)
     known = bool(topic) and carries < inf
-    told = HottestTopic(topic=topic, weight=hottest, carries=carries, target=target) if known else None
+    hottest_topic = HottestTopic(topic=topic, weight=hottest, carries=carries, target=target) if known else None
     if hotter_than_a_broker(hottest, carries, target):
         text += "; the hottest topic alone is too much for any broker: partitions help there, brokers do not"
     if needed > now:
-        return _verdict("UnderProvisioned", now, needed, f"{text}: {needed} are needed.", told)
+        return _verdict("UnderProvisioned", now, needed, f"{text}: {needed} are needed.", hottest_topic)
     if fewer < now:
-        return _verdict("OverProvisioned", now, fewer, f"{text}: {fewer} are enough.", told)
-    return _verdict("RightSized", now, now, f"{text}.", told)
+        return _verdict("OverProvisioned", now, fewer, f"{text}: {fewer} are enough.", hottest_topic)
+    return _verdict("RightSized", now, now, f"{text}.", hottest_topic)
 
 
 def _verdict(word: str, now: int, brokers: int, reason: str, hottest: HottestTopic | None = None) -> Verdict:

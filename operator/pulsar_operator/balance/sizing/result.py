@@ -1,4 +1,4 @@
-"""The sizing result: what the Spark job concludes from recorded traffic, for people and for the operator.
+"""The sizing result of the Spark job, from recorded traffic, for people and for the operator.
 
 One JSON document per cluster, versioned, written whole or not at all. Weights are byte-equivalents per second (see
 `load.CostModel`), already at the wanted percentile and grown by the wanted factor. What reads it acts on it, so what no
@@ -24,7 +24,7 @@ hours that a collector left whose clock ran ahead."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """Nothing was recorded before. Some times of the year 1 are none that can be reckoned with."""
 LARGEST_WEIGHT: Final = 1e19
-"""Byte-equivalents a second, above which a figure is an error of who wrote it: the job has whole numbers of 64 bits."""
+"""Byte-equivalents a second, above which a figure is an error of the writer: the job has whole numbers of 64 bits."""
 LARGEST_COUNT: Final = 0xFFFFFFFF
 """Of topics or bundles: a namespace has so many positions."""
 
@@ -50,7 +50,7 @@ class _Model(BaseModel):
 
 
 class CellWeight(_Model):
-    """The topics at one position of a namespace's hash space, or several neighbours where they are very many."""
+    """The topics at one position of a namespace's hash space, or several adjacent ones where they are very many."""
 
     position: Annotated[int, Field(ge=0, le=0xFFFFFFFF)]
     weight: Weight
@@ -68,9 +68,9 @@ class NamespaceSizing(_Model):
     """Recommended, as Pulsar writes them; a refinement of today's boundaries, since bundles are never merged."""
     boundaries_now: Boundaries = ()
     """Those of the newest round, as far as brokers reported topics: none goes away while the namespace is there.
-    Empty = not known, or by a job that did not tell."""
+    Empty = not known, or the job is older and did not report it."""
     fresh_boundaries: Boundaries
-    """Recommended if the namespace were created anew."""
+    """Boundaries recommended for a namespace that is created again."""
     weight: Weight
     hottest_topic: str
     hottest_weight: Weight
@@ -120,7 +120,7 @@ class HottestTopic(_Model):
     @model_validator(mode="after")
     def _amount(self) -> HottestTopic:
         if not 0 < self.carries * self.target < inf:
-            raise ValueError(f"{self.target} of {self.carries} is no amount that a broker is wanted to carry")
+            raise ValueError(f"{self.target} of {self.carries} is not a valid target load of a broker")
         return self
 
 
@@ -132,7 +132,7 @@ class Verdict(_Model):
     brokers: int
     reason: str
     hottest: HottestTopic | None = None
-    """None = what a broker can carry is not known, or by a job that did not tell."""
+    """None = what a broker can carry is not known, or the job is older and did not report it."""
 
 
 class ExpectedBalance(_Model):
@@ -157,7 +157,7 @@ class CostSizing(_Model):
     """How well the cost of the traffic explains the CPU that brokers used, and what was learned from it."""
 
     brokers: int
-    """That told their CPU."""
+    """Number of brokers that reported their CPU."""
     observations: int
     """Brokers times hours."""
     deviation: float | None = None
@@ -187,7 +187,7 @@ class TrafficProfile(_Model):
     recorded: Count
     """Hours that it was made from."""
     filled: Count = 0
-    """Of `hours`, those of which nothing was recorded: they are on a line between their neighbours."""
+    """Of `hours`, those of which nothing was recorded: they are on a line between their adjacent ones."""
 
     @model_validator(mode="after")
     def _whole(self) -> TrafficProfile:
@@ -209,12 +209,12 @@ class SizingOutlook(_Model):
     """End of what was recorded."""
     verdict: Verdict
     profile: TrafficProfile | None = None
-    """None = too little was recorded to say, or by a job that did not tell."""
+    """None = too little was recorded to say, or the job is older and did not report it."""
 
 
-def ahead_in_words(ahead: float) -> str | None:
-    """Why a record that ends so many seconds from now does not count; None where it does. One of next year would be new
-    until then."""
+def clock_problem(ahead: float) -> str | None:
+    """Returns why a record that ends some seconds from now does not count; None where it does. One of next year would
+    be new until then."""
     if ahead <= MOST_AHEAD:
         return None
     return f"ends {ahead / 3600:.1f} h from now: the clock of the collector, the sizing job or the operator is wrong"
@@ -237,13 +237,13 @@ class SizingResult(SizingOutlook):
     rejected: dict[str, int] = Field(default_factory=dict)
     """Rows and files left out, by reason."""
     cost: CostSizing | None = None
-    """None = no broker's CPU was recorded, or by a job that did not look at it."""
+    """None = no broker's CPU was recorded, or the job is older and did not record it."""
 
     @model_validator(mode="after")
     def _once(self) -> SizingResult:
-        seen: set[str] = set()
+        names: set[str] = set()
         for each in self.namespaces:
-            if each.namespace in seen:
+            if each.namespace in names:
                 raise ValueError(f"namespace {each.namespace} is there twice")
-            seen.add(each.namespace)
+            names.add(each.namespace)
         return self

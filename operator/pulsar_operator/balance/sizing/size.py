@@ -41,7 +41,7 @@ class NamespaceTraffic:
 
 @dataclass(frozen=True, slots=True)
 class SizingOptions:
-    """What is wanted."""
+    """Options of the sizing."""
 
     tolerance: float = 0.05
     """The busiest broker may be this much (relative) above the bound."""
@@ -73,7 +73,7 @@ class NamespacePlan:
     boundaries: tuple[str, ...]
     """Recommended, as Pulsar writes them; holds all of today's, since bundles are never merged."""
     fresh_boundaries: tuple[str, ...]
-    """Recommended if the namespace were created anew."""
+    """Boundaries recommended for a namespace that is created again."""
     weight: float
     hottest: Cell | None
     """None without traffic."""
@@ -97,7 +97,8 @@ class SizingPlan:
 def size(
     namespaces: Iterable[NamespaceTraffic], brokers: Sequence[Broker], options: SizingOptions | None = None
 ) -> SizingPlan:
-    """Boundaries of every namespace, such that the busiest broker is within tolerance of the bound with few bundles.
+    """Returns boundaries of every namespace, such that the busiest broker is within tolerance of the bound with few
+    bundles.
 
     Raises ValueError without a broker that takes bundles, for cells or boundaries that are not a namespace's, and for a
     namespace with traffic that no broker may serve.
@@ -199,7 +200,7 @@ def _before(subjects: Sequence[Subject], brokers: Sequence[Broker], mean: float,
 
 
 def _why(subject: Subject, count: int, heaviest: float, fair: float) -> str:
-    """Why a namespace gets these bundles, in words."""
+    """Returns why a namespace gets these bundles."""
     now = len(subject.today) - 1 if subject.today else 0
     if subject.hottest is None or subject.weight <= 0:
         return f"No traffic was observed: {_bundles(count)} as today." if now else "No traffic was observed."
@@ -218,7 +219,7 @@ def _why(subject: Subject, count: int, heaviest: float, fair: float) -> str:
 
 
 def _summary(after: Balance, good: bool, now: int) -> str:
-    """What was found for all namespaces, in words."""
+    """Returns a summary for all namespaces."""
     if after.mean <= 0:
         return "No traffic was observed: the bundles stay as they are."
     verbs = ("is", "becomes") if now == 1 else ("are", "become")

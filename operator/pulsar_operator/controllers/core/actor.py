@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class Pending(list[str]):
-    """Actions that would be done, as far as the status has room for them."""
+    """Pending actions, as many as the status has room for."""
 
     def append(self, text: str, /) -> None:
         """Add one."""
@@ -36,7 +36,7 @@ class Pending(list[str]):
 
 @dataclass
 class Actor:
-    """Performs the actions of one pass on one custom resource; every action carries a reason in words."""
+    """Performs the actions of one pass on one custom resource; each action has a reason for users."""
 
     deps: Deps
     owner: Json
@@ -51,14 +51,14 @@ class Actor:
     """Objects as they were after they were applied."""
 
     def limited(self, writes: frozenset[ResourceType]) -> Actor:
-        """One for a part of the pass, that may write these types alone. What it does counts for both."""
+        """Returns an actor for a part of the pass that may write only these types. Its actions count for both."""
         return replace(self, writes=writes, written=[])
 
     async def apply(self, manifest: Json, live: Json | None, *, at: Sequence[str] = ()) -> Json | None:
-        """Apply a rendered manifest when it differs; returns the live object after that. ``at`` names what must be as
+        """Applies a rendered manifest if it differs; returns the live object after that. ``at`` names what must be as
         it was read, of uid and resourceVersion; else ConflictError.
 
-        A refusal by the API server is collected in ``refused`` (the rest of the pass goes on), and so is an optional
+        A refusal by the API server is collected in ``refused`` (the rest of the pass continues), and so is an optional
         type that it does not serve; other errors rise, a missing right too.
         """
         self._check(manifest["kind"])
@@ -99,7 +99,7 @@ class Actor:
             raise ValueError(f"this part of the pass does not write {kind}")
 
     async def delete(self, kind: ResourceType, obj: Json, why: str, *, reason: Reason = Reason.DELETED) -> None:
-        """Delete exactly this object."""
+        """Deletes exactly this object."""
         self._check(kind.kind)
         meta = obj["metadata"]
         text = f"{kind.kind} {meta['name']}: {why}"
@@ -110,7 +110,7 @@ class Actor:
         await self._record(f"Deleted {text}", reason)
 
     async def evict(self, pod: Json, why: str, *, reason: Reason = Reason.DELETED) -> str | None:
-        """Have exactly this pod deleted, if its PodDisruptionBudget allows that now; else the budget's words.
+        """Evicts exactly this pod; returns the message of its PodDisruptionBudget if that does not allow it now.
 
         A refusal is no action: it may come at every pass, and is in no event. None also when nothing is acted on.
         """
@@ -126,12 +126,12 @@ class Actor:
         return refusal
 
     async def warn(self, reason: Reason, message: str) -> None:
-        """Record a Warning event."""
+        """Records a Warning event."""
         if self.act:
             await self.deps.kube.event(self.owner, kind="Warning", reason=reason.value, message=message)
 
     async def record_event(self, reason: Reason, message: str) -> None:
-        """Record something done elsewhere: log and Normal event."""
+        """Records an action done elsewhere: log line and Normal event."""
         await self._record(message, reason)
 
     async def _record(self, message: str, reason: Reason) -> None:

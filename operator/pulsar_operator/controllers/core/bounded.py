@@ -1,4 +1,4 @@
-"""Many calls, a few at a time.
+"""Runs many calls, a few at a time.
 
 The deadline of a call includes the time it waits for its turn (adapters/admin.py), so that a thousand calls that are
 begun together end without an answer.
@@ -20,7 +20,7 @@ AT_ONCE: Final = 8
 async def each_of(
     items: Iterable[ItemT], call: Callable[[ItemT], Awaitable[ResultT]], at_once: int = AT_ONCE
 ) -> list[ResultT]:
-    """The results of the calls in the order of the items, ``at_once`` of them at the same time.
+    """Returns the results of the calls in the order of the items, ``at_once`` of them at the same time.
 
     The first error ends it and rises: calls that have begun are cancelled, the others are not begun.
     """

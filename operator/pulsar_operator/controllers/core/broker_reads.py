@@ -1,7 +1,7 @@
-"""What single brokers are asked, each at its own address: statistics of any size, a few brokers at a time.
+"""Reads single brokers, each at its own address: statistics of any size, a few brokers at a time.
 
 Brokers of a large cluster answer tens of megabytes each. Every answer is read piece by piece into what is kept of it
-(balance/model/statistics.py): the memory of a look is that of its result.
+(balance/model/statistics.py): the memory of an observation is that of its result.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pulsar_operator.ports import (
 STATS_DEADLINE_SECONDS = 150.0
 """For one broker's statistics of all topics, from the request to the last byte: 1.4 KB a topic, 70 MB of 50,000. One
 that sends nothing is given up long before."""
-LOOK_SECONDS = 180.0
+READ_ALL_SECONDS = 180.0
 """For all brokers to be read: 50 of 28 MB each that send 1 MB a second take 110 s. A pass (engine.PASS_SECONDS) is
 stopped after 300 s, whatever was read."""
 AT_ONCE = 16
@@ -67,7 +67,7 @@ class Reader(Protocol):
 async def ask_in_turn(
     deps: Deps, things: Sequence[str], ask: Callable[[str], Awaitable[T]]
 ) -> dict[str, T | PortError]:
-    """As ask_each, from another one on each time: else those at the end of the list would be the ones that are never
+    """Returns as ask_each, but starts at another one each time: otherwise those at the end of the list would never be
     read where others take all the time."""
     start = UUID(deps.entropy.uuid()).int % len(things) if len(things) > AT_ONCE else 0
     return await ask_each(things, ask, start=start)
@@ -76,10 +76,11 @@ async def ask_in_turn(
 async def ask_each(
     things: Sequence[str], ask: Callable[[str], Awaitable[T]], *, start: int = 0
 ) -> dict[str, T | PortError]:
-    """What is answered about each of some things, or why nothing is, in their order; the one at ``start`` is asked
+    """Returns the answer for each of some things, or the error, in their order; the one at ``start`` is asked
     first.
 
-    AT_ONCE of them are asked at once, and all within LOOK_SECONDS, whoever is silent. Raises what is no PortError.
+    AT_ONCE of them are asked at once, and all within READ_ALL_SECONDS, whichever are silent. Raises what is no
+    PortError.
     """
     slots = asyncio.Semaphore(AT_ONCE)
 
@@ -90,7 +91,7 @@ async def ask_each(
     tasks = {thing: asyncio.create_task(one(thing)) for thing in (*things[start:], *things[:start])}
     try:
         if tasks:
-            await asyncio.wait(tasks.values(), timeout=LOOK_SECONDS)
+            await asyncio.wait(tasks.values(), timeout=READ_ALL_SECONDS)
     finally:
         for task in tasks.values():
             task.cancel()
@@ -99,7 +100,7 @@ async def ask_each(
     for thing in things:
         task = tasks[thing]
         if task.cancelled():
-            found[thing] = DeadlineError(f"it was not read within the {LOOK_SECONDS:g} s for all of them")
+            found[thing] = DeadlineError(f"it was not read within the {READ_ALL_SECONDS:g} s for all of them")
         elif isinstance(error := task.exception(), PortError):
             found[thing] = error
         else:
@@ -108,7 +109,7 @@ async def ask_each(
 
 
 def limited(ask: Callable[[str], Awaitable[SizedT]], most: int, what: str) -> Callable[[str], Awaitable[SizedT]]:
-    """The same question, whose answers may have so many members in all: the ones after that are errors."""
+    """Returns the question with a limit on the members of all answers together: answers beyond it are errors."""
     left = most
 
     async def asked(thing: str) -> SizedT:
@@ -132,14 +133,14 @@ class BrokerReads:
     cost: CostModel
 
     async def topics(self, broker: str, skips: Callable[[str], bool]) -> dict[str, CellBuffer]:
-        """The traffic that a broker counts by topic, by namespace, without those that are skipped. Raises PortError."""
+        """Returns the traffic that a broker counts by topic, by namespace, without skipped ones. Raises PortError."""
         reader = TopicTraffic(self.cost, skips)
         await self._of(broker, "topics", reader)
         return reader.namespaces
 
     async def bundles(self, broker: str, skips: Callable[[str], bool]) -> dict[BundleId, BundleLoad]:
-        """The same by bundle, from the broker's load report, which is a hundredth of the statistics of its topics; from
-        these where it has no such report, as under the extensible load manager. Raises PortError."""
+        """Returns the same by bundle, from the broker's load report, which is a hundredth of the statistics of its
+        topics; from these where it has no such report, as under the extensible load manager. Raises PortError."""
         report = BundleTraffic(self.cost, skips)
         try:
             await self._of(broker, "load-report", report)
@@ -155,14 +156,14 @@ class BrokerReads:
         return reader.bundles
 
     async def usage(self, broker: str) -> Usage | None:
-        """The most used resource of a broker; None where it does not say. Raises PortError."""
+        """Returns the most used resource of a broker; None if it does not report one. Raises PortError."""
         reader = UsageFigures()
         await self._of(broker, "metrics", reader, short=True)
-        return usage_of(reader.told)
+        return usage_of(reader.report)
 
     async def positions(self, domain: str, namespace: str, span: str | None = None) -> array[int]:
-        """Positions of the topics of a namespace, or of its bundle with a range, that exist, loaded or not. Raises
-        PortError."""
+        """Returns positions of the topics of a namespace, or of its bundle with a range, that exist, loaded or not.
+        Raises PortError."""
         names = TopicNames()
         query = {"includeSystemTopic": "true"} | ({"bundle": span} if span else {})
         path = (domain, *namespace.split("/", 1))

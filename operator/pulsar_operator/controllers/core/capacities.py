@@ -15,7 +15,7 @@ from pulsar_operator.ports import CONFIG_MAPS, PODS, Deps, Json
 
 
 async def broker_capacities(deps: Deps, cluster: Json, brokers: Iterable[str]) -> dict[str, float]:
-    """Capacity of each broker by its id, 1 on average; empty where they are equal. Raises PortError."""
+    """Returns the capacity of each broker by its id, 1 on average; empty where they are equal. Raises PortError."""
     selector = selector_text(owner_of(cluster, part_of=""), Component.BROKER)
     pods = await deps.kube.list(PODS, cluster["metadata"]["namespace"], selector=selector)
     declared = ((cluster.get("spec") or {}).get("loadBalancing") or {}).get("capacities")

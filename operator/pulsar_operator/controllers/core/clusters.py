@@ -16,27 +16,28 @@ from pulsar_operator.ports import AdminEndpoint, Json, Key
 
 
 def pulsar_name(cluster: Json) -> str:
-    """Name of a PulsarCluster inside Pulsar: spec.clusterName, or metadata.name where it is absent."""
+    """Returns the name of a PulsarCluster inside Pulsar: spec.clusterName, or metadata.name where it is absent."""
     return str((cluster.get("spec") or {}).get("clusterName") or cluster["metadata"]["name"])
 
 
 def owner_text(cluster: Json) -> str:
-    """A PulsarCluster as claims name it: namespace/name."""
+    """Returns a PulsarCluster as claims name it: namespace/name."""
     return f"{cluster['metadata']['namespace']}/{cluster['metadata']['name']}"
 
 
 def instance_of(cluster: Json) -> Key | None:
-    """The instance that spec.instanceRef names."""
+    """Returns the instance that spec.instanceRef names."""
     return next(iter(references(Kind.CLUSTER, cluster)), None)
 
 
 def referring(clusters: Iterable[Json], instance: Key) -> list[Json]:
-    """Those that refer to the instance, whether it allows them to or not: one that was allowed once may still run."""
+    """Returns those that refer to the instance, whether it allows them to or not: one that was allowed once may still
+    run."""
     return [each for each in clusters if instance_of(each) == instance]
 
 
 def members(clusters: Iterable[Json], instance: Json) -> list[Json]:
-    """Those that refer to the instance and that it allows to."""
+    """Returns those that refer to the instance and that it allows to."""
     key = key_of(Kind.INSTANCE, instance)
     return [each for each in referring(clusters, key) if allows(instance, each)]
 
@@ -49,13 +50,13 @@ def allows(target: Json, child: Json) -> bool:
 
 
 def published_endpoint(cluster: Json) -> AdminEndpoint | None:
-    """The brokers' web service as the cluster's status says; None before it says so."""
+    """Returns the brokers' web service as the cluster's status says; None before it says so."""
     url = ((cluster.get("status") or {}).get("endpoints") or {}).get("brokerWebServiceUrl")
     return AdminEndpoint(pulsar_name(cluster), str(url)) if url else None
 
 
 def serving_endpoint(cluster: Json) -> AdminEndpoint | None:
-    """Where the cluster's admin REST answers now; None while it has no ready broker.
+    """Returns where the cluster's admin REST answers now; None while it has no ready broker.
 
     One is enough to ask: a roll of many must not make every tenant, namespace and topic Unknown.
     """
@@ -65,8 +66,8 @@ def serving_endpoint(cluster: Json) -> AdminEndpoint | None:
 
 
 def by_name(clusters: Iterable[Json]) -> dict[str, Json]:
-    """One PulsarCluster for each name inside Pulsar. Of several that claim a name all but one are refused: it is the
-    one with ready brokers, where there is any."""
+    """Returns one PulsarCluster for each name inside Pulsar. Of several that claim a name all but one are refused: it
+    is the one with ready brokers, where there is any."""
     found: dict[str, Json] = {}
     for each in clusters:
         known = found.setdefault(pulsar_name(each), each)
@@ -76,5 +77,5 @@ def by_name(clusters: Iterable[Json]) -> dict[str, Json]:
 
 
 def broker_endpoint(cluster: AdminEndpoint, broker: str) -> AdminEndpoint:
-    """One broker itself, by its id (host:webPort), with the scheme of the cluster's endpoint."""
+    """Returns one broker itself, by its id (host:webPort), with the scheme of the cluster's endpoint."""
     return AdminEndpoint(cluster.cluster, f"{urlsplit(cluster.url).scheme}://{broker}")

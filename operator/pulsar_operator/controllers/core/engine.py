@@ -20,7 +20,7 @@ from pulsar_operator.controllers.core.failures import (
     of_failures,
     of_forbidden,
     of_timeout,
-    tell_failure,
+    report_failure,
 )
 from pulsar_operator.controllers.core.index import Effect, key_of
 from pulsar_operator.controllers.core.reconciler import Outcome, Reconciler
@@ -36,19 +36,20 @@ log = logging.getLogger(__name__)
 BACKOFF_SECONDS = 0.5
 BACKOFF_LIMIT_SECONDS = 60.0
 PATIENCE = 6
-"""So many passes in a row, half a minute, may end because somebody does not answer before the object says so."""
+"""Consecutive passes (about half a minute) that may fail because a server does not answer before the object reports it
+so."""
 PARENT_DELAY_SECONDS = 1.0
 """Changes of children are collected for this long before their parent counts them."""
 SITE_DELAY_SECONDS = 5.0
 """As PARENT_DELAY_SECONDS, for clusters, which have more to do in a pass and only count."""
 CHILD_DELAY_SECONDS = 0.3
-"""Events of pods and other owned objects are collected for this long before their owner looks."""
+"""Seconds for which events of pods and other owned objects are collected before their owner is reconciled."""
 PASS_SECONDS = 300.0
 """Longest pass; one that takes longer is stopped (safe at any await) and tried again."""
 
 
 class Hints(Protocol):
-    """Tells which objects are worth a look now; nothing depends on it."""
+    """Selects the objects that are reconciled now; nothing depends on it."""
 
     async def run(self, hint: Callable[[Key], None]) -> None:
         """Call ``hint`` with keys, until cancelled."""
@@ -70,11 +71,11 @@ class Engine:
         cache: WatchCache | None = None,
         hints: Hints | None = None,
     ) -> None:
-        """``workers`` passes run at once; every object is looked at once per ``resync_seconds``.
+        """``workers`` passes run at once; every object is checked once per ``resync_seconds``.
 
         ``namespaces`` are the Kubernetes namespaces that are watched; none = all.
 
-        ``cache`` is told everything that is observed. ``hints`` says what others changed in Pulsar.
+        ``cache`` receives everything that is observed. ``hints`` says what others changed in Pulsar.
         """
         self._deps = deps
         self._reconcilers = dict(reconcilers)
@@ -92,7 +93,7 @@ class Engine:
             rng=self._rng,
             spread=self._spread,
             found=self._found,
-            look=self.enqueue,
+            recheck=self.enqueue,
         )
         self._hints = hints
         self._failures: dict[Key, int] = {}
@@ -114,7 +115,8 @@ class Engine:
         self._spread(key_of(kind, obj), effect)
 
     def observe_child(self, obj: Json) -> None:
-        """Take in a watch event of an owned object (pod, StatefulSet, ...): its owner, named by labels, looks again."""
+        """Take in a watch event of an owned object (pod, StatefulSet, ...): its owner, named by labels, is
+        reconciled."""
         meta = obj["metadata"]
         labels = meta.get("labels") or {}
         kind, name = labels.get(LABEL_OWNER_KIND), labels.get(LABEL_OWNER_NAME)
@@ -122,7 +124,7 @@ class Engine:
             self.enqueue(Key(Kind(kind), meta.get("namespace", ""), name), CHILD_DELAY_SECONDS)
 
     def recheck(self, key: Key, delay: float = 0.0) -> None:
-        """A list of a watch lacks an object that was there: its pass asks the API server, whose word alone counts."""
+        """Queues an object that a list of a watch lacks: its pass reads it from the API server, which alone decides."""
         self._world.doubt(key)
         self.enqueue(key, delay)
 
@@ -165,7 +167,7 @@ class Engine:
                 raise result
 
     async def _follow_hints(self) -> None:
-        """A defect there is told and costs the hints alone."""
+        """Follows the hints. An error in them is logged and only ends the hints."""
         await self.ready.wait()
         try:
             if self._hints is not None:
@@ -196,7 +198,7 @@ class Engine:
         least: float | None = None
         outcome = Outcome(backoff=True)
         failure: Failure | None = None
-        looked_at = self._world.index.version_of(key)
+        observed_version = self._world.index.version_of(key)
         limit = asyncio.timeout(self._pass_seconds)
         try:
             async with limit:
@@ -218,9 +220,9 @@ class Engine:
                 log.exception("reconcile of %s failed", key, extra=fields(key))
         seconds = loop.time() - started
         if outcome.gone:
-            self._spread(key, self._world.missing(key, looked_at))
+            self._spread(key, self._world.missing(key, observed_version))
         if failure is not None:
-            await tell_failure(self._deps, key, failure, looked_at)
+            await report_failure(self._deps, key, failure, observed_version)
         delay = self._delay(key, outcome, least)
         result = "error" if outcome.backoff else "requeue" if outcome.requeue_after is not None else "ok"
         self._deps.metrics.reconciled(key.kind.value, result, seconds)
@@ -235,7 +237,8 @@ class Engine:
             self._queue.add(key, delay)
 
     def _delay(self, key: Key, outcome: Outcome, least: float | None) -> float | None:
-        """Seconds until the next run. Failures double it, with jitter so that what failed together returns apart."""
+        """Returns the seconds until the next run. Failures double it, with jitter so that what failed together returns
+        apart."""
         if not outcome.backoff:
             self._failures.pop(key, None)
             return outcome.requeue_after
@@ -261,11 +264,11 @@ class Engine:
             self._first_pass.clear()
 
     def tally(self) -> Mapping[tuple[str, str], int]:
-        """How many objects there are, by kind and reason of Ready."""
+        """Returns how many objects there are, by kind and reason of Ready."""
         return self._world.index.tally()
 
     def not_ready(self) -> str | None:
-        """What was not looked at yet since the start, or cannot be listed; None when there is nothing such."""
+        """Returns what is not reconciled yet since the start, or cannot be listed; None if there is no such object."""
         problem = self._resync.problem()
         if problem is not None or self.ready.is_set():
             return problem

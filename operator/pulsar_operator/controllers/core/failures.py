@@ -1,7 +1,7 @@
-"""What an object says of a pass that ended without writing a status of its own: an error nobody expected, a pass that
+"""Status of an object whose pass ended without writing one: an unexpected error, a pass that
 took too long, a call that was refused.
 
-One mechanism for every kind, called by engine.py: such a pass knows nothing about its kind any more.
+One mechanism for every kind, called by engine.py: such a pass no longer knows its kind.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortE
 
 log = logging.getLogger(__name__)
 
-REMEDY = "it is tried again; the operator's log says more, on lines that name this object"
+REMEDY = "the operator retries automatically; its log has details on the lines that name this object"
 
 GRANT = (
-    "its Role or RoleBinding there is gone or too old. `helm upgrade` of the operator's release, with the values it "
-    "has, makes them again; then it goes on by itself"
+    "the Role or RoleBinding is missing or outdated. Run `helm upgrade` of the operator's release with its current "
+    "values to create them again; reconciliation then resumes"
 )
-"""What to do about a missing right. Deleting a namespace deletes the Role in it, and making the namespace again does
-not make the Role."""
+"""Remedy for a missing permission. Deleting a namespace deletes the Role in it, and creating the namespace again does
+not create the Role."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a pass wrote no status, in words that quote nothing anybody wrote: what failed may hold a secret."""
+    """Why a pass wrote no status. The message quotes no content of objects, which may hold a secret."""
 
     reason: Reason
     message: str
@@ -44,40 +44,40 @@ def reason_of(error: PortError) -> tuple[Reason, str]:
 
 
 def of_forbidden(error: ForbiddenError) -> Failure:
-    """A right that is missing."""
+    """Returns the failure for a missing permission."""
     return Failure(*reason_of(error))
 
 
 def of_exception(problem: BaseException) -> Failure:
-    """The class of an error, and where to look."""
+    """Returns the failure for an unexpected error: its class, and where details are."""
     return Failure(Reason.INTERNAL_ERROR, f"The last pass ended with {type(problem).__name__}: {REMEDY}")
 
 
 def of_failures(problem: PortError) -> Failure:
-    """Passes that end one after the other because somebody does not answer, or answers otherwise each time."""
+    """Consecutive passes that failed because a server does not answer, or answers otherwise each time."""
     return Failure(Reason.INTERNAL_ERROR, f"Passes keep ending with {type(problem).__name__}: {REMEDY}")
 
 
 def of_timeout(seconds: float) -> Failure:
-    """A pass that was stopped."""
+    """Returns the failure for a pass that was stopped."""
     return Failure(Reason.INTERNAL_ERROR, f"The last pass took longer than {seconds:g} s and was stopped: {REMEDY}")
 
 
-async def tell_failure(deps: Deps, key: Key, failure: Failure, looked_at: tuple[str, int] | None) -> None:
+async def report_failure(deps: Deps, key: Key, failure: Failure, observed_version: tuple[str, int] | None) -> None:
     """Make Ready Unknown with the reason, and DeletionBlocked True for an object that is being deleted; leave the rest
     of the status as it is. A status that says so is not written again. A write that fails is logged.
 
-    ``looked_at``: UID and generation as known when the pass began; an object that came in its place is left alone.
-    status.observedGeneration stays: it says which generation was applied, and this one was not.
+    ``observed_version``: UID and generation as known when the pass began; an object that came in its place is left
+    alone. status.observedGeneration stays: it says which generation was applied, and this one was not.
     """
     try:
         obj = await deps.kube.get(CUSTOM[key.kind], key.namespace, key.name)
-        if obj is None or (looked_at is not None and obj["metadata"]["uid"] != looked_at[0]):
+        if obj is None or (observed_version is not None and obj["metadata"]["uid"] != observed_version[0]):
             return
-        written = await write_condition(deps, obj, _condition(deps, obj, failure, looked_at))
+        written = await write_condition(deps, obj, _condition(deps, obj, failure, observed_version))
         if "deletionTimestamp" in obj["metadata"]:
             obj = written or obj
-            blocked = _condition(deps, obj, failure, looked_at, kind=ConditionType.DELETION_BLOCKED)
+            blocked = _condition(deps, obj, failure, observed_version, kind=ConditionType.DELETION_BLOCKED)
             await write_condition(deps, obj, blocked)
     except PortError as error:
         log.warning("the status of %s does not say that its pass failed: %s", key, error)
@@ -89,7 +89,7 @@ def _condition(
     deps: Deps,
     obj: Json,
     failure: Failure,
-    looked_at: tuple[str, int] | None,
+    observed_version: tuple[str, int] | None,
     *,
     kind: ConditionType = ConditionType.READY,
 ) -> Condition:
@@ -104,6 +104,6 @@ def _condition(
         reason=failure.reason.value,
         message=f"The object is being deleted, and waits. {failure.message}" if deleting else failure.message,
         # The pass read the object after this was known, so it saw this generation or a newer one.
-        observed_generation=min(generation, looked_at[1]) if looked_at is not None else generation,
+        observed_generation=min(generation, observed_version[1]) if observed_version is not None else generation,
         last_transition_time=str(old["lastTransitionTime"]) if old and same else timestamp(deps.clock.now()),
     )

@@ -1,7 +1,7 @@
-"""Which state of an object is the newest: lists and watch events arrive in any order.
+"""Decides which state of an object is the newest: lists and watch events arrive in any order.
 
-A list takes a while. What was deleted or changed meanwhile, as a watch event or a read of the object itself said, must
-not come back with it: nothing would take it away before the next list. Used by world.py.
+A list takes a while. What was deleted or changed in the meantime, as a watch event or a read of the object itself said,
+must not come back with it: nothing would take it away before the next list. Used by world.py.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Freshness:
 
     @property
     def moment(self) -> int:
-        """The moment, for a read of an object that begins now."""
+        """Returns the moment, for a read of an object that begins now."""
         return self._noted
 
     def list_ends(self, kind: Kind) -> None:
@@ -80,7 +80,7 @@ class Freshness:
         return replace(state, at=self._noted)
 
     def has_successor(self, key: Key, last: Json) -> bool:
-        """Whether another object of the name was seen already, made after the deletion of which ``last`` tells."""
+        """Whether another object of the name was observed already, created after the deletion that ``last`` shows."""
         known, gone = self._newest.get(key), _state(last)
         return known is not None and known.uid != gone.uid and 0 < gone.version < known.version
 

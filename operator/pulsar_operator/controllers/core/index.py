@@ -1,4 +1,4 @@
-"""Who waits for whom: on an event of one object, which other objects must be looked at again.
+"""Dependencies between objects: which other objects are reconciled on an event of one object.
 
 Children wait for their parents (a topic for its namespace, up to the instance), parents count their dependents, and a
 namespace waits for the resource group that it, or its tenant's defaults, name. Only a change others can act on spreads:
@@ -65,12 +65,13 @@ SITED = frozenset({Kind.TENANT, Kind.NAMESPACE, Kind.RESOURCE_GROUP, Kind.ISOLAT
 
 
 def key_of(kind: Kind, obj: Json) -> Key:
-    """The queue key of a raw object."""
+    """Returns the queue key of a raw object."""
     return Key(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
 
 
 def references(kind: Kind, obj: Json) -> frozenset[Key]:
-    """The objects a raw object refers to in its spec; whatever is malformed is left to the controller to report."""
+    """Returns the objects a raw object refers to in its spec; whatever is malformed is left to the controller to
+    report."""
     spec = obj.get("spec")
     if not isinstance(spec, dict):
         return frozenset()
@@ -91,9 +92,10 @@ def references(kind: Kind, obj: Json) -> frozenset[Key]:
 
 
 def mentions(kind: Kind, obj: Json) -> frozenset[Key]:
-    """What a raw object names by the name inside Pulsar, wherever the object that declares it is: keys of no object.
+    """Returns what a raw object names by the name inside Pulsar, wherever the object that declares it is: keys of no
+    object.
 
-    Of topics the local name: who is run for another topic of that name looks in vain, once.
+    Of topics the local name: an object that is run for another topic of that name does nothing, once.
     """
     spec = obj.get("spec")
     policies = spec.get(POLICIES_FIELD[kind]) if kind in POLICIES_FIELD and isinstance(spec, dict) else None
@@ -108,7 +110,7 @@ def mentions(kind: Kind, obj: Json) -> frozenset[Key]:
 
 
 def alias(kind: Kind, obj: Json) -> Key | None:
-    """How others mention a raw object; None = in no such way."""
+    """Returns how others mention a raw object; None = in no such way."""
     if kind not in MENTIONED:
         return None
     spec = obj.get("spec")
@@ -117,14 +119,14 @@ def alias(kind: Kind, obj: Json) -> Key | None:
 
 
 def published(kind: Kind, status: Json) -> str:
-    """What a status says that other objects act on, besides conditions, as a text to compare.
+    """Returns what a status says that other objects act on, besides conditions, as a text to compare.
 
     Addresses of stores and brokers, whether a broker serves, which version runs, for whom the balancer is off; whether
     a parent exists in Pulsar, and in which clusters.
     """
     found = {field: status.get(field) for field in PUBLISHED.get(kind, ())}
     if kind is Kind.CLUSTER:
-        # How many are ready is nobody's business.
+        # How many are ready concerns no other object.
         found["balancer"] = (status.get("balancer") or {}).get("disabledFor")
         found["serving"] = [part for part in SERVING_PARTS if ((status.get(part) or {}).get("ready") or 0) > 0]
     if kind in PLACED:
@@ -142,7 +144,7 @@ def allows_references(target: Json, *, target_namespace: str, from_namespace: st
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObjectFacts:
     """The facts of an object that others, or its own controller, act on."""
 
     uid: str
@@ -161,15 +163,15 @@ class Seen:
     mentions: frozenset[Key]
     alias: Key | None
 
-    def own_change(self, before: Seen) -> bool:
-        """Whether the object's own controller must look again: anything but status, which it writes itself."""
-        mine = (self.uid, self.generation, self.deleting, self.marks)
-        return mine != (before.uid, before.generation, before.deleting, before.marks) or (
+    def own_change(self, before: ObjectFacts) -> bool:
+        """Whether the object's own controller must run: on anything but status, which it writes itself."""
+        own = (self.uid, self.generation, self.deleting, self.marks)
+        return own != (before.uid, before.generation, before.deleting, before.marks) or (
             before.guarded and not self.guarded
         )
 
-    def outward_change(self, before: Seen) -> bool:
-        """Whether objects related to it must look again."""
+    def outward_change(self, before: ObjectFacts) -> bool:
+        """Whether related objects must be reconciled."""
         return self._outward() != before._outward()
 
     def _outward(self) -> tuple[object, ...]:
@@ -177,12 +179,12 @@ class Seen:
         return self.uid, self.generation, self.deleting, self.conditions, self.published, tuple(consent)
 
 
-def seen_of(kind: Kind, obj: Json) -> Seen:
-    """Facts of a raw object."""
+def object_facts_of(kind: Kind, obj: Json) -> ObjectFacts:
+    """Returns the facts of a raw object."""
     meta = obj["metadata"]
     status = obj.get("status") or {}
     annotations = meta.get("annotations") or {}
-    return Seen(
+    return ObjectFacts(
         uid=meta.get("uid", ""),
         generation=meta.get("generation", 0),
         deleting="deletionTimestamp" in meta,
@@ -201,15 +203,17 @@ _REASONS = frozenset(reason.value for reason in Reason)
 
 
 def _reason(status: Json) -> str:
-    """Unknown where there is no condition Ready yet, or a word that only another version of the operator knows."""
+    """Returns the reason of Ready; Unknown where there is none yet, or one that this version of the operator does not
+    know."""
     conditions = status.get("conditions") or ()
-    told = (str(c.get("reason")) for c in conditions if c.get("type") == ConditionType.READY.value)
-    reason = next(told, "")
+    reasons = (str(c.get("reason")) for c in conditions if c.get("type") == ConditionType.READY.value)
+    reason = next(reasons, "")
     return reason if reason in _REASONS else Reason.UNKNOWN.value
 
 
 def _clusters(status: Json) -> list[str]:
-    """Clusters that have it, from status.clusters: a list of names, or of objects that also say whether it exists."""
+    """Returns clusters that have it, from status.clusters: a list of names, or of objects that also say whether it
+    exists."""
     listed = (
         each if isinstance(each, dict) else {"name": each, "exists": True} for each in status.get("clusters") or ()
     )
@@ -221,7 +225,7 @@ class Effect:
     """What an event asks for."""
 
     own: bool
-    """The object itself must be looked at."""
+    """Whether the object itself is reconciled."""
     referrers: frozenset[Key]
     """Objects that refer to it: children that may have waited for it."""
     referred: frozenset[Key]
@@ -229,7 +233,7 @@ class Effect:
     sited: frozenset[Key] = frozenset()
     """Clusters of its instance, which count what needs them."""
     changed: bool = False
-    """Somebody changed or deleted an object that was known: whoever did waits for the answer."""
+    """Whether another client changed or deleted a known object: that client waits for the result."""
 
 
 NOTHING = Effect(False, frozenset(), frozenset())
@@ -239,42 +243,42 @@ class RefIndex:
     """The last known facts of every object and the reverse of all references."""
 
     def __init__(self) -> None:
-        self._seen: dict[Key, Seen] = {}
+        self._facts: dict[Key, ObjectFacts] = {}
         self._referrers: defaultdict[Key, set[Key]] = defaultdict(set)
         self._tally: Counter[tuple[str, str]] = Counter()
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return len(self._facts)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._seen
+        return key in self._facts
 
     def tally(self) -> Mapping[tuple[str, str], int]:
-        """How many objects there are, by kind and reason of Ready; none that is 0."""
+        """Returns how many objects there are, by kind and reason of Ready; none that is 0."""
         return dict(self._tally)
 
-    def _count(self, key: Key, seen: Seen, by: int) -> None:
-        place = key.kind.value, seen.reason
+    def _count(self, key: Key, facts: ObjectFacts, by: int) -> None:
+        place = key.kind.value, facts.reason
         self._tally[place] += by
         if not self._tally[place]:
             del self._tally[place]
 
     def keys(self, kind: Kind) -> Iterator[Key]:
         """Known objects of a kind."""
-        return (key for key in list(self._seen) if key.kind is kind)
+        return (key for key in list(self._facts) if key.kind is kind)
 
     def version_of(self, key: Key) -> tuple[str, int] | None:
-        """UID and generation an object was last seen with; None for one that is not known."""
-        seen = self._seen.get(key)
-        return (seen.uid, seen.generation) if seen is not None else None
+        """UID and generation an object was last observed with; None for one that is not known."""
+        facts = self._facts.get(key)
+        return (facts.uid, facts.generation) if facts is not None else None
 
     def update(self, kind: Kind, obj: Json) -> Effect:
         """Take in an object as it is now; what that asks for."""
-        key, now = key_of(kind, obj), seen_of(kind, obj)
-        before = self._seen.get(key)
+        key, now = key_of(kind, obj), object_facts_of(kind, obj)
+        before = self._facts.get(key)
         if before == now:
             return NOTHING
-        self._seen[key] = now
+        self._facts[key] = now
         self._count(key, now, 1)
         if before is not None:
             self._count(key, before, -1)
@@ -283,7 +287,7 @@ class RefIndex:
             return Effect(now.own_change(before), frozenset(), frozenset(), changed=now.own_change(before))
         return Effect(
             own=before is None or now.own_change(before),
-            referrers=self._who_names(key, now.alias) | self._neighbours(key, now, before),
+            referrers=self._who_names(key, now.alias) | self._cluster_referrers(key, now, before),
             referred=now.references | (before.references if before else frozenset()),
             sited=self._sites(key, now),
             changed=before is not None and now.own_change(before),
@@ -291,25 +295,26 @@ class RefIndex:
 
     def remove(self, key: Key) -> Effect:
         """Take in that an object is gone; what that asks for."""
-        before = self._seen.pop(key, None)
+        before = self._facts.pop(key, None)
         if before is None:
             return NOTHING
         self._count(key, before, -1)
         self._link(key, before.references | before.mentions, frozenset())
         return Effect(
             own=True,
-            referrers=self._who_names(key, before.alias) | self._neighbours(key, before, None),
+            referrers=self._who_names(key, before.alias) | self._cluster_referrers(key, before, None),
             referred=before.references,
             sited=self._sites(key, before),
         )
 
-    def _sites(self, key: Key, seen: Seen) -> frozenset[Key]:
-        """Topics are left to their namespace: they are many, and need no cluster it does not need."""
+    def _sites(self, key: Key, facts: ObjectFacts) -> frozenset[Key]:
+        """Returns the clusters of the object's instance. Topics are left to their namespace: they are many, and need no
+        cluster it does not need."""
         if key.kind not in SITED:
             return frozenset()
-        up = set(seen.references)
+        up = set(facts.references)
         if key.kind is Kind.NAMESPACE:
-            up = {each for tenant in up if tenant in self._seen for each in self._seen[tenant].references}
+            up = {each for tenant in up if tenant in self._facts for each in self._facts[tenant].references}
         return frozenset(k for each in up for k in self._referrers.get(each, ()) if k.kind is Kind.CLUSTER)
 
     def _who_names(self, key: Key, alias: Key | None) -> frozenset[Key]:
@@ -319,14 +324,14 @@ class RefIndex:
             found |= self._referrers.get(each, set()) if each.kind is Kind.TENANT else {each}
         return frozenset(found)
 
-    def _neighbours(self, key: Key, seen: Seen, before: Seen | None) -> frozenset[Key]:
-        """Who may name a cluster, by its name inside Pulsar, in a list of clusters: what refers to its instance, and
-        the namespaces of its tenants where the cluster comes or goes. Namespaces are many; that the cluster can be used
-        they hear from their tenant."""
+    def _cluster_referrers(self, key: Key, facts: ObjectFacts, before: ObjectFacts | None) -> frozenset[Key]:
+        """Returns objects that may name a cluster, by its name inside Pulsar, in a list of clusters: what refers to its
+        instance, and the namespaces of its tenants where the cluster comes or goes. Namespaces are many; that the
+        cluster can be used reaches them by their tenant."""
         if key.kind is not Kind.CLUSTER:
             return frozenset()
-        near = {k for each in seen.references for k in self._referrers.get(each, ()) if k.kind in SITED}
-        if before is None or before.references != seen.references:
+        near = {k for each in facts.references for k in self._referrers.get(each, ()) if k.kind in SITED}
+        if before is None or before.references != facts.references:
             tenants = [k for k in near if k.kind is Kind.TENANT]
             near |= {k for each in tenants for k in self._referrers.get(each, ()) if k.kind is Kind.NAMESPACE}
         return frozenset(near)

@@ -1,6 +1,6 @@
-"""What is read of namespaces: the boundaries of their bundles, anti-affinity groups, the brokers that may serve them.
+"""Reads namespaces: the boundaries of their bundles, anti-affinity groups, the brokers that may serve them.
 
-A namespace of which Pulsar does not tell the boundaries or the group, such as for a missing right, is unknown: its
+A namespace of which Pulsar does not report the boundaries or the group, such as for a missing right, is unknown: its
 bundles count where brokers list them, and are neither moved nor cut. The others are balanced, as long as not too much
 is unknown.
 """
@@ -37,7 +37,7 @@ class NamespaceReads:
     cluster: str
 
     async def boundaries(self, namespace: str) -> tuple[int, ...] | None:
-        """Live boundaries of a namespace; None when it does not exist. Raises PortError."""
+        """Returns live boundaries of a namespace; None when it does not exist. Raises PortError."""
         try:
             found = boundaries_of(await self.get("namespaces", *namespace.split("/", 1), "bundles") or {})
         except NotFoundError:
@@ -51,7 +51,7 @@ class NamespaceReads:
     async def take(self, observed: Observed, with_traffic: Collection[str]) -> None:
         """Add boundaries, group and permitted brokers of every namespace that has bundles or traffic.
 
-        Raises PortError where nobody tells the isolation policies, and where more than MOST_UNKNOWN of the traffic
+        Raises PortError where the isolation policies cannot be read, and where more than MOST_UNKNOWN of the traffic
         that brokers count is unknown, or, where they count none, of the namespaces.
         """
         names = sorted({*with_traffic, *(bundle.namespace for bundle in observed.owners)})
@@ -78,7 +78,8 @@ class NamespaceReads:
             observed.unevaluated = unevaluated_in(policies)
 
     async def prevents(self, namespace: str, brokers: Sequence[str], *, destination: str | None = None) -> str | None:
-        """Why the isolation policies of now do not let a namespace be cut, or moved to a broker; None = they do."""
+        """Returns why the present isolation policies do not let a namespace be split, or moved to a broker; None = they
+        do."""
         policies = await self._isolation()
         found = await asyncio.to_thread(isolation_of, (namespace,), brokers, policies)
         if namespace in found.undecided:
@@ -102,8 +103,8 @@ class NamespaceReads:
 
 
 def _do_without(observed: Observed, unread: Mapping[str, PortError], number: int) -> None:
-    """Take the bundles of namespaces that are not told from what brokers list. Raises one of the errors where more is
-    unknown than can be done without."""
+    """Take the bundles of namespaces that are not reported from what brokers list. Raises one of the errors where more
+    is unknown than can be done without."""
     weights = {name: fsum(cells.cells().weights()) for name, cells in observed.cells.items()}
     for bundle, load in observed.bundles.items():
         weights[bundle.namespace] = weights.get(bundle.namespace, 0.0) + load.weight

@@ -26,17 +26,17 @@ class Meta:
 
     @property
     def paused(self) -> bool:
-        """Observe and report, act on nothing."""
+        """Whether the object is paused: it is observed and reported, and nothing is changed."""
         return self.annotations.get(ANNOTATION_PAUSE) == "true"
 
     @property
     def dry_run(self) -> bool:
-        """Show pending actions, do none."""
+        """Whether the object is in dry run: pending actions are shown and none is performed."""
         return self.annotations.get(ANNOTATION_DRY_RUN) == "true"
 
 
 def meta_of(obj: Json) -> Meta:
-    """Metadata of a raw object."""
+    """Returns the metadata of a raw object."""
     meta = obj["metadata"]
     return Meta(
         namespace=meta.get("namespace", ""),
@@ -50,7 +50,7 @@ def meta_of(obj: Json) -> Meta:
 
 
 def resume(obj: Json) -> str:
-    """The command that ends the pause and the dry run of a raw object."""
+    """Returns the command that ends the pause and the dry run of a raw object."""
     meta, name = meta_of(obj), obj["metadata"]["name"]
     marks = [ANNOTATION_PAUSE] if meta.paused else []
     marks += [ANNOTATION_DRY_RUN] if meta.dry_run else []
@@ -59,19 +59,19 @@ def resume(obj: Json) -> str:
 
 
 def patch_spec(obj: Json, spec: Json) -> str:
-    """The command that sets fields of a raw object's specification."""
+    """Returns the command that sets fields of a raw object's specification."""
     meta, patch = obj["metadata"], json.dumps({"spec": spec}, separators=(",", ":"))
     return f"kubectl -n {meta['namespace']} patch {obj['kind'].lower()}/{meta['name']} --type merge -p '{patch}'"
 
 
 def described(obj: Json) -> str:
-    """The command that shows the conditions and events of a raw object."""
+    """Returns the command that shows the conditions and events of a raw object."""
     meta = obj["metadata"]
     return f"kubectl -n {meta['namespace']} describe {obj['kind'].lower()}/{meta['name']}"
 
 
 def owner_of(obj: Json, *, part_of: str) -> Owner:
-    """The object as owner of rendered children."""
+    """Returns the object as owner of rendered children."""
     meta = obj["metadata"]
     return Owner(
         kind=Kind(obj["kind"]),
@@ -88,7 +88,7 @@ def invalid_fields(error: ValidationError) -> str:
     hold a secret, in a field that was meant for something else too."""
     parts = []
     for item in error.errors(include_url=False)[:5]:
-        path, value = ".".join(str(p) for p in item["loc"]), item.get("input")
+        path, value = ".".join(str(part) for part in item["loc"]), item.get("input")
         shown = f" = {value!r}" if isinstance(value, (int, float)) else ""
         parts.append(f"spec.{path}{shown}: {item['msg']}")
     return "; ".join(parts)
@@ -98,12 +98,12 @@ async def is_going(deps: Deps, namespace: str, *, refused: RefusedError) -> bool
     """Whether the namespace is being deleted, or gone, when a request in it was ``refused`` (HTTP 403).
 
     Its deletion takes the operator's rights in it away; but roles are changed for other reasons too, and an admission
-    webhook may refuse as well. So the namespace itself is looked at.
+    webhook may refuse as well. So the namespace itself is checked.
     Raises RefusedError, with what was refused, where that is not allowed either; UnavailableError.
     """
     try:
         found = await deps.kube.get(NAMESPACES, "", namespace)
     except RefusedError as error:
-        text = f"{refused}; whether Kubernetes namespace {namespace} is being deleted cannot be seen: {error}"
+        text = f"{refused}; whether Kubernetes namespace {namespace} is being deleted is not known:  {error}"
         raise RefusedError(text, status=refused.status) from refused
     return found is None or "deletionTimestamp" in found["metadata"]

@@ -18,82 +18,87 @@ from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """Where an object is."""
+class DeclaredLocation:
+    """The declared location of an object: its parents."""
 
     parents: frozenset[Key]
-    told: str | None
-    """What it is in, as its status says by names inside Pulsar; None where it does not."""
+    reported_parent: str | None
+    """Path of its parent inside Pulsar as its status says; None where it does not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a site is found to be."""
+class ResolvedLocation:
+    """The location after its parents were read."""
 
     instance: Key | None
-    """None where nobody can tell, since a parent is not there, or not named."""
+    """None where it is not known, since a parent does not exist or is not named."""
     path: str | None
-    """Of names inside Pulsar, such as ``tenant/namespace``."""
+    """Path of names inside Pulsar, such as ``tenant/namespace``."""
 
 
-def site_of(kind: Kind, obj: Json) -> Site:
-    """The site of a raw object."""
+def location_of(kind: Kind, obj: Json) -> DeclaredLocation:
+    """Returns the declared location of a raw object."""
     name = (obj.get("status") or {}).get("pulsarName")
-    told: str | None = None
+    reported_parent: str | None = None
     if isinstance(name, str) and kind is Kind.TOPIC_SET:
-        told = name  # that of its namespace
+        reported_parent = name  # that of its namespace
     elif isinstance(name, str) and kind in (Kind.TOPIC, Kind.NAMESPACE):
-        told = name.rpartition("://")[2].rpartition("/")[0]
-    return Site(references(kind, obj), told)
+        reported_parent = name.rpartition("://")[2].rpartition("/")[0]
+    return DeclaredLocation(references(kind, obj), reported_parent)
 
 
-class Whereabouts:
-    """Compares sites; remembers the parents it has read, so it is for one pass."""
+class ParentResolver:
+    """Compares locations; keeps the parents it has read, so it is used for one pass."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
         self._parents: dict[Key, Json | None] = {}
 
-    async def may_be_same(self, one: Site, other: Site) -> bool:
-        """Whether two sites are the same place of Pulsar, or nobody can tell. Raises PortError."""
+    async def may_be_same(self, one: DeclaredLocation, other: DeclaredLocation) -> bool:
+        """Whether two locations are, or may be, the same in Pulsar. Raises PortError."""
         found = await self._are_same(one.parents, other.parents)
         if found is None:
-            return one.told is None or other.told is None or one.told == other.told
+            return (
+                one.reported_parent is None
+                or other.reported_parent is None
+                or one.reported_parent == other.reported_parent
+            )
         return found
 
-    async def place_of(self, site: Site) -> Place:
-        """Where a site is, as far as its parents are there. Raises PortError."""
+    async def resolve(self, location: DeclaredLocation) -> ResolvedLocation:
+        """Returns the resolved location, as far as its parents exist. Raises PortError."""
         names: list[str] = []
-        above = site.parents
+        above = location.parents
         while len(above) == 1:
             (key,) = above
             if key.kind is Kind.INSTANCE:
-                return Place(key, "/".join(reversed(names)))
+                return ResolvedLocation(key, "/".join(reversed(names)))
             parent = await self.parent(key)
             if parent is None:
                 break
             names.append(name_of(parent))
             above = references(key.kind, parent)
-        return Place(None, None)
+        return ResolvedLocation(None, None)
 
     async def _are_same(self, one: frozenset[Key], other: frozenset[Key]) -> bool | None:
-        """None = a parent is not there, or not named."""
+        """Whether the parents are the same in Pulsar; None = a parent does not exist or is not named."""
         if len(one) != 1 or len(other) != 1:
             return None
-        (mine,), (theirs,) = one, other
-        if mine == theirs:
+        (first,), (second,) = one, other
+        if first == second:
             return True
-        parents = await self.parent(mine), await self.parent(theirs)
-        if parents[0] is None or parents[1] is None or mine.kind is not theirs.kind:
+        parents = await self.parent(first), await self.parent(second)
+        if parents[0] is None or parents[1] is None or first.kind is not second.kind:
             return None
-        if mine.kind is Kind.INSTANCE:
+        if first.kind is Kind.INSTANCE:
             return share_store(parents[0], parents[1])
         if name_of(parents[0]) != name_of(parents[1]):
             return False
-        return await self._are_same(references(mine.kind, parents[0]), references(mine.kind, parents[1]))
+        return await self._are_same(references(first.kind, parents[0]), references(first.kind, parents[1]))
 
     async def parent(self, key: Key) -> Json | None:
-        """A parent as the watches know it, or else the API server; None where there is none. Raises PortError."""
+        """Returns a parent as the watches know it, or else the API server; None where there is none. Raises
+        PortError."""
         if key not in self._parents:
             found = await reader_of(self._deps).get(key.kind, key.namespace, key.name)
             # The watches may be late with what was just applied.

@@ -32,7 +32,7 @@ StatusT = TypeVar("StatusT", bound=CommonStatus)
 
 @dataclass
 class Context(Generic[SpecT, StatusT]):
-    """What one pass over an object knows; nothing of it outlives the pass."""
+    """The data of one pass over an object; nothing of it outlives the pass."""
 
     deps: Deps
     obj: Json
@@ -48,8 +48,8 @@ class Context(Generic[SpecT, StatusT]):
     """Status fields set in this pass; the others keep their value."""
 
     @property
-    def held(self) -> Reason | None:
-        """Why nothing may be changed, or None."""
+    def pause_reason(self) -> Reason | None:
+        """Returns why nothing may be changed, or None."""
         if self.meta.paused:
             return Reason.PAUSED
         return Reason.DRY_RUN if self.meta.dry_run else None
@@ -57,17 +57,17 @@ class Context(Generic[SpecT, StatusT]):
     @cached_property
     def actor(self) -> Actor:
         """Acts on Kubernetes, or collects the pending actions of a paused object or of a dry run."""
-        return Actor(self.deps, self.obj, act=self.held is None)
+        return Actor(self.deps, self.obj, act=self.pause_reason is None)
 
     @property
     def version(self) -> str | None:
-        """The resourceVersion that the status write asks for; None = it overwrites whatever is there."""
+        """Returns the resourceVersion that the status write asks for; None = it overwrites whatever is there."""
         return None
 
     def new_status(self) -> BaseModel:
-        """The status to write."""
-        told = {"observed_generation": self.meta.generation, "conditions": self.conditions.result()}
-        return self.before.model_copy(update={"pending_actions": self.actor.pending or None, **self.fields, **told})
+        """Returns the status to write."""
+        update = {"observed_generation": self.meta.generation, "conditions": self.conditions.result()}
+        return self.before.model_copy(update={"pending_actions": self.actor.pending or None, **self.fields, **update})
 
     async def write(self) -> None:
         """Write the status when it differs from the stored one. Raises PortError."""
@@ -103,7 +103,7 @@ class ObjectReconciler(ABC, Generic[ContextT]):
         return None
 
     async def reconcile(self, key: Key) -> Outcome:
-        """One pass; see Reconciler. Raises PortError where the object cannot be read."""
+        """Runs one pass; see Reconciler. Raises PortError where the object cannot be read."""
         obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
         if obj is None:
             self.forget(key)
@@ -111,7 +111,7 @@ class ObjectReconciler(ABC, Generic[ContextT]):
         return await self.finish(self.begin(obj))
 
     def begin(self, obj: Json) -> ContextT:
-        """The context of a pass over an object that was read."""
+        """Returns the context of a pass over an object that was read."""
         models, meta, status = MODELS[self.kind], meta_of(obj), obj.get("status") or {}
         conditions = ConditionSet(self.known, status.get("conditions") or (), meta.generation, self.deps.clock.now())
         spec: Any = None
@@ -124,7 +124,7 @@ class ObjectReconciler(ABC, Generic[ContextT]):
         return ctx  # type: ignore[no-any-return]
 
     async def run(self, ctx: ContextT, /) -> Outcome | None:
-        """Everything but the status write."""
+        """Runs the pass without the status write."""
         return await (self.converge(ctx) if ctx.invalid is None else self.refuse(ctx))
 
     async def finish(self, ctx: ContextT) -> Outcome:

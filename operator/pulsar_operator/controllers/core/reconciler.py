@@ -1,4 +1,4 @@
-"""What the engine asks of every controller, and what a pass answers."""
+"""The interface of every controller to the engine, and the result of a pass."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Outcome:
     backoff: bool = False
     """Whether the pass failed: the queue then chooses an exponentially growing delay itself."""
     gone: bool = False
-    """Whether the API server has no such object: whoever believes there is one is told."""
+    """Whether the API server has no such object: a caller that expects one is notified."""
 
 
 DONE = Outcome()
@@ -28,4 +28,4 @@ class Reconciler(Protocol):
     """Level-triggered reconciliation of one kind."""
 
     async def reconcile(self, key: Key) -> Outcome:
-        """Bring the world one step closer to the object. Safe to stop at any await and to run again."""
+        """Brings the live state one step closer to the object. Safe to stop at any await and to run again."""

@@ -13,13 +13,13 @@ from pulsar_operator.ports import Deps, Json
 
 @dataclass(frozen=True)
 class Resolved:
-    """Outcome of looking up a reference: the object, or why there is none."""
+    """Outcome of resolving a reference: the object, or why there is none."""
 
     obj: Json | None
     found: bool
     allowed: bool
     text: str
-    """The reference in words, such as PulsarTenant "ns/name"."""
+    """The reference as text, such as PulsarTenant "ns/name"."""
 
 
 async def resolve(deps: Deps, kind: Kind, ref: ObjectReference, *, from_namespace: str) -> Resolved:

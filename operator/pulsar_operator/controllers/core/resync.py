@@ -25,7 +25,7 @@ SHOWN = 3
 
 
 class Resync:
-    """Lists, and tells the engine what they ask for."""
+    """Lists objects, and passes the resulting keys to the engine."""
 
     def __init__(
         self,
@@ -38,12 +38,12 @@ class Resync:
         rng: random.Random,
         spread: Callable[[Key, Effect], None],
         found: Callable[[set[Key]], None],
-        look: Callable[[Key, float], None],
+        recheck: Callable[[Key, float], None],
     ) -> None:
         """``namespaces`` are those that are watched; none = all.
 
-        ``spread`` is told what a change that was found asks for, ``found`` the objects of each first list, and ``look``
-        when to look at an object again although nothing is known to have changed.
+        ``spread`` receives the keys that a change requires, ``found`` the objects of each first list, and
+        ``recheck`` the time at which an object is reconciled although no change is known.
         """
         self._deps = deps
         self._world = world
@@ -52,7 +52,7 @@ class Resync:
         self._rng = rng
         self._spread = spread
         self._found = found
-        self._look = look
+        self._recheck = recheck
         self._untried = set(self._places)
         self._failing: dict[Place, str] = {}
 
@@ -62,7 +62,7 @@ class Resync:
         return not self._untried
 
     def problem(self) -> str | None:
-        """What cannot be listed and why; None when everything can."""
+        """Returns what cannot be listed and why; None when everything can."""
         if not self._failing:
             return None
         failing = sorted(self._failing.items(), key=lambda each: (each[0][0], each[0][1] or ""))
@@ -71,7 +71,7 @@ class Resync:
         return f"cannot list {'; '.join(texts)}{more}"
 
     async def run(self) -> None:
-        """List for ever, each place in its own time. Ends with a defect alone."""
+        """List without end, each place in its own time. Ends with a defect alone."""
         if self._world.cache is not None:
             self._world.cache.expect(self._places)
         async with asyncio.TaskGroup() as group:
@@ -131,15 +131,15 @@ class Resync:
             live.add(key)
             effect = self._world.learn(kind, obj, since=begun)
             if first:
-                if late:  # others went on without it
+                if late:  # the other passes continued without it
                     self._spread(key, effect)
                 continue
             if effect.own:
                 # Usually an event on its way; many of these lines say that a watch is losing events.
-                log.info("resync found a change of %s the watch missed", key, extra=fields(key))
+                log.info("resync: the watch missed an update of %s", key, extra=fields(key))
             self._spread(key, effect)
             # Spread over the first half of the period, so that a resync is never a burst.
-            self._look(key, self._rng.uniform(0.0, self._seconds / 2))
+            self._recheck(key, self._rng.uniform(0.0, self._seconds / 2))
         for key in sorted(known - live):
             await self._check_gone(key)
         if cache is not None:
@@ -149,20 +149,24 @@ class Resync:
         self._tried(place, live if first else set())
 
     async def _check_gone(self, key: Key) -> None:
-        """A known object was not in a list: only the API server's word on that very object makes it gone.
+        """Checks a known object that a list lacks: only a read of that very object decides that it is gone.
 
-        An old or incomplete list must not look like a deletion: children would be told that their parent is gone.
+        An old or incomplete list must not look like a deletion: children would act as if their parent were gone.
         """
         known, begun = self._world.index.version_of(key), self._world.freshness.moment
         try:
             obj = await self._deps.kube.get(CUSTOM[key.kind], key.namespace, key.name)
         except PortError as error:
-            log.warning("resync does not know whether %s is gone: %s", key, error, extra=fields(key))
+            log.warning("resync: cannot determine whether %s still exists: %s", key, error, extra=fields(key))
             return
         if obj is None:
             self._spread(key, self._world.missing(key, known))
             return
-        log.warning("resync got a list without %s, which is there", key, extra=fields(key))
+        log.warning(
+            "resync: %s is missing from the list but exists in the API server; ignoring the list entry",
+            key,
+            extra=fields(key),
+        )
         self._spread(key, self._world.learn(key.kind, obj, since=begun))
 
 

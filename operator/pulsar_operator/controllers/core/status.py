@@ -12,7 +12,7 @@ from pulsar_operator.ports import ConflictError, Deps, Json, RefusedError
 
 
 def condition_of(obj: Json | None, kind: str) -> Json | None:
-    """A condition of a raw object, or None."""
+    """Returns a condition of a raw object, or None."""
     if obj is None:
         return None
     for condition in (obj.get("status") or {}).get("conditions") or []:
@@ -69,8 +69,8 @@ async def _write(deps: Deps, obj: Json, new: Json, *, version: str | None) -> Js
     strange = left_over(new, _stored(result), "/status")
     if not strange:
         return result
-    # Server-side apply leaves what another manager wrote, as who puts a backup back: it would count for ever, and have
-    # the status written at each pass.
+    # Server-side apply leaves what another manager wrote, as who puts a backup back: it would count without end, and
+    # have the status written at each pass.
     try:
         await deps.kube.remove_entries(result, strange)
     except (ConflictError, RefusedError):
@@ -80,6 +80,7 @@ async def _write(deps: Deps, obj: Json, new: Json, *, version: str | None) -> Js
 
 
 def _stored(obj: Json) -> Json:
-    """The stored status without what the API server put there: that stays until the operator writes the field."""
+    """Returns the stored status without what the API server put there: that stays until the operator writes the
+    field."""
     status = obj.get("status") or {}
     return {key: value for key, value in status.items() if (key, value) != ("observedGeneration", UNOBSERVED)}

@@ -1,9 +1,9 @@
-"""Whether the configuration store of an instance answers, as its status says, for whoever must not act while it does
-not.
+"""Whether the configuration store of an instance answers, as its status says, for controllers that must not act while
+it does not.
 
-While it is away brokers answer 200 from what they remember and writes hang; a broker that is restarted does not come
-up, and no bundle can be moved (measured on 4.0.8). So nothing is begun: no write of the logical plane, no pod replaced
-or removed, no bundle unloaded. The PulsarInstance's pass asks the store itself.
+While it is unavailable brokers answer 200 from what they remember and writes hang; a broker that is restarted does not
+come up, and no bundle can be moved (measured on 4.0.8). So nothing is begun: no write of the logical plane, no pod
+replaced or removed, no bundle unloaded. The PulsarInstance's pass asks the store itself.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Store(NamedTuple):
 
 
 def configuration_store(instance: Json) -> Store | None:
-    """Where the status of a PulsarInstance says that its configuration store is; None where it does not say."""
+    """Returns where the status of a PulsarInstance says that its configuration store is; None where it does not say."""
     return _named(instance, "configurationStore")
 
 
 def metadata_store(cluster: Json) -> Store | None:
-    """Where the status of a PulsarCluster says that its own metadata store is; None where it does not say."""
+    """Returns where the status of a PulsarCluster says that its own metadata store is; None where it does not say."""
     return _named(cluster, "metadataStore")
 
 
@@ -50,8 +50,8 @@ def _named(obj: Json, field: str) -> Store | None:
 def share_store(one: Json, other: Json) -> bool:
     """Whether two instances keep what their clusters share in one configuration store, as their status says where it
     is, or of a new one the specification: then they are one in Pulsar. A server that both name is of one ensemble."""
-    (mine, chroot), (theirs, other_chroot) = _store(one), _store(other)
-    return bool(mine & theirs) and chroot == other_chroot
+    (first, chroot), (second, other_chroot) = _store(one), _store(other)
+    return bool(first & second) and chroot == other_chroot
 
 
 def _store(instance: Json) -> tuple[frozenset[str], str]:
@@ -76,7 +76,7 @@ class StoreState:
 
 
 def store_state(instance: Json) -> StoreState:
-    """What the status of a PulsarInstance says; everybody who depends on its store decides by this."""
+    """Returns the state of the store by the status of a PulsarInstance; all controllers use this."""
     found = condition_of(instance, ConditionType.CONFIGURATION_STORE_READY)
     if found is None:
         return StoreState()
@@ -84,16 +84,16 @@ def store_state(instance: Json) -> StoreState:
     return StoreState(ready, str(found.get("message")), found.get("reason"), found.get("lastTransitionTime"))
 
 
-def store_away(instance: Json) -> str | None:
-    """Why the configuration store of an instance is away, in words; None = it answers, or nobody could look."""
+def store_unavailable_message(instance: Json) -> str | None:
+    """Returns why the configuration store of an instance is unavailable; None = it answers, or could not be checked."""
     state = store_state(instance)
     if state.ready is not False:
         return None
     return f"the configuration store of PulsarInstance {instance['metadata']['name']}: {state.message}"
 
 
-async def store_away_of(deps: Deps, cluster: Json) -> str | None:
-    """The same of the instance of a cluster; None also where there is no such instance. Raises PortError."""
+async def store_unavailable_message_of(deps: Deps, cluster: Json) -> str | None:
+    """Returns the same of the instance of a cluster; None also where there is no such instance. Raises PortError."""
     key = instance_of(cluster)
     instance = await reader_of(deps).get(Kind.INSTANCE, key.namespace, key.name) if key is not None else None
-    return store_away(instance) if instance is not None else None
+    return store_unavailable_message(instance) if instance is not None else None

@@ -1,9 +1,9 @@
 """Reading what the planner needs of one cluster: brokers, bundles, owners, traffic, and what restricts placement.
 
-A broker that does not answer is a missing fact, never an idle broker: the observation names it. Who asks decides
+A broker that does not answer is a missing fact, never an idle broker: the observation names it. The caller decides
 whether it can do without (balance/execution/partial.py).
 
-**What a look asks**: the brokers, and of each the bundles it owns; of each namespace its boundaries and its
+**What an observation asks**: the brokers, and of each the bundles it owns; of each namespace its boundaries and its
 anti-affinity group; the isolation policies. Live, of each broker the statistics of its topics, or, where a plan cuts no
 bundle, its load report. Recorded, of each namespace of the result the names of its topics, at most twice (persistent
 ones, and others where not all are found; of a very large one MOST_PARTS bundles), and statistics only where a record is
@@ -72,7 +72,7 @@ SHOWN = 3
 
 
 def results_url(cluster: Json, source: SizingSource | None) -> str:
-    """Where a cluster's results are: as given, else the Service that chart pulsar makes for its instance."""
+    """Returns where a cluster's results are: as given, else the Service that chart pulsar makes for its instance."""
     if source is not None and source.url:
         return source.url
     ref = (cluster.get("spec") or {}).get("instanceRef") or {}
@@ -81,7 +81,8 @@ def results_url(cluster: Json, source: SizingSource | None) -> str:
 
 
 def sizing_url(instance: Json) -> str:
-    """Where the sizing results of an instance are, unless somebody says otherwise: the Service of chart pulsar."""
+    """Returns where the sizing results of an instance are by default: the Service of chart
+    pulsar."""
     meta = instance["metadata"]
     return f"http://{meta['name']}-sizing.{meta['namespace']}:8080"
 
@@ -100,12 +101,12 @@ class Traffic:
 
     @property
     def reads(self) -> BrokerReads:
-        """What single brokers are asked."""
+        """Reads of single brokers."""
         return BrokerReads(self.deps, self.endpoint, self.cost)
 
     @property
     def namespaces(self) -> NamespaceReads:
-        """What is asked about namespaces."""
+        """Reads of namespaces."""
         return NamespaceReads(self.deps, self.get, self.endpoint.cluster)
 
     async def get(self, *path: str, query: Mapping[str, str] | None = None, text: bool = False) -> Any:
@@ -122,7 +123,7 @@ class Traffic:
         return await self.deps.admin.call(endpoint, "GET", path, query=query, text=text)
 
     async def brokers(self) -> tuple[str, ...]:
-        """Ids of the registered brokers."""
+        """Returns ids of the registered brokers."""
         found = await self.get("brokers") or []
         if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
             raise NotReadableError("the answer about brokers is no list of names")
@@ -131,22 +132,22 @@ class Traffic:
         return tuple(sorted(found))
 
     async def leader(self) -> str | None:
-        """Id of the broker that leads; None while there is none."""
+        """Returns the id of the broker that leads; None while there is none."""
         try:
             return str((await self.get("brokers", "leaderBroker") or {}).get("brokerId") or "") or None
         except NotFoundError:
             return None
 
     async def boundaries(self, namespace: str) -> tuple[int, ...] | None:
-        """Live boundaries of a namespace; None when it does not exist."""
+        """Returns live boundaries of a namespace; None when it does not exist."""
         return await self.namespaces.boundaries(namespace)
 
     async def stats_period(self) -> int:
-        """Seconds between two updates of the brokers' rates (statsUpdateFrequencyInSecs)."""
+        """Returns the seconds between two updates of the brokers' rates (statsUpdateFrequencyInSecs)."""
         return await self._seconds("statsUpdateFrequencyInSecs")
 
     async def first_statistics(self) -> int:
-        """Seconds after its start at which a broker says for the first time what it carries."""
+        """Returns the seconds after its start at which a broker says for the first time what it carries."""
         return await self._seconds("statsUpdateInitialDelayInSecs")
 
     async def _seconds(self, setting: str) -> int:
@@ -156,7 +157,7 @@ class Traffic:
         return int(text) if known else DEFAULT_STATS_PERIOD_SECONDS
 
     async def owned(self, broker: str) -> set[BundleId]:
-        """Bundles a broker owns, its own namespaces left out."""
+        """Returns bundles a broker owns, its own namespaces left out."""
         path = ("brokers", self.endpoint.cluster, broker, "ownedNamespaces")
         answer = await self.deps.admin.call(broker_endpoint(self.endpoint, broker), "GET", path) or {}
         if not isinstance(answer, Mapping) or not all(isinstance(name, str) for name in answer):
@@ -167,7 +168,8 @@ class Traffic:
         return {each for each in found if each is not None and not is_own(each.namespace, (broker,))}
 
     async def owner(self, bundle: BundleId, first: Sequence[str], brokers: Sequence[str]) -> Ownership:
-        """Which of some live brokers has a bundle; ``first`` are asked before the others. A dead broker has nothing.
+        """Returns which of some live brokers has a bundle; ``first`` are asked before the others. A dead broker has
+        nothing.
 
         Raises PortError where one of the ``first`` does not list its bundles.
         """
@@ -183,14 +185,14 @@ class Traffic:
 
     async def observe(self) -> Observed:
         """Everything now, with the traffic the brokers count. Raises PortError when not even the brokers are known."""
-        observed, answered = await self._frame()
+        observed, answered = await self._observe_inventory()
         await self._take_stats(observed, answered)
         await self.namespaces.take(observed, observed.cells)
         return observed
 
     async def observe_bundles(self) -> Observed:
-        """The same with the traffic of whole bundles, for a plan that moves bundles and cuts none."""
-        observed, answered = await self._frame()
+        """Returns the same with the traffic of whole bundles, for a plan that moves bundles and cuts none."""
+        observed, answered = await self._observe_inventory()
         skips = partial(is_own, brokers=frozenset(observed.brokers))
         for broker, found in (await ask_in_turn(self.deps, answered, partial(self.reads.bundles, skips=skips))).items():
             if isinstance(found, PortError):
@@ -206,15 +208,15 @@ class Traffic:
         Only of topics that exist: of a namespace that was deleted and made again, or whose topics are others now, the
         brokers' figures count, and the result's cuts are not made (the log says why).
         """
-        observed, answered = await self._frame()
+        observed, answered = await self._observe_inventory()
         observed.cuts = {}
         await self.namespaces.take(observed, {each.namespace for each in result.namespaces})
-        told = observed.boundaries.keys() - observed.unread.keys()
-        there = [each for each in result.namespaces if each.namespace in told]
+        reported = observed.boundaries.keys() - observed.unread.keys()
+        there = [each for each in result.namespaces if each.namespace in reported]
         limit = asyncio.Semaphore(LISTINGS)
         known = (self._present(each, observed.boundaries[each.namespace], limit) for each in there)
         unread = {each.namespace for each in result.namespaces} & observed.unread.keys()
-        unused = {name: f"Pulsar does not tell the operator of it: {observed.unread[name]}" for name in unread}
+        unused = {name: f"Pulsar does not report it: {observed.unread[name]}" for name in unread}
         for each, found in zip(there, await asyncio.gather(*known, return_exceptions=True), strict=True):
             name = each.namespace
             if isinstance(found, PortError):
@@ -236,10 +238,10 @@ class Traffic:
     async def _present(
         self, recorded: NamespaceSizing, boundaries: Sequence[int], limit: asyncio.Semaphore
     ) -> Present | str:
-        """What was recorded of the topics that exist; in words why it does not count."""
+        """Returns what was recorded of the topics that exist, or a message that says why it does not count."""
         name = recorded.namespace
         if why := remade(recorded, boundaries):
-            return f"it was made again since: {why}"
+            return f"it was created again since: {why}"
         if name == SYSTEM_NAMESPACE or not any(cell.weight > 0 for cell in recorded.cells):
             return Present(recorded.cells, 1.0)  # never cut nor moved; nothing that anything could be cut or moved for
         async with limit:
@@ -255,7 +257,7 @@ class Traffic:
                 if found.whole:
                     break
         if found.of_another:
-            return f"{1 - found.share:.0%} of what was recorded is of topics that do not exist any more"
+            return f"{1 - found.share:.0%} of the recorded traffic is of topics that no longer exist"
         return found
 
     async def _take_stats(
@@ -273,8 +275,8 @@ class Traffic:
             else:
                 observed.take_cells(found)
 
-    async def _frame(self) -> tuple[Observed, list[str]]:
-        """Brokers and owners of bundles; and the brokers that answered, of which alone there is more to ask."""
+    async def _observe_inventory(self) -> tuple[Observed, list[str]]:
+        """Returns brokers and owners of bundles; and the brokers that answered, of which alone there is more to ask."""
         observed = Observed(await self.brokers())
         answered: list[str] = []
         ask = limited(self.owned, MOST_BUNDLES, "bundles")
@@ -289,12 +291,13 @@ class Traffic:
         return observed, answered
 
     async def usages(self, brokers: Sequence[str]) -> dict[str, Usage]:
-        """The most used resource of each broker that says it; one that does not is left out."""
+        """Returns the most used resource of each broker that says it; one that does not is left out."""
         found = await ask_in_turn(self.deps, brokers, self.reads.usage)
         return {broker: used for broker, used in found.items() if isinstance(used, Usage)}
 
     async def prevents(self, namespace: str, brokers: Sequence[str], *, destination: str | None = None) -> str | None:
-        """Why the isolation policies of now do not let a namespace be cut, or moved to a broker; None = they do."""
+        """Returns why the present isolation policies do not let a namespace be split, or moved to a broker; None = they
+        do."""
         return await self.namespaces.prevents(namespace, brokers, destination=destination)
 
     async def domains(self) -> dict[str, str]:
@@ -329,11 +332,12 @@ class Traffic:
             if positions and min(positions) < boundary <= max(positions):
                 return
         side = "from" if positions and max(positions) < boundary else "below"
-        gone = f"no topic is there {side} {boundary:#010x} any more"
-        raise RefusedError(f"not asked for, since {gone} and a cut cannot be undone")
+        gone = f"there is no longer a topic {side} {boundary:#010x}"
+        raise RefusedError(f"not requested, because {gone} and a split cannot be undone")
 
     async def move(self, bundle: BundleId, destination: str) -> None:
-        """Unload a bundle towards a broker; the modular load manager assigns it at the next look-up of a topic."""
+        """Unload a bundle towards a broker; the modular load manager assigns it at the next observation-up of a
+        topic."""
         await self.deps.admin.call(
             self.endpoint,
             "PUT",
@@ -349,18 +353,18 @@ def _present_of(recorded: NamespaceSizing, positions: array[int], parts: Sequenc
 
 
 def _take_recorded(observed: Observed, recorded: NamespaceSizing, found: Present) -> frozenset[int]:
-    """Add what was recorded; the cuts that the result wants and that part topics which exist."""
+    """Add what was recorded; the cuts that the result requests and that part topics which exist."""
     for cell in found.cells:
         observed.add(recorded.namespace, cell.position, cell.weight, cell.topics)
     return parting(recorded.boundaries, observed.boundaries[recorded.namespace], found.cells)
 
 
 def _of_nothing(result: SizingResult, unused: Mapping[str, str]) -> str:
-    """Why nothing of a result counts, in words."""
+    """Returns why nothing of a result counts, as a message."""
     if not result.namespaces:
         return f"the sizing result recommends nothing: {result.verdict.reason}"
     if not unused:
         return "of the namespaces whose traffic was recorded none exists now, or Pulsar's own alone"
     named = "; ".join(f"{name}: {why}" for name, why in list(unused.items())[:SHOWN])
     more = f"; and {len(unused) - SHOWN} more" if len(unused) > SHOWN else ""
-    return f"nothing of what was recorded counts for the namespaces that there are now ({named}{more})"
+    return f"no recorded traffic matches the existing namespaces ({named}{more})"

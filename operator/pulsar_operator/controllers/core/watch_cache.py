@@ -1,4 +1,4 @@
-"""Custom resources other than the one a pass is about: parents, clusters, namesakes, dependents.
+"""Custom resources other than the one a pass is about: parents, clusters, duplicates, dependents.
 
 A pass reads its own object from the API server. What surrounds it comes from what the watches have delivered, so that
 ten thousand topics do not read their namespace ten thousand times; it may be late by the time an event takes, and the
@@ -28,7 +28,7 @@ KEPT = frozenset(Kind) - {Kind.TOPIC}
 
 
 def name_of(obj: Json) -> str:
-    """Name inside Pulsar: spec.name, or metadata.name where it is absent."""
+    """Returns the name inside Pulsar: spec.name, or metadata.name where it is absent."""
     spec = obj.get("spec")
     given = spec.get("name") if isinstance(spec, dict) else None
     return str(given or obj["metadata"]["name"])
@@ -43,7 +43,7 @@ of those only one is fit to have children."""
 
 
 def identity_of(kind: Kind, obj: Json) -> Identity:
-    """What an object of the logical plane declares."""
+    """Returns what an object of the logical plane declares."""
     return kind, references(kind, obj), name_of(obj)
 
 
@@ -53,7 +53,7 @@ def _counts(target: Json, namespace: str) -> bool:
 
 
 class DirectReader:
-    """Asks the API server every time."""
+    """Reads the API server every time."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
@@ -65,16 +65,16 @@ class DirectReader:
     async def every(self, kind: Kind, *, allowed_by: Json | None = None) -> list[Json]:
         """See ports.ReaderPort."""
         namespace: str | None = None
-        # Other Kubernetes namespaces are only looked at where the target allows them.
+        # Other Kubernetes namespaces are only read where the target allows them.
         if allowed_by is not None and not (allowed_by.get("spec") or {}).get("allowedKubernetesNamespaces"):
             namespace = allowed_by["metadata"]["namespace"]
         return await self._deps.kube.list(CUSTOM[kind], namespace)
 
-    async def namesakes(self, obj: Json) -> list[Key]:
+    async def duplicates_of(self, obj: Json) -> list[Key]:
         """See ports.ReaderPort."""
         kind = Kind(obj["kind"])
-        mine = identity_of(kind, obj)
-        found = {key_of(kind, each) for each in await self.every(kind) if identity_of(kind, each) == mine}
+        own = identity_of(kind, obj)
+        found = {key_of(kind, each) for each in await self.every(kind) if identity_of(kind, each) == own}
         return sorted(found - {key_of(kind, obj)}, key=str)
 
     async def dependents(self, target: Json, child: Kind) -> int:
@@ -111,7 +111,7 @@ class WatchCache:
         self._parents: dict[Key, frozenset[Key]] = {}
         self._children: defaultdict[tuple[Key, Kind], Counter[str]] = defaultdict(Counter)
         """How many children of a kind an object has, by their Kubernetes namespace: ten thousand are counted at every
-        change of one, so nobody goes through them."""
+        change of one, so they are counted incrementally."""
         self._synced: set[Place] = set()
         self._whole: set[Kind] = set()
         """Kinds of which every place is synced."""
@@ -119,8 +119,8 @@ class WatchCache:
         self._coming: dict[Place, asyncio.Event] = {}
         self._waited_until = 0.0
         self._listed: dict[Key, tuple[str, bytes]] = {}
-        """Version and JSON of objects of the first list nobody looked at yet, of kinds that are not kept. As text they
-        take a quarter of the memory."""
+        """Version and JSON of objects of the first list that are not reconciled yet, of kinds that are not kept. As
+        text they take a quarter of the memory."""
         self._versions: dict[Key, str | None] = {}
         """What the watches said of such objects before that list; None = gone."""
 
@@ -132,13 +132,13 @@ class WatchCache:
         self._waited_until = asyncio.get_running_loop().time() + FIRST_LIST_SECONDS
 
     def unlisted(self, place: Place) -> None:
-        """A list failed and will be tried again: nobody waits for it."""
+        """Records that a list failed and will be tried again: no pass waits for it."""
         if place in self._coming:
             self._coming.pop(place).set()
 
     def _needed(self, kind: Kind, target: Json | None) -> frozenset[Place]:
-        """What must have been listed to know the objects of a kind: all there are, or those a target lets refer to
-        it."""
+        """Returns what must have been listed to know the objects of a kind: all there are, or those a target lets refer
+        to it."""
         return frozenset(
             (each, namespace)
             for each, namespace in self._places
@@ -159,7 +159,7 @@ class WatchCache:
         return places <= self._synced
 
     def first_list(self, kind: Kind, objects: Iterable[Json]) -> None:
-        """Keep what the list at the start of the process found, for one look at each."""
+        """Keep what the list at the start of the process found, to reconcile each of them once."""
         for obj in objects if kind not in KEPT else ():
             key, version = key_of(kind, obj), _version(obj)
             if version is not None and self._versions.get(key, version) == version:
@@ -188,7 +188,7 @@ class WatchCache:
         self._index(key, identity_of(kind, obj), references(kind, obj) if kind in PARENT_FIELD else frozenset())
 
     def remove(self, key: Key) -> None:
-        """Take in that an object is gone."""
+        """Takes in that an object is gone."""
         if key.kind in KEPT:
             self._objects[key.kind].pop(key, None)
         else:
@@ -242,13 +242,13 @@ class WatchCache:
             return await self._direct.every(kind, allowed_by=allowed_by)
         return list(self._objects[kind].values())
 
-    async def namesakes(self, obj: Json) -> list[Key]:
+    async def duplicates_of(self, obj: Json) -> list[Key]:
         """See ports.ReaderPort."""
         kind = Kind(obj["kind"])
         # An object of another parent is another one, and only one that its parent allows is fit to have children.
         parents = [self._objects[each.kind].get(each) for each in references(kind, obj)] or [None]
         if not all([await self._is_synced(kind, each) for each in parents]):
-            return await self._direct.namesakes(obj)
+            return await self._direct.duplicates_of(obj)
         return sorted(self._named.get(identity_of(kind, obj), set()) - {key_of(kind, obj)}, key=str)
 
     async def dependents(self, target: Json, child: Kind) -> int:
@@ -278,7 +278,7 @@ def _discard(index: defaultdict[T, set[Key]], at: T, key: Key) -> None:
 
 
 def _lean(kind: Kind, obj: Json) -> Json:
-    """An object as it is kept: without what is large and nobody asks for."""
+    """Returns an object as it is kept: without what is large and no client requests."""
     meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
     return {**obj, "kind": kind.value, "metadata": meta}
 
@@ -289,5 +289,5 @@ def _version(obj: Json) -> str | None:
 
 
 def reader_of(deps: Deps) -> ReaderPort:
-    """The process's cache, or the API server where there is none."""
+    """Returns the process's cache, or the API server where there is none."""
     return deps.reader or DirectReader(deps)

@@ -1,7 +1,7 @@
 """A queue of keys for several workers: each key once, never in two workers, no kind starves another.
 
-Within a kind, objects that somebody changed go before those that only have to be looked at, such as ten thousand new
-ones; but not always, so that constant change does not keep the others waiting for ever.
+Within a kind, objects that another client changed go before those that only have to be checked, such as ten thousand
+new ones; but not always, so that constant change does not keep the others waiting without end.
 
 Pure asyncio; time is the event loop's, so tests may run it on a virtual clock. Used by engine.py.
 """
@@ -25,7 +25,7 @@ class WorkQueue:
     def __init__(
         self, kinds: Iterable[Kind], *, workers: int, on_depth: Callable[[int], None] = lambda depth: None
     ) -> None:
-        """``workers`` is how many keys may run at once; ``on_depth`` is told the number of keys ready to run."""
+        """``workers`` is how many keys may run at once; ``on_depth`` receives the number of keys ready to run."""
         self._ready: dict[Kind, deque[Key]] = {kind: deque() for kind in kinds}
         self._first: dict[Kind, deque[Key]] = {kind: deque() for kind in self._ready}
         self._in_a_row: dict[Kind, int] = dict.fromkeys(self._ready, 0)
@@ -92,7 +92,7 @@ class WorkQueue:
             waiting[1].cancel()
 
     async def get(self) -> Key | None:
-        """The next key; None when the queue was closed. The caller calls ``done`` with it afterwards."""
+        """Returns the next key; None when the queue was closed. The caller calls ``done`` with it afterwards."""
         while not self._closed:
             key = self._take()
             if key is not None:
@@ -132,7 +132,7 @@ class WorkQueue:
         self._notify()
 
     def _take(self) -> Key | None:
-        """The first key of the next kind whose turn it is.
+        """Returns the first key of the next kind in turn.
 
         Kinds take turns, and nearly half of the workers stay free for kinds that have nothing running: ten thousand
         slow topics never keep a cluster waiting.
@@ -158,7 +158,7 @@ class WorkQueue:
         return None
 
     def _reserved(self, kind: Kind) -> int:
-        """Workers a kind leaves to others; half of them for what somebody changed, who waits for the answer."""
+        """Workers a kind leaves to others; half of them for what a client changed, who waits for the result."""
         if not self._busy[kind]:
             return 0
         idle = len(self._ready) - len(self._busy)  # every other kind with nothing running
@@ -172,7 +172,7 @@ class WorkQueue:
         return bool(line or self._first[kind])
 
     def _pop(self, kind: Kind) -> Key:
-        """The next key of a kind that has one."""
+        """Returns the next key of a kind that has one."""
         first, line = self._first[kind], self._ready[kind]
         if first and not (line and self._in_a_row[kind] >= CHANGED_IN_A_ROW):
             self._in_a_row[kind] += 1
@@ -181,7 +181,7 @@ class WorkQueue:
         return line.popleft()
 
     def close(self) -> None:
-        """Hand out nothing more; what runs may end."""
+        """Hands out no further key; running ones may end."""
         self._closed = True
         for _, handle in self._delayed.values():
             handle.cancel()

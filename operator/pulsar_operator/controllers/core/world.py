@@ -1,6 +1,6 @@
 """What the process knows of all custom resources: index, watch cache, and which of two states is the newer one.
 
-Used by engine.py, which is told by watches, and by resync.py, which lists.
+Used by engine.py, which gets watch events, and by resync.py, which lists.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class World:
-    """Takes in what is observed, and says what that asks for."""
+    """Takes in what is observed, and returns the keys that it requires."""
 
     def __init__(self, cache: WatchCache | None) -> None:
         self.index = RefIndex()
@@ -25,7 +25,7 @@ class World:
         self.cache = cache
 
     def learn(self, kind: Kind, obj: Json, *, since: int | None = None) -> Effect:
-        """An object as it is, or was a moment ago; ``since``: see Freshness.is_news."""
+        """Takes in an object as it is, or was a moment ago; ``since``: see Freshness.is_news."""
         if not self.freshness.is_news(key_of(kind, obj), obj, since=since):
             return NOTHING
         if self.cache is not None:
@@ -33,24 +33,24 @@ class World:
         return self.index.update(kind, obj)
 
     def deleted(self, kind: Kind, last: Json) -> Effect:
-        """A watch says that an object is gone; ``last`` is what it shows of it."""
+        """Takes in a watch event that an object is gone; ``last`` is what it shows of it."""
         key = key_of(kind, last)
         return NOTHING if self.freshness.has_successor(key, last) else self._forget(key, last)
 
     def doubt(self, key: Key) -> None:
-        """Whether an object is still there is not certain: no pass may take the first list's word for it."""
+        """Records that an object may be gone: no pass may rely on the first list for it."""
         if self.cache is not None:
             self.cache.listed(key)
 
     def missing(self, key: Key, known: tuple[str, int] | None) -> Effect:
-        """A read found no object, and no watch said that it is gone.
+        """Takes in that a read found no object although no watch reported its deletion.
 
         ``known`` is what it was known by before the read: one of its name that was seen since is another.
         """
         now = self.index.version_of(key)
         if now is None or known is None or now[0] != known[0]:
             return NOTHING
-        log.info("%s is gone, and no watch said so", key, extra=fields(key))
+        log.info("%s was deleted, and the watch missed it", key, extra=fields(key))
         return self._forget(key)
 
     def _forget(self, key: Key, last: Json | None = None) -> Effect:
@@ -61,6 +61,6 @@ class World:
 
 
 def fields(key: Key) -> dict[str, str]:
-    """An object in a line of the log."""
+    """Returns an object in a line of the log."""
     # "name" is taken by logging itself.
     return {"kind": key.kind.value, "namespace": key.namespace, "object": key.name}

@@ -22,51 +22,53 @@ RUNNING = "Compaction already in progress"
 
 
 async def compact(
-    p: LogicalPass[PulsarTopicSpec, PulsarTopicStatus], scope: Scope, path: tuple[str, ...], clusters: Collection[str]
+    ctx: LogicalPass[PulsarTopicSpec, PulsarTopicStatus], scope: Scope, path: tuple[str, ...], clusters: Collection[str]
 ) -> float | None:
-    """Trigger what is due in the clusters that have the topic; seconds until something may be due again.
+    """Triggers what is due in the clusters that have the topic. Returns the seconds until something may be due again.
 
     Of a partitioned topic Pulsar compacts each partition (class PersistentTopicsBase, internalTriggerCompaction).
     """
-    if p.spec.compaction is None:
-        p.fields["compaction"] = None
+    if ctx.spec.compaction is None:
+        ctx.fields["compaction"] = None
         return None
-    now = p.conditions.now
+    now = ctx.conditions.now
     try:
-        found = due(p.spec.compaction.schedule, p.before.compaction, clusters, now)
+        found = due(ctx.spec.compaction.schedule, ctx.before.compaction, clusters, now)
     except ValueError:
         return None  # the plan says so
-    p.fields["compaction"] = found.status
-    if p.held is not None:
-        _record(p, found.clusters)
+    ctx.fields["compaction"] = found.status
+    if ctx.pause_reason is not None:
+        _record(ctx, found.clusters)
         return None
     results = await asyncio.gather(*(_trigger(scope, path, c, moment) for c, moment in found.clusters.items()))
     done = [each for each in results if each is not None]
-    p.fields["compaction"] = with_results(found.status, done)
+    ctx.fields["compaction"] = with_results(found.status, done)
     for each in done:
         text = f"Compaction due at {each.last_schedule_time} in cluster {each.name}: {each.result.value}"
         refused = each.result is CompactionResult.REFUSED
-        await p.event(Reason.COMPACTION_TRIGGERED, f"{text}, {each.message}" if each.message else text, warning=refused)
+        await ctx.event(
+            Reason.COMPACTION_TRIGGERED, f"{text}, {each.message}" if each.message else text, warning=refused
+        )
     if len(done) < len(results):
         return WAIT_SECONDS
     upcoming = parse_time(found.status.next_schedule_time)
     return (upcoming - now).total_seconds() if upcoming is not None else None
 
 
-def _record(p: LogicalPass[PulsarTopicSpec, PulsarTopicStatus], clusters: Collection[str]) -> None:
-    """Paused or in dry run: what is due waits, and is done once afterwards."""
+def _record(ctx: LogicalPass[PulsarTopicSpec, PulsarTopicStatus], clusters: Collection[str]) -> None:
+    """Records what is due while the object is paused or in dry run; it is done once afterwards."""
     if not clusters:
         return
     text = f"Trigger the compaction that is due in {', '.join(sorted(clusters))}"
-    if p.meta.dry_run:
-        p.fields["pending_actions"] = [*(p.fields.get("pending_actions") or ())[: MAX_PENDING - 1], text]
-    if p.held is not None and p.conditions.is_true(ConditionType.READY):
-        why = "paused" if p.held is Reason.PAUSED else "in dry run"
-        p.conditions.set(ConditionType.READY, False, p.held, f"The object is {why}; 1 pending: {text}")
+    if ctx.meta.dry_run:
+        ctx.fields["pending_actions"] = [*(ctx.fields.get("pending_actions") or ())[: MAX_PENDING - 1], text]
+    if ctx.pause_reason is not None and ctx.conditions.is_true(ConditionType.READY):
+        why = "paused" if ctx.pause_reason is Reason.PAUSED else "in dry run"
+        ctx.conditions.set(ConditionType.READY, False, ctx.pause_reason, f"The object is {why}; 1 pending: {text}")
 
 
 async def _trigger(scope: Scope, path: tuple[str, ...], cluster: str, moment: datetime) -> ClusterCompaction | None:
-    """None where the cluster does not answer: then it is tried again soon."""
+    """Returns the result in one cluster; None where it does not answer, so that it is tried again soon."""
     result, message = CompactionResult.TRIGGERED, None
     try:
         await scope.admin.at(cluster, Call("PUT", (*path, "compaction")))

@@ -24,9 +24,9 @@ from pulsar_operator.domain.policies.kept import Amount, Keeps, least
 from pulsar_operator.ports import PortError
 
 FRESH_SECONDS: Final = 600.0
-"""How long a known size of a namespace is shown: its question may wait for days."""
+"""Seconds for which a known size of a namespace is shown: the question may wait for days."""
 MOST: Final = 500
-"""Topics of a namespace that are asked for their size, in each cluster."""
+"""Topics of a namespace whose size is read, in each cluster."""
 
 Inherited = dict[str, Mapping[str | None, Amount | None]]
 Sizes = Mapping[str, Stored]
@@ -38,8 +38,8 @@ Sizes = Mapping[str, Stored]
 async def inherited_by_namespace(
     scope: Scope, rows: Sequence[PolicyRow], clusters: Sequence[str], silent: Collection[str]
 ) -> Inherited:
-    """What the brokers' configuration keeps, by field; of several clusters the least, for they share the policy. Not
-    known where one of them is silent, which is not asked."""
+    """Returns what the brokers' configuration keeps, by field; of several clusters the least, for they share the
+    policy. Not known where one of them is silent, which is not asked."""
     if set(silent) & set(clusters):
         return {}
     configurations = await asyncio.gather(*(_configuration(scope, each) for each in clusters))
@@ -57,8 +57,9 @@ async def inherited_by_topic(
     clusters: Sequence[str],
     silent: Collection[str],
 ) -> Inherited:
-    """What is kept in each cluster without this policy of the topic: by its policy of the other scope, its namespace's,
-    the brokers' default. Of a row that all clusters share the least, which is not known while one of them is silent."""
+    """Returns what is kept in each cluster without this policy of the topic: by its policy of the other scope, its
+    namespace's, the brokers' default. Of a row that all clusters share the least, which is not known while one of them
+    is silent."""
     results = await asyncio.gather(*(_below_topic(scope, rows, path, each) for each in clusters))
     found: Inherited = {}
     for row in rows:
@@ -71,7 +72,7 @@ async def inherited_by_topic(
 async def _below_topic(
     scope: Scope, rows: Sequence[PolicyRow], path: tuple[str, ...], cluster: str
 ) -> dict[str, Amount | None]:
-    """By field, in one cluster; what is missing is not known."""
+    """Returns the amounts in one cluster by field; what is missing is not known."""
     try:
         namespace = await scope.admin.at(cluster, Call("GET", namespace_path(*path[1:3])))
     except PortError:
@@ -123,7 +124,8 @@ async def stored_of_topic(
     clusters: Sequence[str],
     present: Callable[[str], Awaitable[Sequence[str]]],
 ) -> dict[str, Stored]:
-    """Bytes of a topic by cluster; ``present`` tells the local names of it, or of its partitions, in a cluster."""
+    """Returns the bytes of a topic by cluster; ``present`` gives the local names of it, or of its partitions, in a
+    cluster."""
 
     async def one(cluster: str) -> Stored:
         try:
@@ -143,7 +145,7 @@ class StoredBytes:
     _known: dict[str, tuple[datetime, Sizes]] = field(default_factory=dict)
 
     def forget(self, uid: str) -> None:
-        """There is no question about the namespace of an object."""
+        """Forgets what is known for an object that has no open question."""
         self._known.pop(uid, None)
 
     async def of_namespace(
@@ -182,7 +184,7 @@ async def _namespace(scope: Scope, cluster: str, namespace: tuple[str, str]) -> 
 
 
 async def _sum(scope: Scope, cluster: str, places: Sequence[tuple[str, ...]]) -> int | None:
-    """Bytes of topics in a cluster; None where one of them does not tell."""
+    """Returns the bytes of topics in a cluster; None where one of them is not known."""
 
     async def size(path: tuple[str, ...]) -> int | None:
         try:

@@ -38,8 +38,8 @@ from pulsar_operator.controllers.logical.logical_pass import (
     UNSEEN,
     UNSEEN_SECONDS,
     LogicalPass,
-    LookAgainError,
     Refusals,
+    RestartPassError,
     Result,
     SpecT,
     StatusT,
@@ -73,131 +73,132 @@ class LogicalController(
     # --------------------------------------------------------------------------------------- what a kind says
 
     @abstractmethod
-    async def observe(self, p: LogicalPass[SpecT, StatusT], scope: Scope, memory: Memory) -> FactsT:
-        """Read everything the plan depends on. Raises ObstacleError, AdminUnreachableError."""
+    async def observe(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, memory: Memory) -> FactsT:
+        """Returns everything the plan depends on. Raises ObstacleError, AdminUnreachableError."""
 
     @abstractmethod
-    def plan(self, p: LogicalPass[SpecT, StatusT], facts: FactsT, memory: Memory) -> Plan:
-        """The pure plan."""
+    def plan(self, ctx: LogicalPass[SpecT, StatusT], facts: FactsT, memory: Memory) -> Plan:
+        """Returns the plan for the facts. Pure."""
 
     @abstractmethod
-    async def status_fields(self, p: LogicalPass[SpecT, StatusT], scope: Scope, facts: FactsT) -> dict[str, Any]:
-        """Status fields of the kind."""
+    async def status_fields(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, facts: FactsT) -> dict[str, Any]:
+        """Returns the status fields of the kind."""
 
-    async def counts(self, p: LogicalPass[SpecT, StatusT]) -> dict[str, Any]:
-        """Status fields that are known without Pulsar: what depends on the object, which guards its deletion."""
+    async def counts(self, ctx: LogicalPass[SpecT, StatusT]) -> dict[str, Any]:
+        """Returns status fields that need no Pulsar: the dependents, which guard the deletion of the object."""
         return {}
 
-    def inherit(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
-        """Take over what the parent gives, into p.inherited and p.renewed. Raises ObstacleError."""
+    def inherit(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
+        """Take over what the parent gives, into ctx.inherited and ctx.renewed. Raises ObstacleError."""
         return None
 
-    def unreachable(self, p: LogicalPass[SpecT, StatusT], facts: FactsT) -> tuple[str, ...]:
-        """Clusters that gave no answer although the object has to be made in each; Ready is then Unknown."""
+    def unreachable(self, ctx: LogicalPass[SpecT, StatusT], facts: FactsT) -> tuple[str, ...]:
+        """Returns clusters that gave no answer although the object must exist in each; Ready is then Unknown."""
         return ()
 
-    def degraded(self, p: LogicalPass[SpecT, StatusT], facts: FactsT) -> tuple[Reason, str] | None:
-        """Why an object that is as declared is of no use; Ready is then False. None = it is fine."""
+    def degraded(self, ctx: LogicalPass[SpecT, StatusT], facts: FactsT) -> tuple[Reason, str] | None:
+        """Returns why an object in sync cannot be used; Ready is then False. None = it can be used."""
         return None
 
-    async def look_before(self, p: LogicalPass[SpecT, StatusT], scope: Scope, action: Action) -> None:
-        """Look at the real thing before a call that nobody can take back. Raises ObstacleError."""
+    async def check_before_write(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, action: Action) -> None:
+        """Checks the live state before a call that cannot be undone. Raises ObstacleError."""
         return None
 
-    def look_again(self, facts: FactsT, *, wrote: bool) -> float | None:
-        """Seconds until the next pass where nothing else asks for one; None = events and the resync are enough."""
+    def recheck_seconds(self, facts: FactsT, *, wrote: bool) -> float | None:
+        """Returns the seconds until the next pass if nothing else requests one; None = events and the resync are
+        enough."""
         return None
 
-    async def scheduled_tasks(self, p: LogicalPass[SpecT, StatusT], scope: Scope, facts: FactsT) -> float | None:
-        """What is done at its time rather than kept as declared; seconds until the next one. Called last in a pass,
+    async def scheduled_tasks(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, facts: FactsT) -> float | None:
+        """Runs scheduled tasks and returns the seconds until the next one. Called last in a pass,
         also while the object is paused or in dry run."""
         return None
 
     # ---------------------------------------------------------------------------------------------- the pass
 
     async def reconcile(self, key: Key) -> Outcome:
-        """One pass; see the module.
+        """Runs one pass; see the module.
 
-        After a start most objects are as they were left. Such a one is looked at as the list had it, and read only when
+        After a start most objects are unchanged. Such an object is checked as the list had it, and read only when
         there is something to write.
         """
         listed = reader_of(self.deps).listed(key)
         if listed is not None and settled(listed):
-            p = self.begin(listed)
-            p.look_only = True
-            with contextlib.suppress(LookAgainError):
-                return await self.finish(p)
+            ctx = self.begin(listed)
+            ctx.from_list = True
+            with contextlib.suppress(RestartPassError):
+                return await self.finish(ctx)
         return await super().reconcile(key)
 
-    async def converge(self, p: LogicalPass[SpecT, StatusT]) -> Outcome:
-        """See PassFrame."""
-        p.fields.update(await self.counts(p))
-        scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
-        await self._refuse_duplicate(p, scope)
-        return await self._converge(p, scope)
+    async def converge(self, ctx: LogicalPass[SpecT, StatusT]) -> Outcome:
+        """See ReconcilerBase."""
+        ctx.fields.update(await self.counts(ctx))
+        scope = await resolve_scope(self.deps, self.kind, ctx.obj, deleting=False)
+        await self._refuse_duplicate(ctx, scope)
+        return await self._converge(ctx, scope)
 
-    async def _converge(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> Outcome:
-        name = self.name_in_pulsar(p, scope)
-        self.inherit(p, scope)
-        backoff = Backoff.of(p)
-        p.performed = backoff.note
-        memory = replace(p.memory, held=backoff.held)
-        facts = await self.observe(p, scope, memory)
-        plan = self.plan(p, facts, memory)
-        if p.look_only and plan.actions:
-            raise LookAgainError
+    async def _converge(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> Outcome:
+        name = self.name_in_pulsar(ctx, scope)
+        self.inherit(ctx, scope)
+        backoff = Backoff.of(ctx)
+        ctx.performed = backoff.note
+        memory = replace(ctx.memory, backed_off=backoff.backed_off)
+        facts = await self.observe(ctx, scope, memory)
+        plan = self.plan(ctx, facts, memory)
+        if ctx.from_list and plan.actions:
+            raise RestartPassError
         if len(memory.managed | plan.declared) > MAX_FIELDS:
             raise ObstacleError(Reason.INVALID_SPEC, too_many_fields(memory.managed | plan.declared), known=True)
-        with_record = self.made_with_record(p)
-        if self.manages(p, facts) or (plan.actions and not with_record and not self.exists(facts)):
-            await self.own(p, scope)
-        if self.exists(facts) and not p.touched and p.held is None:
-            await p.event(Reason.ADOPTED, f"{name} exists in Pulsar already and is managed from now on")
+        with_record = self.made_with_record(ctx)
+        if self.manages(ctx, facts) or (plan.actions and not with_record and not self.exists(facts)):
+            await self.own(ctx, scope)
+        if self.exists(facts) and not ctx.touched and ctx.pause_reason is None:
+            await ctx.event(Reason.ADOPTED, f"{name} exists in Pulsar already and is managed from now on")
         refused: Refusals = {}
         wrote: frozenset[str] = frozenset()
-        if p.held is None:
-            if p.spec.deletion_policy is not DeletionPolicy.RETAIN:
-                p.stored(await ensure_finalizer(self.deps, p.obj))
-            facts, plan, refused, wrote = await self._act(p, scope, memory, facts, plan)
-            if p.created and with_record:
-                p.fields["owner_recorded"] = True
-                self.record_seen(p)
+        if ctx.pause_reason is None:
+            if ctx.spec.deletion_policy is not DeletionPolicy.RETAIN:
+                ctx.stored(await ensure_finalizer(self.deps, ctx.obj))
+            facts, plan, refused, wrote = await self._act(ctx, scope, memory, facts, plan)
+            if ctx.created and with_record:
+                ctx.fields["owner_recorded"] = True
+                self.record_observed(ctx)
         elif not self.exists(facts):
             plan = replace(plan, waiting=())
-        p.asks = plan.asks
+        ctx.asks = plan.asks
         remaining = tuple(a for a in plan.actions if _places(a)[0] not in refused)
         result = Result(plan, self.exists(facts), by_field(refused), remaining, wrote)
-        after = result.report(p, name)
-        p.fields["managed_fields"] = result.managed(memory, held=p.held is not None)
-        unreachable = self.unreachable(p, facts)
+        after = result.report(ctx, name)
+        ctx.fields["managed_fields"] = result.managed(memory, paused=ctx.pause_reason is not None)
+        unreachable = self.unreachable(ctx, facts)
         if unreachable:
             # A cluster that was not seen need not have this generation: what differs there later is no drift yet.
-            p.fields.pop("applied_generation", None)
-        p.fields.update(await self.status_fields(p, scope, facts))
-        if unreachable and p.conditions.is_true(ConditionType.READY):
+            ctx.fields.pop("applied_generation", None)
+        ctx.fields.update(await self.status_fields(ctx, scope, facts))
+        if unreachable and ctx.conditions.is_true(ConditionType.READY):
             why = "; ".join(f"{each}: {scope.admin.why(each)}" for each in unreachable)
             text = f"{name} is in sync where clusters answer; no answer from {why}"
-            p.conditions.set(ConditionType.READY, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
+            ctx.conditions.set(ConditionType.READY, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
             after = WAIT_SECONDS
-        degraded = self.degraded(p, facts)
-        if degraded is not None and p.conditions.is_true(ConditionType.READY):
-            p.conditions.set(ConditionType.READY, False, *degraded)
+        degraded = self.degraded(ctx, facts)
+        if degraded is not None and ctx.conditions.is_true(ConditionType.READY):
+            ctx.conditions.set(ConditionType.READY, False, *degraded)
             after = WAIT_SECONDS
-        look = self.look_again(facts, wrote=bool(wrote))
+        recheck = self.recheck_seconds(facts, wrote=bool(wrote))
         waits = await backoff.finish(result, unreachable=bool(unreachable))
-        task = await self.scheduled_tasks(p, scope, facts)
-        after = min((each for each in (after, look, waits, task) if each is not None), default=None)
-        refused_before = p.said_before(ConditionType.ACCEPTED, REFUSED)
-        if (remaining and p.said_before(ConditionType.READY, UNSEEN)) or (wrote and refused and refused_before):
+        task = await self.scheduled_tasks(ctx, scope, facts)
+        after = min((each for each in (after, recheck, waits, task) if each is not None), default=None)
+        refused_before = ctx.already_reported(ConditionType.ACCEPTED, REFUSED)
+        if (remaining and ctx.already_reported(ConditionType.READY, UNSEEN)) or (wrote and refused and refused_before):
             return Outcome(backoff=True)  # written before and still not seen, or still refused: ever more rarely
-        if p.contended and refused and not refused_before:
+        if ctx.contended and refused and not refused_before:
             after = UNSEEN_SECONDS if after is None else min(after, UNSEEN_SECONDS)
         return Outcome(requeue_after=after)
 
     async def _act(
-        self, p: LogicalPass[SpecT, StatusT], scope: Scope, memory: Memory, facts: FactsT, plan: Plan
+        self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, memory: Memory, facts: FactsT, plan: Plan
     ) -> tuple[FactsT, Plan, Refusals, frozenset[str]]:
-        """Perform the plan, read back and plan again, until nothing is left that could be done now.
+        """Performs the plan, reads back and plans again, until nothing is left to do now.
 
         Returns the last facts and plan, what was refused, and the fields that were written in at least one cluster.
         """
@@ -210,15 +211,15 @@ class LogicalController(
             if not todo:
                 break
             creating = any(a.verb is Verb.CREATE for a in todo)
-            await p.write_ahead(plan.declared, creating=creating)
+            await ctx.write_ahead(plan.declared, creating=creating)
             missing = False
             for action in todo:
                 if missing and action.verb is not Verb.CREATE:
                     continue  # the object it is for was refused
-                message = await self._perform(p, scope, action, memory)
+                message = await self._perform(ctx, scope, action, memory)
                 missing = missing or (message is not None and action.verb is Verb.CREATE)
                 if message is None:
-                    p.performed(action)
+                    ctx.performed(action)
                     done.add(_call_id(action))
                     for place in _places(action):
                         wrote.add(place[0])
@@ -230,18 +231,18 @@ class LogicalController(
                     for place in _places(action):
                         refused[place] = message
                         tried_at[place] = len(done)
-            facts = await self.observe(p, scope, memory)
+            facts = await self.observe(ctx, scope, memory)
             skip = frozenset(place[0] for place in refused if tried_at[place] == len(done))
-            plan = self.plan(p, facts, replace(memory, skip=skip))
-        await self._record_refusals(p, refused)
+            plan = self.plan(ctx, facts, replace(memory, skip=skip))
+        await self._record_refusals(ctx, refused)
         return facts, plan, refused, frozenset(wrote)
 
     async def _perform(
-        self, p: LogicalPass[SpecT, StatusT], scope: Scope, action: Action, memory: Memory
+        self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, action: Action, memory: Memory
     ) -> str | None:
-        """Make one call; returns Pulsar's words when it refuses."""
-        await self.look_before(p, scope, action)
-        log.info("%s %s/%s: %s", self.kind.value, p.meta.namespace, p.meta.name, action.reason)
+        """Makes one call; returns Pulsar's message if it refuses."""
+        await self.check_before_write(ctx, scope, action)
+        log.info("%s %s/%s: %s", self.kind.value, ctx.meta.namespace, ctx.meta.name, action.reason)
         try:
             if action.cluster is None:
                 await scope.admin.anywhere(action.call)
@@ -250,39 +251,40 @@ class LogicalController(
         except RefusedError as error:
             return explained(str(error), scope.chain)
         except ConflictError as error:
-            # Somebody else was faster; reading back tells what is there now.
-            p.contended = p.contended or action.verb is not Verb.CREATE
-            if action.verb is Verb.CREATE and self.made_with_record(p):
-                p.created = False
-                if not self.manages(p, await self.observe(p, scope, memory)):
+            # Another client was faster; reading back shows what is there now.
+            ctx.contended = ctx.contended or action.verb is not Verb.CREATE
+            if action.verb is Verb.CREATE and self.made_with_record(ctx):
+                ctx.created = False
+                if not self.manages(ctx, await self.observe(ctx, scope, memory)):
                     return str(error)  # it is of the other kind, or gone again: nothing there is this object's
-                await self.own(p, scope)  # before anything else of what somebody else has made is changed
+                await self.own(ctx, scope)  # before anything else of what another client has made is changed
             return None if action.verb is Verb.CREATE else str(error)
         except NotFoundError as error:
             raise ObstacleError(
                 Reason.PARENT_NOT_READY, f"Pulsar does not find what the change needs: {error}"
             ) from error
-        p.created = p.created if p.created is not None or action.verb is not Verb.CREATE else True
+        ctx.created = ctx.created if ctx.created is not None or action.verb is not Verb.CREATE else True
         lost = action.verb is Verb.CREATE and memory.established
         reason = Reason.REPAIRED if lost else EVENT_REASONS[action.verb]
-        # Somebody else deletes, or writes.
-        await p.event(reason, action.reason, warning=reason in (Reason.REPAIRED, Reason.DRIFT_REPAIRED))
+        # Another client deletes, or writes.
+        await ctx.event(reason, action.reason, warning=reason in (Reason.REPAIRED, Reason.DRIFT_REPAIRED))
         return None
 
-    async def _record_refusals(self, p: LogicalPass[SpecT, StatusT], refused: Refusals) -> None:
+    async def _record_refusals(self, ctx: LogicalPass[SpecT, StatusT], refused: Refusals) -> None:
         for message in dict.fromkeys(refused.values()):
-            if not p.said_before(ConditionType.ACCEPTED, message[:200]):
-                await p.event(Reason.REJECTED_BY_PULSAR, message, warning=True)
+            if not ctx.already_reported(ConditionType.ACCEPTED, message[:200]):
+                await ctx.event(Reason.REJECTED_BY_PULSAR, message, warning=True)
 
     # -------------------------------------------------------------------------------------------- duplicates
 
-    async def _same(self, p: LogicalPass[SpecT, StatusT], scope: Scope, other: Json, *, doubt: bool = False) -> bool:
-        """Whether another object of the kind means the same object of Pulsar; ``doubt`` where that cannot be told."""
+    async def _same(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, other: Json, *, doubt: bool = False) -> bool:
+        """Whether another object of the kind means the same object of Pulsar; ``doubt`` where that cannot be
+        reported."""
         try:
-            theirs = await resolve_scope(self.deps, self.kind, other, deleting=doubt)
+            other_scope = await resolve_scope(self.deps, self.kind, other, deleting=doubt)
         except ObstacleError:
             return doubt  # it manages nothing while it has no parent
-        there, here = theirs.chain[-1], scope.chain[-1]
+        there, here = other_scope.chain[-1], scope.chain[-1]
         if there["metadata"]["uid"] != here["metadata"]["uid"] and not (self.shared and share_store(there, here)):
             return False
         try:
@@ -290,9 +292,9 @@ class LogicalController(
         except ValidationError:
             return doubt
         duplicate: LogicalPass[SpecT, StatusT] = LogicalPass(
-            self.deps, other, meta_of(other), spec, p.before, p.conditions
+            self.deps, other, meta_of(other), spec, ctx.before, ctx.conditions
         )
-        return self.name_in_pulsar(duplicate, theirs) == self.name_in_pulsar(p, scope)
+        return self.name_in_pulsar(duplicate, other_scope) == self.name_in_pulsar(ctx, scope)
 
 
 def _call_id(action: Action) -> str:

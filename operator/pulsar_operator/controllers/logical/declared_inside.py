@@ -1,8 +1,8 @@
 """Objects that declare something inside a tenant or a namespace that is to be deleted by force. Used by deletion.py.
 
-Pulsar asks nobody when it deletes by force. So the operator asks first: any object that is not being deleted keeps what
-it declares, whoever wrote it and in whatever Kubernetes namespace it is. Of objects that are being deleted too, as by
-``kubectl delete namespace``, only those with deletionPolicy ForceDelete give their content up.
+Pulsar checks nothing when it deletes by force. So the operator checks first: any object that is not being deleted keeps
+what it declares, regardless of its writer and in whatever Kubernetes namespace it is. Of objects that are being deleted
+too, as by ``kubectl delete namespace``, only those with deletionPolicy ForceDelete give their content up.
 
 The API server is asked, as core/duplicates.py does it: a list serves for a few seconds, and only for a parent that it
 shows as being deleted already, so that many deletions at once need few lists. Children of that very parent that the
@@ -22,8 +22,8 @@ from pulsar_operator.api.constants import FINALIZER, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.controllers.core.index import PARENT_FIELD, key_of
 from pulsar_operator.controllers.core.objects import meta_of
-from pulsar_operator.controllers.core.parent_resolution import Site, Whereabouts, site_of
-from pulsar_operator.controllers.logical.deletion_results import Blocker, keep, let_go_on
+from pulsar_operator.controllers.core.parent_resolution import DeclaredLocation, ParentResolver, location_of
+from pulsar_operator.controllers.logical.deletion_results import Blocker, continue_deletion_command, keep
 from pulsar_operator.controllers.logical.retained import gives_up
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.conditions import seconds_since
@@ -52,7 +52,7 @@ class Obstacle:
 
     @property
     def text(self) -> str:
-        """The object."""
+        """Returns the object."""
         return f"{self.key.kind.value} {self.key.namespace}/{self.key.name}"
 
 
@@ -64,14 +64,14 @@ class _Lists:
     known: set[Key] = field(default_factory=set)
     giving_up: set[Key] = field(default_factory=set)
     """Objects that are being deleted together with what they declare."""
-    at: defaultdict[tuple[Kind, Site], list[Obstacle]] = field(default_factory=lambda: defaultdict(list))
+    at: defaultdict[tuple[Kind, DeclaredLocation], list[Obstacle]] = field(default_factory=lambda: defaultdict(list))
     """Obstacles by kind and by where they are: thousands of topics are in few places."""
-    policies: list[tuple[Site, frozenset[str], Obstacle]] = field(default_factory=list)
+    policies: list[tuple[DeclaredLocation, frozenset[str], Obstacle]] = field(default_factory=list)
     """Isolation policies with the expressions for namespaces."""
 
 
 def obstacle_of(kind: Kind, obj: Json) -> Obstacle | None:
-    """Why what a raw object declares is not to be deleted; None where the object gives it up."""
+    """Returns why what a raw object declares is not to be deleted; None where the object gives it up."""
     key, meta = key_of(kind, obj), meta_of(obj)
     target = f"{kind.value.lower()}/{key.name}"
     if not meta.deleting:
@@ -80,14 +80,14 @@ def obstacle_of(kind: Kind, obj: Json) -> Obstacle | None:
     if kind is Kind.ISOLATION_POLICY:
         return None  # it keeps no content
     if meta.paused or meta.dry_run:
-        remedy = f"let its deletion go on: {let_go_on(kind, obj)}"
+        remedy = f"let its deletion continue: {continue_deletion_command(kind, obj)}"
         return Obstacle(key, "is being deleted and is paused or in dry run", remedy)
     policy = (obj.get("spec") or {}).get("deletionPolicy", DeletionPolicy.RETAIN.value)
     if policy == DeletionPolicy.FORCE_DELETE.value:
         return None
     if policy == DeletionPolicy.RETAIN.value:
         why = "is being deleted with deletionPolicy Retain, so what it declares stays"
-        return Obstacle(key, why, "delete its content in Pulsar yourself if nobody needs it")
+        return Obstacle(key, why, "delete its content in Pulsar yourself if it is no longer needed")
     if FINALIZER not in meta.finalizers:
         return None  # it has deleted what it declared, or never managed anything
     remedy = f"wait for it, or see what blocks it: kubectl -n {key.namespace} get {target} -o yaml"
@@ -103,34 +103,35 @@ class DeclaredInside:
         self._lock = asyncio.Lock()
 
     async def blocker(self, kind: Kind, obj: Json, name: str, scope: Scope) -> Blocker | None:
-        """Who keeps a raw object, with that name inside Pulsar, from being deleted by force. Raises PortError."""
+        """Returns what keeps a raw object, with that name inside Pulsar, from being deleted by force. Raises
+        PortError."""
         found = await self._inside(kind, obj, name, scope) if kind in CHILDREN else []
         if not found:
             return None
         first, more = found[0], len(found) - 1
         others = f" Also in the way: {_some(found[1:])}." if more else ""
         text = (
-            f"{first.text} {first.why}, and the forced deletion of {name} would destroy it.{others} To go on, "
+            f"{first.text} {first.why}, and the forced deletion of {name} would destroy it.{others} To continue, "
             f"{first.remedy}. To keep {name} with all of its content: {keep(kind, obj)}"
         )
         return Blocker(Reason.DEPENDENTS_EXIST, text)
 
     async def giving_up(self, obj: Json) -> AbstractSet[Key]:
-        """Objects that are being deleted by force themselves, asked for the deletion of a raw object. The list may be
-        some seconds old. Raises PortError."""
+        """Returns objects that are being deleted by force themselves, asked for the deletion of a raw object. The list
+        may be some seconds old. Raises PortError."""
         return (await self._listed(obj)).giving_up
 
     async def _inside(self, kind: Kind, obj: Json, name: str, scope: Scope) -> list[Obstacle]:
-        lists, whereabouts = await self._listed(obj), Whereabouts(self._deps)
-        target = Site(frozenset({key_of(kind, obj)}), name)
+        lists, resolver = await self._listed(obj), ParentResolver(self._deps)
+        target = DeclaredLocation(frozenset({key_of(kind, obj)}), name)
         found: list[Obstacle] = []
-        for (child, site), obstacles in lists.at.items():
-            if child in CHILDREN[kind] and await _is_inside(whereabouts, child, site, kind, target):
+        for (child, location), obstacles in lists.at.items():
+            if child in CHILDREN[kind] and await _is_inside(resolver, child, location, kind, target):
                 found += obstacles
         instance = scope.chain[-1]
-        here = Site(frozenset({key_of(Kind.INSTANCE, instance)}), None)
-        for site, expressions, obstacle in lists.policies:
-            if _names(kind, name, expressions) and await whereabouts.may_be_same(here, site):
+        here = DeclaredLocation(frozenset({key_of(Kind.INSTANCE, instance)}), None)
+        for location, expressions, obstacle in lists.policies:
+            if _names(kind, name, expressions) and await resolver.may_be_same(here, location):
                 found.append(obstacle)
         found += await self._heard_of_since(kind, obj, lists)
         return sorted(found, key=lambda each: str(each.key))
@@ -173,9 +174,9 @@ def _take(lists: _Lists, kind: Kind, objects: Iterable[Json]) -> None:
         if kind is Kind.ISOLATION_POLICY:
             listed = (obj.get("spec") or {}).get("namespaces")
             names = frozenset(str(each) for each in listed) if isinstance(listed, list) else frozenset[str]()
-            lists.policies.append((site_of(kind, obj), names, obstacle))
+            lists.policies.append((location_of(kind, obj), names, obstacle))
         elif kind is not Kind.TENANT:
-            lists.at[kind, site_of(kind, obj)].append(obstacle)
+            lists.at[kind, location_of(kind, obj)].append(obstacle)
 
 
 def _names(kind: Kind, name: str, expressions: Iterable[str]) -> bool:
@@ -186,16 +187,18 @@ def _names(kind: Kind, name: str, expressions: Iterable[str]) -> bool:
     return any(each.startswith(f"{name}/") for each in expressions)
 
 
-async def _is_inside(whereabouts: Whereabouts, child: Kind, site: Site, kind: Kind, target: Site) -> bool:
-    """Whether something at a site is in the target, or nobody can tell. Raises PortError."""
+async def _is_inside(
+    resolver: ParentResolver, child: Kind, location: DeclaredLocation, kind: Kind, target: DeclaredLocation
+) -> bool:
+    """Whether something at a location is in the target, or may be. Raises PortError."""
     if PARENT_FIELD[child][1] is kind:
-        return await whereabouts.may_be_same(target, site)
-    if len(site.parents) == 1:
-        (key,) = site.parents
-        parent = await whereabouts.parent(key)
+        return await resolver.may_be_same(target, location)
+    if len(location.parents) == 1:
+        (key,) = location.parents
+        parent = await resolver.parent(key)
         if parent is not None:
-            return await whereabouts.may_be_same(target, site_of(key.kind, parent))
-    return site.told is None or site.told.partition("/")[0] == target.told
+            return await resolver.may_be_same(target, location_of(key.kind, parent))
+    return location.reported_parent is None or location.reported_parent.partition("/")[0] == target.reported_parent
 
 
 def _some(found: list[Obstacle]) -> str:

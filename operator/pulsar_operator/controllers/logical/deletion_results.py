@@ -19,14 +19,17 @@ class Blocker:
 
 @dataclass(frozen=True)
 class Progress:
-    """A part is deleted, and the next pass goes on with what Pulsar still lists."""
+    """A part is deleted; the next pass continues with what Pulsar still lists."""
 
     message: str
 
     @property
     def nothing(self) -> Blocker:
-        """What it is where the pass before got as far: it would go on for ever, without a wait."""
-        text = "As much was left before: somebody makes again what is deleted. Stop its producers and consumers first"
+        """Condition where the previous pass got as far: it would continue without end, without a wait."""
+        text = (
+            "No progress since the last pass: a client creates again what is deleted. Stop its producers and "
+            "consumers first"
+        )
         return Blocker(Reason.NOT_EMPTY, f"{self.message}. {text}")
 
 
@@ -41,11 +44,11 @@ Unfinished = Blocker | Progress | NotOurs
 
 
 def keep(kind: Kind, obj: Json) -> str:
-    """The command after which the deletion of an object leaves Pulsar as it is. It is a patch, since an object that is
-    being deleted is often in nobody's manifests any more."""
+    """Returns the command after which the deletion of an object leaves Pulsar unchanged. It is a patch, since an object
+    that is being deleted is often in no manifest any longer."""
     return patch_spec({**obj, "kind": kind.value}, {"deletionPolicy": "Retain"})
 
 
-def let_go_on(kind: Kind, obj: Json) -> str:
-    """The command after which the deletion of an object that is paused or in dry run goes on."""
+def continue_deletion_command(kind: Kind, obj: Json) -> str:
+    """Returns the command that lets the deletion of an object that is paused or in dry run continue."""
     return resume({**obj, "kind": kind.value})

@@ -10,13 +10,13 @@ from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry, RepairRecord
 from pulsar_operator.controllers.logical.logical_pass import UNSEEN, LogicalPass, Result
 from pulsar_operator.domain.logical.drift_backoff import (
+    backed_off_entries,
+    backed_off_fields,
     counted,
     due,
     explain,
-    held_back,
     known,
     settled,
-    waiting_entries,
 )
 from pulsar_operator.domain.logical.plan import Action, Verb, field_of
 
@@ -25,10 +25,10 @@ from pulsar_operator.domain.logical.plan import Action, Verb, field_of
 class Backoff:
     """The repairs of one object that are remembered. See domain.logical.drift_backoff."""
 
-    p: LogicalPass[Any, Any]
+    ctx: LogicalPass[Any, Any]
     now: datetime
     records: tuple[RepairRecord, ...]
-    held: frozenset[str]
+    backed_off: frozenset[str]
     unseen: bool
     wrong: frozenset[str]
     """Fields the last pass left wrong."""
@@ -36,17 +36,19 @@ class Backoff:
     """Fields repaired in this pass."""
 
     @classmethod
-    def of(cls, p: LogicalPass[Any, Any]) -> Backoff:
-        """At the beginning of a pass. A change of the spec, or of what the parent gives, starts anew."""
-        now = p.deps.clock.now()
-        records = known(p.before.repairs, now) if p.memory.applied else ()
-        unseen = p.said_before(ConditionType.READY, UNSEEN)
+    def of(cls, ctx: LogicalPass[Any, Any]) -> Backoff:
+        """At the beginning of a pass. A change of the spec, or of what the parent gives, starts again."""
+        now = ctx.deps.clock.now()
+        records = known(ctx.before.repairs, now) if ctx.memory.applied else ()
+        unseen = ctx.already_reported(ConditionType.READY, UNSEEN)
         # Who is paused or in dry run sees everything that would be done.
-        held = held_back(records, now, unseen=unseen) if p.held is None else frozenset()
-        return cls(p, now, records, held, unseen, frozenset(field_of(entry.field) for entry in p.before.drift))
+        backed_off = backed_off_fields(records, now, unseen=unseen) if ctx.pause_reason is None else frozenset()
+        return cls(
+            ctx, now, records, backed_off, unseen, frozenset(field_of(entry.field) for entry in ctx.before.drift)
+        )
 
     def note(self, action: Action) -> None:
-        """An action was performed. Kept in mind at once: the pass may end early."""
+        """Records that an action was performed. Stored immediately: the pass may end early."""
         if action.verb is not Verb.REPAIR:
             return
         repaired = {field_of(name) for name in (action.field, *(each.field for each in action.also))}
@@ -54,33 +56,34 @@ class Backoff:
         new = repaired - self.repaired
         self.repaired |= new
         self.records = counted(self.records, new, self.now, unseen=self.unseen, wrong=self.wrong)
-        self.p.fields["repairs"] = list(self.records)
+        self.ctx.fields["repairs"] = list(self.records)
 
     async def finish(self, result: Result, *, unreachable: bool) -> float | None:
-        """Set what status and conditions say, after Result.report; seconds until the next repair, None = none waits.
+        """Sets status and conditions, after Result.report. Returns the seconds until the next repair; None = none
+        waits.
 
-        ``unreachable``: some cluster did not answer, so that it is unknown whether a field stayed right.
+        ``unreachable``: some cluster did not answer, so that it is not known whether a field stayed right.
         """
-        entries = waiting_entries(result.plan.drift, self.held)
+        entries = backed_off_entries(result.plan.drift, self.backed_off)
         waiting = {field_of(entry.field) for entry in entries}
         wrong = {field_of(entry.field) for entry in result.drift()}
         if unreachable:
             wrong |= {record.field for record in self.records}
-        told = {r.field for r in self.records if r.backed_off_since is not None}
+        reported = {r.field for r in self.records if r.backed_off_since is not None}
         self.records = settled(self.records, waiting, wrong, self.now)
-        self.p.fields["repairs"] = list(self.records)
+        self.ctx.fields["repairs"] = list(self.records)
         if not entries:
             return None
         text = explain(entries, self.records)
-        if waiting - told:
-            fresh = [entry for entry in entries if field_of(entry.field) not in told]
-            await self.p.event(Reason.CONFLICTING_WRITER, explain(fresh, self.records), warning=True)
+        if waiting - reported:
+            fresh = [entry for entry in entries if field_of(entry.field) not in reported]
+            await self.ctx.event(Reason.CONFLICTING_WRITER, explain(fresh, self.records), warning=True)
         self._record(text, [entry for entry in result.drift() if field_of(entry.field) not in waiting])
         first = min(due(record) for record in self.records if record.field in waiting)
         return max(1.0, (first - self.now).total_seconds())
 
     def _record(self, text: str, others: list[DriftEntry]) -> None:
-        conditions = self.p.conditions
+        conditions = self.ctx.conditions
         if others:
             shown = (f"spec.{e.field}: declared {e.desired}, found {e.actual}" for e in others[:3])
             text += f". Also: {'; '.join(shown)}"

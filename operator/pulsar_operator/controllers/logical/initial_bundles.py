@@ -27,13 +27,13 @@ from pulsar_operator.ports import CUSTOM, Deps, Json, PortError
 
 log = logging.getLogger(__name__)
 
-MAX_LOOKED_AT = 100_000
-"""Topics and partitions that are looked at, about, those of topics and those of sets; of more only every n-th topic,
+MAX_CONSIDERED = 100_000
+"""Topics and partitions that are checked, about, those of topics and those of sets; of more only every n-th topic,
 with all its partitions."""
 
 
 async def new_bundles(deps: Deps, namespace: Json, scope: Scope, full: str) -> NewBundles:
-    """Boundaries for a namespace Pulsar does not have yet, and why these.
+    """Returns boundaries for a namespace Pulsar does not have yet, and why these.
 
     Of several clusters the first that answers is asked for its brokers: a namespace has one set of boundaries at its
     creation. Raises AdminUnreachableError.
@@ -51,7 +51,7 @@ async def new_bundles(deps: Deps, namespace: Json, scope: Scope, full: str) -> N
 
 
 async def _capacities(deps: Deps, instance: Json, cluster: str, brokers: Sequence[str]) -> dict[str, float]:
-    """What the brokers of a cluster, named as in Pulsar, can carry."""
+    """Returns what the brokers of a cluster, named as in Pulsar, can carry."""
     clusters = members(await reader_of(deps).every(Kind.CLUSTER, allowed_by=instance), instance)
     found = next((each for each in clusters if pulsar_name(each) == cluster), None)
     return await broker_capacities(deps, found, brokers) if found is not None else {}
@@ -65,14 +65,14 @@ async def _recorded(deps: Deps, instance: Json, cluster: str, full: str) -> list
         result = await deps.sizing.latest(sizing_url(instance), cluster)
     except PortError as error:
         # Most installations have none; what is declared is the next best thing.
-        log.info("no recorded traffic for namespace %s: %s", full, error)
+        log.debug("no recorded traffic for namespace %s: %s", full, error)
         return []
     found = next((each for each in result.namespaces if each.namespace == full), None) if result is not None else None
     return [Cell(each.position, each.weight, each.topics) for each in found.cells] if found is not None else []
 
 
 async def _declared(deps: Deps, namespace: Json, kind: Kind) -> list[Json]:
-    """Objects of a kind that refer to the namespace and may."""
+    """Returns objects of a kind that refer to the namespace and may."""
     key = key_of(Kind.NAMESPACE, namespace)
     alone = not (namespace.get("spec") or {}).get("allowedKubernetesNamespaces")
     objects = await deps.kube.list(CUSTOM[kind], key.namespace if alone else None)
@@ -85,14 +85,14 @@ async def _declared(deps: Deps, namespace: Json, kind: Kind) -> list[Json]:
 
 
 def _names_of_topics(topics: list[Json], full: str) -> Iterator[str]:
-    step = ceil(sum(_partitions(each) or 1 for each in topics) / MAX_LOOKED_AT) or 1
+    step = ceil(sum(_partitions(each) or 1 for each in topics) / MAX_CONSIDERED) or 1
     for each in topics[::step]:
         domain = "non-persistent" if (each.get("spec") or {}).get("persistent") is False else "persistent"
         yield from _parts(f"{domain}://{full}/{name_of(each)}", _partitions(each))
 
 
 def _partitions(topic: Json) -> int | None:
-    """As declared; what an API server would not have taken is as good as not said."""
+    """Returns the declared number; what an API server would not have admitted counts as not declared."""
     found = (topic.get("spec") or {}).get("partitions")
     return found if isinstance(found, int) and 0 < found <= MOST_PARTITIONS else None
 
@@ -105,7 +105,7 @@ def _names_of_sets(sets: list[Json], full: str) -> Iterator[str]:
             spec = PulsarTopicSetSpec.model_validate(each.get("spec") or {})
             selected.append((Selection(spec).names, spec.template.partitions))
     total = sum(len(names) * (partitions or 1) for names, partitions in selected)
-    step = ceil(total / MAX_LOOKED_AT) or 1
+    step = ceil(total / MAX_CONSIDERED) or 1
     for names, partitions in selected:
         for name in names[::step]:
             yield from _parts(f"persistent://{full}/{name}", partitions)

@@ -1,9 +1,9 @@
 """PulsarIsolationPolicy: a namespace isolation policy and failure domains in each of its clusters.
 
-Isolation policies of a cluster are one value in the configuration store. A broker that is told of a new policy writes
-that value from what it last read, so two writes at the same time, or one broker that is late by a moment, lose one of
-the two policies (class ClustersBase, setIsolationDataAsync). So the operator writes them one after the other, and looks
-again some seconds after it wrote.
+Isolation policies of a cluster are one value in the configuration store. A broker that is reported of a new policy
+writes that value from what it last read, so two writes at the same time, or one broker that is late by a moment, lose
+one of the two policies (class ClustersBase, setIsolationDataAsync). So the operator writes them one after the other,
+and reads them again some seconds after a write.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ IsolationPass = LogicalPass[PulsarIsolationPolicySpec, PulsarIsolationPolicyStat
 Facts = tuple[IsolationFacts, bool]
 """What the plan depends on, and whether the object is in any cluster."""
 LOST_SECONDS = 5.0
-"""Until what was written is read once more; far longer than brokers take to hear of each other's writes."""
+"""Seconds until what was written is read once more; far longer than brokers take to see each other's writes."""
 
 
 class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus, Facts]):
@@ -69,37 +69,37 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         self._writing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """By UID of the instance."""
 
-    def name_in_pulsar(self, p: IsolationPass, scope: Scope) -> str:
-        """The policy's name."""
-        return name_of(p.obj)
+    def name_in_pulsar(self, ctx: IsolationPass, scope: Scope) -> str:
+        """Returns the policy's name."""
+        return name_of(ctx.obj)
 
-    def problem_of_name(self, p: IsolationPass) -> str | None:
-        """A name that is another address of Pulsar's REST."""
-        taken = name_of(p.obj) == BROKERS
+    def problem_of_name(self, ctx: IsolationPass) -> str | None:
+        """Returns why the name cannot be used: it is another path of Pulsar's REST API."""
+        taken = name_of(ctx.obj) == BROKERS
         return f"the name {BROKERS} cannot be used for an isolation policy: set spec.name" if taken else None
 
-    async def record_of(self, p: IsolationPass, scope: Scope) -> Record:
-        """A node of the instance's own: others with the same store have other clusters, and policies of that name."""
-        meta, name = scope.chain[-1]["metadata"], name_of(p.obj)
+    async def record_of(self, ctx: IsolationPass, scope: Scope) -> Record:
+        """Returns a node of the instance: others with the same store have other clusters, and policies of that name."""
+        meta, name = scope.chain[-1]["metadata"], name_of(ctx.obj)
         path = owner_node(self.kind.value, f"{meta['namespace']}/{meta['name']}", name)
         return NodeRecord(self.deps, scope, path, f"isolation policy {name}")
 
-    async def observe(self, p: IsolationPass, scope: Scope, memory: Memory) -> Facts:
-        """The policy, the failure domains and the brokers of each cluster it applies to, or did."""
-        name = name_of(p.obj)
+    async def observe(self, ctx: IsolationPass, scope: Scope, memory: Memory) -> Facts:
+        """Returns the policy, the failure domains and the brokers of each cluster it applies to, or did."""
+        name = name_of(ctx.obj)
         known = await scope.admin.registered()
         before = items_of(memory.managed, CLUSTERS) & scope.names & known
-        wanted = target_clusters(p.spec, scope.names, known, memory.managed) | before
-        domains = bool(p.spec.failure_domains) or bool(items_of(memory.managed, DOMAINS))
+        desired = target_clusters(ctx.spec, scope.names, known, memory.managed) | before
+        domains = bool(ctx.spec.failure_domains) or bool(items_of(memory.managed, DOMAINS))
         found = dict(
             zip(
-                sorted(wanted),
-                await asyncio.gather(*(self._cluster(p, scope, c, domains=domains) for c in sorted(wanted))),
+                sorted(desired),
+                await asyncio.gather(*(self._cluster(ctx, scope, c, domains=domains) for c in sorted(desired))),
                 strict=True,
             )
         )
-        if wanted and not any(found.values()):
-            why = "; ".join(map(scope.admin.why, sorted(wanted)))
+        if desired and not any(found.values()):
+            why = "; ".join(map(scope.admin.why, sorted(desired)))
             raise AdminUnreachableError(f"no cluster of isolation policy {name} answers ({why})")
         facts = IsolationFacts(
             name=name,
@@ -107,21 +107,21 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
             registered=known,
             clusters={cluster: facts for cluster, facts in found.items() if facts is not None},
             unreachable=tuple(cluster for cluster, facts in found.items() if facts is None),
-            taken=await self._taken(p) if p.spec.failure_domains else {},
+            taken=await self._taken(ctx) if ctx.spec.failure_domains else {},
         )
-        return facts, exists(p.spec, facts)
+        return facts, exists(ctx.spec, facts)
 
-    async def _cluster(self, p: IsolationPass, scope: Scope, cluster: str, *, domains: bool) -> ClusterFacts | None:
-        """What one cluster has, as its own brokers say; None when it does not answer."""
+    async def _cluster(self, ctx: IsolationPass, scope: Scope, cluster: str, *, domains: bool) -> ClusterFacts | None:
+        """Returns what one cluster has, as its own brokers report; None when it does not answer."""
         policy: Mapping[str, Any] | None = None
         brokers: int | None = None
         found: Mapping[str, Any] = {}
         every: Mapping[str, Any] = {}
         live: frozenset[str] = frozenset()
         try:
-            if p.spec.namespaces is not None:
+            if ctx.spec.namespaces is not None:
                 every = await self._policies(scope, cluster)
-                policy = every.get(name_of(p.obj))
+                policy = every.get(name_of(ctx.obj))
                 if policy is not None:
                     live = await self._hosts(scope, cluster)
                     brokers = await self._matching(scope, cluster, policy, live)
@@ -133,7 +133,7 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         return ClusterFacts(policy, domains_of, brokers, every, live)
 
     async def _policies(self, scope: Scope, cluster: str) -> Mapping[str, Any]:
-        """All isolation policies of a cluster by name; Pulsar answers 404 where there never was one."""
+        """Returns all isolation policies of a cluster by name; Pulsar answers 404 where there never was one."""
         with contextlib.suppress(NotFoundError):
             return await scope.admin.at(cluster, Call("GET", isolation_path(cluster, "")[:-1])) or {}
         return {}
@@ -145,81 +145,81 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         )
 
     async def _matching(self, scope: Scope, cluster: str, policy: Mapping[str, Any], hosts: Collection[str]) -> int:
-        """Live brokers the policy matches, in Pulsar's own judgement, for Java's expressions are not Python's.
+        """Returns live brokers the policy matches, in Pulsar's own judgement, for Java's expressions are not Python's.
 
         Pulsar's list of brokers with policies compares with host:port, although a broker is chosen by its host alone
-        (seen on 4.0.8), so it is asked for each host. It tells the namespaces of all policies that match, but only one
-        of these policies by name; so the namespaces are compared.
+        (seen on 4.0.8), so it is asked for each host. It reports the namespaces of all policies that match, but only
+        one of these policies by name; so the namespaces are compared.
         """
         base = isolation_path(cluster, BROKERS)
         answers = await asyncio.gather(*(scope.admin.at(cluster, Call("GET", (*base, host))) for host in sorted(hosts)))
-        wanted = set(policy.get("namespaces") or ())
-        return sum(1 for each in answers if wanted and wanted <= set((each or {}).get("namespaceRegex") or ()))
+        desired = set(policy.get("namespaces") or ())
+        return sum(1 for each in answers if desired and desired <= set((each or {}).get("namespaceRegex") or ()))
 
-    async def _taken(self, p: IsolationPass) -> dict[str, str]:
-        """Declared failure domains that another object manages: two of them would change a domain to and fro."""
-        parents = references(self.kind, p.obj)
+    async def _taken(self, ctx: IsolationPass) -> dict[str, str]:
+        """Returns declared failure domains that another object manages: two of them would overwrite each other."""
+        parents = references(self.kind, ctx.obj)
         duplicates = [
             obj
             for obj in await reader_of(self.deps).every(self.kind)
-            if obj["metadata"]["uid"] != p.meta.uid and references(self.kind, obj) == parents and _meet(p.obj, obj)
+            if obj["metadata"]["uid"] != ctx.meta.uid and references(self.kind, obj) == parents and _meet(ctx.obj, obj)
         ]
         taken: dict[str, str] = {}
-        for name in sorted(_domains(p.obj)):
-            first = winner([_claim(obj, name) for obj in (p.obj, *duplicates) if name in _domains(obj)])
-            if first.uid != p.meta.uid:
+        for name in sorted(_domains(ctx.obj)):
+            first = winner([_claim(obj, name) for obj in (ctx.obj, *duplicates) if name in _domains(obj)])
+            if first.uid != ctx.meta.uid:
                 taken[name] = first.text
         return taken
 
-    def plan(self, p: IsolationPass, facts: Facts, memory: Memory) -> Plan:
+    def plan(self, ctx: IsolationPass, facts: Facts, memory: Memory) -> Plan:
         """See domain.logical.isolation_policy."""
-        return plan_isolation(p.spec, facts[0], memory)
+        return plan_isolation(ctx.spec, facts[0], memory)
 
     def exists(self, facts: Facts) -> bool:
         """Whether any cluster has it."""
         return facts[1]
 
-    def unreachable(self, p: IsolationPass, facts: Facts) -> tuple[str, ...]:
+    def unreachable(self, ctx: IsolationPass, facts: Facts) -> tuple[str, ...]:
         """It is written in each cluster."""
         return facts[0].unreachable
 
-    def degraded(self, p: IsolationPass, facts: Facts) -> tuple[Reason, str] | None:
-        """Clusters where no live broker may serve the namespaces: their topics cannot be used there."""
+    def degraded(self, ctx: IsolationPass, facts: Facts) -> tuple[Reason, str] | None:
+        """Returns clusters where no live broker may serve the namespaces: their topics cannot be used there."""
         idle = [c for c, found in sorted(facts[0].clusters.items()) if found.policy is not None and found.brokers == 0]
         if not idle:
             return None
         return (
             Reason.NO_BROKER_MATCHES,
-            f"no live broker of cluster {', '.join(idle)} matches spec.primary or spec.secondary, so nobody serves "
+            f"no live broker of cluster {', '.join(idle)} matches spec.primary or spec.secondary, so no broker serves "
             "the namespaces there: correct the expressions (each is compared with a broker's whole host, without port, "
             "such as east-broker-0.east-broker-headless.pulsar.svc.cluster.local), or start such a broker",
         )
 
-    def look_again(self, facts: Facts, *, wrote: bool) -> float | None:
-        """What was written may be lost, see the module; a failure domain of another object may become free."""
+    def recheck_seconds(self, facts: Facts, *, wrote: bool) -> float | None:
+        """Returns what was written may be lost, see the module; a failure domain of another object may become free."""
         if wrote:
             return LOST_SECONDS
         return DUPLICATE_SECONDS if facts[0].taken else None
 
     async def _act(
-        self, p: IsolationPass, scope: Scope, memory: Memory, facts: Facts, plan: Plan
+        self, ctx: IsolationPass, scope: Scope, memory: Memory, facts: Facts, plan: Plan
     ) -> tuple[Facts, Plan, Refusals, frozenset[str]]:
-        """One writer at a time; see the module."""
+        """Acts under a lock: one writer at a time; see the module."""
         async with self._writing[str(scope.chain[-1]["metadata"]["uid"])]:
-            return await super()._act(p, scope, memory, facts, plan)
+            return await super()._act(ctx, scope, memory, facts, plan)
 
-    async def counts(self, p: IsolationPass) -> dict[str, Any]:
+    async def counts(self, ctx: IsolationPass) -> dict[str, Any]:
         """Lists of the specification as columns show them."""
-        lists = p.spec.namespaces, p.spec.primary, p.spec.clusters or ["all"]
+        lists = ctx.spec.namespaces, ctx.spec.primary, ctx.spec.clusters or ["all"]
         shown = (some(each) if each else None for each in lists)
         return {"summary": IsolationSummary(**dict(zip(("namespaces", "primary", "clusters"), shown, strict=True)))}
 
-    async def status_fields(self, p: IsolationPass, scope: Scope, facts: Facts) -> dict[str, Any]:
-        """The policy in each cluster; one that does not answer keeps what was last seen."""
-        await record_shared_brokers(p, scope, facts[0])
-        known = {c.name: c for c in p.before.clusters}
-        found, managed = facts[0], p.memory.managed
-        targets = target_clusters(p.spec, found.instance_clusters, found.registered, managed)
+    async def status_fields(self, ctx: IsolationPass, scope: Scope, facts: Facts) -> dict[str, Any]:
+        """Returns the policy in each cluster; one that does not answer keeps what was last seen."""
+        await record_shared_brokers(ctx, scope, facts[0])
+        known = {c.name: c for c in ctx.before.clusters}
+        found, managed = facts[0], ctx.memory.managed
+        targets = target_clusters(ctx.spec, found.instance_clusters, found.registered, managed)
         clusters = [
             IsolationClusterStatus(name=name, exists=each.policy is not None, brokers=each.brokers)
             for name, each in found.clusters.items()
@@ -228,22 +228,22 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         clusters += [known[name] for name in found.unreachable if name in known]
         return {"clusters": sorted(clusters, key=lambda c: c.name)}
 
-    async def delete(self, p: IsolationPass, scope: Scope, *, force: bool) -> Blocker | None:
+    async def delete(self, ctx: IsolationPass, scope: Scope, *, force: bool) -> Blocker | None:
         """Delete the policy, and the failure domains this object managed, in each cluster. Nothing blocks it."""
-        managed = frozenset(p.before.managed_fields)
+        managed = frozenset(ctx.before.managed_fields)
         known = await scope.admin.registered()
-        wanted = items_of(managed, CLUSTERS) | target_clusters(p.spec, scope.names, known, managed)
+        desired = items_of(managed, CLUSTERS) | target_clusters(ctx.spec, scope.names, known, managed)
         silent: AdminUnreachableError | None = None
         async with self._writing[str(scope.chain[-1]["metadata"]["uid"])]:
-            for cluster in sorted(wanted & scope.names & known):
+            for cluster in sorted(desired & scope.names & known):
                 paths = [failure_domain_path(cluster, domain) for domain in sorted(items_of(managed, DOMAINS))]
-                if p.spec.namespaces is not None:
-                    paths.append(isolation_path(cluster, name_of(p.obj)))
+                if ctx.spec.namespaces is not None:
+                    paths.append(isolation_path(cluster, name_of(ctx.obj)))
                 try:
                     for path in paths:
                         await self._remove(scope, cluster, path)
                 except AdminUnreachableError as error:
-                    silent = silent or error  # the other clusters are freed of it all the same
+                    silent = silent or error  # the other clusters are freed of it anyway
         if silent is not None:
             raise silent
         return None
@@ -262,7 +262,7 @@ def _domains(obj: Json) -> set[str]:
 
 
 def _claim(obj: Json, domain: str) -> Claim:
-    """What an object says of itself as to one failure domain: who has it keeps it."""
+    """Returns what an object claims about a failure domain: the object that has it keeps it."""
     managed = (obj.get("status") or {}).get("managedFields") or ()
     return replace(claim_of(obj), newcomer=entry(DOMAINS, domain) not in managed)
 

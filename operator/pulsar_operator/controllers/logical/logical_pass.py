@@ -27,13 +27,13 @@ MAX_FIELDS = 1000
 UNSEEN = "Written and not visible in Pulsar yet"
 REFUSED = "Pulsar refused"
 UNSEEN_SECONDS = 2.0
-"""Until what was written and not seen is looked at again."""
+"""Seconds until a write that is not visible yet is checked again."""
 REFUSED_LIMIT_SECONDS = 300.0
-"""Until what is not accepted is tried again, at most; see LogicalPass.again."""
+"""Most seconds until a refused write is tried again; see LogicalPass.again."""
 EMPTIED_SECONDS = 30.0
 """Until an object that is kept because something is in it is rechecked."""
 UNTOLD = frozenset({Reason.NOT_EMPTY, Reason.WAITING_FOR_REPLICATION})
-"""States that clients end: no event reports when."""
+"""Reasons that only client activity resolves; polled, since no event announces it."""
 
 MAX_MESSAGE = 1000
 """Longest message of an event."""
@@ -42,8 +42,8 @@ Refusals = dict[tuple[str, str], str]
 """Pulsar's message by field and cluster; "" where one cluster speaks for all."""
 
 
-class LookAgainError(Exception):
-    """An object that was looked at as a list had it needs a write: the pass starts over with what the API server has.
+class RestartPassError(Exception):
+    """An object that was reconciled from a list needs a write: the pass starts over with what the API server has.
     Nothing was written yet."""
 
 
@@ -51,14 +51,14 @@ class LookAgainError(Exception):
 class LogicalPass(Context[SpecT, StatusT]):
     """What one pass over an object of the logical plane knows."""
 
-    looked: bool = False
-    """Whether Pulsar was looked at in this pass."""
-    look_only: bool = False
+    observed: bool = False
+    """Whether Pulsar was observed in this pass."""
+    from_list: bool = False
     """Whether the object comes from a list, so that nothing may be written."""
     holders: tuple[str, ...] | None = None
     """Clusters that hold the namespace, once they are known."""
     replicating: frozenset[str] = frozenset()
-    """The namespace's replication_clusters as brokers said at the last look."""
+    """The namespace's replication_clusters as brokers said at the last observation."""
     safe: frozenset[str] = frozenset()
     """Clusters among them that the namespace's allowed_clusters name."""
     inherited: Any = None
@@ -66,24 +66,24 @@ class LogicalPass(Context[SpecT, StatusT]):
     contended: bool = False
     """Whether a change met another writer's (HTTP 409): it may well pass the next time."""
     created: bool | None = None
-    """Whether this pass made the object in Pulsar wherever it was missing; False where somebody else was faster."""
+    """Whether this pass made the object in Pulsar wherever it was missing; False where another client was faster."""
     renewed: bool = False
     """Whether what the parent gives changed since it was applied: a difference is then no drift."""
     trusting: bool = False
-    """Whether the last look took the status at its word, and left out what the next resync reads."""
+    """Whether the last observation took the status at its word, and left out what the next resync reads."""
     records: dict[str, str] = field(default_factory=dict)
     """Text of the record of the object that manages it, as answers of this pass contain it, by place; empty where there
-    is none. A place that no answer told of is absent."""
+    is none. A place that no answer contains is absent."""
     asks: frozenset[str] = frozenset()
     """Fields whose change waits for consent, by the last plan of the pass."""
-    told: list[tuple[str, Reason, str]] = field(default_factory=list)
+    events: list[tuple[str, Reason, str]] = field(default_factory=list)
     """Events of this pass: type, reason, message."""
     performed: Callable[[Action], None] = lambda action: None
-    """Told of each action Pulsar took."""
+    """Called with each action that Pulsar performed."""
 
     @property
     def memory(self) -> Memory:
-        """What earlier passes left."""
+        """Returns what earlier passes left."""
         return Memory(
             managed=frozenset(self.before.managed_fields),
             refused=frozenset(self.before.refused_fields),
@@ -97,26 +97,26 @@ class LogicalPass(Context[SpecT, StatusT]):
         return self.before.pulsar_name is not None or bool(self.before.managed_fields)
 
     async def event(self, reason: Reason, message: str, *, warning: bool = False) -> None:
-        """Take note of an event; it is recorded at the end of the pass.
+        """Queues an event; it is recorded at the end of the pass.
 
-        What a new object is given is told with its creation: an Event costs the API server as much as a status.
+        What a new object is given is reported with its creation: an Event costs the API server as much as a status.
         """
         kind, message = "Warning" if warning else "Normal", message[:MAX_MESSAGE]
         if (
-            self.told
-            and self.told[-1][:2] == ("Normal", Reason.CREATED)
+            self.events
+            and self.events[-1][:2] == ("Normal", Reason.CREATED)
             and (kind, reason) == ("Normal", Reason.UPDATED)
         ):
-            text = f"{self.told[-1][2]}; {message}"
+            text = f"{self.events[-1][2]}; {message}"
             if len(text) <= MAX_MESSAGE:
-                self.told[-1] = (kind, Reason.CREATED, text)
+                self.events[-1] = (kind, Reason.CREATED, text)
                 return
-        self.told.append((kind, reason, message))
+        self.events.append((kind, reason, message))
 
     async def record_events(self) -> None:
         """Record the events of the pass. Never raises."""
-        told, self.told = self.told if not self.look_only else [], []
-        for kind, reason, message in told:
+        events, self.events = self.events if not self.from_list else [], []
+        for kind, reason, message in events:
             await self.deps.kube.event(self.obj, kind=kind, reason=reason.value, message=message)
 
     async def write_ahead(self, managed: frozenset[str], *, creating: bool) -> None:
@@ -128,9 +128,9 @@ class LogicalPass(Context[SpecT, StatusT]):
         update: dict[str, Any] = {}
         # A field Pulsar refused at this very generation is tried again without a status write in every pass.
         again = frozenset(self.before.refused_fields) if self.memory.applied else frozenset()
-        wanted = frozenset(self.before.managed_fields) | {f for f in managed if not is_among(f, again)}
-        if wanted != frozenset(self.before.managed_fields):
-            update["managed_fields"] = sorted(wanted)
+        desired = frozenset(self.before.managed_fields) | {f for f in managed if not is_among(f, again)}
+        if desired != frozenset(self.before.managed_fields):
+            update["managed_fields"] = sorted(desired)
         if creating and self.before.applied_generation is not None:
             update["applied_generation"] = None
         if update:
@@ -143,51 +143,51 @@ class LogicalPass(Context[SpecT, StatusT]):
         self.obj = {**self.obj, "status": self.before.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
     async def write(self) -> None:
-        """See Context. Raises LookAgainError where nothing may be written."""
-        if not self.look_only:
+        """See Context. Raises RestartPassError where nothing may be written."""
+        if not self.from_list:
             await super().write()
         elif differs(self.obj, self.new_status()):
-            raise LookAgainError
+            raise RestartPassError
 
     @property
     def version(self) -> str | None:
-        """The newest that this pass wrote, or read: spares the write a read."""
+        """Returns the newest resource version that this pass wrote or read: it saves the write a read."""
         version: str | None = self.obj["metadata"].get("resourceVersion")
         return version
 
     def stored(self, obj: Json | None) -> None:
-        """Take note of the version a write of this pass gave the object: the next write then needs no read."""
+        """Records the resource version after a write of this pass: the next write then needs no read."""
         if obj is not None and obj["metadata"].get("uid") == self.meta.uid:
             version = obj["metadata"].get("resourceVersion")
             self.obj = {**self.obj, "metadata": {**self.obj["metadata"], "resourceVersion": version}}
 
     def unknown(self, reason: Reason, message: str, *, known: bool = False) -> None:
-        """The facts are missing: everything that depends on them is Unknown."""
+        """Sets all conditions that depend on missing facts to Unknown."""
         for kind in KNOWN:
             status = FALSE if known and kind is ConditionType.READY else UNKNOWN
             self.conditions.set(kind, status, reason, message)
 
     @property
     def again(self) -> float:
-        """Seconds until what is not accepted is tried again: as long as it is so already.
+        """Returns the seconds until a refused write is tried again: as long as it has been refused.
 
         It may be refused for the sake of something else, another object that is yet to come or that only Pulsar knows,
-        and nobody tells when that is there.
+        and no event announces that.
         """
         found = self.before.condition(ConditionType.ACCEPTED)
         since = parse_time(found.last_transition_time) if found is not None and found.status is FALSE else None
         waited = (self.conditions.now - since).total_seconds() if since is not None else 0.0
         return min(max(waited, UNSEEN_SECONDS), REFUSED_LIMIT_SECONDS)
 
-    def said_before(self, kind: ConditionType, text: str) -> bool:
-        """Whether the stored condition already tells this."""
+    def already_reported(self, kind: ConditionType, text: str) -> bool:
+        """Whether the stored condition already contains this text."""
         condition = self.before.condition(kind)
         return condition is not None and text in condition.message
 
 
 @dataclass
 class Result:
-    """What came out of converging one object."""
+    """The result of converging one object."""
 
     plan: Plan
     exists: bool
@@ -198,9 +198,9 @@ class Result:
     wrote: frozenset[str] = frozenset()
     """Fields that were written in this pass in at least one cluster."""
 
-    def managed(self, memory: Memory, *, held: bool) -> list[str]:
-        """The entries of status.managedFields after the pass."""
-        if held:
+    def managed(self, memory: Memory, *, paused: bool) -> list[str]:
+        """Returns the entries of status.managedFields after the pass."""
+        if paused:
             return sorted(memory.managed)
         new = self.plan.declared - memory.managed - self.wrote
         never = {name for name in new if self._was_refused(name)}
@@ -215,36 +215,36 @@ class Result:
         return is_among(name, self.refused) or name in self.plan.postponed
 
     def drift(self) -> list[DriftEntry]:
-        """Differences to report."""
-        held = [a for a in self.remaining if a.verb is Verb.REPAIR and a.difference is not None]
-        left = [each for a in held for each in (a.difference, *a.also) if each is not None]
+        """Returns differences to report."""
+        repairs = [a for a in self.remaining if a.verb is Verb.REPAIR and a.difference is not None]
+        left = [each for a in repairs for each in (a.difference, *a.also) if each is not None]
         return joined([*self.plan.drift, *self.plan.fixed, *left])
 
-    def report(self, p: LogicalPass[Any, Any], name: str) -> float | None:
-        """Set the conditions and the shared status fields; returns when to look again, in seconds."""
-        self._accepted(p)
-        self._drifted(p)
+    def report(self, ctx: LogicalPass[Any, Any], name: str) -> float | None:
+        """Set the conditions and the shared status fields; returns the seconds until the next check."""
+        self._accepted(ctx)
+        self._drifted(ctx)
         done = not self.remaining
         # Two names that differ by a control character may read alike.
         shown = [each.model_copy(update={"field": printable(each.field)}) for each in self.drift()]
-        p.fields["drift"] = joined(shown)[:MAX_DRIFT]
-        p.fields["pending_actions"] = None
-        if p.meta.dry_run:
-            p.fields["pending_actions"] = [visible(a.reason)[:1000] for a in self.remaining][:MAX_PENDING]
+        ctx.fields["drift"] = joined(shown)[:MAX_DRIFT]
+        ctx.fields["pending_actions"] = None
+        if ctx.meta.dry_run:
+            ctx.fields["pending_actions"] = [visible(a.reason)[:1000] for a in self.remaining][:MAX_PENDING]
         # What waited for a refused field is not applied either: making it later repairs no drift.
         refused = {f for f in self.refused if f} | self.plan.postponed
-        if p.held is not None:  # nothing was tried: what Pulsar refused is no drift for that
-            refused |= p.memory.refused & {
+        if ctx.pause_reason is not None:  # nothing was tried: what Pulsar refused is no drift for that
+            refused |= ctx.memory.refused & {
                 name for a in self.remaining for name in (a.field, *(e.field for e in a.also))
             }
-        p.fields["refused_fields"] = sorted(refused)[:MAX_FIELDS]
+        ctx.fields["refused_fields"] = sorted(refused)[:MAX_FIELDS]
         if self.exists:
-            p.fields["pulsar_name"] = name
+            ctx.fields["pulsar_name"] = name
         if done and (self.exists or self.refused or self.plan.problems):
-            p.fields["applied_generation"] = p.meta.generation
-        return self._ready(p, name)
+            ctx.fields["applied_generation"] = ctx.meta.generation
+        return self._ready(ctx, name)
 
-    def _accepted(self, p: LogicalPass[Any, Any]) -> None:
+    def _accepted(self, ctx: LogicalPass[Any, Any]) -> None:
         texts = [(problem.reason, problem.message) for problem in self.plan.problems]
         together: dict[str, list[str]] = {}
         for where, message in sorted(self.refused.items()):
@@ -254,19 +254,19 @@ class Result:
             text = f"{REFUSED} {named}: {message}" if named else f"{REFUSED}: {message}"
             texts.append((Reason.REJECTED_BY_PULSAR, text))
         if texts:
-            p.conditions.set(ConditionType.ACCEPTED, False, texts[0][0], "; ".join(text for _, text in texts))
+            ctx.conditions.set(ConditionType.ACCEPTED, False, texts[0][0], "; ".join(text for _, text in texts))
         else:
-            p.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is accepted")
+            ctx.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is accepted")
 
-    def _drifted(self, p: LogicalPass[Any, Any]) -> None:
+    def _drifted(self, ctx: LogicalPass[Any, Any]) -> None:
         entries = self.drift()
         if not self.exists and not entries:
-            p.conditions.set(ConditionType.DRIFTED, UNKNOWN, Reason.PENDING, "Pulsar does not have the object yet")
+            ctx.conditions.set(ConditionType.DRIFTED, UNKNOWN, Reason.PENDING, "Pulsar does not have the object yet")
             return
         if not entries:
-            accepted = p.conditions.is_true(ConditionType.ACCEPTED)
+            accepted = ctx.conditions.is_true(ConditionType.ACCEPTED)
             text = "Live state matches spec" if accepted else "Live state matches what is accepted of the spec"
-            p.conditions.set(ConditionType.DRIFTED, False, Reason.IN_SYNC, text)
+            ctx.conditions.set(ConditionType.DRIFTED, False, Reason.IN_SYNC, text)
             return
         listed = "; ".join(f"spec.{printable(d.field)}: declared {d.desired}, found {d.actual}" for d in entries)
         if {d.field for d in entries} <= {d.field for d in self.plan.fixed}:
@@ -274,42 +274,42 @@ class Result:
                 "; Pulsar cannot change this on a live object, nothing is done: declare what it has, or declare "
                 "another object. Deleting the object in Pulsar deletes its data"
             )
-            p.conditions.set(ConditionType.DRIFTED, True, Reason.IMMUTABLE_IN_PULSAR, listed + note)
+            ctx.conditions.set(ConditionType.DRIFTED, True, Reason.IMMUTABLE_IN_PULSAR, listed + note)
         else:
-            remedy = f". Declare what Pulsar has, or have it put back: {_repair(p)}" if _reports(p) else ""
-            p.conditions.set(ConditionType.DRIFTED, True, Reason.DRIFT_DETECTED, f"{listed}{remedy}")
+            remedy = f". Declare what Pulsar has, or have it put back: {_repair(ctx)}" if _reports(ctx) else ""
+            ctx.conditions.set(ConditionType.DRIFTED, True, Reason.DRIFT_DETECTED, f"{listed}{remedy}")
 
-    def _ready(self, p: LogicalPass[Any, Any], name: str) -> float | None:
+    def _ready(self, ctx: LogicalPass[Any, Any], name: str) -> float | None:
         ready = ConditionType.READY
-        if not p.conditions.is_true(ConditionType.ACCEPTED):
-            p.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
+        if not ctx.conditions.is_true(ConditionType.ACCEPTED):
+            ctx.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
             if any(problem.reason in UNTOLD for problem in self.plan.problems):
                 return EMPTIED_SECONDS
             # Pulsar may have judged by what was there before the other writes of this pass: topic policies take a
             # moment to arrive.
-            return UNSEEN_SECONDS if self.refused and self.wrote else p.again
-        if self.remaining and p.held is not None:
-            why = "paused" if p.held is Reason.PAUSED else "in dry run"
+            return UNSEEN_SECONDS if self.refused and self.wrote else ctx.again
+        if self.remaining and ctx.pause_reason is not None:
+            why = "paused" if ctx.pause_reason is Reason.PAUSED else "in dry run"
             first = self.remaining[0].reason
-            text = f"The object is {why}; {len(self.remaining)} pending: {first}. To go on: {resume(p.obj)}"
-            p.conditions.set(ready, False, p.held, text)
+            text = f"The object is {why}; {len(self.remaining)} pending: {first}. To continue: {resume(ctx.obj)}"
+            ctx.conditions.set(ready, False, ctx.pause_reason, text)
             return None
         if self.remaining:
             text = f"{UNSEEN}: {self.remaining[0].reason}"
-            p.conditions.set(ready, False, Reason.PENDING, text)
+            ctx.conditions.set(ready, False, Reason.PENDING, text)
             return UNSEEN_SECONDS
         if self.plan.waiting:
-            p.conditions.set(ready, False, Reason.WAITING_FOR_CLUSTERS, "; ".join(self.plan.waiting))
+            ctx.conditions.set(ready, False, Reason.WAITING_FOR_CLUSTERS, "; ".join(self.plan.waiting))
             return 15.0
         if not self.exists:
-            p.conditions.set(ready, False, Reason.PENDING, f"{name} does not exist in Pulsar")
+            ctx.conditions.set(ready, False, Reason.PENDING, f"{name} does not exist in Pulsar")
             return 15.0
-        p.conditions.set(ready, True, Reason.READY, f"{name} is in sync")
+        ctx.conditions.set(ready, True, Reason.READY, f"{name} is in sync")
         return None
 
 
 def too_many_fields(managed: Collection[str]) -> str:
-    """Why nothing more is managed."""
+    """Returns why no more fields are managed."""
     return (
         f"The object would manage {len(managed)} fields and entries of lists, and status.managedFields has room for "
         f"{MAX_FIELDS}: nothing is changed. Entries that left the specification count until Pulsar has let them go: "
@@ -317,12 +317,12 @@ def too_many_fields(managed: Collection[str]) -> str:
     )
 
 
-def _reports(p: LogicalPass[Any, Any]) -> bool:
-    return p.held is None and p.spec.drift_policy is DriftPolicy.REPORT
+def _reports(ctx: LogicalPass[Any, Any]) -> bool:
+    return ctx.pause_reason is None and ctx.spec.drift_policy is DriftPolicy.REPORT
 
 
-def _repair(p: LogicalPass[Any, Any]) -> str:
-    return patch_spec(p.obj, {"driftPolicy": DriftPolicy.REPAIR.value})
+def _repair(ctx: LogicalPass[Any, Any]) -> str:
+    return patch_spec(ctx.obj, {"driftPolicy": DriftPolicy.REPAIR.value})
 
 
 def by_field(refused: Refusals) -> dict[str, str]:
@@ -334,7 +334,7 @@ def by_field(refused: Refusals) -> dict[str, str]:
 
 
 def settled(obj: Json) -> bool:
-    """Whether an object was left Ready at its generation, so that a look at it will most likely write nothing."""
+    """Whether an object is Ready at its generation, so that a pass will most likely write nothing."""
     meta, status = obj["metadata"], obj.get("status") or {}
     same = status.get("appliedGeneration") == meta.get("generation")
     kept = (obj.get("spec") or {}).get("deletionPolicy", DeletionPolicy.RETAIN) == DeletionPolicy.RETAIN

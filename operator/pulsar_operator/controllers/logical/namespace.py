@@ -31,20 +31,20 @@ from pulsar_operator.controllers.logical.namespace_deletion import NamespaceDele
 from pulsar_operator.controllers.logical.owner_records import NamespaceRecord
 from pulsar_operator.controllers.logical.ownership import Record
 from pulsar_operator.controllers.logical.policies import read_own
-from pulsar_operator.controllers.logical.replication_backlog import Deliveries, Leaving
+from pulsar_operator.controllers.logical.replication_backlog import ClusterRemoval, ReplicationBacklogs
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope, resolve_scope
-from pulsar_operator.controllers.logical.stored_lists import look_before_write
-from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, leaving, used_confirmations
+from pulsar_operator.controllers.logical.stored_lists import check_lists_before_write
+from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, removed_clusters, used_confirmations
 from pulsar_operator.domain.logical.consent import Guard, asked_of, moment_of
 from pulsar_operator.domain.logical.namespace import (
     NamespaceFacts,
     boundaries_match,
     bundle_count,
     declared_policies,
+    desired_policies,
     digest_of,
     plan_namespace,
     unfinished_deletion,
-    wanted_policies,
 )
 from pulsar_operator.domain.logical.owners import owner_of, owner_properties, record_in
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, concerned
@@ -64,28 +64,28 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
 
     def __init__(self, deps: Deps) -> None:
         super().__init__(deps)
-        self._deliveries = Deliveries()
+        self._backlogs = ReplicationBacklogs()
         self._stored = StoredBytes()
 
-    def name_in_pulsar(self, p: NamespacePass, scope: Scope) -> str:
+    def name_in_pulsar(self, ctx: NamespacePass, scope: Scope) -> str:
         """tenant/namespace."""
-        return f"{scope.parent_name(Kind.TENANT)}/{name_of(p.obj)}"
+        return f"{scope.parent_name(Kind.TENANT)}/{name_of(ctx.obj)}"
 
-    def inherit(self, p: NamespacePass, scope: Scope) -> None:
-        """spec.namespaceDefaults of the tenant."""
+    def inherit(self, ctx: NamespacePass, scope: Scope) -> None:
+        """Takes over spec.namespaceDefaults of the tenant."""
         given = (scope.chain[0].get("spec") or {}).get("namespaceDefaults")
         try:
-            p.inherited = NamespacePolicies.model_validate(given) if given else None
+            ctx.inherited = NamespacePolicies.model_validate(given) if given else None
         except ValidationError as error:
             text = (
                 f"spec.namespaceDefaults of PulsarTenant {scope.chain[0]['metadata']['name']}: {invalid_fields(error)}"
             )
             raise ObstacleError(Reason.PARENT_NOT_READY, text, known=True) from None
-        p.renewed = digest_of(p.inherited) != p.before.applied_defaults
+        ctx.renewed = digest_of(ctx.inherited) != ctx.before.applied_defaults
 
-    async def observe(self, p: NamespacePass, scope: Scope, memory: Memory) -> NamespaceFacts:
-        """The namespace's policies; for a namespace that does not exist also what its tenant allows."""
-        tenant, name = scope.parent_name(Kind.TENANT), name_of(p.obj)
+    async def observe(self, ctx: NamespacePass, scope: Scope, memory: Memory) -> NamespaceFacts:
+        """Returns the namespace's policies; for a namespace that does not exist also what its tenant allows."""
+        tenant, name = scope.parent_name(Kind.TENANT), name_of(ctx.obj)
         found = await scope.admin.find(Call("GET", namespace_path(tenant, name)))
         tenant_clusters: frozenset[str] = frozenset()
         if found is None:
@@ -101,60 +101,62 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             instance_clusters=scope.names,
             tenant_declared=_declared_by_tenant(scope),
             deleting=frozenset(each.name for each in scope.clusters if each.deleting),
-            boundaries=_boundaries(p.spec),
+            boundaries=_boundaries(ctx.spec),
             version=scope.version,
-            defaults=p.inherited,
-            confirmations=_confirmed(p, ConfirmationAction.REMOVE_CLUSTER),
-            abandoned=_confirmed(p, ConfirmationAction.ABANDON_BACKLOG),
-            record=owner_properties(owner_of(p.obj)),
+            defaults=ctx.inherited,
+            confirmations=_confirmed(ctx, ConfirmationAction.REMOVE_CLUSTER),
+            abandoned=_confirmed(ctx, ConfirmationAction.ABANDON_BACKLOG),
+            record=owner_properties(owner_of(ctx.obj)),
         )
         if found is None:
-            if p.spec.bundles is not None and p.spec.bundles.sizing is not None:
-                new = await new_bundles(self.deps, p.obj, scope, f"{tenant}/{name}")
+            if ctx.spec.bundles is not None and ctx.spec.bundles.sizing is not None:
+                new = await new_bundles(self.deps, ctx.obj, scope, f"{tenant}/{name}")
                 return replace(facts, boundaries=new.boundaries, boundaries_why=new.reason)
             return facts
-        p.records[""] = record_in(found[1])
+        ctx.records[""] = record_in(found[1])
         unfinished = unfinished_deletion(found[1], f"{tenant}/{name}")
         if unfinished is not None:
             raise ObstacleError(Reason.DELETION_UNFINISHED, unfinished, known=True)
-        facts = await self._delivered(p, scope, memory, facts)
-        return await self._in_each_cluster(p, scope, memory, facts, found[0], found[1])
+        facts = await self._delivered(ctx, scope, memory, facts)
+        return await self._in_each_cluster(ctx, scope, memory, facts, found[0], found[1])
 
-    async def _delivered(self, p: NamespacePass, scope: Scope, memory: Memory, facts: NamespaceFacts) -> NamespaceFacts:
-        """The facts with what waits for clusters that are to leave the replication, or is theirs and waits for
+    async def _delivered(
+        self, ctx: NamespacePass, scope: Scope, memory: Memory, facts: NamespaceFacts
+    ) -> NamespaceFacts:
+        """Returns the facts with what waits for clusters that are to leave the replication, or is theirs and waits for
         others."""
         lists = facts.lists()
-        p.replicating = lists.replicating
-        gone = leaving(p.spec, lists, memory=memory, repair=p.spec.drift_policy is DriftPolicy.REPAIR)
-        if not gone or p.held is not None:
-            self._deliveries.forget(p.meta.uid)
+        ctx.replicating = lists.replicating
+        gone = removed_clusters(ctx.spec, lists, memory=memory, repair=ctx.spec.drift_policy is DriftPolicy.REPAIR)
+        if not gone or ctx.pause_reason is not None:
+            self._backlogs.forget(ctx.meta.uid)
             return facts
-        leave = Leaving(f"{facts.tenant}/{facts.name}", lists.replicating, gone)
+        leave = ClusterRemoval(f"{facts.tenant}/{facts.name}", lists.replicating, gone)
         return replace(
-            facts, undelivered=await self._deliveries.undelivered(p.meta.uid, scope, leave, p.conditions.now)
+            facts, undelivered=await self._backlogs.undelivered(ctx.meta.uid, scope, leave, ctx.conditions.now)
         )
 
     async def _in_each_cluster(
         self,
-        p: NamespacePass,
+        ctx: NamespacePass,
         scope: Scope,
         memory: Memory,
         facts: NamespaceFacts,
         answered_by: str,
         live: Mapping[str, Any],
     ) -> NamespaceFacts:
-        """The facts with what is each cluster's own: its answer, and the policies only it can tell."""
+        """Returns the facts with what each cluster has for itself: its answer, and the policies only it reports."""
         path = namespace_path(facts.tenant, facts.name)
         holders = set(clusters_of(live)) & set(scope.names)
         answers, unreachable = await scope.admin.everywhere(holders - {answered_by}, Call("GET", path), brief=True)
         if answered_by in holders:
             answers[answered_by] = dict(live)
-        wanted = wanted_policies(p.spec, p.inherited)
-        rows = [row for row in concerned(NAMESPACE_POLICIES, wanted, memory.managed) if row.own_get]
+        desired = desired_policies(ctx.spec, ctx.inherited)
+        rows = [row for row in concerned(NAMESPACE_POLICIES, desired, memory.managed) if row.own_get]
         present = sorted(name for name, answer in answers.items() if answer is not None)
         own, mute = await read_own(scope, rows, path, present) if rows else ({}, ())
         return await self._with_consent(
-            p,
+            ctx,
             scope,
             memory,
             replace(
@@ -167,101 +169,101 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         )
 
     async def _with_consent(
-        self, p: NamespacePass, scope: Scope, memory: Memory, facts: NamespaceFacts, holders: list[str]
+        self, ctx: NamespacePass, scope: Scope, memory: Memory, facts: NamespaceFacts, holders: list[str]
     ) -> NamespaceFacts:
-        """The facts with what is known of a change by which Pulsar keeps less, where one is due."""
-        own, wanted = declared_policies(p.spec), wanted_policies(p.spec, p.inherited)
+        """Returns the facts with what is known of a change by which Pulsar keeps less, where one is due."""
+        own, desired = declared_policies(ctx.spec), desired_policies(ctx.spec, ctx.inherited)
         rows = [
             row
-            for row in concerned(NAMESPACE_POLICIES, wanted, memory.managed)
+            for row in concerned(NAMESPACE_POLICIES, desired, memory.managed)
             if row.keeps is not None and row.field not in own
         ]
         if not rows:
-            self._stored.forget(p.meta.uid)
+            self._stored.forget(ctx.meta.uid)
             return facts
         tenant = scope.chain[0]["metadata"]
-        itself = asked_of(self.kind.value, p.obj["metadata"], p.meta.annotations)
-        created = moment_of(p.obj["metadata"])
+        itself = asked_of(self.kind.value, ctx.obj["metadata"], ctx.meta.annotations)
+        created = moment_of(ctx.obj["metadata"])
         above = asked_of(Kind.TENANT.value, tenant, tenant.get("annotations") or {}, created=created)
-        # The tenant answers for what its own change asks, and not for what the namespace or somebody else does later.
-        asks_above = p.before.settled_defaults != digest_of(p.inherited)
+        # The tenant answers for what its own change asks, and not for what the namespace or another client does later.
+        asks_above = ctx.before.settled_defaults != digest_of(ctx.inherited)
         source = f"spec.namespaceDefaults of PulsarTenant {tenant['name']}"
         guard = Guard((itself, above) if asks_above else (itself,), own, source)
         facts = replace(facts, guard=guard)
-        if not plan_namespace(p.spec, facts, memory).asks:
-            self._stored.forget(p.meta.uid)
+        if not plan_namespace(ctx.spec, facts, memory).asks:
+            self._stored.forget(ctx.meta.uid)
             return facts
         if asks_above:
             guard = replace(guard, asked=(itself, replace(above, until=await self._youngest(scope))))
             facts = replace(facts, guard=guard)
-        # A cluster that is none of the instance may store something all the same, and nobody can ask it.
+        # A cluster that is none of the instance may store something anyway, and cannot be asked.
         silent = {*facts.unreachable, *(set(holders) - scope.names)}
         inherited = await inherited_by_namespace(scope, rows, holders, silent)
         facts = replace(facts, guard=replace(guard, inherited=inherited))
-        if not plan_namespace(p.spec, facts, memory).asks:
+        if not plan_namespace(ctx.spec, facts, memory).asks:
             return facts
         stored = await self._stored.of_namespace(
-            p.meta.uid,
+            ctx.meta.uid,
             scope,
             (facts.tenant, facts.name),
             holders,
             silent=silent,
-            now=p.conditions.now,
+            now=ctx.conditions.now,
         )
         return replace(facts, guard=replace(guard, inherited=inherited, stored=stored))
 
     async def _youngest(self, scope: Scope) -> str:
-        """When the youngest PulsarNamespace of the tenant was created; see moment_of."""
+        """Returns when the youngest PulsarNamespace of the tenant was created; see moment_of."""
         tenant = scope.chain[0]
         key = key_of(Kind.TENANT, tenant)
         objects = await reader_of(self.deps).every(self.kind, allowed_by=tenant)
         moments = (moment_of(obj["metadata"]) for obj in objects if key in references(self.kind, obj))
         return max(moments, default="")
 
-    async def record_of(self, p: NamespacePass, scope: Scope) -> Record:
-        """A property of the namespace."""
-        return NamespaceRecord(scope, namespace_path(scope.parent_name(Kind.TENANT), name_of(p.obj)))
+    async def record_of(self, ctx: NamespacePass, scope: Scope) -> Record:
+        """See Ownership. The record is a property of the namespace."""
+        return NamespaceRecord(scope, namespace_path(scope.parent_name(Kind.TENANT), name_of(ctx.obj)))
 
-    def made_with_record(self, p: NamespacePass) -> bool:
+    def made_with_record(self, ctx: NamespacePass) -> bool:
         """See Ownership."""
         return True
 
-    async def look_before(self, p: NamespacePass, scope: Scope, action: Action) -> None:
-        """A cluster that leaves a list may lose all that it holds."""
+    async def check_before_write(self, ctx: NamespacePass, scope: Scope, action: Action) -> None:
+        """See LogicalController. A cluster that is removed from a list may lose all its data."""
         if action.verb is not Verb.CREATE:
-            name, leaving = self.name_in_pulsar(p, scope), _confirmed(p, ConfirmationAction.REMOVE_CLUSTER)
-            await look_before_write(self.deps, scope, name, action, leaving=leaving, replicating=p.replicating)
+            name, removed = self.name_in_pulsar(ctx, scope), _confirmed(ctx, ConfirmationAction.REMOVE_CLUSTER)
+            await check_lists_before_write(self.deps, scope, name, action, removed=removed, replicating=ctx.replicating)
 
-    def plan(self, p: NamespacePass, facts: NamespaceFacts, memory: Memory) -> Plan:
+    def plan(self, ctx: NamespacePass, facts: NamespaceFacts, memory: Memory) -> Plan:
         """See domain.logical.namespace."""
-        return plan_namespace(p.spec, facts, memory)
+        return plan_namespace(ctx.spec, facts, memory)
 
     def exists(self, facts: NamespaceFacts) -> bool:
         """Whether Pulsar has the namespace."""
         return facts.live is not None
 
-    def unreachable(self, p: NamespacePass, facts: NamespaceFacts) -> tuple[str, ...]:
-        """Some policies are written in each cluster; everything else is shared by all."""
-        rows = concerned(NAMESPACE_POLICIES, wanted_policies(p.spec, p.inherited), p.memory.managed)
+    def unreachable(self, ctx: NamespacePass, facts: NamespaceFacts) -> tuple[str, ...]:
+        """See LogicalController. Some policies are written in each cluster; everything else is shared by all."""
+        rows = concerned(NAMESPACE_POLICIES, desired_policies(ctx.spec, ctx.inherited), ctx.memory.managed)
         return facts.unreachable if any(row.per_cluster for row in rows) else ()
 
-    async def status_fields(self, p: NamespacePass, scope: Scope, facts: NamespaceFacts) -> dict[str, Any]:
-        """The namespace in each of its clusters; bundles are a cluster's own."""
+    async def status_fields(self, ctx: NamespacePass, scope: Scope, facts: NamespaceFacts) -> dict[str, Any]:
+        """Returns the namespace in each of its clusters; bundles are a cluster's own."""
         live = facts.live
         if live is None:
             return {"clusters": [], "bundle_count": None, "boundaries_match": None}
         # Only what was applied completely counts as applied; see Result.report.
-        complete = p.fields.get("applied_generation") == p.meta.generation
-        applied = {"applied_defaults": digest_of(p.inherited)} if complete else {}
-        if complete and not p.asks:
-            applied["settled_defaults"] = digest_of(p.inherited)
-        known = {c.name: c for c in p.before.clusters}
+        complete = ctx.fields.get("applied_generation") == ctx.meta.generation
+        applied = {"applied_defaults": digest_of(ctx.inherited)} if complete else {}
+        if complete and not ctx.asks:
+            applied["settled_defaults"] = digest_of(ctx.inherited)
+        known = {c.name: c for c in ctx.before.clusters}
         clusters = [_cluster_status(name, answer) for name, answer in sorted(facts.answers.items())]
         # A cluster that does not answer keeps what was last seen of it.
         clusters += [known[name] for name in facts.unreachable if name in known]
         clusters.sort(key=lambda c: c.name)
         used = used_confirmations(
-            p.spec, p.before.used_confirmations, live, p.conditions.now, taken_over=not _knows_what_was_used(p)
+            ctx.spec, ctx.before.used_confirmations, live, ctx.conditions.now, taken_over=not _knows_what_was_used(ctx)
         )
         return {
             **applied,
@@ -271,50 +273,51 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             "bundle_count": next((c.bundles for c in clusters if c.bundles is not None), None),
         }
 
-    async def counts(self, p: NamespacePass) -> dict[str, Any]:
-        """Topics and sets of topics that refer to it."""
+    async def counts(self, ctx: NamespacePass) -> dict[str, Any]:
+        """Returns topics and sets of topics that refer to it."""
         reader = reader_of(self.deps)
-        each = [await reader.dependents(p.obj, kind) for kind in (Kind.TOPIC, Kind.TOPIC_SET)]
+        each = [await reader.dependents(ctx.obj, kind) for kind in (Kind.TOPIC, Kind.TOPIC_SET)]
         return {"dependents": sum(each)}
 
-    async def delete(self, p: NamespacePass, scope: Scope, *, force: bool) -> Blocker | None:
+    async def delete(self, ctx: NamespacePass, scope: Scope, *, force: bool) -> Blocker | None:
         """See namespace_deletion."""
-        self._deliveries.forget(p.meta.uid)
-        self._stored.forget(p.meta.uid)
-        return await NamespaceDeletion(self.deps, p, scope).run(force=force)
+        self._backlogs.forget(ctx.meta.uid)
+        self._stored.forget(ctx.meta.uid)
+        return await NamespaceDeletion(self.deps, ctx, scope).run(force=force)
 
-    def unrestored(self, p: NamespacePass) -> str | None:
-        """See PassFrame."""
-        lists = p.before.clusters_before_deletion
-        return unrestored(p.obj, p.before.pulsar_name or name_of(p.obj), lists) if lists is not None else None
+    def unrestored(self, ctx: NamespacePass) -> str | None:
+        """See ReconcilerBase."""
+        lists = ctx.before.clusters_before_deletion
+        return unrestored(ctx.obj, ctx.before.pulsar_name or name_of(ctx.obj), lists) if lists is not None else None
 
-    async def release(self, p: NamespacePass, reason: Reason, message: str) -> None:
-        """See PassFrame. A namespace that stays, by its policy or with another object, is in all its clusters again."""
-        if p.before.clusters_before_deletion is not None and reason not in (Reason.DELETED, Reason.PARENT_DELETED):
+    async def release(self, ctx: NamespacePass, reason: Reason, message: str) -> None:
+        """See ReconcilerBase. A namespace that stays, by its policy or with another object, is in all its clusters
+        again."""
+        if ctx.before.clusters_before_deletion is not None and reason not in (Reason.DELETED, Reason.PARENT_DELETED):
             try:
-                scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
-                await NamespaceDeletion(self.deps, p, scope).give_back()
+                scope = await resolve_scope(self.deps, self.kind, ctx.obj, deleting=True)
+                await NamespaceDeletion(self.deps, ctx, scope).restore()
             except ObstacleError as obstacle:
                 if not obstacle.gone:
                     raise
             except (RefusedError, ConflictError) as error:
-                # It would be refused for ever, and the object could never be let go.
+                # It would be refused without end, and the object could never be let go.
                 text = f"{message}. It lacks clusters that its deletion took out, and Pulsar refuses them: {error}"
-                await p.event(Reason.REJECTED_BY_PULSAR, text, warning=True)
-        await super().release(p, reason, message)
+                await ctx.event(Reason.REJECTED_BY_PULSAR, text, warning=True)
+        await super().release(ctx, reason, message)
 
 
-def _confirmed(p: NamespacePass, action: ConfirmationAction) -> frozenset[str]:
+def _confirmed(ctx: NamespacePass, action: ConfirmationAction) -> frozenset[str]:
     """None in the pass that takes the namespace over: see used_confirmations."""
-    if not _knows_what_was_used(p):
+    if not _knows_what_was_used(ctx):
         return frozenset()
-    return confirmed(p.spec.confirmations, p.before.used_confirmations, p.conditions.now, action)
+    return confirmed(ctx.spec.confirmations, ctx.before.used_confirmations, ctx.conditions.now, action)
 
 
-def _knows_what_was_used(p: NamespacePass) -> bool:
-    """Whether the status is this object's and tells which confirmations were used. A status of a later generation than
+def _knows_what_was_used(ctx: NamespacePass) -> bool:
+    """Whether the status is this object's and shows which confirmations were used. A status of a later generation than
     the object's is of an earlier object: a backup was restored with it, from before or after they were used."""
-    return p.memory.established and (p.before.observed_generation or 0) <= p.meta.generation
+    return ctx.memory.established and (ctx.before.observed_generation or 0) <= ctx.meta.generation
 
 
 def _declared_by_tenant(scope: Scope) -> frozenset[str] | None:

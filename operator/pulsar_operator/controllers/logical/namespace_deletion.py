@@ -23,7 +23,7 @@ from pulsar_operator.controllers.core.watch_cache import name_of
 from pulsar_operator.controllers.logical.deletion_results import Blocker, keep
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
-from pulsar_operator.controllers.logical.stored_lists import look_before_deletion
+from pulsar_operator.controllers.logical.stored_lists import check_lists_before_deletion
 from pulsar_operator.domain.logical.clusters import allowed_of, clusters_of, replication_of
 from pulsar_operator.domain.logical.pulsar_names import namespace_path
 from pulsar_operator.domain.policies import Call
@@ -42,24 +42,24 @@ NamespacePass = LogicalPass[PulsarNamespaceSpec, PulsarNamespaceStatus]
 class NamespaceDeletion:
     """One namespace that is being deleted, in one pass."""
 
-    def __init__(self, deps: Deps, p: NamespacePass, scope: Scope) -> None:
-        self._deps, self._p, self._scope = deps, p, scope
-        self._place = scope.parent_name(Kind.TENANT), name_of(p.obj)
+    def __init__(self, deps: Deps, ctx: NamespacePass, scope: Scope) -> None:
+        self._deps, self._ctx, self._scope = deps, ctx, scope
+        self._place = scope.parent_name(Kind.TENANT), name_of(ctx.obj)
         self._path = namespace_path(*self._place)
         self._name = "/".join(self._place)
 
     async def run(self, *, force: bool) -> Blocker | None:
-        """Delete it, or say why it stays. Raises AdminUnreachableError."""
+        """Deletes it, or returns why it stays. Raises AdminUnreachableError."""
         found = await self._scope.admin.find(Call("GET", self._path))
         if found is None:
             return None
         try:
             blocker = await (self._force(found[1]) if force else self._empty(found[1]))
         except (ConflictError, RefusedError, NotFoundError):
-            await self.give_back()
+            await self.restore()
             raise
         if blocker is not None:
-            await self.give_back()
+            await self.restore()
         return blocker
 
     async def _force(self, live: Mapping[str, Any]) -> Blocker | None:
@@ -70,20 +70,20 @@ class NamespaceDeletion:
             home = self._home(live)
             several = (
                 f"Pulsar deletes no namespace of several clusters by force ({', '.join(holders)}). To leave it in one, "
-                f"where the others delete all of it at once: pulsar-admin namespaces set-clusters {self._name} "
+                f"where the others delete all of it immediately: pulsar-admin namespaces set-clusters {self._name} "
                 f"--clusters {home}"
                 if len(holders) > 1
                 else "Pulsar does not allow it: set forceDeleteNamespaceAllowed=true in spec.broker.config of the "
                 "PulsarCluster"
             )
-            remedy = f"delete its topics and set Delete, or keep it all: {keep(Kind.NAMESPACE, self._p.obj)}"
+            remedy = f"delete its topics and set Delete, or keep it all: {keep(Kind.NAMESPACE, self._ctx.obj)}"
             text = f"Namespace {self._name} is not deleted by force: {error}. {several}; or {remedy}"
             return Blocker(Reason.REJECTED_BY_PULSAR, text)
         return None
 
     async def _empty(self, live: Mapping[str, Any]) -> Blocker | None:
         holders, home = clusters_of(live), self._home(live)
-        await look_before_deletion(self._deps, self._scope, self._name, holders)
+        await check_lists_before_deletion(self._deps, self._scope, self._name, holders)
         # Pulsar marks a namespace once it found it empty, and then lists no topics of it (HTTP 404).
         begun = live.get("deleted") is True
         blocker = None if begun else await self._contents(holders)
@@ -94,7 +94,7 @@ class NamespaceDeletion:
         return blocker
 
     def _home(self, live: Mapping[str, Any]) -> str:
-        """The cluster that is asked, and that is the last one."""
+        """Returns the cluster that keeps the namespace until last."""
         usable = self._scope.admin.usable
         return next((c for c in usable if c in replication_of(live)), usable[0])
 
@@ -111,10 +111,10 @@ class NamespaceDeletion:
         """Unload the bundles of a namespace whose deletion has begun and failed; the next attempt then succeeds.
 
         Its system topic ``__change_events`` can be left so that each further attempt fails alike until it is loaded
-        anew (seen on 4.0.8): fenced, when a reader of the broker's own connects while it is being deleted (HTTP 500
+        again (seen on 4.0.8): fenced, when a reader of the broker's own connects while it is being deleted (HTTP 500
         ``Topic is already fenced``, apache/pulsar#15451); or with a compaction that lost its connection and that every
         deletion waits for (HTTP 422 ``HTTP 422 {}``, or 500 ``Consumer connect fail!``). Pulsar has the namespace
-        marked as deleted by then, so nobody can be using it. Of a cluster that does not answer nothing is asked.
+        marked as deleted by then, so no client can use it. Clusters that do not answer are left out.
         """
         try:
             live = await self._scope.admin.at(home, Call("GET", self._path))
@@ -128,25 +128,27 @@ class NamespaceDeletion:
                 await self._scope.admin.at(home, Call("PUT", (*self._path, f"{lower}_{upper}", "unload")))
 
     async def _contents(self, clusters: Collection[str]) -> Blocker | None:
-        """The topics in the way, looked for in clusters that hold the namespace. Raises AdminUnreachableError."""
+        """Returns a blocker that names the remaining topics in clusters that hold the namespace. Raises
+        AdminUnreachableError."""
         known = self._scope.names
         for cluster in sorted(set(clusters) - known) if len(clusters) > 1 else ():
             left = ",".join(sorted(set(clusters) & known)) or "CLUSTER"
             return Blocker(
                 Reason.NOT_EMPTY,
                 f"Namespace {self._name} is also in cluster {cluster}, which is no cluster of the instance, so its "
-                f"topics there cannot be seen. If nobody needs them: pulsar-admin namespaces set-clusters {self._name} "
-                f"--clusters {left}. To keep the namespace: {keep(Kind.NAMESPACE, self._p.obj)}",
+                "topics there cannot be seen. If they are no longer needed: pulsar-admin namespaces set-clusters "
+                f"{self._name} "
+                f"--clusters {left}. To keep the namespace: {keep(Kind.NAMESPACE, self._ctx.obj)}",
             )
-        looked = sorted(set(clusters) & known)
-        for cluster, topics in zip(looked, await asyncio.gather(*map(self._topics, looked)), strict=True):
+        checked = sorted(set(clusters) & known)
+        for cluster, topics in zip(checked, await asyncio.gather(*map(self._topics, checked)), strict=True):
             if topics:
                 more = f" and {len(topics) - SHOWN} more" if len(topics) > SHOWN else ""
                 shown = ", ".join(nsmallest(SHOWN, topics)) + more
                 return Blocker(
                     Reason.NOT_EMPTY,
                     f"namespace {self._name} still has topics in cluster {cluster} ({shown}): delete them first, or "
-                    f"set spec.deletionPolicy to Retain: {keep(Kind.NAMESPACE, self._p.obj)}",
+                    f"set spec.deletionPolicy to Retain: {keep(Kind.NAMESPACE, self._ctx.obj)}",
                 )
         return None
 
@@ -158,11 +160,11 @@ class NamespaceDeletion:
         return topics
 
     async def _reduce(self, live: Mapping[str, Any], home: str, *, begun: bool) -> Blocker | None:
-        """Leave it in one cluster. Each write is preceded by a look into the clusters that it takes out."""
+        """Leave it in one cluster. Before each write the clusters that it takes out are checked."""
         replication, allowed = replication_of(live), allowed_of(live)
-        if self._p.before.clusters_before_deletion is None:
+        if self._ctx.before.clusters_before_deletion is None:
             lists = ClusterLists(replication_clusters=replication, allowed_clusters=allowed)
-            await self._p.store({"clusters_before_deletion": lists})
+            await self._ctx.store({"clusters_before_deletion": lists})
         calls = [Call("POST", (*self._path, "replication"), body=[home])] if replication != [home] else []
         calls += [Call("POST", (*self._path, "allowedClusters"), body=[home])] if allowed not in ([], [home]) else []
         others = {*replication, *allowed} - {home}
@@ -173,27 +175,27 @@ class NamespaceDeletion:
             await self._scope.admin.at(home, call)
         return None
 
-    async def give_back(self) -> None:
+    async def restore(self) -> None:
         """Restore the lists of clusters of a namespace that stays. Raises AdminUnreachableError."""
-        before = self._p.before.clusters_before_deletion
+        before = self._ctx.before.clusters_before_deletion
         if before is None:
             return
         found = await self._scope.admin.find(Call("GET", self._path))
         if found is not None and not found[1].get("deleted"):
             live = found[1]
-            for name, wanted, now in (
+            for name, desired, now in (
                 ("allowedClusters", before.allowed_clusters, allowed_of(live)),
                 ("replication", before.replication_clusters, replication_of(live)),
             ):
-                if wanted and wanted != now:
+                if desired and desired != now:
                     log.info("restore %s of namespace %s: it is not deleted", name, self._name)
                     with suppress(NotFoundError):
-                        await self._scope.admin.at(found[0], Call("POST", (*self._path, name), body=list(wanted)))
-        await self._p.store({"clusters_before_deletion": None})
+                        await self._scope.admin.at(found[0], Call("POST", (*self._path, name), body=list(desired)))
+        await self._ctx.store({"clusters_before_deletion": None})
 
 
 def unrestored(obj: Json, name: str, lists: ClusterLists) -> str:
-    """What to say of a namespace that waits with fewer clusters than it had before its deletion."""
+    """Returns a message for a namespace that waits with fewer clusters than it had before its deletion."""
     admin = "pulsar-admin namespaces"
     commands = [f"{admin} set-clusters {name} --clusters {','.join(lists.replication_clusters)}"]
     if lists.allowed_clusters:
@@ -201,5 +203,6 @@ def unrestored(obj: Json, name: str, lists: ClusterLists) -> str:
     return (
         f"Until then the replication of namespace {name} is reduced: before its deletion its clusters were "
         f"{', '.join(lists.replication_clusters)}. To keep the namespace and have the operator restore them: "
-        f"{keep(Kind.NAMESPACE, obj)}. To restore them at once and keep the deletion waiting: {' && '.join(commands)}"
+        f"{keep(Kind.NAMESPACE, obj)}. To restore them immediately and keep the deletion waiting: "
+        f"{' && '.join(commands)}"
     )

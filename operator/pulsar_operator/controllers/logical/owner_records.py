@@ -1,6 +1,6 @@
 """Reads and writes which custom resource manages an object of Pulsar; see domain/logical/owners.py for the record.
 
-A record that cannot be read is unknown, not absent: whoever needs it writes nothing.
+A record that cannot be read is unknown, not absent: a pass that needs it writes nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pulsar_operator.ports import ConflictError, Deps, NotFoundError, PortError,
 
 
 def parsed(text: object, what: str) -> Owner | None:
-    """The owner a record names, None where there is no record. Raises ObstacleError for one that nobody can read."""
+    """Returns the owner that a record names; None where there is no record. Raises ObstacleError for an unreadable
+    one."""
     if not text:
         return None
     try:
@@ -28,7 +29,7 @@ def parsed(text: object, what: str) -> Owner | None:
 
 
 def unreadable(what: str, why: str, cause: Exception) -> NoReturn:
-    """Raise ObstacleError: nobody knows which object manages it."""
+    """Raises ObstacleError: it is not known which object manages it."""
     text = f"The record of the object that manages {what} cannot be read: {why}. Nothing is changed in Pulsar"
     raise ObstacleError(Reason.REJECTED_BY_PULSAR, text) from cause
 
@@ -44,8 +45,8 @@ class TopicRecord:
         self.whole = False
 
     async def read(self) -> Owner | None:
-        """The owner; None where no cluster has a record. Raises ObstacleError, and AdminUnreachableError where a
-        cluster that may have one gives no answer."""
+        """Returns the owner; None where no cluster has a record. Raises ObstacleError, and AdminUnreachableError where
+        a cluster that may have one gives no answer."""
         try:
             answers, silent = await self._scope.admin.everywhere(self._clusters, self._call)
         except RefusedError as error:
@@ -55,11 +56,11 @@ class TopicRecord:
         self.whole = all(text == found for text in texts)
         if found is None and silent:
             who = "; ".join(self._scope.admin.why(each) for each in silent)
-            raise AdminUnreachableError(f"nobody knows which object manages {self._what}: {who}")
+            raise AdminUnreachableError(f"it is not known which object manages {self._what}: {who}")
         return parsed(found, self._what)
 
     async def write(self, owner: Owner) -> None:
-        """Have it name this owner wherever the topic is. Raises ObstacleError, AdminUnreachableError."""
+        """Writes this owner wherever the topic is. Raises ObstacleError, AdminUnreachableError."""
         for cluster in self._clusters:
             call = Call("PUT", self._call.path, body=owner_properties(owner))
             try:
@@ -81,7 +82,7 @@ class NamespaceRecord:
         self._what = f"namespace {'/'.join(path[1:])}"
 
     async def read(self) -> Owner | None:
-        """The owner; None where there is no record. Raises ObstacleError, AdminUnreachableError."""
+        """Returns the owner; None where there is no record. Raises ObstacleError, AdminUnreachableError."""
         try:
             found = await self._scope.admin.find(Call("GET", self._path))
         except RefusedError as error:
@@ -90,7 +91,7 @@ class NamespaceRecord:
         return parsed((live.get("properties") or {}).get(OWNER_PROPERTY), self._what)
 
     async def write(self, owner: Owner) -> None:
-        """Have it name this owner. Raises ObstacleError, AdminUnreachableError."""
+        """Writes this owner. Raises ObstacleError, AdminUnreachableError."""
         call = Call("PUT", (*self._path, "properties"), body=owner_properties(owner))
         try:
             await self._scope.admin.anywhere(call)
@@ -115,17 +116,17 @@ class NodeRecord:
         return self._store is not None
 
     async def read(self) -> Owner | None:
-        """The owner; None where there is no record. Raises ObstacleError."""
+        """Returns the owner; None where there is no record. Raises ObstacleError."""
         if not self.kept:
             return None
         try:
             node = await (await self._session()).get(self._path)
         except PortError as error:
-            self._away(error)
+            self._raise_unavailable(error)
         return parsed(node.data.decode(errors="replace"), self._what) if node is not None else None
 
     async def write(self, owner: Owner) -> None:
-        """Have it name this owner. Raises ObstacleError."""
+        """Writes this owner. Raises ObstacleError."""
         if not self.kept:
             return
         data = owner.text.encode()
@@ -137,10 +138,10 @@ class NodeRecord:
             elif node.data != data:
                 await session.set(self._path, data, version=node.version)
         except PortError as error:
-            self._away(error)
+            self._raise_unavailable(error)
 
     async def remove(self, owner: Owner) -> None:
-        """Forget it where it names this owner. Raises ObstacleError."""
+        """Removes the record if it names this owner. Raises ObstacleError."""
         if not self.kept:
             return
         try:
@@ -151,12 +152,12 @@ class NodeRecord:
         except NotFoundError:
             return
         except PortError as error:
-            self._away(error)
+            self._raise_unavailable(error)
 
     async def _session(self) -> ZooKeeperSession:
         assert self._store is not None
         return await self._deps.zookeeper.session(*self._store)
 
-    def _away(self, error: PortError) -> NoReturn:
-        text = f"Nobody knows which object manages {self._what}: the configuration store: {error}"
+    def _raise_unavailable(self, error: PortError) -> NoReturn:
+        text = f"It is not known which object manages {self._what}: the configuration store: {error}"
         raise ObstacleError(Reason.CONFIGURATION_STORE_UNAVAILABLE, text) from error

@@ -4,8 +4,9 @@ The record beside the object decides (owner_records.py), then what the objects' 
 where it may matter: where several objects declare the same, and where an object finds what it declares in Pulsar and
 does not know yet what the record says. A new object of Pulsar is made with its record where it has properties.
 
-A record that somebody removed is written again. Where a pass reads the record with something else (LogicalPass.records)
-every pass compares it; elsewhere it is read once in RECORD_SECONDS, so that a pass at rest makes no call for it.
+A record that another client removed is written again. Where a pass reads the record with something else
+(LogicalPass.records) every pass compares it; elsewhere it is read once in RECORD_SECONDS, so that a pass at rest makes
+no call for it.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from pulsar_operator.controllers.core.stores import share_store
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass, SpecT, StatusT
 from pulsar_operator.controllers.logical.owner_records import NodeRecord
-from pulsar_operator.controllers.logical.reconciler_base import PassFrame
+from pulsar_operator.controllers.logical.reconciler_base import ReconcilerBase
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.domain.logical.owners import Owner, claim_of, owner_node, owner_of, winner
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
 DUPLICATE_SECONDS = 60.0
 RECORD_SECONDS: Final = 3600.0
-"""From one look at a record that no other answer contains to the next."""
+"""Seconds between two reads of a record that no other answer contains."""
 STALE_SECONDS: Final = 30.0
-"""So long after a look or a write a broker may still answer with what was there before."""
+"""Seconds after a read or a write for which a broker may still answer with the state before."""
 
 FactsT = TypeVar("FactsT")
 
@@ -40,13 +41,13 @@ class Record(Protocol):
     """Whether every place that keeps the record had it at the last read."""
 
     async def read(self) -> Owner | None:
-        """The owner, or None where there is no record. Raises ObstacleError, AdminUnreachableError."""
+        """Returns the owner, or None where there is no record. Raises ObstacleError, AdminUnreachableError."""
 
     async def write(self, owner: Owner) -> None:
-        """Have it name this owner. Raises ObstacleError, AdminUnreachableError."""
+        """Writes this owner. Raises ObstacleError, AdminUnreachableError."""
 
 
-class Ownership(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
+class Ownership(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
     """Decides whether an object manages what it declares, and records it."""
 
     shared = True
@@ -57,160 +58,163 @@ class Ownership(PassFrame[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
         self._records_due: dict[Key, float] = {}
 
     def forget(self, key: Key) -> None:
-        """The object is gone."""
+        """Forgets an object that is gone."""
         super().forget(key)
         self._records_due.pop(key, None)
 
     # --------------------------------------------------------------------------------------- what a kind says
 
     @abstractmethod
-    def name_in_pulsar(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
-        """Full name inside Pulsar."""
+    def name_in_pulsar(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
+        """Returns the full name inside Pulsar."""
 
     @abstractmethod
     def exists(self, facts: FactsT) -> bool:
         """Whether Pulsar has the object."""
 
-    def manages(self, p: LogicalPass[SpecT, StatusT], facts: FactsT) -> bool:
+    def manages(self, ctx: LogicalPass[SpecT, StatusT], facts: FactsT) -> bool:
         """Whether Pulsar has the object, and has it as one that this custom resource can be about."""
         return self.exists(facts)
 
-    async def record_of(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> Record:
-        """Where the owner is recorded. Raises ObstacleError."""
-        name = self.name_in_pulsar(p, scope)
+    async def record_of(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> Record:
+        """Returns where the owner is recorded. Raises ObstacleError."""
+        name = self.name_in_pulsar(ctx, scope)
         return NodeRecord(self.deps, scope, owner_node(self.kind.value, name), name)
 
-    def made_with_record(self, p: LogicalPass[SpecT, StatusT]) -> bool:
+    def made_with_record(self, ctx: LogicalPass[SpecT, StatusT]) -> bool:
         """Whether the call that makes the object in Pulsar carries the record."""
         return False
 
-    def record_due(self, p: LogicalPass[SpecT, StatusT]) -> float:
-        """When the record is read next, seconds since the epoch; 0.0 for an object that this process has just met."""
-        return self._records_due.get(Key(self.kind, p.meta.namespace, p.meta.name), 0.0)
+    def record_due(self, ctx: LogicalPass[SpecT, StatusT]) -> float:
+        """Returns when the record is read next, seconds since the epoch; 0.0 for an object that this process has just
+        met."""
+        return self._records_due.get(Key(self.kind, ctx.meta.namespace, ctx.meta.name), 0.0)
 
-    def record_seen(self, p: LogicalPass[SpecT, StatusT]) -> None:
+    def record_observed(self, ctx: LogicalPass[SpecT, StatusT]) -> None:
         """Take note that the record was read or written now."""
-        due = p.conditions.now.timestamp() + RECORD_SECONDS
-        self._records_due[Key(self.kind, p.meta.namespace, p.meta.name)] = due
+        due = ctx.conditions.now.timestamp() + RECORD_SECONDS
+        self._records_due[Key(self.kind, ctx.meta.namespace, ctx.meta.name)] = due
 
-    async def declares_too(self, p: LogicalPass[SpecT, StatusT], scope: Scope, owner: Owner) -> bool:
+    async def declares_too(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, owner: Owner) -> bool:
         """Whether an owner that a record names exists and declares the same; this object then leaves it alone."""
         if owner.kind is not self.kind:
             return False
         obj = await self.deps.kube.get(CUSTOM[owner.kind], owner.namespace, owner.name)
-        return obj is not None and await self._same(p, scope, obj, doubt=True)
+        return obj is not None and await self._same(ctx, scope, obj, doubt=True)
 
     @abstractmethod
-    async def _same(self, p: LogicalPass[SpecT, StatusT], scope: Scope, other: Json, *, doubt: bool = False) -> bool:
-        """Whether another object of the kind means the same object of Pulsar; ``doubt`` where that cannot be told."""
+    async def _same(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, other: Json, *, doubt: bool = False) -> bool:
+        """Whether another object of the kind means the same object of Pulsar; ``doubt`` where that cannot be
+        reported."""
 
     # ------------------------------------------------------------------------------------------------ decisions
 
-    async def own(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
+    async def own(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
         """Record that this object manages what it declares, unless the record names another one that exists.
 
         Raises ObstacleError for that, and where the record cannot be read: the object in Pulsar may be another's.
         """
-        if p.look_only:
+        if ctx.from_list:
             return
-        if p.before.owner_recorded or p.fields.get("owner_recorded"):
-            await self._keep_record(p, scope)
+        if ctx.before.owner_recorded or ctx.fields.get("owner_recorded"):
+            await self._keep_record(ctx, scope)
             return
-        mine = owner_of(p.obj)
+        own_record = owner_of(ctx.obj)
         try:
-            record = await self.record_of(p, scope)
+            record = await self.record_of(ctx, scope)
             found = await record.read()
-            if found is not None and found != mine and await self.declares_too(p, scope, found):
-                raise self._duplicate(p, scope, found.text)
-            if p.held is not None:
+            if found is not None and found != own_record and await self.declares_too(ctx, scope, found):
+                raise self._duplicate(ctx, scope, found.text)
+            if ctx.pause_reason is not None:
                 return
             if isinstance(record, NodeRecord) and not record.kept:
                 return  # no status says where the store is yet, so nothing is recorded there
-            if found != mine:
-                await record.write(mine)
+            if found != own_record:
+                await record.write(own_record)
         except AdminUnreachableError:
-            if p.memory.established:
+            if ctx.memory.established:
                 return  # it has been managed all along, and is recorded when all clusters answer
             raise
-        p.fields["owner_recorded"] = True
-        self.record_seen(p)
+        ctx.fields["owner_recorded"] = True
+        self.record_observed(ctx)
 
-    async def _keep_record(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
+    async def _keep_record(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
         """Write a record again that is no longer there. One that cannot be read is unknown, and stays as it is.
 
         Raises ObstacleError where the record names another object that declares the same.
         """
-        mine, told = owner_of(p.obj), set(p.records.values())
-        if told == {mine.text}:
-            self.record_seen(p)
+        own_record, reported = owner_of(ctx.obj), set(ctx.records.values())
+        if reported == {own_record.text}:
+            self.record_observed(ctx)
             return
-        due = self.record_due(p) - (RECORD_SECONDS - STALE_SECONDS if told else 0.0)
-        if p.held is not None or p.trusting or p.conditions.now.timestamp() < due:
+        due = self.record_due(ctx) - (RECORD_SECONDS - STALE_SECONDS if reported else 0.0)
+        if ctx.pause_reason is not None or ctx.trusting or ctx.conditions.now.timestamp() < due:
             return
-        self.record_seen(p)
+        self.record_observed(ctx)
         with contextlib.suppress(AdminUnreachableError):
             try:
-                record = await self.record_of(p, scope)
+                record = await self.record_of(ctx, scope)
                 found = await record.read()
             except ObstacleError:
                 return
-            if (found == mine and record.whole) or (isinstance(record, NodeRecord) and not record.kept):
+            if (found == own_record and record.whole) or (isinstance(record, NodeRecord) and not record.kept):
                 return
-            if found is not None and found != mine and await self.declares_too(p, scope, found):
-                raise self._duplicate(p, scope, found.text)
+            if found is not None and found != own_record and await self.declares_too(ctx, scope, found):
+                raise self._duplicate(ctx, scope, found.text)
             with contextlib.suppress(ObstacleError):
-                await record.write(mine)
-                name = self.name_in_pulsar(p, scope)
-                text = f"The operator wrote the record of {name} again: it did not name {mine.text}, which manages it"
-                await p.event(Reason.DRIFT_REPAIRED, text, warning=True)
+                await record.write(own_record)
+                name = self.name_in_pulsar(ctx, scope)
+                text = f"The operator wrote the record of {name} again: it did not name {own_record.text}, its manager"
+                await ctx.event(Reason.DRIFT_REPAIRED, text, warning=True)
 
-    async def disown(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
+    async def disown(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
         """Forget the record of what is deleted in Pulsar, where it does not go with it. A record that stays does no
         harm: it names an object that does not exist."""
         with contextlib.suppress(ObstacleError, AdminUnreachableError):
-            record = await self.record_of(p, scope)
+            record = await self.record_of(ctx, scope)
             if isinstance(record, NodeRecord):
-                await record.remove(owner_of(p.obj))
+                await record.remove(owner_of(ctx.obj))
 
-    async def _refuse_duplicate(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
+    async def _refuse_duplicate(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
         """Raise ObstacleError when another custom resource manages the same object of Pulsar.
 
-        An object that manages it looks too: two that were created at the same moment may not have seen each other.
+        An object that manages it checks this too: two that were created at the same moment may not have seen each
+        other.
         """
-        mine = claim_of(p.obj)
-        duplicates = [mine]
-        for key in await self._declared_alike(p, scope):
+        own_record = claim_of(ctx.obj)
+        duplicates = [own_record]
+        for key in await self._declared_alike(ctx, scope):
             obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
-            if obj is not None and await self._same(p, scope, obj):
+            if obj is not None and await self._same(ctx, scope, obj):
                 duplicates.append(claim_of(obj))
         if len(duplicates) == 1:
             return
-        recorded = await (await self.record_of(p, scope)).read()
+        recorded = await (await self.record_of(ctx, scope)).read()
         first = winner(duplicates, recorded)
-        if first != mine:
-            raise self._duplicate(p, scope, f"{self.kind.value} {first.text}")
+        if first != own_record:
+            raise self._duplicate(ctx, scope, f"{self.kind.value} {first.text}")
 
-    def _duplicate(self, p: LogicalPass[SpecT, StatusT], scope: Scope, other: str) -> ObstacleError:
-        p.fields["owner_recorded"] = None
+    def _duplicate(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, other: str) -> ObstacleError:
+        ctx.fields["owner_recorded"] = None
         return ObstacleError(
             Reason.DUPLICATE,
-            f"{other} manages {self.name_in_pulsar(p, scope)} already: delete one of the two objects (this one changes "
-            "nothing in Pulsar)",
+            f"{other} manages {self.name_in_pulsar(ctx, scope)} already: delete one of the two objects "
+            "(this one changes nothing in Pulsar)",
             known=True,
             requeue=DUPLICATE_SECONDS,
         )
 
-    async def _declared_alike(self, p: LogicalPass[SpecT, StatusT], scope: Scope) -> list[Key]:
-        """Objects that may declare the same, by way of one parent or of instances with one store. What is in a tenant
-        needs no look for the latter: of two tenants one is a duplicate, and what is in that waits."""
+    async def _declared_alike(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> list[Key]:
+        """Returns objects that may declare the same, by way of one parent or of instances with one store. What is in a
+        tenant needs no check for the latter: of two tenants one is a duplicate, and what is in that waits."""
         reader, instance = reader_of(self.deps), scope.chain[-1]
-        found = list(await reader.namesakes(p.obj))
+        found = list(await reader.duplicates_of(ctx.obj))
         if len(scope.chain) > 1 or not self.shared:
             return found
         for other in await reader.every(Kind.INSTANCE):
             meta = other["metadata"]
             if meta["uid"] != instance["metadata"]["uid"] and share_store(instance, other):
-                spec: dict[str, Any] = {**p.obj["spec"]}
+                spec: dict[str, Any] = {**ctx.obj["spec"]}
                 spec["instanceRef"] = {"name": meta["name"], "namespace": meta["namespace"]}
-                found += await reader.namesakes({**p.obj, "spec": spec})
+                found += await reader.duplicates_of({**ctx.obj, "spec": spec})
         return found

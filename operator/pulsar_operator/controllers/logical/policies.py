@@ -1,4 +1,4 @@
-"""Reading policies that Pulsar tells one by one: one GET for each, in each cluster that has a value of its own."""
+"""Reads policies that Pulsar reports one by one: one GET for each, in each cluster that has a value of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Found = dict[str, dict[str | None, Any]]
 async def read_own(
     scope: Scope, rows: Iterable[PolicyRow], base: tuple[str, ...], clusters: Sequence[str]
 ) -> tuple[Found, tuple[str, ...]]:
-    """Live values by field and cluster, and the clusters that gave no answer.
+    """Returns live values by field and cluster, and the clusters that gave no answer.
 
     A row that all clusters share is read in the first of ``clusters`` that answers. A cluster that misses one answer
     counts as silent, and none of its values is believed. Rows that read the same answer share one GET.
@@ -42,7 +42,7 @@ async def read_own(
 async def _read_at(
     scope: Scope, cluster: str, rows: Sequence[PolicyRow], base: tuple[str, ...]
 ) -> dict[str, Any] | None:
-    """Values by field; None when the cluster does not answer."""
+    """Returns values by field; None when the cluster does not answer."""
     calls: dict[str, Call] = {}
     for row in rows:
         call = row.get_call(base)

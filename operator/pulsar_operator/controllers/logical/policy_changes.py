@@ -1,6 +1,6 @@
-"""Who else changes a tenant or a namespace: watches on their nodes in the configuration store, as a hint.
+"""Detects other writers of a tenant or a namespace: watches on their nodes in the configuration store, as a hint.
 
-A hint only makes the object be looked at now instead of at the next resync. Without ZooKeeper, and while a session is
+A hint only makes the object be checked now instead of at the next resync. Without ZooKeeper, and while a session is
 lost, nothing else changes. Each declared tenant and namespace that exists in Pulsar has one watch on its own node below
 ``/admin/policies``, up to a limit for the process; what the operator writes itself is a hint as well, and the pass it
 asks for finds nothing to do. Topic policies are messages in a topic and no nodes: those are left to the resync. Run by
@@ -26,12 +26,12 @@ from pulsar_operator.ports import Deps, Json, Key, PortError, RefusedError, ZooK
 log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 15.0
-"""How often new objects are looked for, and a lost ensemble is tried again."""
+"""Seconds between two sweeps for new objects, and between two attempts for a lost ensemble."""
 SETTLE_SECONDS = 1.0
-"""From a change to the look: brokers answer from a cache that follows the same watches. Further changes meanwhile are
-the same hint, so that a busy writer costs one pass a second."""
+"""Seconds from a change to the check: brokers answer from a cache that follows the same watches. Further changes in the
+meantime are the same hint, so that a busy writer costs one pass a second."""
 LIMIT = 10_000
-"""Watches of the process."""
+"""Most watches of the process."""
 AT_ONCE = 32
 """Watches asked for at the same time."""
 
@@ -62,15 +62,15 @@ class PolicyWatch:
         self._limit = limit
         self._sweep_seconds = sweep_seconds
         self._settle_seconds = settle_seconds
-        self._wanted: dict[Place, set[Key]] = {}
+        self._watched: dict[Place, set[Key]] = {}
         self._armed: set[Place] = set()
         """Places with a watch that did not fire yet."""
         self._fired: set[Place] = set()
         self._refused: set[Place] = set()
-        self._seen: dict[Place, int | None] = {}
+        self._versions: dict[Place, int | None] = {}
         """The last state of each place; another one is a hint, also when it came while there was no session."""
         self._covered: set[Key] = set()
-        """Objects that were looked at since their node is watched."""
+        """Objects that were checked since their node is watched."""
         self._swept = False
         self._lost: set[str] = set()
         self._over = False
@@ -103,32 +103,33 @@ class PolicyWatch:
             await asyncio.sleep(self._settle_seconds)
             self._wake.clear()
             fired, self._fired = self._fired, set()
-            await self._arm(sorted(fired & set(self._wanted)), hint)
+            await self._arm(sorted(fired & set(self._watched)), hint)
 
     async def sweep(self, hint: Hint) -> None:
         """Watch what is declared and not watched yet. Raises PortError when the objects cannot be listed."""
-        self._wanted = await self._places()
-        self._refused &= set(self._wanted)
-        for place in set(self._seen) - set(self._wanted):
-            del self._seen[place]
-        missing = sorted(set(self._wanted) - self._armed - self._refused)
+        self._watched = await self._places()
+        self._refused &= set(self._watched)
+        for place in set(self._versions) - set(self._watched):
+            del self._versions[place]
+        missing = sorted(set(self._watched) - self._armed - self._refused)
         over = len(self._armed) + len(missing) > self._limit
         if over and not self._over:
             log.warning("more than %d tenants and namespaces: the rest is left to the resync", self._limit)
         self._over = over
         await self._arm(missing, hint)
-        self._look_once(hint)
+        self._recheck_once(hint)
 
-    def _look_once(self, hint: Hint) -> None:
-        """Hint at objects whose node is watched from now on: what somebody changed since their last pass is the first
-        state that was seen, and no change. Those of the first sweep have just been looked at, as the process began."""
-        watched = {key for place, keys in self._wanted.items() if place in self._seen for key in keys}
+    def _recheck_once(self, hint: Hint) -> None:
+        """Hint at objects whose node is watched from now on: what another client changed since their last pass is the
+        first state that was seen, and no change. Those of the first sweep have just been checked, as the process
+        began."""
+        watched = {key for place, keys in self._watched.items() if place in self._versions for key in keys}
         for key in sorted(watched - self._covered) if self._swept else ():
             hint(key)
         self._covered, self._swept = watched, True
 
     async def _places(self) -> dict[Place, set[Key]]:
-        """Where the declared tenants and namespaces that exist in Pulsar are."""
+        """Returns where the declared tenants and namespaces that exist in Pulsar are."""
         reader = reader_of(self._deps)
         stores: dict[Key, tuple[str, str]] = {}
         for obj in await reader.every(Kind.INSTANCE):
@@ -169,22 +170,22 @@ class PolicyWatch:
     async def _watch(self, session: ZooKeeperSession, place: Place, hint: Hint) -> None:
         if place in self._armed or len(self._armed) >= self._limit:
             return
-        self._armed.add(place)  # before the call: the watch may fire before its answer is looked at
+        self._armed.add(place)  # before the call: the watch may fire before its answer is checked
         try:
             state = await session.watch(place.path, partial(self._fire, place))
         except RefusedError as error:
             self._armed.discard(place)
             self._refused.add(place)
-            log.info("%s is not watched: %s", place.path, error)
+            log.debug("%s is not watched: %s", place.path, error)
             return
         except BaseException:
             self._armed.discard(place)
             raise
-        known = place in self._seen
-        changed = known and self._seen[place] != state
-        self._seen[place] = state
+        known = place in self._versions
+        changed = known and self._versions[place] != state
+        self._versions[place] = state
         if changed:
-            for key in self._wanted.get(place, ()):
+            for key in self._watched.get(place, ()):
                 log.debug("%s was changed in ZooKeeper", place.path)
                 hint(key)
 
@@ -205,6 +206,6 @@ class PolicyWatch:
 
 
 def _node(obj: Mapping[str, Json]) -> str | None:
-    """The node of a tenant or namespace; None while it is not known to exist in Pulsar."""
+    """Returns the node of a tenant or namespace; None while it is not known to exist in Pulsar."""
     name = (obj.get("status") or {}).get("pulsarName")
     return policies_node(*name.split("/")) if isinstance(name, str) else None

@@ -1,4 +1,4 @@
-"""What helps against an obstacle of the logical plane: the object in the way, who may change it, the command."""
+"""Remedies for obstacles of the logical plane: the object in the way, who may change it, the command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_OF_THE_TENANT = re.compile(r"Cluster \[([^\]]+)\] is not in the list of all
 
 
 def explained(message: str, chain: Sequence[Json]) -> str:
-    """Pulsar's refusal with what to do about it, where the words are known; ``chain`` are the parents."""
+    """Returns Pulsar's refusal with a remedy, if the message is known; ``chain`` are the parents."""
     found = _NOT_OF_THE_TENANT.search(message)
     tenant = next((each for each in chain if each["kind"] == Kind.TENANT.value), None)
     if found is None or tenant is None or "kubectl" in message:
@@ -32,13 +32,13 @@ def explained(message: str, chain: Sequence[Json]) -> str:
 
 
 def object_text(obj: Json) -> str:
-    """An object as messages name it."""
+    """Returns the name of an object for messages."""
     meta = obj["metadata"]
     return f"{obj['kind']} {meta['namespace']}/{meta['name']}"
 
 
 def no_member(cluster: str, instance: Json, members: Collection[str]) -> str:
-    """Why a cluster cannot be asked that is no cluster of the instance, and who adds it."""
+    """Returns a message for a cluster that is not part of the instance, and who adds it."""
     known, who = ", ".join(sorted(members)) or "none", object_text(instance)
     return (
         f"{cluster} is no cluster of {who} (its clusters: {known}). The owner of {who} adds it with a PulsarCluster "
@@ -47,5 +47,5 @@ def no_member(cluster: str, instance: Json, members: Collection[str]) -> str:
 
 
 def no_brokers(cluster: Json) -> str:
-    """Why a PulsarCluster cannot be asked that has no ready brokers, and where that is explained."""
+    """Returns a message for a PulsarCluster without ready brokers, and where that is explained."""
     return f"cluster {pulsar_name(cluster)} has no ready brokers: {described(cluster)}"

@@ -1,7 +1,8 @@
 """Deleting a topic in several clusters, which end its replication first. Used by topic.py and topicset/removal.py.
 
 Pulsar deletes no topic that is replicated unless it is forced (class BrokerService, deleteTopicInternal: HTTP 422).
-Force asks nobody, and replicators of the other clusters make again what was forced: partitions each time (seen on
+Force checks no client, and replicators of the other clusters create again what was forced: partitions each time (seen
+on
 4.0.8). So each cluster first keeps the topic to itself, by a list of its own in the local policies of the topic; its
 replicators are gone 0.3 s later. Then Pulsar asks who uses it, as of any other topic.
 """
@@ -29,11 +30,11 @@ Present = Mapping[str, Sequence[str]]
 
 log = logging.getLogger(__name__)
 
-LOOKS: Final = 15
+CHECKS: Final = 15
 PER_PASS: Final = 500
-"""Partitions deleted in a cluster in one pass; the next one goes on with what Pulsar still lists."""
+"""Partitions deleted in a cluster in one pass; the next one continues with what Pulsar still lists."""
 APART_SECONDS: Final = 0.2
-"""From one look at replicators that end to the next."""
+"""Seconds between two checks of replicators that end."""
 LIST: Final = "replication"
 """Of the calls for a topic's own list of clusters."""
 
@@ -46,39 +47,39 @@ async def unrecorded(_lists: Mapping[str, Sequence[str]]) -> None:
 class TopicDeletion:
     """One topic that is deleted in each cluster, with the partitions ``present`` there (local names).
 
-    ``look`` says who uses it, and which clusters replicate it; nothing is done before it says nobody. ``find`` tells
-    anew what is present, where ``look`` would not see a partition that is made meanwhile. ``remedy`` is what else a
-    person can do, the end of a sentence. With ``force`` users count for nothing; with ``free`` see
-    topic_deletion.delete_in.
+    ``check_use`` returns who uses it, and which clusters replicate it; nothing is done before it returns Unused.
+    ``find`` lists again what is present, where ``check_use`` would not see a partition that is made in the meantime.
+    ``remedy`` is what else a person can do, the end of a sentence. With ``force`` users count for nothing; with
+    ``free`` see topic_deletion.delete_in.
     """
 
     scope: Scope
     path: tuple[str, ...]
     present: Present
-    look: Callable[[Present], Awaitable[Blocker | Unused]]
+    check_use: Callable[[Present], Awaitable[Blocker | Unused]]
     partitioned: bool
     force: bool
     free: bool
     remedy: str
     lists: dict[str, Sequence[str]]
     """By cluster, the topic's own list of clusters as it was before replication was ended there: what could not be
-    given back yet, which whoever tries again gives back."""
+    restored yet; the next attempt restores it."""
     find: Callable[[], Awaitable[Present]] | None = None
     record: Callable[[Mapping[str, Sequence[str]]], Awaitable[None]] = unrecorded
     """Keeps ``lists`` where an operator that is restarted finds them. Raises PortError."""
 
     async def run(self) -> Blocker | Progress | None:
-        """Delete it, or some of its partitions, or say why it stays.
+        """Deletes it, or some of its partitions, or returns why it stays.
 
-        A cluster whose list was written, and whose topic stays for any reason, gets the list back that it had; one that
+        A cluster whose list was written, and whose topic stays for any reason, gets its list restored; one that
         does not answer gets it at the next attempt. What is published between the two is in its own cluster alone: a
-        replicator begins anew at the end of the topic. Raises AdminUnreachableError, ConflictError.
+        replicator begins again at the end of the topic. Raises AdminUnreachableError, ConflictError.
         """
         result: Blocker | Progress | None = None
         gone = False
         try:
-            found = await self.look(self.present)
-            result = found if isinstance(found, Blocker) else await self._delete(found.replicated | found.untold)
+            found = await self.check_use(self.present)
+            result = found if isinstance(found, Blocker) else await self._delete(found.replicated | found.unreported)
             gone = result is None
             return result
         finally:
@@ -86,7 +87,7 @@ class TopicDeletion:
                 self.lists.clear()
             elif not isinstance(result, Progress):
                 # Not between two passes of one deletion: replicators would make again what is deleted already.
-                await give_back(self.scope, self.path, self.lists)
+                await restore_lists(self.scope, self.path, self.lists)
                 with suppress(PortError):  # a list that is given back twice does no harm
                     await self.record(self.lists)
 
@@ -105,8 +106,8 @@ class TopicDeletion:
         return None
 
     def _targets(self, parts: Sequence[str]) -> list[tuple[str, ...]]:
-        """What is deleted in a cluster first: of a partitioned topic in several clusters its partitions alone, and so
-        of one that has more than are deleted in a pass."""
+        """Returns what is deleted in a cluster first: of a partitioned topic in several clusters its partitions alone,
+        and so of one that has more than are deleted in a pass."""
         one = () if self.partitioned else (self.path,)
         whole = self.partitioned and len(self.present) == 1 and len(parts) <= PER_PASS
         some = ((*self.path[:-1], part) for part in parts[:PER_PASS])
@@ -136,8 +137,8 @@ class TopicDeletion:
         if blocker is not None:
             return blocker
         still: Iterable[str] = replicated if self.lists else ()
-        for _ in range(LOOKS if self.lists else 0):
-            found = await self.look(self.present)
+        for _ in range(CHECKS if self.lists else 0):
+            found = await self.check_use(self.present)
             if isinstance(found, Blocker):
                 return found
             still = found.replicated
@@ -160,7 +161,7 @@ class TopicDeletion:
             except AdminUnreachableError as error:
                 if not self.force:
                     raise
-                log.info("the replication of topic %s does not end: %s", "/".join(self.path), error)
+                log.info("the replication of topic %s cannot be ended: %s", "/".join(self.path), error)
         return None
 
     async def _remember(self, cluster: str) -> None:
@@ -175,13 +176,14 @@ class TopicDeletion:
         return Blocker(Reason.NOT_EMPTY, f"{text}: it is deleted once that has ended")
 
     async def _found_since(self, replicated: Collection[str]) -> Blocker | None:
-        """Look at what was made since the first look: Pulsar makes partitions in a cluster where somebody uses them."""
+        """Check what was created since the first check: Pulsar makes partitions in a cluster where another client
+        uses them."""
         if self.find is None or not replicated:
             return None
         before, self.present = self.present, await self.find()
         if self.present == before:
             return None
-        found = await self.look(self.present)
+        found = await self.check_use(self.present)
         if isinstance(found, Blocker):
             return found
         return self._still(found.replicated) if found.replicated and not self.force else None
@@ -192,11 +194,11 @@ class TopicDeletion:
             try:
                 await self.scope.admin.at(cluster, Call("DELETE", (*self.path, LIST)))
             except (NotFoundError, RefusedError) as error:
-                log.info("topic %s in cluster %s has no list of clusters: %s", "/".join(self.path), cluster, error)
+                log.debug("topic %s in cluster %s has no list of clusters: %s", "/".join(self.path), cluster, error)
 
 
-async def give_back(scope: Scope, path: tuple[str, ...], lists: dict[str, Sequence[str]]) -> None:
-    """The topic stays, and is replicated as before; what could not be given back stays in ``lists``."""
+async def restore_lists(scope: Scope, path: tuple[str, ...], lists: dict[str, Sequence[str]]) -> None:
+    """Restores the replication of a topic that stays; what could not be restored stays in ``lists``."""
     for cluster, before in [*lists.items()]:
         call = Call("POST", (*path, LIST), body=[*before]) if before else Call("DELETE", (*path, LIST))
         try:
@@ -205,7 +207,7 @@ async def give_back(scope: Scope, path: tuple[str, ...], lists: dict[str, Sequen
             pass  # it is gone there
         except PortError as error:
             name, remedy = "/".join(path), "pulsar-admin topics remove-replication-clusters"
-            log.warning("topic %s is replicated from cluster %s no more: %s; see %s", name, cluster, error, remedy)
+            log.warning("topic %s is no longer replicated from cluster %s: %s; see %s", name, cluster, error, remedy)
             continue
         del lists[cluster]
 
@@ -213,11 +215,11 @@ async def give_back(scope: Scope, path: tuple[str, ...], lists: dict[str, Sequen
 async def delete_non_persistent(
     scope: Scope, path: tuple[str, ...], clusters: Sequence[str], *, partitioned: bool, free: bool, remedy: str
 ) -> Blocker | None:
-    """Delete in each cluster a topic that keeps no message, or say who is connected to it.
+    """Deletes in each cluster a topic that keeps no message, or returns who is connected to it.
 
     It has no list of clusters of its own. To Pulsar the replicator of another cluster is a producer like any (HTTP 412,
-    or 422 from three clusters on, class NonPersistentTopic), so nobody but replicators is seen first and then they are
-    disconnected. They may open the topic again, as one that Pulsar drops by itself. Raises AdminUnreachableError.
+    or 422 from three clusters on, class NonPersistentTopic), so first only replicators may be connected, and then they
+    are disconnected. They may open the topic again; Pulsar drops it when it is idle. Raises AdminUnreachableError.
     """
     count = 0
     for cluster in clusters if partitioned else ():
@@ -237,25 +239,25 @@ async def delete_non_persistent(
 TopicPass = LogicalPass[PulsarTopicSpec, PulsarTopicStatus]
 
 
-def own_lists(p: TopicPass) -> dict[str, Sequence[str]]:
-    """The recorded lists by cluster; an empty list stands for a topic that had none of its own."""
-    return {each.name: each.replication_clusters for each in p.before.replication_before_deletion or ()}
+def own_lists(ctx: TopicPass) -> dict[str, Sequence[str]]:
+    """Returns the recorded lists by cluster; an empty list stands for a topic without a list."""
+    return {each.name: each.replication_clusters for each in ctx.before.replication_before_deletion or ()}
 
 
-async def record_own_lists(p: TopicPass, lists: Mapping[str, Sequence[str]]) -> None:
+async def record_own_lists(ctx: TopicPass, lists: Mapping[str, Sequence[str]]) -> None:
     """Write the lists into the status if they differ from the recorded ones. Raises PortError."""
-    if dict(lists) == own_lists(p):
+    if dict(lists) == own_lists(ctx):
         return
     rows = [OwnClusterList(name=name, replication_clusters=list(found)) for name, found in sorted(lists.items())]
-    await p.store({"replication_before_deletion": rows or None})
+    await ctx.store({"replication_before_deletion": rows or None})
 
 
-def unrestored(p: TopicPass) -> str | None:
-    """What to say of a topic that waits without the replication it had before its deletion."""
-    lists = own_lists(p)
+def unrestored(ctx: TopicPass) -> str | None:
+    """Returns a message for a topic that waits without the replication it had before its deletion."""
+    lists = own_lists(ctx)
     if not lists:
         return None
     return (
         f"Until then the topic is not replicated from {', '.join(sorted(lists))}: its deletion has ended that. To keep "
-        f"the topic and have the operator restore its replication: {keep(Kind.TOPIC, p.obj)}"
+        f"the topic and have the operator restore its replication: {keep(Kind.TOPIC, ctx.obj)}"
     )

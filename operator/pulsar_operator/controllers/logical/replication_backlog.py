@@ -1,6 +1,6 @@
-"""What the topics of a namespace have for clusters that are to leave its replication, and those for the others.
+"""Replication backlog of the topics of a namespace towards clusters that leave its replication, and from them.
 
-Looked at in Pulsar itself, topic by topic, so that what leaves the list takes nothing with it; see
+Read from Pulsar topic by topic, so that no undelivered message is lost; see
 domain/logical/replication_backlog.py for what counts as delivered.
 """
 
@@ -23,16 +23,16 @@ from pulsar_operator.domain.texts import two_digits
 from pulsar_operator.ports import PortError
 
 FRESH_SECONDS: Final = 600.0
-"""So long a topic that has delivered what it had is not asked again while others have not. Before the cluster leaves,
-each is: see Deliveries._last_look."""
+"""Seconds for which a topic without backlog is not read again while others have one. Before the cluster leaves,
+each is: see ReplicationBacklogs._last_check."""
 LAST_MOST: Final = 5000
-"""Topics asked in the last look, in each cluster, and half of the questions that it may take."""
-LAST_LOOKS: Final = 10
-"""Looks at a topic until it has delivered what it had at the first of them."""
+"""Topics read in the last check, in each cluster, and half of the reads that it may take."""
+LAST_CHECKS: Final = 10
+"""Reads of a topic until it has delivered what it had at the first of them."""
 LAST_SECONDS: Final = 0.2
-"""From one of them to the next."""
+"""Seconds between two of these reads."""
 ROUND_SECONDS: Final = 60.0
-"""So long it takes at most, with MOST topics, until a topic is asked again."""
+"""Most seconds, with MOST topics, until a topic is read again."""
 AT_ONCE: Final = 8
 """Topics asked at the same time, in each cluster."""
 MOST: Final = 1000
@@ -42,7 +42,7 @@ NAMED: Final = 3
 
 
 @dataclass(frozen=True)
-class Leaving:
+class ClusterRemoval:
     """A change of a namespace's replication."""
 
     namespace: str
@@ -53,13 +53,13 @@ class Leaving:
     """Those of them that are to leave."""
 
     def towards(self, cluster: str) -> frozenset[str]:
-        """Clusters that what a cluster has is looked at for."""
+        """Returns clusters for which the backlog of a cluster is checked."""
         return self.replicating - {cluster} if cluster in self.gone else self.gone
 
 
 @dataclass
 class _Known:
-    leave: Leaving
+    removal: ClusterRemoval
     goals: dict[tuple[str, str], tuple[Position, datetime]] = field(default_factory=dict)
     """The last entry of a topic in a cluster at a moment."""
     done: dict[tuple[str, str], datetime] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class _Known:
         return where in self.done and seconds_since(self.done[where], now) <= seconds
 
     def take(self, where: tuple[str, str], found: Delivery, now: datetime, fresh: float) -> dict[str, int] | None:
-        """What a topic has still to deliver of what it had a short time ago; None = nothing."""
+        """Returns what a topic has still to deliver of what it had a short time ago; None = nothing."""
         goal, since = self.goals.setdefault(where, (found.last, now))
         waiting = undelivered(found, goal)
         if not waiting and seconds_since(since, now) >= fresh:
@@ -94,46 +94,48 @@ class _Known:
         return None
 
 
-class Deliveries:
+class ReplicationBacklogs:
     """What was delivered of each namespace that clusters are to leave. Kept for the life of the process: a new one
-    asks anew."""
+    asks again."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
 
     def forget(self, uid: str) -> None:
-        """No cluster is to leave the namespace of an object."""
+        """Forgets a namespace that no cluster leaves."""
         self._known.pop(uid, None)
 
-    async def undelivered(self, uid: str, scope: Scope, leave: Leaving, now: datetime) -> str | None:
-        """What still waits, in words; None = all topics have delivered what they had a moment ago."""
+    async def undelivered(self, uid: str, scope: Scope, removal: ClusterRemoval, now: datetime) -> str | None:
+        """Returns the backlog as a message; None = all topics have delivered what they had a moment ago."""
         known = self._known.get(uid)
-        if known is None or known.leave != leave:
-            known = self._known[uid] = _Known(leave)
-        texts = await asyncio.gather(*(_in_cluster(known, scope, each, now) for each in sorted(leave.replicating)))
+        if known is None or known.removal != removal:
+            known = self._known[uid] = _Known(removal)
+        texts = await asyncio.gather(*(_in_cluster(known, scope, each, now) for each in sorted(removal.replicating)))
         if not any(texts):
-            looks = (self._last_look(known, scope, each, now) for each in sorted(leave.replicating))
-            texts = await asyncio.gather(*looks)
+            checks = (self._last_check(known, scope, each, now) for each in sorted(removal.replicating))
+            texts = await asyncio.gather(*checks)
         return "; ".join(filter(None, texts)) or None
 
-    async def _last_look(self, known: _Known, scope: Scope, cluster: str, now: datetime) -> str | None:
-        """What waits in one cluster right before clusters leave: topics that delivered all they had in an earlier pass
-        may have got more since, and may have stood still.
+    async def _last_check(self, known: _Known, scope: Scope, cluster: str, now: datetime) -> str | None:
+        """Returns what waits in one cluster right before clusters leave: topics that delivered all they had in an
+        earlier pass may have got more since, and may have stood still.
 
         Those are asked again, the ones that were asked longest ago first. One that is published to all the time is
-        asked until it has delivered what it had at the first of these looks, a moment ago. What cannot be asked in one
+        read until it has delivered what it had at the first of these reads, a moment ago. What cannot be asked in one
         pass must have been asked in the last minute, or in as many minutes as it takes passes to ask all.
         """
-        towards = known.leave.towards(cluster)
-        mine = [where for where in known.done if where[0] == cluster] if towards else []
-        mine = sorted((each for each in mine if known.done[each] != now), key=lambda each: (known.done[each], each))
-        later, left = mine[LAST_MOST:], mine[:LAST_MOST]
-        recent = ROUND_SECONDS * (len(mine) // LAST_MOST + 1)
+        towards = known.removal.towards(cluster)
+        delivered = [where for where in known.done if where[0] == cluster] if towards else []
+        delivered = sorted(
+            (each for each in delivered if known.done[each] != now), key=lambda each: (known.done[each], each)
+        )
+        later, left = delivered[LAST_MOST:], delivered[:LAST_MOST]
+        recent = ROUND_SECONDS * (len(delivered) // LAST_MOST + 1)
         unasked = sum(not known.is_recent(each, now, recent) for each in later)
         goals: dict[tuple[str, str], Position] = {}
         waiting: dict[str, dict[str, int]] = {}
         budget = 2 * LAST_MOST
-        for attempt in range(LAST_LOOKS):
+        for attempt in range(LAST_CHECKS):
             if not left or len(left) > budget:
                 break
             if attempt:
@@ -154,18 +156,18 @@ class Deliveries:
         for where in left:
             known.goals[where] = (goals[where], now)
             del known.done[where]
-        return _said(cluster, waiting, unasked)
+        return _describe(cluster, waiting, unasked)
 
 
 async def _in_cluster(known: _Known, scope: Scope, cluster: str, now: datetime) -> str | None:
-    """What waits in one cluster."""
-    towards = known.leave.towards(cluster)
+    """Returns what waits in one cluster."""
+    towards = known.removal.towards(cluster)
     if not towards:
         return None
     names = ", ".join(sorted(towards))
     if cluster not in scope.names:
         return f"{cluster} is no cluster of the instance, so what it has for {names} cannot be seen"
-    tenant, name = known.leave.namespace.split("/", 1)
+    tenant, name = known.removal.namespace.split("/", 1)
     try:
         listed = await scope.admin.listed(cluster, Call("GET", (*namespace_path(tenant, name), "topics")))
         asked = sorted(filter(is_asked, listed))
@@ -180,11 +182,12 @@ async def _in_cluster(known: _Known, scope: Scope, cluster: str, now: datetime) 
         for topic, each in zip(left, found, strict=False)
         if (counts := known.take((cluster, topic), each, now, fresh))
     }
-    return _said(cluster, waiting, len(left) - MOST)
+    return _describe(cluster, waiting, len(left) - MOST)
 
 
 async def _topic(scope: Scope, cluster: str, topic: str, towards: frozenset[str]) -> Delivery:
-    """How far a topic is. One that is listed and not found is not known: the next list tells whether it went."""
+    """Returns how far a topic is. One that is listed and not found is not known: the next list shows whether it
+    went."""
     domain, _, path = topic.partition("://")
     stats = await asked_of_listed(scope, cluster, (domain, *path.split("/", 2)), "internalStats")
     try:
@@ -193,8 +196,8 @@ async def _topic(scope: Scope, cluster: str, topic: str, towards: frozenset[str]
         raise AdminUnreachableError(f"topic {topic} gives {error}", status=200) from error
 
 
-def _said(cluster: str, waiting: Mapping[str, Mapping[str, int]], unasked: int) -> str | None:
-    """Topics with the most first."""
+def _describe(cluster: str, waiting: Mapping[str, Mapping[str, int]], unasked: int) -> str | None:
+    """Returns topics with the most first."""
     if not waiting:
         return f"{unasked} more topics of {cluster} are yet to be asked" if unasked > 0 else None
     ranked = sorted(waiting, key=lambda topic: (-sum(waiting[topic].values()), topic))
@@ -204,5 +207,5 @@ def _said(cluster: str, waiting: Mapping[str, Mapping[str, int]], unasked: int) 
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    told = {name: two_digits(count) if count > 0 else "an unknown number" for name, count in counts.items()}
-    return ", ".join(f"{count} for {name}" for name, count in sorted(told.items()))
+    texts = {name: two_digits(count) if count > 0 else "an unknown number" for name, count in counts.items()}
+    return ", ".join(f"{count} for {name}" for name, count in sorted(texts.items()))

@@ -23,8 +23,8 @@ GroupPass = LogicalPass[PulsarResourceGroupSpec, PulsarResourceGroupStatus]
 Facts = tuple[Mapping[str, Any] | None, str | None]
 """The group as Pulsar answers, and Pulsar's version."""
 
-LOOKED_AT = 200
-"""Namespaces of Pulsar that are looked at for one that uses a group: each costs a call."""
+MAX_CHECKED = 200
+"""Namespaces of Pulsar that are checked for one that uses a group: each costs a call."""
 NAMED = 3
 IN_USE = "in use"
 """Word of Pulsar's refusal to delete a group (class ResourceGroupsBase: "ResourceGroup is in use", HTTP 412)."""
@@ -35,30 +35,30 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
 
     kind = Kind.RESOURCE_GROUP
 
-    def name_in_pulsar(self, p: GroupPass, scope: Scope) -> str:
-        """The group's name."""
-        return name_of(p.obj)
+    def name_in_pulsar(self, ctx: GroupPass, scope: Scope) -> str:
+        """Returns the group's name."""
+        return name_of(ctx.obj)
 
-    async def observe(self, p: GroupPass, scope: Scope, memory: Memory) -> Facts:
-        """The group."""
-        found = await scope.admin.find(Call("GET", resource_group_path(name_of(p.obj))))
+    async def observe(self, ctx: GroupPass, scope: Scope, memory: Memory) -> Facts:
+        """Returns the group."""
+        found = await scope.admin.find(Call("GET", resource_group_path(name_of(ctx.obj))))
         return (found[1] if found is not None else None), scope.version
 
-    def plan(self, p: GroupPass, facts: Facts, memory: Memory) -> Plan:
+    def plan(self, ctx: GroupPass, facts: Facts, memory: Memory) -> Plan:
         """See domain.logical.resource_group."""
-        return plan_resource_group(name_of(p.obj), p.spec, facts[0], memory, facts[1])
+        return plan_resource_group(name_of(ctx.obj), ctx.spec, facts[0], memory, facts[1])
 
     def exists(self, facts: Facts) -> bool:
         """Whether Pulsar has the group."""
         return facts[0] is not None
 
-    async def status_fields(self, p: GroupPass, scope: Scope, facts: Facts) -> dict[str, Any]:
+    async def status_fields(self, ctx: GroupPass, scope: Scope, facts: Facts) -> dict[str, Any]:
         """None of its own."""
         return {}
 
-    async def delete(self, p: GroupPass, scope: Scope, *, force: bool) -> Blocker | None:
+    async def delete(self, ctx: GroupPass, scope: Scope, *, force: bool) -> Blocker | None:
         """Delete the group; Pulsar refuses while namespaces use it, whatever is asked, and says not which."""
-        call = Call("GET", resource_group_path(name_of(p.obj)))
+        call = Call("GET", resource_group_path(name_of(ctx.obj)))
         if await scope.admin.find(call) is None:
             return None  # Pulsar answers 500 to the deletion of a group it does not have (seen on 4.0.8)
         try:
@@ -66,7 +66,7 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
         except RefusedError as error:
             if IN_USE not in str(error):
                 raise
-            users = await self._users(scope, name_of(p.obj))
+            users = await self._users(scope, name_of(ctx.obj))
             named = f"namespaces {', '.join(users)} use it" if users else "namespaces use it"
             return Blocker(
                 Reason.IN_USE,
@@ -75,7 +75,7 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
         return None
 
     async def _users(self, scope: Scope, group: str) -> list[str]:
-        """Some namespaces that use the group: those whose custom resource says so, then those Pulsar knows."""
+        """Returns some namespaces that use the group: those whose custom resource says so, then those Pulsar knows."""
         known = [
             str((obj.get("status") or {}).get("pulsarName") or "")
             for obj in await reader_of(self.deps).every(Kind.NAMESPACE)
@@ -88,9 +88,9 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
         for tenant in (await scope.admin.anywhere(Call("GET", ("tenants",))))[1] or ():
             inside = await scope.admin.find(Call("GET", ("namespaces", tenant)))
             names += inside[1] or () if inside is not None else ()
-            if len(names) >= LOOKED_AT:
+            if len(names) >= MAX_CHECKED:
                 break
-        return await self._that_use(scope, group, names[:LOOKED_AT])
+        return await self._that_use(scope, group, names[:MAX_CHECKED])
 
     async def _that_use(self, scope: Scope, group: str, names: list[str]) -> list[str]:
         out: list[str] = []

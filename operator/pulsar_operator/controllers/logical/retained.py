@@ -22,7 +22,7 @@ from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.logical.deletion_results import Blocker, Progress, keep
 from pulsar_operator.controllers.logical.owner_records import TopicRecord, parsed
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
-from pulsar_operator.controllers.logical.topic_inventory import Census, take_census
+from pulsar_operator.controllers.logical.topic_inventory import TopicInventory, read_inventory
 from pulsar_operator.domain.logical.owners import Owner
 from pulsar_operator.domain.logical.pulsar_names import is_system_topic, namespace_path, topic_name, topic_path
 from pulsar_operator.domain.policies import Call
@@ -57,12 +57,12 @@ class _Topic:
 
 @dataclass
 class _Records:
-    """What was read for one parent. Nobody manages anything anew inside a parent that is being deleted, so that what
+    """What was read for one parent. No object manages anything inside a parent that is being deleted, so that what
     was read holds as long as the topic is there."""
 
     uid: str
     topics: dict[str, Recorded | None] = field(default_factory=dict)
-    """By full name; None = nobody manages the topic."""
+    """By full name; None = no object manages the topic."""
 
 
 class RetainedContent:
@@ -79,8 +79,8 @@ class RetainedContent:
     async def blocker(
         self, kind: Kind, obj: Json, name: str, scope: Scope, giving_up: AbstractSet[Key]
     ) -> Blocker | Progress | None:
-        """What keeps a raw object, with that name inside Pulsar, from being deleted by force; ``giving_up`` are objects
-        that are being deleted with their content. Raises ObstacleError, PortError."""
+        """Returns what keeps a raw object, with that name inside Pulsar, from being deleted by force; ``giving_up`` are
+        objects that are being deleted with their content. Raises ObstacleError, PortError."""
         meta = meta_of(obj)
         key = Key(kind, meta.namespace, meta.name)
         records = self._records.get(key)
@@ -89,7 +89,7 @@ class RetainedContent:
         try:
             found, topics = await self._listed(kind, name, scope)
         except RefusedError as error:
-            text = f"Pulsar does not tell what {name} has, so that the forced deletion may destroy retained content"
+            text = f"Pulsar does not report the content of {name}, so the forced deletion may destroy retained content"
             return Blocker(Reason.REJECTED_BY_PULSAR, f"{text}: {error}")
         records.topics = {topic.full: records.topics[topic.full] for topic in topics if topic.full in records.topics}
         unread = [topic for topic in topics if topic.full not in records.topics]
@@ -107,7 +107,7 @@ class RetainedContent:
         return Blocker(Reason.NOT_EMPTY, _text(kind, obj, name, left, answer))
 
     async def _listed(self, kind: Kind, name: str, scope: Scope) -> tuple[list[Recorded], list[_Topic]]:
-        """The namespaces of a tenant that somebody manages, and all topics."""
+        """Returns the namespaces of a tenant that another client manages, and all topics."""
         names = [name]
         if kind is Kind.TENANT:
             answer = await scope.admin.find(Call("GET", ("namespaces", name)))
@@ -115,7 +115,7 @@ class RetainedContent:
         records: list[Recorded] = []
         topics: list[_Topic] = []
 
-        async def look(full: str) -> None:
+        async def check(full: str) -> None:
             tenant, _, local = full.partition("/")
             found = await scope.admin.find(Call("GET", namespace_path(tenant, local)))
             if found is None or found[1].get("deleted") is True:
@@ -123,15 +123,15 @@ class RetainedContent:
             text = (found[1].get("properties") or {}).get(OWNER_PROPERTY)
             if text and kind is Kind.TENANT:
                 records.append(_recorded(f"namespace {full}", text))
-            census = await take_census(scope, tenant, local, left=True)
-            if census is not None:
-                topics.extend(_topics(scope, (tenant, local), census))
+            inventory = await read_inventory(scope, tenant, local, left=True)
+            if inventory is not None:
+                topics.extend(_topics(scope, (tenant, local), inventory))
 
-        await each_of(names, look)
+        await each_of(names, check)
         return records, topics
 
     async def _read(self, scope: Scope, records: _Records, topics: Sequence[_Topic]) -> list[Recorded]:
-        """Read the records of topics; returns those that nobody can read."""
+        """Reads the records of topics; returns those that cannot be read."""
         unreadable: list[Recorded] = []
 
         async def read(topic: _Topic) -> None:
@@ -146,16 +146,16 @@ class RetainedContent:
         return unreadable
 
     async def _not_given_up(self, found: Iterable[Recorded], giving_up: Collection[Key]) -> list[Recorded]:
-        """What its owner does not give up, as the API server says now. Raises PortError."""
+        """Returns what its owner does not give up, as the API server says now. Raises PortError."""
         left: list[Recorded] = []
 
-        async def look(record: Recorded) -> None:
+        async def check(record: Recorded) -> None:
             owner = record.owner
             key = Key(owner.kind, owner.namespace, owner.name) if owner is not None else None
             if key is None or key not in giving_up or not await self._gives_up(key, record.name):
                 left.append(record)
 
-        await each_of(list(found), look)
+        await each_of(list(found), check)
         return left
 
     async def _gives_up(self, key: Key, name: str) -> bool:
@@ -172,7 +172,7 @@ def gives_up(obj: Json) -> bool:
 
 
 def consent(uid: str, left: Iterable[Recorded]) -> str:
-    """The value of annotation confirm-retained by which all of that, and nothing else, may be destroyed."""
+    """Returns the value of annotation confirm-retained by which all of that, and nothing else, may be destroyed."""
     lines = sorted(f"{record.name} {record.text}" for record in left)
     digest = hashlib.sha256("\n".join((uid, *lines)).encode()).hexdigest()
     return f"{len(lines)}-{digest[:8]}"
@@ -186,16 +186,16 @@ def _recorded(name: str, text: object) -> Recorded:
     return Recorded(name, owner, owner.text if owner is not None else "")
 
 
-def _topics(scope: Scope, place: tuple[str, str], census: Census) -> list[_Topic]:
+def _topics(scope: Scope, place: tuple[str, str], inventory: TopicInventory) -> list[_Topic]:
     """Persistent topics with the clusters that have them; others keep nothing. Raises AdminUnreachableError: what a
-    cluster does not tell is not absent."""
-    if census.unreachable:
-        first = census.unreachable[0]
-        why = f"nobody knows what is retained in namespace {'/'.join(place)}: {scope.admin.why(first)}"
+    cluster does not report is not absent."""
+    if inventory.unreachable:
+        first = inventory.unreachable[0]
+        why = f"the retained content is not known in namespace {'/'.join(place)}: {scope.admin.why(first)}"
         raise AdminUnreachableError(why).of(first)
     holders: dict[str, list[str]] = {}
-    for cluster in sorted(census.topics):
-        for name in {*census.topics[cluster], *census.partitioned.get(cluster, ())}:
+    for cluster in sorted(inventory.topics):
+        for name in {*inventory.topics[cluster], *inventory.partitioned.get(cluster, ())}:
             holders.setdefault(name, []).append(cluster)
     return [
         _Topic(place, name, tuple(clusters)) for name, clusters in sorted(holders.items()) if not is_system_topic(name)

@@ -16,7 +16,7 @@ from pulsar_operator.controllers.core.index import PARENT_FIELD
 from pulsar_operator.controllers.core.objects import described
 from pulsar_operator.controllers.core.references import resolve
 from pulsar_operator.controllers.core.status import condition_of
-from pulsar_operator.controllers.core.stores import store_away
+from pulsar_operator.controllers.core.stores import store_unavailable_message
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.remedies import no_brokers, no_member, object_text
 from pulsar_operator.domain.conditions import timestamp
@@ -35,7 +35,7 @@ from pulsar_operator.ports import (
 )
 
 WAIT_SECONDS = 15.0
-"""Until a parent is looked at again, in case its event was missed."""
+"""Seconds until a parent is checked again, in case its event was missed."""
 
 _UNFIT_PARENT = frozenset(
     {
@@ -51,7 +51,7 @@ wait."""
 
 
 class ObstacleError(Exception):
-    """The pass cannot go on; an expected state, told in a condition."""
+    """The pass cannot continue; an expected state, reported in a condition."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class AdminUnreachableError(UnavailableError):
     """The cluster that is waited for, where it is one."""
 
     def of(self, cluster: str) -> AdminUnreachableError:
-        """The same error, of a cluster."""
+        """Returns the same error, of a cluster."""
         self.cluster = cluster
         return self
 
@@ -122,20 +122,20 @@ class Scope:
         return next((c.version for c in self.clusters if c.endpoint is not None), None)
 
     def parent_name(self, kind: Kind) -> str:
-        """Name inside Pulsar of the parent of that kind."""
+        """Returns the name inside Pulsar of the parent of that kind."""
         obj = next(o for o in self.chain if o["kind"] == kind.value)
         return name_of(obj)
 
     @functools.cached_property
     def place(self) -> tuple[str, str]:
-        """Names inside Pulsar of the tenant and the namespace that a topic is in."""
+        """Returns names inside Pulsar of the tenant and the namespace that a topic is in."""
         return self.parent_name(Kind.TENANT), self.parent_name(Kind.NAMESPACE)
 
 
 class Admin:
     """The admin REST of one instance: what is shared goes to any one cluster, the rest to a named one.
 
-    Nobody waits for a cluster that has stopped answering (domain/dataplane/instance/reachability.py): it gives no
+    No pass waits for a cluster that has stopped answering (domain/dataplane/instance/reachability.py): it gives no
     answer at once.
     """
 
@@ -149,11 +149,11 @@ class Admin:
 
     @property
     def usable(self) -> tuple[str, ...]:
-        """Clusters with an endpoint, by name."""
+        """Returns clusters with an endpoint, by name."""
         return tuple(self._endpoints)
 
     async def at(self, cluster: str, call: Call, *, patience: float | None = None) -> Any:
-        """Call one cluster; with ``patience``, in seconds, a look that is given up early."""
+        """Calls one cluster; with ``patience``, in seconds, a read that is given up early."""
         endpoint = self._endpoints.get(cluster)
         if endpoint is None:
             raise AdminUnreachableError(self._unusable(cluster)).of(cluster)
@@ -174,39 +174,41 @@ class Admin:
             raise failed.of(cluster) from error
 
     async def listed(self, cluster: str, call: Call) -> list[str]:
-        """The names that a cluster lists. An answer without a list is no empty one: raises AdminUnreachableError."""
+        """Returns the names that a cluster lists. An answer without a list is no empty one: raises
+        AdminUnreachableError."""
         return _names(cluster, call, await self.at(cluster, call))
 
     async def registered(self) -> frozenset[str]:
-        """Clusters Pulsar knows. An answer without a list is no empty one: raises AdminUnreachableError."""
+        """Returns clusters Pulsar knows. An answer without a list is no empty one: raises AdminUnreachableError."""
         call = Call("GET", ("clusters",))
         cluster, answer = await self.anywhere(call)
         return frozenset(_names(cluster, call, answer))
 
     def why(self, cluster: str) -> str:
-        """Why a cluster gave no answer, to this pass or to another one that looked for both."""
+        """Returns why a cluster gave no answer, to this pass or to a concurrent one."""
         endpoint = self._endpoints.get(cluster)
         standing = self._deps.reachability.of(endpoint.url) if endpoint is not None else None
         known = "not asked" if endpoint is not None else self._unusable(cluster)
         if standing is not None and standing.since is not None:
             known = self._left_out(cluster, standing.since)
         elif standing is not None and standing.silent:
-            known = "not asked, for its last call had no answer"
+            known = "skipped: its last request timed out"
         return self.failures.get(cluster, known)
 
     def _unusable(self, cluster: str) -> str:
-        """Why a cluster without an endpoint cannot be asked."""
+        """Returns why a cluster without an endpoint cannot be asked."""
         obj = self._clusters.get(cluster)
         return no_brokers(obj) if obj is not None else no_member(cluster, self._instance, self._clusters)
 
     def _left_out(self, cluster: str, since: datetime) -> str:
         return (
-            f"cluster {cluster} is not asked since {timestamp(since)}, for {TIMEOUTS} calls in a row had no answer: "
+            f"cluster {cluster} is skipped since {timestamp(since)}, because {TIMEOUTS} consecutive requests timed "
+            "out: "
             f"see status.clusters of {object_text(self._instance)} ({described(self._clusters[cluster])})"
         )
 
     async def _call(self, endpoint: AdminEndpoint, call: Call, patience: float | None) -> Any:
-        """The call itself, and what it tells of the cluster."""
+        """Makes the call, and records what it shows about the cluster."""
         try:
             answer = await self._deps.admin.call(
                 endpoint,
@@ -235,14 +237,14 @@ class Admin:
         return answer
 
     def _heard(self, endpoint: AdminEndpoint) -> None:
-        """An answer counts where the ones before were missing; when a cluster answered is known without."""
+        """Records an answer after missing ones; no clock is read for a cluster that answers."""
         known = self._deps.reachability.of(endpoint.url)
         if known.silent or known.in_vain:
             self._deps.reachability.heard(endpoint.url, self._deps.clock.now())
 
     async def anywhere(self, call: Call) -> tuple[str, Any]:
         """Call the first cluster that answers, by name, those last that gave no answer before; returns it and the
-        answer. A look waits long for the last one alone."""
+        answer. An observation waits long for the last one alone."""
         errors: list[AdminUnreachableError] = []
         order = sorted(self._endpoints, key=self._silent)
         for cluster in order:
@@ -267,11 +269,11 @@ class Admin:
 
         A 404 may as well be about something inside it: then the thing is still there, and NotFoundError is raised.
         """
-        look = Call("GET", call.path)
+        read = Call("GET", call.path)
         try:
             await (self.anywhere(call) if cluster is None else self.at(cluster, call))
         except NotFoundError:
-            if (await self.find(look) if cluster is None else (await self._find_at(cluster, look))[1]) is not None:
+            if (await self.find(read) if cluster is None else (await self._find_at(cluster, read))[1]) is not None:
                 raise
 
     async def everywhere(
@@ -279,7 +281,7 @@ class Admin:
     ) -> tuple[dict[str, Any], tuple[str, ...]]:
         """Call several clusters at once: answers (None = does not exist), and the clusters that gave none.
 
-        A ``brief`` look does not wait long, and not at all for one whose last call had no answer.
+        A ``brief`` read does not wait long, and not at all for a cluster whose last call had no answer.
         """
         names = sorted(set(clusters))
         asked = [name for name in names if not (brief and self._silent(name))]
@@ -289,7 +291,7 @@ class Admin:
         return answers, tuple(name for name in names if name not in answers)
 
     def _silent(self, cluster: str) -> int:
-        """Calls to a cluster without an answer since its last one."""
+        """Returns the calls to a cluster without an answer since its last answer."""
         endpoint = self._endpoints.get(cluster)
         return self._deps.reachability.of(endpoint.url).silent if endpoint is not None else 0
 
@@ -303,7 +305,7 @@ class Admin:
 
 
 def _names(cluster: str, call: Call, answer: object) -> list[str]:
-    """An answer that is a list of names. Raises AdminUnreachableError."""
+    """Returns an answer that is a list of names. Raises AdminUnreachableError."""
     if isinstance(answer, list) and all(isinstance(each, str) for each in answer):
         return answer
     text = f"cluster {cluster} answers GET /{'/'.join(call.path)} without a list of names"
@@ -311,16 +313,17 @@ def _names(cluster: str, call: Call, answer: object) -> list[str]:
 
 
 def partitions_of(cluster: str, answer: object, topic: str) -> int:
-    """Number of partitions that a cluster tells of a topic, 0 where it has none. Raises AdminUnreachableError."""
+    """Returns the number of partitions that a cluster reports for a topic, 0 where it has none. Raises
+    AdminUnreachableError."""
     found = partition_count(answer)
     if found is None:
-        text = f"cluster {cluster} tells no usable number of partitions of topic {topic}"
+        text = f"cluster {cluster} reports no usable number of partitions of topic {topic}"
         raise AdminUnreachableError(text, status=200)
     return found
 
 
 async def resolve_scope(deps: Deps, kind: Kind, obj: Json, *, deleting: bool) -> Scope:
-    """Follow the references up to the instance and find its clusters. Raises ObstacleError.
+    """Resolves the references up to the instance and its clusters. Raises ObstacleError.
 
     A deletion only needs the parents to exist; anything else also needs them to be fit to have children.
     """
@@ -345,11 +348,12 @@ async def resolve_scope(deps: Deps, kind: Kind, obj: Json, *, deleting: bool) ->
     if not admin.usable:
         waiting = "; ".join(no_brokers(c.obj) for c in clusters)
         raise ObstacleError(Reason.PARENT_NOT_READY, f"no cluster of {name} has ready brokers yet: {waiting}")
-    away, look = store_away(chain[-1]), described(chain[-1])
-    if away is not None and not (deleting and all(c.deleting for c in clusters)):
+    unavailable, description = store_unavailable_message(chain[-1]), described(chain[-1])
+    if unavailable is not None and not (deleting and all(c.deleting for c in clusters)):
         # Brokers answer from what they remember, and a write would hang.
         raise ObstacleError(
-            Reason.CONFIGURATION_STORE_UNAVAILABLE, f"Nothing is changed in Pulsar: waiting for {away}. See {look}"
+            Reason.CONFIGURATION_STORE_UNAVAILABLE,
+            f"Nothing is changed in Pulsar: waiting for {unavailable}. See {description}",
         )
     return Scope(tuple(chain), clusters, admin)
 
@@ -378,22 +382,22 @@ async def _parent(deps: Deps, child: Json, field: str, kind: Kind) -> Json:
 
 
 def _check_parent(parent: Json) -> None:
-    text, look = object_text(parent), described(parent)
+    text, description = object_text(parent), described(parent)
     if "deletionTimestamp" in parent["metadata"]:
-        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} is being deleted: see {look}", known=True)
+        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} is being deleted: see {description}", known=True)
     ready = condition_of(parent, ConditionType.READY.value)
     if ready is None:
-        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} is not reconciled yet: see {look}")
+        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} is not reconciled yet: see {description}")
     if ready.get("status") == "True":
         return
     exists = bool((parent.get("status") or {}).get("pulsarName"))
     if not exists or ready.get("reason") in {r.value for r in _UNFIT_PARENT}:
-        why = f"{text} is not ready: {str(ready.get('message'))[:500]}. See {look}"
+        why = f"{text} is not ready: {str(ready.get('message'))[:500]}. See {description}"
         raise ObstacleError(Reason.PARENT_NOT_READY, why, known=True)
 
 
 async def _clusters(deps: Deps, instance: Json) -> tuple[Cluster, ...]:
-    """Clusters that refer to the instance and may."""
+    """Returns clusters that refer to the instance and may."""
     found: dict[str, Cluster] = {}
     for obj in members(await reader_of(deps).every(Kind.CLUSTER, allowed_by=instance), instance):
         cluster = _cluster(obj)

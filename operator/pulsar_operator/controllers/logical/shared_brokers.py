@@ -26,18 +26,18 @@ from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import NotFoundError, PortError
 
 LEFT = ConditionType.SHARED_BROKERS_AVAILABLE
-TOLD = 3
+NAMED = 3
 """Namespaces without a broker that are named, and policies and expressions of each that cannot be evaluated."""
 SHOWN = 100
 """Characters of such an expression."""
-LOOKED_AT = 50
-"""Namespaces looked at to find those; more are not asked for in every pass."""
+MAX_CHECKED = 50
+"""Namespaces checked to find those; no more are read in every pass."""
 
 
-async def record_shared_brokers(p: LogicalPass[Any, Any], scope: Scope, facts: IsolationFacts) -> None:
+async def record_shared_brokers(ctx: LogicalPass[Any, Any], scope: Scope, facts: IsolationFacts) -> None:
     """Set condition SharedBrokersAvailable, with an event when it becomes False; Ready is not concerned."""
-    if p.spec.namespaces is None:
-        p.conditions.set(LEFT, True, Reason.NOT_APPLICABLE, "The object has failure domains alone")
+    if ctx.spec.namespaces is None:
+        ctx.conditions.set(LEFT, True, Reason.NOT_APPLICABLE, "The object has failure domains alone")
         return
     texts: list[str] = []
     unevaluated = [_unevaluated(cluster, found.policies) for cluster, found in sorted(facts.clusters.items())]
@@ -48,7 +48,7 @@ async def record_shared_brokers(p: LogicalPass[Any, Any], scope: Scope, facts: I
         try:
             outside = await outsiders(scope, cluster, found.policies)
         except PortError as error:
-            p.conditions.set(LEFT, UNKNOWN, Reason.ADMIN_UNREACHABLE, f"The namespaces of cluster {cluster}: {error}")
+            ctx.conditions.set(LEFT, UNKNOWN, Reason.ADMIN_UNREACHABLE, f"The namespaces of cluster {cluster}: {error}")
             return
         if outside:
             texts.append(_explain(cluster, takers, len(found.live), outside))
@@ -56,35 +56,36 @@ async def record_shared_brokers(p: LogicalPass[Any, Any], scope: Scope, facts: I
         text = (
             f"No answer from {', '.join(facts.unreachable)}: see those PulsarClusters (kubectl get pulsarclusters -A)"
         )
-        p.conditions.set(LEFT, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
+        ctx.conditions.set(LEFT, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
     if not texts and any(unevaluated):
-        await _record(p, UNKNOWN, Reason.EXPRESSION_NOT_EVALUATED, "; ".join(filter(None, unevaluated)))
+        await _record(ctx, UNKNOWN, Reason.EXPRESSION_NOT_EVALUATED, "; ".join(filter(None, unevaluated)))
         return
     if not texts:
         if not facts.unreachable:
             text = "Namespaces outside the isolation policies have brokers, or there are none"
-            p.conditions.set(LEFT, True, Reason.BROKERS_SHARED, text)
+            ctx.conditions.set(LEFT, True, Reason.BROKERS_SHARED, text)
         return
-    await _record(p, FALSE, Reason.NO_BROKERS_FOR_OTHERS, "; ".join(texts))
+    await _record(ctx, FALSE, Reason.NO_BROKERS_FOR_OTHERS, "; ".join(texts))
 
 
-async def _record(p: LogicalPass[Any, Any], status: ConditionStatus, reason: Reason, text: str) -> None:
+async def _record(ctx: LogicalPass[Any, Any], status: ConditionStatus, reason: Reason, text: str) -> None:
     """Set the condition, with an event where it had another reason before."""
-    before = p.before.condition(LEFT)
-    p.conditions.set(LEFT, status, reason, text)
+    before = ctx.before.condition(LEFT)
+    ctx.conditions.set(LEFT, status, reason, text)
     if before is None or (before.status, before.reason) != (status, reason):
-        await p.event(reason, text, warning=True)
+        await ctx.event(reason, text, warning=True)
 
 
 def _unevaluated(cluster: str, policies: Mapping[str, Any]) -> str:
-    """What is not known of a cluster because expressions of its policies cannot be evaluated; empty = nothing."""
+    """Returns what is not known of a cluster because expressions of its policies cannot be evaluated; empty =
+    nothing."""
     found = unevaluated_in(policies)
     if not found:
         return ""
     named = ", ".join(
         f"{json.dumps(each[:SHOWN])} of policy {printable(name)}"
-        for name, listed in list(found.items())[:TOLD]
-        for each in listed[:TOLD]
+        for name, listed in list(found.items())[:NAMED]
+        for each in listed[:NAMED]
     )
     return (
         f"In cluster {cluster} the operator cannot evaluate the expressions {named}: they use syntax that RE2 does not "
@@ -94,7 +95,8 @@ def _unevaluated(cluster: str, policies: Mapping[str, Any]) -> str:
 
 
 def taking(name: str, found: ClusterFacts) -> list[str]:
-    """The policies of a cluster, this one among them, that take every live broker; empty = they do not, or others do.
+    """Returns the policies of a cluster, this one among them, that take every live broker; empty = they do not, or
+    others do.
 
     An expression that cannot be evaluated takes none.
     """
@@ -106,27 +108,28 @@ def taking(name: str, found: ClusterFacts) -> list[str]:
 
 
 async def outsiders(scope: Scope, cluster: str, policies: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Up to TOLD namespaces of the cluster that no policy is for; users' before Pulsar's own. Raises PortError."""
+    """Returns up to NAMED namespaces of the cluster that no policy is for; users' before Pulsar's own. Raises
+    PortError."""
     listed = [expressions_of(policy, "namespaces") for policy in policies.values()]
     expressions = [each for those in listed for each in those or ()]
     tenants = await scope.admin.at(cluster, Call("GET", ("tenants",))) or ()
     found: list[str] = []
-    looked = 0
+    checked = 0
     for tenant in sorted(tenants, key=lambda name: (name == "pulsar", name)):
         for full in await _namespaces(scope, cluster, str(tenant)):
             # The heartbeat namespaces pulsar/<host>:<port> stay with their broker, whatever the policies.
             if ":" in full or covers(expressions, full) is not False:
                 continue
-            looked += 1
+            checked += 1
             if await _in_cluster(scope, cluster, full):
                 found.append(full)
-            if len(found) == TOLD or looked == LOOKED_AT:
+            if len(found) == NAMED or checked == MAX_CHECKED:
                 return found
     return found
 
 
 async def _namespaces(scope: Scope, cluster: str, tenant: str) -> list[str]:
-    """Namespaces of a tenant that may use the cluster."""
+    """Returns namespaces of a tenant that may use the cluster."""
     try:
         live = await scope.admin.at(cluster, Call("GET", tenant_path(tenant))) or {}
         if cluster not in (live.get("allowedClusters") or ()):

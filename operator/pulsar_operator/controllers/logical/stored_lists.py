@@ -1,9 +1,8 @@
 """Tenants and lists of clusters as the configuration store has them, read before something is taken out.
 
-Brokers answer from what they remember. Those whose session with the store ended in an outage are told of no later
-change until they are restarted (measured on 4.0.8; domain/dataplane/observed/store_sessions.py), and what a write takes
-out by their answer may be what another writer put in since: Pulsar deletes all that such a cluster holds within a
-second.
+Brokers answer from what they remember. Those whose session with the store ended in an outage get no later change until
+they are restarted (measured on 4.0.8; domain/dataplane/observed/store_sessions.py), and what a write takes out by their
+answer may be what another writer put in since: Pulsar deletes all that such a cluster holds within a second.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from pulsar_operator.domain.policies.namespace_rows import ALLOWED_CLUSTERS
 from pulsar_operator.ports import Deps, Json, PortError
 
 LAG_SECONDS = 5.0
-"""Until a node that was not there is looked for again."""
-WHY = "After an outage of the store they are told of nothing until they are restarted"
+"""Seconds until a missing node is read again."""
+WHY = "After an outage of the store brokers serve stale metadata until they are restarted"
 
 
-async def look_before_write(
-    deps: Deps, scope: Scope, name: str, action: Action, *, leaving: Collection[str], replicating: Collection[str]
+async def check_lists_before_write(
+    deps: Deps, scope: Scope, name: str, action: Action, *, removed: Collection[str], replicating: Collection[str]
 ) -> None:
     """Raise ObstacleError where a list would be written without a cluster that loses what it holds by it, and is not
-    ``leaving`` with it by consent; or what waits for it, where it is not among those that brokers said are
+    ``removed`` with it by consent; or what waits for it, where it is not among those that brokers said are
     ``replicating``, which alone were asked for that. ``name`` is tenant/namespace."""
     if action.field not in (CLUSTERS, ALLOWED) or not isinstance(action.call.body, list):
         return
@@ -43,14 +42,15 @@ async def look_before_write(
     replication, allowed, written = set(replication_of(stored)), set(allowed_of(stored)), set(action.call.body)
     # Not by the field: allowed_clusters is also written for replicationClusters, where it is widened first.
     if action.call.path[-1:] == ALLOWED_CLUSTERS.endpoint:
-        lost = (replication | allowed) - written - (set(leaving) if action.field == ALLOWED else set())
+        lost = (replication | allowed) - written - (set(removed) if action.field == ALLOWED else set())
     else:
         lost = replication - written - (allowed & set(replicating))
     _refuse(name, stored, lost)
 
 
-async def look_before_topic_write(deps: Deps, scope: Scope, name: str, action: Action) -> None:
-    """The same where the global list of a topic of a namespace is written: it counts instead of the namespace's."""
+async def check_topic_lists_before_write(deps: Deps, scope: Scope, name: str, action: Action) -> None:
+    """Raises ObstacleError as check_lists_before_write, for the global list of a topic, which overrides the
+    namespace's."""
     if action.field != GLOBAL_CLUSTERS or not isinstance(action.call.body, list):
         return
     stored = await _stored(deps, scope, name)
@@ -58,9 +58,9 @@ async def look_before_topic_write(deps: Deps, scope: Scope, name: str, action: A
         _refuse(name, stored, set(replication_of(stored)) - set(action.call.body) - set(allowed_of(stored)))
 
 
-async def look_before_tenant_write(deps: Deps, scope: Scope, name: str) -> None:
+async def check_tenant_before_write(deps: Deps, scope: Scope, name: str) -> None:
     """Raise ObstacleError where brokers answer another tenant than the store has. Pulsar writes a tenant whole: a role
-    that was revoked meanwhile would be back, a cluster that was added would be gone."""
+    that was revoked in the meantime would be back, a cluster that was added would be gone."""
     stored = await _node(deps, scope, f"tenant {name}", f"{POLICIES_PATH}/{name}", absent=True)
     try:
         kept = LiveTenant.parse(stored) if isinstance(stored, dict) else None
@@ -73,13 +73,14 @@ async def look_before_tenant_write(deps: Deps, scope: Scope, name: str) -> None:
         return
     text = (
         f"The configuration store has tenant {name} with admin roles {sorted(kept.admin_roles)} and clusters "
-        f"{sorted(kept.allowed_clusters)}, and brokers do not say so: nothing is written by what they answer. {WHY}"
+        f"{sorted(kept.allowed_clusters)}, but brokers answer differently: the operator writes nothing based on "
+        f"that answer. {WHY}"
     )
     raise ObstacleError(Reason.ADMIN_UNREACHABLE, text)
 
 
-async def look_before_deletion(deps: Deps, scope: Scope, name: str, holders: Collection[str]) -> None:
-    """Raise ObstacleError where the store has clusters for a namespace that nobody looked into for its topics. Where
+async def check_lists_before_deletion(deps: Deps, scope: Scope, name: str, holders: Collection[str]) -> None:
+    """Raise ObstacleError where the store has clusters for a namespace that were not searched for its topics. Where
     all clusters go there is nothing to lose, and the store may be gone."""
     if all(cluster.deleting for cluster in scope.clusters):
         return
@@ -93,7 +94,8 @@ def _refuse(name: str, stored: Json, lost: Collection[str]) -> None:
         return
     text = (
         f"The configuration store has {', '.join(sorted(lost))} in the lists of clusters of {name} (replication "
-        f"{replication_of(stored)}, allowed {allowed_of(stored)}) and brokers do not say so: nothing is taken out by "
+        f"{replication_of(stored)}, allowed {allowed_of(stored)}) but brokers answer differently: the operator "
+        "removes nothing based on "
         f"what they answer. {WHY}"
     )
     raise ObstacleError(Reason.ADMIN_UNREACHABLE, text)
@@ -111,8 +113,8 @@ async def _stored(deps: Deps, scope: Scope, name: str, *, absent: bool = False) 
 
 
 async def _node(deps: Deps, scope: Scope, what: str, path: str, *, absent: bool = False) -> object:
-    """What a node of the store has; None where no status says where it is, or it cannot be read, or where it may be
-    ``absent``: else brokers answer with what the store does not have. Raises ObstacleError."""
+    """Returns what a node of the store has; None where no status says where it is, or it cannot be read, or where it
+    may be ``absent``: else brokers answer with what the store does not have. Raises ObstacleError."""
     store = configuration_store(scope.chain[-1])
     if store is None:
         return None
@@ -124,8 +126,9 @@ async def _node(deps: Deps, scope: Scope, what: str, path: str, *, absent: bool 
         raise ObstacleError(Reason.CONFIGURATION_STORE_UNAVAILABLE, text) from error
     if node is None and not absent:
         text = (
-            f"The configuration store {store} has no {path}, and brokers do not say so: nothing is taken out of {what}"
-            f". {WHY}; or they have another store: look at spec.configurationStore of the PulsarInstance"
+            f"The configuration store {store} has no {path}, but brokers answer differently: nothing is taken out "
+            f"of {what}"
+            f". {WHY}; or they have another store: check spec.configurationStore of the PulsarInstance"
         )
         # Soon again: the server that was asked may be behind what was made a moment ago.
         raise ObstacleError(Reason.ADMIN_UNREACHABLE, text, requeue=LAG_SECONDS)

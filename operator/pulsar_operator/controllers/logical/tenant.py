@@ -13,7 +13,7 @@ from pulsar_operator.controllers.logical.controller import LogicalController
 from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import Scope
-from pulsar_operator.controllers.logical.stored_lists import look_before_tenant_write
+from pulsar_operator.controllers.logical.stored_lists import check_tenant_before_write
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb
 from pulsar_operator.domain.logical.pulsar_names import tenant_path
@@ -32,13 +32,13 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
     def __init__(self, deps: Deps) -> None:
         super().__init__(deps)
 
-    def name_in_pulsar(self, p: TenantPass, scope: Scope) -> str:
-        """The tenant's name."""
-        return name_of(p.obj)
+    def name_in_pulsar(self, ctx: TenantPass, scope: Scope) -> str:
+        """Returns the tenant's name."""
+        return name_of(ctx.obj)
 
-    async def observe(self, p: TenantPass, scope: Scope, memory: Memory) -> TenantFacts:
-        """The tenant, the registered clusters and, only when a cluster is to go, which namespaces use it."""
-        name = name_of(p.obj)
+    async def observe(self, ctx: TenantPass, scope: Scope, memory: Memory) -> TenantFacts:
+        """Returns the tenant, the registered clusters and, only when a cluster is to go, which namespaces use it."""
+        name = name_of(ctx.obj)
         found = await scope.admin.find(Call("GET", tenant_path(name)))
         registered = await scope.admin.registered()
         facts = TenantFacts(
@@ -47,7 +47,7 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
             registered=registered,
             deleting=frozenset(each.name for each in scope.clusters if each.deleting),
         )
-        going = clusters_to_remove(p.spec, facts, memory.managed)
+        going = clusters_to_remove(ctx.spec, facts, memory.managed)
         if not going:
             return facts
         usage: dict[str, list[str]] = {cluster: [] for cluster in going}
@@ -57,31 +57,31 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
                 usage[cluster].append(full)
         return replace(facts, usage=usage)
 
-    async def look_before(self, p: TenantPass, scope: Scope, action: Action) -> None:
-        """An update carries along what brokers answered."""
+    async def check_before_write(self, ctx: TenantPass, scope: Scope, action: Action) -> None:
+        """See LogicalController. An update contains what brokers answered."""
         if action.verb is not Verb.CREATE:
-            await look_before_tenant_write(self.deps, scope, name_of(p.obj))
+            await check_tenant_before_write(self.deps, scope, name_of(ctx.obj))
 
-    def plan(self, p: TenantPass, facts: TenantFacts, memory: Memory) -> Plan:
+    def plan(self, ctx: TenantPass, facts: TenantFacts, memory: Memory) -> Plan:
         """See domain.logical.tenant."""
-        return plan_tenant(name_of(p.obj), p.spec, facts, memory)
+        return plan_tenant(name_of(ctx.obj), ctx.spec, facts, memory)
 
     def exists(self, facts: TenantFacts) -> bool:
         """Whether Pulsar has the tenant."""
         return facts.live is not None
 
-    async def status_fields(self, p: TenantPass, scope: Scope, facts: TenantFacts) -> dict[str, Any]:
-        """Clusters as Pulsar answers."""
+    async def status_fields(self, ctx: TenantPass, scope: Scope, facts: TenantFacts) -> dict[str, Any]:
+        """Returns clusters as Pulsar answers."""
         clusters = sorted(facts.live.allowed_clusters)[:MAX_CLUSTERS] if facts.live is not None else None
         return {"clusters": clusters, "cluster_names": _some(clusters) if clusters else None}
 
-    async def counts(self, p: TenantPass) -> dict[str, Any]:
-        """Namespaces that refer to it."""
-        return {"dependents": await reader_of(self.deps).dependents(p.obj, Kind.NAMESPACE)}
+    async def counts(self, ctx: TenantPass) -> dict[str, Any]:
+        """Returns namespaces that refer to it."""
+        return {"dependents": await reader_of(self.deps).dependents(ctx.obj, Kind.NAMESPACE)}
 
-    async def delete(self, p: TenantPass, scope: Scope, *, force: bool) -> Blocker | None:
+    async def delete(self, ctx: TenantPass, scope: Scope, *, force: bool) -> Blocker | None:
         """Delete the tenant; Pulsar refuses one with namespaces unless forced and allowed to be."""
-        name = name_of(p.obj)
+        name = name_of(ctx.obj)
         namespaces = await self._namespaces(scope, name)
         if namespaces and not force:
             return Blocker(

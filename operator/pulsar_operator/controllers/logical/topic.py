@@ -17,7 +17,7 @@ from pulsar_operator.api.v1alpha1.topic import (
     TopicClusterStatus,
 )
 from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec
-from pulsar_operator.controllers.core.parent_resolution import Whereabouts, site_of
+from pulsar_operator.controllers.core.parent_resolution import ParentResolver, location_of
 from pulsar_operator.controllers.core.status import is_true
 from pulsar_operator.controllers.core.watch_cache import name_of
 from pulsar_operator.controllers.logical.compactions import compact
@@ -32,9 +32,9 @@ from pulsar_operator.controllers.logical.replicated_topic_deletion import (
     Present,
     TopicDeletion,
     delete_non_persistent,
-    give_back,
     own_lists,
     record_own_lists,
+    restore_lists,
     unrestored,
 )
 from pulsar_operator.controllers.logical.scope import (
@@ -43,7 +43,7 @@ from pulsar_operator.controllers.logical.scope import (
     Scope,
     resolve_scope,
 )
-from pulsar_operator.controllers.logical.stored_lists import look_before_topic_write
+from pulsar_operator.controllers.logical.stored_lists import check_topic_lists_before_write
 from pulsar_operator.controllers.logical.topic_deletion import (
     FENCED_AGAIN_SECONDS,
     FENCED_SECONDS,
@@ -51,7 +51,7 @@ from pulsar_operator.controllers.logical.topic_deletion import (
     in_use,
     replicating,
 )
-from pulsar_operator.controllers.logical.topic_inventory import Registrar
+from pulsar_operator.controllers.logical.topic_inventory import InventoryCache
 from pulsar_operator.controllers.logical.topic_parts import PartsReader
 from pulsar_operator.controllers.logical.topic_presence import (
     Presence,
@@ -74,7 +74,7 @@ from pulsar_operator.domain.logical.pulsar_names import (
     topic_path,
 )
 from pulsar_operator.domain.logical.subscriptions import concerned_subscriptions
-from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic, wanted_policies
+from pulsar_operator.domain.logical.topic import TopicFacts, desired_policies, plan_topic
 from pulsar_operator.domain.logical.topic_set import Selection
 from pulsar_operator.domain.policies import TOPIC_POLICIES, Call
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
@@ -88,56 +88,56 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
     kind = Kind.TOPIC
 
-    def name_in_pulsar(self, p: TopicPass, scope: Scope) -> str:
-        """Full topic name."""
-        return topic_name(p.spec.persistent, *scope.place, name_of(p.obj))
+    def name_in_pulsar(self, ctx: TopicPass, scope: Scope) -> str:
+        """Returns the full topic name."""
+        return topic_name(ctx.spec.persistent, *scope.place, name_of(ctx.obj))
 
-    def problem_of_name(self, p: TopicPass) -> str | None:
-        """A name Pulsar would read as something else."""
-        return topic_name_problem(name_of(p.obj))
+    def problem_of_name(self, ctx: TopicPass) -> str | None:
+        """Returns why Pulsar would read the name as something else; None = it does not."""
+        return topic_name_problem(name_of(ctx.obj))
 
     def __init__(self, deps: Deps) -> None:
         super().__init__(deps)
-        self._registrar = Registrar(deps.clock)
+        self._inventories = InventoryCache(deps.clock)
         self._fenced: dict[Key, float] = {}
         """When the bundle of a topic that cannot be deleted may be unloaded, seconds since the epoch."""
         self._apart: dict[Key, dict[str, Sequence[str]]] = {}
-        """Lists of topics that were not deleted, which could not be given back: see TopicDeletion."""
+        """Lists of topics that were not deleted and could not be restored: see TopicDeletion."""
         self._met: set[Key] = set()
-        """Topics this process has read in full, or was told by their status that it need not yet."""
+        """Topics this process has read in full, or whose status says that it need not yet."""
 
     def forget(self, key: Key) -> None:
-        """The object is gone."""
+        """Forgets an object that is gone."""
         super().forget(key)
         self._met.discard(key)
         self._fenced.pop(key, None)
         self._apart.pop(key, None)
 
-    def inherit(self, p: TopicPass, scope: Scope) -> None:
-        """Nothing; but a topic that is Pulsar's own is not managed, whatever admission has let through."""
-        problem = system_topic_problem(*scope.place, name_of(p.obj))
+    def inherit(self, ctx: TopicPass, scope: Scope) -> None:
+        """Inherits nothing; refuses a system topic of Pulsar that admission has let through."""
+        problem = system_topic_problem(*scope.place, name_of(ctx.obj))
         if problem is not None:
             raise ObstacleError(Reason.INVALID_SPEC, problem, known=True, requeue=None)
 
-    async def observe(self, p: TopicPass, scope: Scope, memory: Memory) -> TopicFacts:
-        """The topic in every cluster of its namespace, and its policies where it exists."""
+    async def observe(self, ctx: TopicPass, scope: Scope, memory: Memory) -> TopicFacts:
+        """Returns the topic in every cluster of its namespace, and its policies where it exists."""
         tenant, namespace = scope.place
-        first = not p.looked
-        there = await self._counted(p, scope) or await self._asked(p, scope)
-        p.trusting = trusted = self._trusted(p, memory)
-        rows = [] if trusted else concerned(TOPIC_POLICIES, wanted_policies(p.spec), memory.managed)
+        first = not ctx.observed
+        there = await self._counted(ctx, scope) or await self._asked(ctx, scope)
+        ctx.trusting = trusted = self._trusted(ctx, memory)
+        rows = [] if trusted else concerned(TOPIC_POLICIES, desired_policies(ctx.spec), memory.managed)
         present = sorted(name for name, partitions in there.clusters.items() if partitions is not None)
-        found, mute = await read_own(scope, rows, _path(p, scope), present) if rows else ({}, ())
-        # Any broker tells of partitions, and one that did not write a property may know of it a moment later.
-        known = there.properties if first or p.created else {}
-        place = tenant, namespace, name_of(p.obj)
-        reader = PartsReader(scope, p.spec, place, [] if trusted else present, known)
+        found, mute = await read_own(scope, rows, _path(ctx, scope), present) if rows else ({}, ())
+        # Any broker reports partitions, and one that did not write a property may know of it a moment later.
+        known = there.properties if first or ctx.created else {}
+        place = tenant, namespace, name_of(ctx.obj)
+        reader = PartsReader(scope, ctx.spec, place, [] if trusted else present, known)
         parts = await reader.read(memory.managed)
-        p.records.update(parts.records)
+        ctx.records.update(parts.records)
         facts = TopicFacts(
             tenant=tenant,
             namespace=namespace,
-            name=name_of(p.obj),
+            name=name_of(ctx.obj),
             clusters=there.clusters,
             unreachable=tuple(sorted({*there.unreachable, *mute, *parts.mute})),
             found=found,
@@ -145,110 +145,110 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             subscriptions=parts.subscriptions,
             schemas=parts.schemas,
             version=scope.version,
-            safe=p.safe,
+            safe=ctx.safe,
             of_the_instance=scope.names,
-            partitioned=p.spec.partitions is not None,
-            record=owner_properties(owner_of(p.obj)) if p.spec.persistent else {},
+            partitioned=ctx.spec.partitions is not None,
+            record=owner_properties(owner_of(ctx.obj)) if ctx.spec.persistent else {},
         )
-        return await self._with_consent(p, scope, memory, facts)
+        return await self._with_consent(ctx, scope, memory, facts)
 
-    async def _with_consent(self, p: TopicPass, scope: Scope, memory: Memory, facts: TopicFacts) -> TopicFacts:
-        """The facts with what is known of a change by which Pulsar keeps less, where one is due: values that are
-        declared are consent, so that it is about those that are no longer declared."""
+    async def _with_consent(self, ctx: TopicPass, scope: Scope, memory: Memory, facts: TopicFacts) -> TopicFacts:
+        """Returns the facts with what is known of a change by which Pulsar keeps less, where one is due: values that
+        are declared are consent, so that it is about those that are no longer declared."""
         rows = [
             row
             for row in TOPIC_POLICIES
             if row.keeps is not None and row.field in memory.managed and facts.found.get(row.field)
         ]
-        wanted = wanted_policies(p.spec)
-        rows = [row for row in rows if wanted[row.field] is None]
-        if not rows or not p.spec.persistent:
+        desired = desired_policies(ctx.spec)
+        rows = [row for row in rows if desired[row.field] is None]
+        if not rows or not ctx.spec.persistent:
             return facts
-        kind = str(p.obj.get("kind") or self.kind.value)
-        asked = asked_of(kind, p.obj["metadata"], p.meta.annotations)
-        guard = Guard((asked,), frozenset(name for name, value in wanted.items() if value is not None))
+        kind = str(ctx.obj.get("kind") or self.kind.value)
+        asked = asked_of(kind, ctx.obj["metadata"], ctx.meta.annotations)
+        guard = Guard((asked,), frozenset(name for name, value in desired.items() if value is not None))
         facts = replace(facts, guard=guard)
-        if not plan_topic(p.spec, facts, memory).asks:
+        if not plan_topic(ctx.spec, facts, memory).asks:
             return facts
-        path = _path(p, scope)
+        path = _path(ctx, scope)
         present = {name for name, partitions in facts.clusters.items() if partitions is not None}
         answering = sorted(present - set(facts.unreachable))
         inherited = await inherited_by_topic(scope, rows, path, answering, facts.unreachable)
         facts = replace(facts, guard=replace(guard, inherited=inherited))
-        if not plan_topic(p.spec, facts, memory).asks:
+        if not plan_topic(ctx.spec, facts, memory).asks:
             return facts
         stored = dict.fromkeys(facts.unreachable, Stored(None))
-        stored |= await stored_of_topic(scope, path, answering, partial(present_in, scope, p.spec, path))
+        stored |= await stored_of_topic(scope, path, answering, partial(present_in, scope, ctx.spec, path))
         return replace(facts, guard=replace(guard, inherited=inherited, stored=stored))
 
-    def _trusted(self, p: TopicPass, memory: Memory) -> bool:
+    def _trusted(self, ctx: TopicPass, memory: Memory) -> bool:
         """Whether the policies need not be read: this process meets the topic for the first time, and its predecessor
         left it applied, Ready and without drift. The next resync reads them, spread over its period: a restart must not
         ask Pulsar for all policies of all topics at once."""
-        key = Key(Kind.TOPIC, p.meta.namespace, p.meta.name)
+        key = Key(Kind.TOPIC, ctx.meta.namespace, ctx.meta.name)
         if key in self._met:
             return False
         self._met.add(key)
-        settled = memory.applied and not memory.refused and p.held is None
-        settled = settled and not p.before.drift and not p.before.repairs
-        return settled and is_true(p.obj, ConditionType.READY.value)
+        settled = memory.applied and not memory.refused and ctx.pause_reason is None
+        settled = settled and not ctx.before.drift and not ctx.before.repairs
+        return settled and is_true(ctx.obj, ConditionType.READY.value)
 
-    async def _counted(self, p: TopicPass, scope: Scope) -> Presence | None:
-        """The topic in a list of the namespace that serves many passes; None = it has to be asked for.
+    async def _counted(self, ctx: TopicPass, scope: Scope) -> Presence | None:
+        """Returns the topic in a list of the namespace that serves many passes; None = it has to be asked for.
 
-        Only the first look of a pass may come from a list, and only one that asks for nothing but a creation.
+        Only the first observation of a pass may come from a list, and only one that asks for nothing but a creation.
         """
-        first, p.looked = not p.looked, True
-        if not first or _declared_clusters(p) or not p.spec.persistent:
+        first, ctx.observed = not ctx.observed, True
+        if not first or _declared_clusters(ctx) or not ctx.spec.persistent:
             return None
-        census = await self._registrar.ask(scope, *scope.place)
-        if census is None or not census.topics:
+        inventory = await self._inventories.ask(scope, *scope.place)
+        if inventory is None or not inventory.topics:
             return None
-        found = {cluster: topics.get(name_of(p.obj)) for cluster, topics in census.topics.items()}
-        if any(count is not None and count != (p.spec.partitions or 0) for count in found.values()):
+        found = {cluster: topics.get(name_of(ctx.obj)) for cluster, topics in inventory.topics.items()}
+        if any(count is not None and count != (ctx.spec.partitions or 0) for count in found.values()):
             return None
-        p.holders = census.clusters
-        return Presence(found, census.unreachable)
+        ctx.holders = inventory.clusters
+        return Presence(found, inventory.unreachable)
 
-    async def record_of(self, p: TopicPass, scope: Scope) -> Record:
-        """A property of a persistent topic."""
-        if not p.spec.persistent:
-            return await super().record_of(p, scope)
-        return TopicRecord(scope, _path(p, scope), await self._holders(p, scope))
+    async def record_of(self, ctx: TopicPass, scope: Scope) -> Record:
+        """See Ownership. The record is a property of a persistent topic."""
+        if not ctx.spec.persistent:
+            return await super().record_of(ctx, scope)
+        return TopicRecord(scope, _path(ctx, scope), await self._holders(ctx, scope))
 
-    def made_with_record(self, p: TopicPass) -> bool:
+    def made_with_record(self, ctx: TopicPass) -> bool:
         """See Ownership."""
-        return p.spec.persistent
+        return ctx.spec.persistent
 
-    def manages(self, p: TopicPass, facts: TopicFacts) -> bool:
-        """What is there may be partitioned and declared otherwise: that is another topic."""
+    def manages(self, ctx: TopicPass, facts: TopicFacts) -> bool:
+        """See Ownership. A topic that is partitioned otherwise than declared is another topic."""
         found = [count for count in facts.clusters.values() if count is not None]
-        return bool(found) and all((count == 0) == (p.spec.partitions is None) for count in found)
+        return bool(found) and all((count == 0) == (ctx.spec.partitions is None) for count in found)
 
-    async def _holders(self, p: TopicPass, scope: Scope) -> tuple[str, ...]:
-        """Clusters that have the namespace. Raises ObstacleError."""
-        if p.holders is None:
+    async def _holders(self, ctx: TopicPass, scope: Scope) -> tuple[str, ...]:
+        """Returns clusters that have the namespace. Raises ObstacleError."""
+        if ctx.holders is None:
             namespace = await self._namespace(scope)
             unfinished = unfinished_deletion(namespace, "/".join(scope.place))
             if unfinished is not None:
                 raise ObstacleError(Reason.PARENT_NOT_READY, unfinished, known=True)
-            p.safe = frozenset(allowed_of(namespace))
-            further = _declared_clusters(p) & p.safe & scope.names
-            p.holders = tuple(sorted({*replication_of(namespace), *further}))
-        return p.holders
+            ctx.safe = frozenset(allowed_of(namespace))
+            further = _declared_clusters(ctx) & ctx.safe & scope.names
+            ctx.holders = tuple(sorted({*replication_of(namespace), *further}))
+        return ctx.holders
 
-    async def _asked(self, p: TopicPass, scope: Scope) -> Presence:
-        """The topic itself, asked for in each cluster. Raises AdminUnreachableError when none answers."""
-        holders, path = await self._holders(p, scope), _path(p, scope)
-        if p.created and p.spec.properties and p.spec.partitions is None:
-            found = await read_back_topic(scope, path, holders, owner_properties(owner_of(p.obj)))
+    async def _asked(self, ctx: TopicPass, scope: Scope) -> Presence:
+        """Returns the topic itself, asked for in each cluster. Raises AdminUnreachableError when none answers."""
+        holders, path = await self._holders(ctx, scope), _path(ctx, scope)
+        if ctx.created and ctx.spec.properties and ctx.spec.partitions is None:
+            found = await read_back_topic(scope, path, holders, owner_properties(owner_of(ctx.obj)))
         else:
             found = await find_topic(scope, path, holders)
         if not found.clusters:
             why = "; ".join(map(scope.admin.why, found.unreachable))
             raise AdminUnreachableError(f"no cluster of namespace {'/'.join(scope.place)} answers ({why})")
-        told = {cluster: record_in({"properties": each}) for cluster, each in found.properties.items()}
-        p.records |= {cluster: text for cluster, text in told.items() if text}
+        reported = {cluster: record_in({"properties": each}) for cluster, each in found.properties.items()}
+        ctx.records |= {cluster: text for cluster, text in reported.items() if text}
         return found
 
     async def _namespace(self, scope: Scope) -> Json:
@@ -260,37 +260,39 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             )
         return dict(found[1])
 
-    async def look_before(self, p: TopicPass, scope: Scope, action: Action) -> None:
-        """A cluster that a global list leaves out may lose the topic."""
-        await look_before_topic_write(self.deps, scope, "/".join(scope.place), action)
+    async def check_before_write(self, ctx: TopicPass, scope: Scope, action: Action) -> None:
+        """See LogicalController. A cluster that a global list leaves out may lose the topic."""
+        await check_topic_lists_before_write(self.deps, scope, "/".join(scope.place), action)
 
-    def plan(self, p: TopicPass, facts: TopicFacts, memory: Memory) -> Plan:
+    def plan(self, ctx: TopicPass, facts: TopicFacts, memory: Memory) -> Plan:
         """See domain.logical.topic."""
-        return plan_topic(p.spec, facts, memory)
+        return plan_topic(ctx.spec, facts, memory)
 
-    def timed(self, p: TopicPass) -> bool:
-        """A compaction by schedule."""
-        return p.spec.compaction is not None
+    def timed(self, ctx: TopicPass) -> bool:
+        """See ReconcilerBase. A topic may have a compaction schedule."""
+        return ctx.spec.compaction is not None
 
     def exists(self, facts: TopicFacts) -> bool:
         """Whether any cluster has the topic as it is declared. One of the other kind is refused and not managed."""
         return facts.as_declared
 
-    def unreachable(self, p: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
-        """A non-partitioned topic is made in each cluster, local policies, subscriptions and schemas too; the rest is
-        shared, and known when one cluster answered every question."""
+    def unreachable(self, ctx: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
+        """See LogicalController. A non-partitioned topic is created in each cluster, local policies, subscriptions and
+        schemas too; the rest is shared, and known when one cluster answered every question."""
         if not facts.unreachable:
             return ()
-        rows = concerned(TOPIC_POLICIES, wanted_policies(p.spec), p.memory.managed)
-        alone = p.spec.partitions is None or any(row.per_cluster for row in rows)
+        rows = concerned(TOPIC_POLICIES, desired_policies(ctx.spec), ctx.memory.managed)
+        alone = ctx.spec.partitions is None or any(row.per_cluster for row in rows)
         alone = (
-            alone or concerned_subscriptions(p.spec.subscriptions, p.memory.managed) or p.spec.topic_schema is not None
+            alone
+            or concerned_subscriptions(ctx.spec.subscriptions, ctx.memory.managed)
+            or ctx.spec.topic_schema is not None
         )
         return facts.unreachable if alone or not set(facts.clusters) - set(facts.unreachable) else ()
 
-    async def status_fields(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> dict[str, Any]:
-        """The topic in each cluster; one that does not answer keeps what was last seen."""
-        known = {c.name: c for c in p.before.clusters}
+    async def status_fields(self, ctx: TopicPass, scope: Scope, facts: TopicFacts) -> dict[str, Any]:
+        """Returns the topic in each cluster; one that does not answer keeps what was last seen."""
+        known = {c.name: c for c in ctx.before.clusters}
         clusters = [
             TopicClusterStatus(name=name, exists=found is not None, partitions=found or None)
             for name, found in facts.clusters.items()
@@ -302,22 +304,22 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             "partitions": next((c.partitions for c in clusters if c.partitions is not None), None),
         }
 
-    async def scheduled_tasks(self, p: TopicPass, scope: Scope, facts: TopicFacts) -> float | None:
+    async def scheduled_tasks(self, ctx: TopicPass, scope: Scope, facts: TopicFacts) -> float | None:
         """Compaction by the schedule, in the clusters that have the topic."""
         present = [name for name, found in facts.clusters.items() if found is not None]
-        return await compact(p, scope, _path(p, scope), present)
+        return await compact(ctx, scope, _path(ctx, scope), present)
 
-    def kept(self, p: TopicPass) -> str | None:
-        """See PassFrame."""
-        name = name_of(p.obj)
-        return f"{name} is a system topic of Pulsar" if is_system_topic(name) else super().kept(p)
+    def kept(self, ctx: TopicPass) -> str | None:
+        """See ReconcilerBase."""
+        name = name_of(ctx.obj)
+        return f"{name} is a system topic of Pulsar" if is_system_topic(name) else super().kept(ctx)
 
-    def kept_there(self, p: TopicPass, scope: Scope) -> str | None:
-        """A topic that is Pulsar's own stays, whatever the policy."""
-        own = system_topic_problem(*scope.place, name_of(p.obj)) is not None
-        return f"{self.name_in_pulsar(p, scope)} is a system topic of Pulsar" if own else None
+    def kept_there(self, ctx: TopicPass, scope: Scope) -> str | None:
+        """See LogicalDeletion. A system topic of Pulsar stays, whatever the policy."""
+        own = system_topic_problem(*scope.place, name_of(ctx.obj)) is not None
+        return f"{self.name_in_pulsar(ctx, scope)} is a system topic of Pulsar" if own else None
 
-    async def delete(self, p: TopicPass, scope: Scope, *, force: bool) -> Unfinished | None:
+    async def delete(self, ctx: TopicPass, scope: Scope, *, force: bool) -> Unfinished | None:
         """Delete the topic in every cluster of the namespace; a topic in use or with content is kept."""
         try:
             namespace = await self._namespace(scope)
@@ -328,34 +330,34 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             return Blocker(Reason.DELETION_UNFINISHED, unfinished)
         # A cluster that left replicationClusters may still have it.
         clusters = sorted({*replication_of(namespace), *(set(allowed_of(namespace)) & scope.names)})
-        path, partitioned = _path(p, scope), p.spec.partitions is not None
+        path, partitioned = _path(ctx, scope), ctx.spec.partitions is not None
 
         async def find() -> Present:
-            return {name: await present_in(scope, p.spec, path, name) for name in clusters}
+            return {name: await present_in(scope, ctx.spec, path, name) for name in clusters}
 
-        async def look(present: Present) -> Blocker | Unused:
+        async def check_use(present: Present) -> Blocker | Unused:
             if force:
                 return await replicating(scope, path, present)
             return await in_use(scope, path, present, remedy=REMEDY)
 
         present = await find()
-        other = await other_kind(scope, p.spec, path, clusters) if not any(present.values()) else None
+        other = await other_kind(scope, ctx.spec, path, clusters) if not any(present.values()) else None
         if other is not None:
             return NotOurs(other)
-        key, now = Key(Kind.TOPIC, p.meta.namespace, p.meta.name), p.conditions.now.timestamp()
+        key, now = Key(Kind.TOPIC, ctx.meta.namespace, ctx.meta.name), ctx.conditions.now.timestamp()
         free = self._fenced.get(key, now + 1) <= now
-        if p.spec.persistent or force or len(clusters) < 2:
+        if ctx.spec.persistent or force or len(clusters) < 2:
             deletion = TopicDeletion(
                 scope,
                 path,
                 present,
-                look,
+                check_use,
                 partitioned=partitioned,
                 force=force,
                 free=free,
                 remedy=REMEDY,
-                lists=self._apart.setdefault(key, own_lists(p)),
-                record=lambda lists: record_own_lists(p, lists),
+                lists=self._apart.setdefault(key, own_lists(ctx)),
+                record=lambda lists: record_own_lists(ctx, lists),
                 find=find,
             )
             found = await deletion.run()
@@ -372,39 +374,40 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
                 self._fenced.setdefault(key, now + FENCED_SECONDS)
         return found
 
-    def unrestored(self, p: TopicPass) -> str | None:
-        """See PassFrame."""
-        return unrestored(p)
+    def unrestored(self, ctx: TopicPass) -> str | None:
+        """See ReconcilerBase."""
+        return unrestored(ctx)
 
-    async def release(self, p: TopicPass, reason: Reason, message: str) -> None:
-        """See PassFrame. A topic that stays, by its policy or with another object, gets back what it still lacks."""
-        lists = self._apart.pop(Key(Kind.TOPIC, p.meta.namespace, p.meta.name), own_lists(p))
+    async def release(self, ctx: TopicPass, reason: Reason, message: str) -> None:
+        """See ReconcilerBase. A topic that stays, by its policy or with another object, has its replication
+        restored."""
+        lists = self._apart.pop(Key(Kind.TOPIC, ctx.meta.namespace, ctx.meta.name), own_lists(ctx))
         if lists and reason is not Reason.DELETED:
             with contextlib.suppress(ObstacleError):
-                scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
-                await give_back(scope, _path(p, scope), lists)
-        await super().release(p, reason, message)
+                scope = await resolve_scope(self.deps, self.kind, ctx.obj, deleting=True)
+                await restore_lists(scope, _path(ctx, scope), lists)
+        await super().release(ctx, reason, message)
 
-    async def declared_elsewhere(self, p: TopicPass, scope: Scope) -> str | None:
-        """A set of topics that names it, also by way of another PulsarNamespace that means the same. One by pattern
-        takes what is there, and declares nothing."""
-        site, whereabouts = site_of(Kind.TOPIC, p.obj), Whereabouts(self.deps)
-        for obj in await self.deps.kube.list(CUSTOM[Kind.TOPIC_SET], None) if p.spec.persistent else ():
+    async def declared_elsewhere(self, ctx: TopicPass, scope: Scope) -> str | None:
+        """Returns a set of topics that names it, also by way of another PulsarNamespace that means the same. One by
+        pattern takes what is there, and declares nothing."""
+        site, resolver = location_of(Kind.TOPIC, ctx.obj), ParentResolver(self.deps)
+        for obj in await self.deps.kube.list(CUSTOM[Kind.TOPIC_SET], None) if ctx.spec.persistent else ():
             if "deletionTimestamp" in obj["metadata"]:
                 continue
-            if not await whereabouts.may_be_same(site, site_of(Kind.TOPIC_SET, obj)):
+            if not await resolver.may_be_same(site, location_of(Kind.TOPIC_SET, obj)):
                 continue
             with contextlib.suppress(ValidationError):  # the set itself says what is wrong with it, and selects nothing
                 selection = Selection(PulsarTopicSetSpec.model_validate(obj.get("spec") or {}))
-                if not selection.by_pattern and name_of(p.obj) in selection:
+                if not selection.by_pattern and name_of(ctx.obj) in selection:
                     return f"PulsarTopicSet {obj['metadata']['namespace']}/{obj['metadata']['name']}"
         return None
 
 
-def _declared_clusters(p: TopicPass) -> frozenset[str]:
+def _declared_clusters(ctx: TopicPass) -> frozenset[str]:
     """spec.replicationClusters."""
-    return frozenset(p.spec.replication_clusters or ())
+    return frozenset(ctx.spec.replication_clusters or ())
 
 
-def _path(p: TopicPass, scope: Scope) -> tuple[str, ...]:
-    return topic_path(p.spec.persistent, *scope.place, name_of(p.obj))
+def _path(ctx: TopicPass, scope: Scope) -> tuple[str, ...]:
+    return topic_path(ctx.spec.persistent, *scope.place, name_of(ctx.obj))

@@ -1,5 +1,5 @@
-"""Entries of a topic that are content although no subscription lacks them: those that a retention policy keeps, and
-those of its compacted ledger. Used by topic_deletion.py."""
+"""Entries of a topic that count as content although no subscription has them unread: those that a retention policy
+keeps, and those of its compacted ledger. Used by topic_deletion.py."""
 
 from __future__ import annotations
 
@@ -36,15 +36,16 @@ class Compacted:
 
 
 class MissingError(AdminUnreachableError):
-    """A cluster does not find a topic that it has listed: it went meanwhile, as the next list tells, or nobody knows
-    what is in it."""
+    """A cluster does not find a topic that it has listed: it went in the meantime, as the next list shows, or its
+    content is not known."""
 
 
 async def kept_entries(scope: Scope, cluster: str, path: tuple[str, ...], parts: Sequence[str]) -> Kept | None:
-    """What retention keeps of a topic in one cluster, in its ``parts`` (local names of it, or of its partitions).
+    """Returns what retention keeps of a topic in one cluster, in its ``parts`` (local names of it, or of its
+    partitions).
 
     None where no policy keeps anything, or there is nothing. Raises AdminUnreachableError also where Pulsar does not
-    tell: what is not known is not empty.
+    report: what is not known is not empty.
     """
     policy = await _in_force(scope, cluster, path)
     if not keeps(policy):
@@ -55,21 +56,23 @@ async def kept_entries(scope: Scope, cluster: str, path: tuple[str, ...], parts:
 
 
 async def _count(scope: Scope, cluster: str, path: tuple[str, ...]) -> tuple[int, int]:
-    """Entries and bytes of a topic, or of a partition."""
+    """Returns entries and bytes of a topic, or of a partition."""
     found: Json = await asked_of_listed(scope, cluster, path, "internalStats")
     try:
         return int(found["numberOfEntries"]), int(found["totalSize"])
     except (KeyError, TypeError, ValueError):
-        raise AdminUnreachableError(f"cluster {cluster} does not tell how many entries topic {path[-1]} has") from None
+        raise AdminUnreachableError(
+            f"cluster {cluster} does not report how many entries topic {path[-1]} has"
+        ) from None
 
 
 async def compacted_entries(
     scope: Scope, cluster: str, path: tuple[str, ...], parts: Sequence[str]
 ) -> Compacted | None:
-    """What the compacted ledgers of a topic hold in one cluster, in its ``parts`` (local names of it, or of its
+    """Returns what the compacted ledgers of a topic hold in one cluster, in its ``parts`` (local names of it, or of its
     partitions) that have the cursor of compaction.
 
-    None where there is nothing. Raises AdminUnreachableError also where Pulsar does not tell.
+    None where there is nothing. Raises AdminUnreachableError also where Pulsar does not report.
     """
     counted = await each_of(parts, lambda part: _compacted(scope, cluster, (*path[:-1], part)))
     entries, size = (sum(column) for column in zip(*counted, strict=True))
@@ -77,10 +80,10 @@ async def compacted_entries(
 
 
 async def _compacted(scope: Scope, cluster: str, path: tuple[str, ...]) -> tuple[int, int]:
-    """Entries and bytes of the compacted ledger of a topic, or of a partition.
+    """Returns entries and bytes of the compacted ledger of a topic, or of a partition.
 
-    Pulsar tells -1 where there was no compaction yet, and as well where it cannot open the ledger (class
-    PersistentTopic, getInternalStats); then the cursor knows a ledger all the same.
+    Pulsar reports -1 where there was no compaction yet, and as well where it cannot open the ledger (class
+    PersistentTopic, getInternalStats); then the cursor knows a ledger anyway.
     """
     found: Json = await asked_of_listed(scope, cluster, path, "internalStats")
     try:
@@ -90,13 +93,13 @@ async def _compacted(scope: Scope, cluster: str, path: tuple[str, ...]) -> tuple
     except (AttributeError, KeyError, TypeError, ValueError):
         properties = {LEDGER_PROPERTY: None}
     if isinstance(properties, Mapping) and LEDGER_PROPERTY in properties:
-        text = f"cluster {cluster} does not tell how many entries the compacted ledger of topic {path[-1]} has"
+        text = f"cluster {cluster} does not report how many entries the compacted ledger of topic {path[-1]} has"
         raise AdminUnreachableError(text, status=200)
     return max(entries, 0), max(size, 0)
 
 
 async def asked_of_listed(scope: Scope, cluster: str, path: tuple[str, ...], what: str) -> Json:
-    """An answer about a topic that the cluster has just listed. Raises MissingError, AdminUnreachableError."""
+    """Returns an answer about a topic that the cluster has just listed. Raises MissingError, AdminUnreachableError."""
     try:
         found = await scope.admin.at(cluster, Call("GET", (*path, what)))
     except NotFoundError as error:
@@ -108,8 +111,8 @@ async def asked_of_listed(scope: Scope, cluster: str, path: tuple[str, ...], wha
 
 
 async def _in_force(scope: Scope, cluster: str, path: tuple[str, ...]) -> Policy:
-    """The retention policy that counts for a topic: its own in the cluster, its replicated one, its namespace's, the
-    brokers' default. With ``applied`` Pulsar leaves out the replicated one (seen on 4.0.8)."""
+    """Returns the retention policy that counts for a topic: its own in the cluster, its replicated one, its
+    namespace's, the brokers' default. With ``applied`` Pulsar leaves out the replicated one (seen on 4.0.8)."""
     call = (*path, "retention")
     try:
         shared = await scope.admin.at(cluster, Call("GET", call, {"isGlobal": "true"}))

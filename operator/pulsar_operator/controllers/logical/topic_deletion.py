@@ -1,4 +1,4 @@
-"""Deleting a topic without losing what somebody still needs. Used by replicated_topic_deletion.py, topic.py,
+"""Deleting a topic without losing what another client still needs. Used by replicated_topic_deletion.py, topic.py,
 topicset/removal.py."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pulsar_operator.controllers.logical.topic_content import (
     kept_entries,
 )
 from pulsar_operator.domain.logical.pulsar_names import namespace_path
-from pulsar_operator.domain.logical.retention import told
+from pulsar_operator.domain.logical.retention import describe_kept
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Json, NotFoundError, PortError, RefusedError, UnavailableError
 
@@ -32,23 +32,23 @@ log = logging.getLogger(__name__)
 FENCED: Final = "Topic is already fenced"
 """Of Pulsar's answer (HTTP 500) where the topic is being closed or deleted, or a deletion hung."""
 FENCED_SECONDS: Final = 120.0
-"""So long a deletion may be under way; on 4.0.8 one that hangs on policies gives up after 30 s, then begins anew."""
+"""Seconds that a deletion may take; on 4.0.8 one that hangs on policies gives up after 30 s, then begins again."""
 FENCED_AGAIN_SECONDS: Final = 600.0
-"""From one unload for the same topic to the next."""
+"""Seconds between two unloads for the same topic."""
 FEW: Final = 8
-"""So many partitions are asked one by one; of more, one answer has the statistics of all."""
+"""Partitions up to which each is read by itself; of more, one answer has the statistics of all."""
 COMPACTION_FAILED: Final = "ERROR"
 """Of Pulsar's LongRunningProcessStatus."""
 
 
 @dataclass(frozen=True)
 class Unused:
-    """A topic that nobody uses, and that has nothing for anybody."""
+    """A topic that no client uses and that has no content."""
 
     replicated: frozenset[str] = frozenset()
     """Clusters that replicate it to others, which ends before it is deleted: see replicated_topic_deletion.py."""
-    untold: frozenset[str] = frozenset()
-    """Clusters that may, and do not tell. Only what is forced is deleted all the same."""
+    unreported: frozenset[str] = frozenset()
+    """Clusters that may, and do not report. Only what is forced is deleted anyway."""
 
 
 async def in_use(
@@ -59,7 +59,8 @@ async def in_use(
     remedy: str,
     counted: bool = False,
 ) -> Blocker | Unused:
-    """Who uses a topic, or what is in it, in any cluster; ``present``: by cluster, local names of it or its partitions.
+    """Returns who uses a topic, or what is in it, in any cluster; ``present``: by cluster, local names of it or its
+    partitions.
 
     Pulsar deletes unread messages, and those that retention or compaction keeps, without a question; we do not, nor
     what is yet to be replicated: it may be unread in the other cluster. ``remedy`` is what else a person can do, the
@@ -68,7 +69,7 @@ async def in_use(
     """
     found = await _stats(scope, path, present, remedy, counted=counted)
     if isinstance(found, list) and any(stats.get("replication") for _, _, stats in found):
-        # What was on its way to a cluster that had been looked at before has arrived there.
+        # What was on its way to a cluster that had been checked before has arrived there.
         found = await _stats(scope, path, present, remedy, counted=counted)
     if isinstance(found, Blocker):
         return found
@@ -83,20 +84,20 @@ async def in_use(
     if compacted:
         where = ", ".join(f"{one.entries} entries ({one.size} bytes) in cluster {one.cluster}" for one in compacted)
         text = f"the compacted ledger of topic {path[-1]} has {where}, the newest message of each key"
-        return Blocker(Reason.NOT_EMPTY, f"{text}: if nobody needs them, {remedy}")
+        return Blocker(Reason.NOT_EMPTY, f"{text}: if they are no longer needed, {remedy}")
     kept = [one for one in [await kept_entries(scope, c, path, parts) for c, parts in filled.items()] if one]
     if not kept:
         return _replicated(found)
     return Blocker(
         Reason.NOT_EMPTY,
-        f"{told(path[-1], kept)}: set its retention to 0 if nobody needs them, or {remedy}",
+        f"{describe_kept(path[-1], kept)}: set its retention to 0 if they are no longer needed, or {remedy}",
     )
 
 
 async def _stats(
     scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]], remedy: str, *, counted: bool
 ) -> list[tuple[str, str, Json]] | Blocker:
-    """Statistics by cluster and local name, unless somebody uses one of them."""
+    """Returns statistics by cluster and local name, unless another client uses one of them."""
     found: list[tuple[str, str, Json]] = []
     for cluster, parts in present.items():
         together = await _together(scope, cluster, path, parts)
@@ -122,21 +123,23 @@ async def _stats(
 
 
 async def _together(scope: Scope, cluster: str, path: tuple[str, ...], parts: Sequence[str]) -> Mapping[str, Json]:
-    """Statistics of many partitions in one answer, by local name. Pulsar leaves out those whose broker does not answer,
-    and does not know those whose topic is gone: they are asked for one by one."""
+    """Returns statistics of many partitions in one answer, by local name. Pulsar leaves out those whose broker does not
+    answer, and does not know those whose topic is gone: they are asked for one by one."""
     if len(parts) <= FEW:
         return {}
     try:
         found = await scope.admin.at(cluster, Call("GET", (*path, "partitioned-stats"), {"perPartition": "true"}))
-        told = found["partitions"].items()
-        return {full.rpartition("/")[2]: stats for full, stats in told if isinstance(stats.get("subscriptions"), dict)}
+        partitions = found["partitions"].items()
+        return {
+            full.rpartition("/")[2]: stats for full, stats in partitions if isinstance(stats.get("subscriptions"), dict)
+        }
     except (NotFoundError, RefusedError, UnavailableError, AttributeError, KeyError, TypeError) as error:
-        log.info("cluster %s gives no statistics of topic %s in one answer: %s", cluster, "/".join(path), error)
+        log.debug("cluster %s gives no statistics of topic %s in one answer: %s", cluster, "/".join(path), error)
         return {}
 
 
 def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
-    """Who is connected to a topic, or a partition, or has not read it."""
+    """Returns who is connected to a topic, or a partition, or has not read it."""
     publishers = len(stats.get("publishers") or ())
     if publishers:
         return Blocker(
@@ -145,7 +148,7 @@ def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
         )
     for subscription, facts in sorted((stats.get("subscriptions") or {}).items()):
         if subscription == COMPACTION:
-            continue  # how far it is compacted, nobody's unread messages; what was compacted is looked for by in_use
+            continue  # its backlog is no client's; in_use checks the compacted ledger
         consumers, backlog = len(facts.get("consumers") or ()), int(facts.get("msgBacklog") or 0)
         if consumers or backlog:
             return Blocker(
@@ -158,7 +161,8 @@ def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
         if backlog:
             return Blocker(
                 Reason.NOT_EMPTY,
-                f"topic {name} in cluster {cluster} has {backlog} messages that {target} did not get yet: wait until "
+                f"topic {name} in cluster {cluster} has {backlog} messages that are not replicated to {target} yet: "
+                "wait until "
                 f"they are replicated, or {remedy}",
             )
     return None
@@ -167,36 +171,38 @@ def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
 async def users(
     scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]], *, remedy: str
 ) -> Blocker | None:
-    """Who is connected to a topic that keeps nothing, in any cluster; one that nobody has open there is not found.
-    Raises AdminUnreachableError."""
+    """Returns who is connected to a topic that keeps nothing, in any cluster; one that no client has open there is not
+    found. Raises AdminUnreachableError."""
     found = await _stats(scope, path, present, remedy, counted=True)
     return found if isinstance(found, Blocker) else None
 
 
 async def replicating(scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]]) -> Unused:
-    """Which clusters replicate a topic to others, whoever uses it. A topic that cannot be loaded tells nothing, and is
-    one that people force: no more is asked of its cluster then."""
+    """Returns which clusters replicate a topic to others, regardless of its users. A topic that cannot be loaded
+    reports nothing, and is usually forced: its cluster is not read any further."""
     found: list[tuple[str, str, Json]] = []
-    untold: set[str] = set()
+    unreported: set[str] = set()
     for cluster, parts in present.items() if len(present) > 1 else ():
         together = await _together(scope, cluster, path, parts)
         found += [(cluster, part, together[part]) for part in parts if part in together]
 
         async def ask(part: str, cluster: str = cluster) -> Json | None:
-            if cluster in untold:
+            if cluster in unreported:
                 return None
             try:
                 return await asked_of_listed(scope, cluster, (*path[:-1], part), "stats")
             except MissingError:
                 return None
             except (AdminUnreachableError, RefusedError) as error:
-                log.info("topic %s in cluster %s does not tell who gets it: %s", "/".join(path), cluster, error)
-                untold.add(cluster)
+                log.debug(
+                    "cannot read replication targets of topic %s in cluster %s: %s", "/".join(path), cluster, error
+                )
+                unreported.add(cluster)
                 return None
 
         rest = [part for part in parts if part not in together]
         found += [(cluster, part, s) for part, s in zip(rest, await each_of(rest, ask), strict=True) if s is not None]
-    return replace(_replicated(found), untold=frozenset(untold))
+    return replace(_replicated(found), unreported=frozenset(unreported))
 
 
 def _replicated(found: Iterable[tuple[str, str, Json]]) -> Unused:
@@ -204,7 +210,7 @@ def _replicated(found: Iterable[tuple[str, str, Json]]) -> Unused:
 
 
 def whole_of(path: tuple[str, ...]) -> tuple[str, ...]:
-    """A partitioned topic, of which the clusters that share its number of partitions have one."""
+    """Returns a partitioned topic, of which the clusters that share its number of partitions have one."""
     return (*path, "partitions")
 
 
@@ -263,10 +269,10 @@ async def delete_in(
     unloaded = await unload_fenced(scope, cluster, stuck) if free else []
     return Blocker(
         Reason.TOPIC_FENCED,
-        f"topic {path[3]} in cluster {cluster} is being closed or deleted already, says Pulsar ({FENCED}). Where that "
-        f"hung, the topic is free once its bundle is unloaded, which is done after {FENCED_SECONDS / 60:g} minutes"
+        f"Pulsar reports that topic {path[3]} in cluster {cluster} is already being closed or deleted ({FENCED}). "
+        f"If the deletion hangs, the operator unloads the bundle after {FENCED_SECONDS / 60:g} minutes"
         + (f" (unloaded just now: {', '.join(unloaded)})" if unloaded else "")
-        + "; if it stays so, restart the broker that owns the topic",
+        + ". If this persists, restart the broker that owns the topic",
     )
 
 
@@ -289,8 +295,8 @@ async def unload_fenced(scope: Scope, cluster: str, places: Iterable[tuple[str, 
 
     A deletion that hangs, for example on the topic's policies, leaves the topic fenced, and each further one fails at
     once (class PersistentTopic, delete; apache/pulsar#15451). To unload the topic itself waits for the one that hangs
-    (seen on 4.0.8); to unload its bundle waits for a minute at most and gives the topic to a broker anew. The bundle's
-    other topics are not served meanwhile, so nobody does this at the first sight: most deletions under way end.
+    (seen on 4.0.8); to unload its bundle waits for a minute at most and gives the topic to a broker again. The bundle's
+    other topics are not served in the meantime, so this is not done at the first attempt: most deletions under way end.
     """
     unloaded: list[str] = []
     for place in places:
@@ -310,7 +316,7 @@ async def unload_fenced(scope: Scope, cluster: str, places: Iterable[tuple[str, 
 
 
 async def _is_there(scope: Scope, cluster: str, target: tuple[str, ...], *, whole: bool) -> bool:
-    """Whether what answered 404 to its deletion is there all the same. Raises AdminUnreachableError."""
+    """Whether what answered 404 to its deletion is there anyway. Raises AdminUnreachableError."""
     try:
         found = await scope.admin.at(cluster, Call("GET", target if whole else (*target, "stats")))
     except NotFoundError:
@@ -322,8 +328,9 @@ async def _free(scope: Scope, cluster: str, places: Sequence[tuple[str, ...]]) -
     """Unload the topics, or partitions, whose last compaction failed; the next attempt to delete them then succeeds.
 
     Pulsar waits for a topic's last compaction before it deletes it and fails as that one failed, each time, until there
-    is another compaction or the topic is loaded anew (class PersistentTopic, asyncDeleteCursorWithCleanCompactionLedger
-    of 4.0.8). Whoever used it was seen to be gone, or is disconnected by force.
+    is another compaction or the topic is loaded again (class PersistentTopic,
+    asyncDeleteCursorWithCleanCompactionLedger of 4.0.8). Its users are gone by then, or are disconnected by
+    force.
     """
 
     async def free(place: tuple[str, ...]) -> None:

@@ -1,9 +1,9 @@
 """What exists in a Pulsar namespace, by one list instead of a question for each topic.
 
 A list costs as much as the namespace is large, a question for one topic always the same. So lists are only made while
-many topics of a namespace are looked at (start of the operator, a bulk of new objects), and serve for a few seconds.
-Whoever acts on what a list says asks again for its own topic first, or is told by Pulsar (409). Used by topic.py and
-topicset/listing.py.
+many topics of a namespace are checked (start of the operator, a bulk of new objects), and serve for a few seconds.
+A pass that acts on a list reads its own topic again first, or gets a 409 from Pulsar. Used by topic.py
+and topicset/listing.py.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Clock
 
 KEEP_SECONDS = 5.0
-"""How long a list serves."""
+"""Seconds for which a list is used."""
 LARGE = 10_000
 """Names of one cluster above which its lists are read in a thread: a hundred thousand take a tenth of a second."""
 CROWD = 20
-"""Questions about one namespace within KEEP_SECONDS that are worth a list."""
+"""Questions about one namespace within KEEP_SECONDS from which on a list is read."""
 
 
 @dataclass(frozen=True)
-class Census:
+class TopicInventory:
     """The persistent topics of a namespace in every cluster that holds it."""
 
     clusters: tuple[str, ...]
@@ -51,19 +51,19 @@ class _Place:
 
     begin: datetime
     questions: int = 0
-    census: Census | None = None
+    inventory: TopicInventory | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class Registrar:
-    """Counts questions and makes lists when they are worth it."""
+class InventoryCache:
+    """Counts questions and reads lists when there are many."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._places: dict[tuple[str, str, str], _Place] = {}
 
-    async def ask(self, scope: Scope, tenant: str, namespace: str) -> Census | None:
-        """A list not older than KEEP_SECONDS, or None: then the caller asks for its own topic.
+    async def ask(self, scope: Scope, tenant: str, namespace: str) -> TopicInventory | None:
+        """Returns a list not older than KEEP_SECONDS, or None: then the caller reads its own topic.
 
         Raises what the admin port raises when a list cannot be had.
         """
@@ -79,9 +79,9 @@ class Registrar:
         if place.questions <= CROWD:
             return None
         async with place.lock:
-            if place.census is None:
-                place.census = await take_census(scope, tenant, namespace)
-        return place.census
+            if place.inventory is None:
+                place.inventory = await read_inventory(scope, tenant, namespace)
+        return place.inventory
 
     def _forget(self, now: datetime) -> None:
         old = [k for k, place in self._places.items() if seconds_since(place.begin, now) > 2 * KEEP_SECONDS]
@@ -89,13 +89,13 @@ class Registrar:
             del self._places[key]
 
 
-async def take_census(
+async def read_inventory(
     scope: Scope, tenant: str, namespace: str, *, without: Collection[str] = (), left: bool = False
-) -> Census | None:
-    """What is in the namespace now; None where Pulsar has no such namespace.
+) -> TopicInventory | None:
+    """Returns the topics of the namespace now; None where Pulsar has no such namespace.
 
     The clusters ``without`` are known to give no answer and are not asked. With ``left`` also clusters are asked that
-    the namespace is only allowed in. Raises AdminUnreachableError when nobody can tell which clusters hold it.
+    the namespace is only allowed in. Raises AdminUnreachableError when it is not known which clusters hold it.
     """
     found = await scope.admin.find(Call("GET", namespace_path(tenant, namespace)))
     if found is None:
@@ -120,12 +120,12 @@ async def take_census(
                 topics[cluster], partitioned[cluster] = read
     unreachable = (*unreachable, *(cluster for cluster in (*names, *whole) if cluster not in topics))
     mute = tuple(sorted({*unreachable, *mute, *(set(clusters) & set(without))}))
-    return Census(tuple(clusters), topics, mute, frozenset(further), partitioned)
+    return TopicInventory(tuple(clusters), topics, mute, frozenset(further), partitioned)
 
 
 def _read(names: list[Any], whole: list[Any], prefix: int) -> tuple[dict[str, int], frozenset[str]] | None:
-    """What two lists of one cluster say: number of partitions by local name, and the partitioned topics. None where
-    something else than names is in them."""
+    """Returns what two lists of one cluster say: number of partitions by local name, and the partitioned topics. None
+    where something else than names is in them."""
     if not all(isinstance(name, str) for each in (names, whole) for name in each):
         return None
     partitioned = frozenset(name[prefix:] for name in whole)
@@ -133,7 +133,7 @@ def _read(names: list[Any], whole: list[Any], prefix: int) -> tuple[dict[str, in
 
 
 def _counted(names: list[str], partitioned: frozenset[str]) -> dict[str, int]:
-    """Number of partitions by local name; of a partitioned topic, the partitions there are."""
+    """Returns the number of partitions by local name; of a partitioned topic, the partitions there are."""
     out = dict.fromkeys(partitioned, 0)
     for name in names:
         part = split_partition(name)

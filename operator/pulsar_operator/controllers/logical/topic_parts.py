@@ -48,7 +48,7 @@ class Parts:
     subscriptions: dict[str, ClusterSubscriptions | Unreadable] = field(default_factory=dict)
     schemas: dict[str, SchemaFacts | Unreadable] = field(default_factory=dict)
     records: dict[str, str] = field(default_factory=dict)
-    """See LogicalPass.records; told by the topic's properties where something reads them."""
+    """See LogicalPass.records; known from the topic's properties where something reads them."""
     mute: set[str] = field(default_factory=set)
     """Clusters that gave no answer."""
 
@@ -83,8 +83,8 @@ class PartsReader:
             rates = rates_to_read(self._spec.subscriptions, managed)
             self._parts.subscriptions = await self._each(lambda cluster: self._subscriptions(cluster, rates))
         if self._spec.topic_schema is not None:
-            wanted = self._spec.topic_schema
-            self._parts.schemas = await self._each(lambda cluster: self._schema(cluster, wanted))
+            desired = self._spec.topic_schema
+            self._parts.schemas = await self._each(lambda cluster: self._schema(cluster, desired))
         return self._parts
 
     async def _each(self, ask: Callable[[str], Awaitable[T]]) -> dict[str, T | Unreadable]:
@@ -105,7 +105,7 @@ class PartsReader:
             return None
 
     async def _entries(self, row: EntryRow) -> Live:
-        """One list by cluster; under None where all clusters share it."""
+        """Returns one list by cluster; under None where all clusters share it."""
         if row.own_get is None:
             namespace = await self._scope.admin.find(Call("GET", namespace_path(*self._place[:2])))
             live = namespace[1] if namespace is not None else {}
@@ -142,11 +142,11 @@ class PartsReader:
     async def _check_complete(self, cluster: str, stats: Mapping[str, Any]) -> None:
         """Raise AdminUnreachableError where a partition that is there is missing in the statistics of all.
 
-        What the others tell is not enough: a subscription may have its unread messages in that one.
+        The statistics of the others are not enough: a subscription may have its unread messages in that one.
         """
         missing = partitions_without_stats(stats)
         if missing is None:
-            text = f"cluster {cluster} does not tell how many partitions topic {self._place[2]} has"
+            text = f"cluster {cluster} does not report how many partitions topic {self._place[2]} has"
             raise AdminUnreachableError(text, status=200)
         if not missing:
             return
@@ -157,23 +157,23 @@ class PartsReader:
             text = f"cluster {cluster} gives no statistics of {len(silent)} partitions, the first is {silent[0]}"
             raise AdminUnreachableError(text, status=200)
 
-    async def _schema(self, cluster: str, wanted: TopicSchema) -> SchemaFacts:
+    async def _schema(self, cluster: str, desired: TopicSchema) -> SchemaFacts:
         at = self._scope.admin.at
         try:
             live = LiveSchema.parse(await at(cluster, Call("GET", schema_path(*self._place, "schema"))))
         except NotFoundError:
             live = None
-        if live is not None and is_same(wanted, live):
+        if live is not None and is_same(desired, live):
             return SchemaFacts(live)
         if live is not None:
-            older = version_among(wanted, await at(cluster, Call("GET", schema_path(*self._place, "schemas"))))
+            older = version_among(desired, await at(cluster, Call("GET", schema_path(*self._place, "schemas"))))
             if older is not None:
                 return SchemaFacts(LiveSchema(live.version, live.type, live.definition, live.properties, older))
-        return SchemaFacts(live, await self._refusal(cluster, wanted))
+        return SchemaFacts(live, await self._refusal(cluster, desired))
 
-    async def _refusal(self, cluster: str, wanted: TopicSchema) -> str | None:
+    async def _refusal(self, cluster: str, desired: TopicSchema) -> str | None:
         """Pulsar's check, which changes nothing."""
-        call = Call("POST", schema_path(*self._place, "compatibility"), body=body_of(wanted))
+        call = Call("POST", schema_path(*self._place, "compatibility"), body=body_of(desired))
         try:
             answer = await self._scope.admin.at(cluster, call) or {}
         except RefusedError as error:

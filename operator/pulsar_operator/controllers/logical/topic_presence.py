@@ -26,41 +26,44 @@ class Presence:
 
 async def find_topic(scope: Scope, path: tuple[str, ...], clusters: Collection[str]) -> Presence:
     """Ask each cluster for the number of partitions. The answer has the properties of a partitioned topic; one without
-    them need not tell. Raises AdminUnreachableError for an answer that is no number."""
+    them need not contain any. Raises AdminUnreachableError for an answer that is no number."""
     answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*path, "partitions")))
     counts = {c: None if answer is None else partitions_of(c, answer, path[-1]) for c, answer in answers.items()}
-    told = {c: answer.get("properties") for c, answer in answers.items() if answer is not None}
-    return Presence(counts, unreachable, {c: each for c, each in told.items() if each and isinstance(each, dict)})
+    reported = {c: answer.get("properties") for c, answer in answers.items() if answer is not None}
+    return Presence(counts, unreachable, {c: each for c, each in reported.items() if each and isinstance(each, dict)})
 
 
 async def read_back_topic(
     scope: Scope, path: tuple[str, ...], clusters: Collection[str], made_with: Mapping[str, str]
 ) -> Presence:
     """Find a topic without partitions that was just made with these properties, by one question in each cluster: where
-    they are there, it is the topic that was made. Any other answer tells nothing, and the cluster is asked as by
+    they are there, it is the topic that was made. Any other answer reports nothing, and the cluster is asked as by
     find_topic. Raises AdminUnreachableError."""
     try:
         answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*path, "properties")))
     except RefusedError:
         answers, unreachable = {}, ()
-    told = {c: each for c, each in answers.items() if isinstance(each, dict) and each.items() >= made_with.items()}
-    rest = sorted(set(clusters) - {*told, *unreachable})
+    reported = {c: each for c, each in answers.items() if isinstance(each, dict) and each.items() >= made_with.items()}
+    rest = sorted(set(clusters) - {*reported, *unreachable})
     found = await find_topic(scope, path, rest) if rest else Presence({}, ())
     return Presence(
-        {**dict.fromkeys(told, 0), **found.clusters}, (*unreachable, *found.unreachable), {**told, **found.properties}
+        {**dict.fromkeys(reported, 0), **found.clusters},
+        (*unreachable, *found.unreachable),
+        {**reported, **found.properties},
     )
 
 
 async def other_kind(scope: Scope, spec: PulsarTopicSpec, path: tuple[str, ...], clusters: Sequence[str]) -> str | None:
-    """Why Pulsar's topic of that name does not belong to the object: it has partitions where none are declared, or the
-    other way round. None where it may belong to it. Raises AdminUnreachableError where a cluster does not answer."""
+    """Returns why Pulsar's topic of that name does not belong to the object: it has partitions where none are declared,
+    or the other way round. None where it may belong to it. Raises AdminUnreachableError where a cluster does not
+    answer."""
     answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*path, "partitions")))
     if unreachable:
         why = "; ".join(f"{each}: {scope.admin.why(each)}" for each in unreachable)
-        raise AdminUnreachableError(f"nobody knows what topic {path[-1]} is ({why})")
+        raise AdminUnreachableError(f"the type of topic {path[-1]} is not known ({why})")
     counts = {c: partitions_of(c, a, path[-1]) for c, a in answers.items() if a is not None}
     declared = spec.partitions is not None
-    # A non-persistent topic is told to be there, without partitions, also where nobody has it.
+    # Pulsar reports a non-persistent topic without partitions also where no client has it open.
     ours = declared and not spec.persistent
     if not counts or ours or any((count > 0) == declared for count in counts.values()):
         return None

@@ -1,7 +1,7 @@
 """PulsarRebalance: compute a proposal, show it, execute it step by step once approved, measure what came of it.
 
-Where an object stands is in its conditions, what is to be done in the ConfigMap of its proposal, and what is done in
-Pulsar; so a pass can be stopped anywhere and another process goes on. Pulsar's own balancer is off while steps are
+The state of an object is in its conditions, the steps in the ConfigMap of its proposal, and what is done in
+Pulsar; so a pass can be stopped anywhere and another process continues. Pulsar's own balancer is off while steps are
 done: the cluster controller sees to that (dataplane/balancing/load_balancer.py) and names in the cluster's status for
 whom.
 """
@@ -47,7 +47,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         """See ObjectReconciler."""
         stored = obj.get("status") or {}
         if readable(PulsarRebalanceStatus, stored).keys() != stored.keys():
-            obj = {**obj, "status": {}}  # a part of what was under way is no plan to go on with
+            obj = {**obj, "status": {}}  # a part of what was under way is no plan to continue with
         return super().begin(obj)
 
     async def run(self, state: RebalancePass, /) -> Outcome | None:
@@ -60,7 +60,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         return await super().refuse(state)
 
     async def converge(self, state: RebalancePass, /) -> Outcome:
-        """The pass itself; what is away is told and asked again."""
+        """Runs the pass; what does not answer is reported and read again later."""
         try:
             obstacle = await self._find_cluster(state)
             if obstacle is not None:
@@ -87,7 +87,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         return outcome
 
     async def _find_cluster(self, state: RebalancePass) -> tuple[Reason, str] | None:
-        """Look the cluster up; why it cannot be balanced, or None."""
+        """Looks the cluster up; returns why it cannot be balanced, or None."""
         found = await resolve(self.deps, Kind.CLUSTER, state.spec.cluster_ref, from_namespace=state.meta.namespace)
         if not found.found:
             return Reason.REFERENCE_NOT_FOUND, f"{found.text} of spec.clusterRef does not exist: create it"
@@ -111,7 +111,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         return None
 
     async def _decide(self, state: RebalancePass) -> Outcome:
-        """Go on where the conditions say the object is."""
+        """Continues where the conditions say the object is."""
         try:
             command = command_of(state.command)
         except ValueError as error:
@@ -119,13 +119,13 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
             command, state.done_command = None, True
         state.command, state.approves = (command.word, command.proposal) if command is not None else (None, "")
         if state.was(ConditionType.EXECUTING):
-            return await execution.go_on(self._tools, state)
+            return await execution.continue_execution(self._tools, state)
         if brokers_change(state.cluster) and purpose_of(state.obj, state.cluster) != DRAIN:
-            return self._hold_on(state)
+            return self._wait_for_brokers(state)
         changed = state.status.observed_generation != state.meta.generation
         if state.command == "refresh" or (changed and state.status.proposal is not None):
             state.done_command = True
-            state.set(failed_executions=None)  # whoever asks has seen to it
+            state.set(failed_executions=None)  # any caller that asks has seen to it
             return await proposal.propose(self._tools, state, why=Reason.REFRESHED)
         progress = state.status.progress
         ended = state.was(ConditionType.COMPLETED) or state.was(ConditionType.STOPPED)
@@ -136,22 +136,22 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         if ended:
             return await self._ended(state)
         if state.command == "approve":
-            # Kept until there is a proposal, it would approve one that nobody has seen.
+            # Kept until there is a proposal, it would approve one that was not observed.
             await state.actor.warn(
-                Reason.NO_DATA, "There is no proposal to approve: look at the next one and approve it"
+                Reason.NO_DATA, "There is no proposal to approve: review the next one and approve it"
             )
             state.done_command = True
         return await proposal.propose(self._tools, state)
 
-    def _hold_on(self, state: RebalancePass) -> Outcome:
-        """Brokers are replaced or removed: what is planned now is wrong in a minute."""
+    def _wait_for_brokers(self, state: RebalancePass) -> Outcome:
+        """Waits while brokers are replaced or removed: a plan made now is wrong in a minute."""
         text = "Waiting until brokers are no longer being replaced or removed: see status.rollout of the cluster"
         state.carry(*LIFE)
         state.conditions.set(ConditionType.READY, False, Reason.BROKERS_CHANGING, text)
         return Outcome(requeue_after=RETRY_SECONDS)
 
     async def _waiting(self, state: RebalancePass) -> Outcome:
-        """A proposal waits: for approval, for its end, or for its expiry."""
+        """Handles a proposal that waits for approval or for its expiry."""
 
         computed = parse_time(state.status.proposal.computed_time if state.status.proposal else None)
         left = state.spec.expire_seconds - seconds_since(computed, state.now) if computed else 0.0
@@ -163,7 +163,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         if left <= 0:
             if state.command == "approve":
                 await state.actor.warn(
-                    Reason.EXPIRED, "The approved proposal had expired: look at the new one and approve it"
+                    Reason.EXPIRED, "The approved proposal had expired: review the new one and approve it"
                 )
                 state.done_command = True
             return await proposal.propose(self._tools, state, why=Reason.EXPIRED)
@@ -182,7 +182,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         return Outcome(requeue_after=left)
 
     async def _ended(self, state: RebalancePass) -> Outcome:
-        """Completed or stopped: until asked again, or until it is time to look again."""
+        """Handles a completed or stopped object: waits for a request, or for the next evaluation."""
 
         state.carry(*LIFE)
         if state.command in {"stop", "approve"}:
@@ -202,7 +202,8 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
 
 
 def _obstructed(state: RebalancePass, reason: Reason, text: str) -> None:
-    """The cluster cannot be balanced now. What was done once stays done; what is under way holds nothing for ever."""
+    """The cluster cannot be balanced now. What was done once stays done; what is under way holds nothing without
+    end."""
     if state.was(ConditionType.EXECUTING):
         execution.blocked(state)
     over = state.was(ConditionType.COMPLETED) or state.was(ConditionType.STOPPED)
@@ -211,7 +212,7 @@ def _obstructed(state: RebalancePass, reason: Reason, text: str) -> None:
 
 
 def _summarize(conditions: ConditionSet) -> None:
-    """Ready says what a person wants to know first."""
+    """Sets Ready from the other conditions."""
     for kind in (ConditionType.COMPLETED, ConditionType.STOPPED, ConditionType.EXECUTING, ConditionType.PROPOSAL_READY):
         found = conditions.explained(kind)
         if found is not None and found[0].value == "True":

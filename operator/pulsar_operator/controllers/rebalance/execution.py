@@ -1,4 +1,5 @@
-"""Doing an approved proposal: one step at a time, each looked at before and after, ended by the first surprise.
+"""Executes an approved proposal: one step at a time, each verified before and after, ended by the first unexpected
+change.
 
 A step is asked of Pulsar, then verified by reading boundaries or owners; only a verified step counts, and the count in
 the status is all that is remembered. A move that Pulsar lost (the modular load manager keeps the destination in memory,
@@ -16,14 +17,23 @@ from pulsar_operator.balance.execution.custom_resource import balance_status, re
 from pulsar_operator.balance.execution.drain import named_brokers
 from pulsar_operator.balance.execution.driver import Memory, acted, moved
 from pulsar_operator.balance.execution.handover import HOLD_SECONDS
-from pulsar_operator.balance.execution.pace import ASK_FOR, LATER, next_look
+from pulsar_operator.balance.execution.pace import ASK_FOR, LATER, next_check
 from pulsar_operator.balance.execution.steady import SteadyOptions
-from pulsar_operator.balance.execution.steps import Ownership, Seen, State, Step, brokers_of, look, short_words, words
+from pulsar_operator.balance.execution.steps import (
+    Ownership,
+    State,
+    Step,
+    StepState,
+    brokers_of,
+    short_step_text,
+    step_state,
+    step_text,
+)
 from pulsar_operator.balance.execution.table import load_table
 from pulsar_operator.balance.model.names import shortened
 from pulsar_operator.balance.planner.proposal import Move, Split
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
-from pulsar_operator.controllers.core.stores import store_away_of
+from pulsar_operator.controllers.core.stores import store_unavailable_message_of
 from pulsar_operator.controllers.rebalance import pacing
 from pulsar_operator.controllers.rebalance.modelling import modelled
 from pulsar_operator.controllers.rebalance.proposal import observed_of, standing
@@ -36,18 +46,18 @@ ASK_AGAIN_SECONDS = 20.0
 GIVE_UP_SECONDS = 120.0
 """Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
 SILENT_SECONDS = 300.0
-"""A broker of the step under way that gives no answer, or refuses to, for so long ends the execution. A standing
+"""Seconds without an answer from a broker of the step under way after which the execution ends. A standing
 balancer then plans without it, before Pulsar's balancer would be given back."""
 UNMEASURED_SECONDS = 600.0
-"""A promise that cannot be held against all brokers for this long is not measured: one may be silent for good."""
+"""A promise that cannot be held against all brokers for this long is not measured: one may stay silent."""
 MOST_FAILED = 1_000_000
-"""Executions in a row that did no step; more are not counted."""
+"""Consecutive executions that did no step; more are not counted."""
 UNASSIGNED_SECONDS = 15.0
-"""A bundle nobody asks for stays without owner: after this long the move counts as done."""
+"""A bundle no client requests stays without owner: after this long the move counts as done."""
 
 
 async def begin(tools: Tools, state: RebalancePass) -> Outcome:
-    """From approved to executing; the balancer is asked for by the condition itself."""
+    """Starts the execution; the condition itself requests the balancer."""
     proposal = state.status.proposal
     assert proposal is not None
     reason = Reason.AUTO_APPROVED if state.command != "approve" else Reason.APPROVED
@@ -62,8 +72,8 @@ async def begin(tools: Tools, state: RebalancePass) -> Outcome:
     return Outcome(requeue_after=ASK_FOR)
 
 
-async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
-    """One step further, or the end."""
+async def continue_execution(tools: Tools, state: RebalancePass) -> Outcome:
+    """Does one more step, or ends."""
     state.carry(ConditionType.PROPOSAL_READY)
     if state.command == "stop":
         state.done_command = True
@@ -82,9 +92,9 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
             f"Stopped after {_done(state)}: Pulsar balances since {since}, see condition BalancingActive of the cluster"
         )
         return stopped(tools, state, Reason.PULSAR_BALANCES, text)
-    if (away := await store_away_of(tools.deps, state.cluster)) is not None:
-        return _wait_for_store(state, away)
-    # Before the balancer is asked for: one that cannot go on holds nothing.
+    if (unavailable := await store_unavailable_message_of(tools.deps, state.cluster)) is not None:
+        return _wait_for_store(state, unavailable)
+    # Before the balancer is asked for: one that cannot continue holds nothing.
     proposal = state.status.proposal
     try:
         if proposal is None or proposal.config_map_name is None:
@@ -93,10 +103,10 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
         steps = read_steps(live, proposal)
     except ValueError as error:
         return await _invalidated(tools, state, str(error))
-    held = state.of_cluster.balancer.disabled_for if state.of_cluster.balancer is not None else None
-    if held != state.name:
+    holder = state.of_cluster.balancer.disabled_for if state.of_cluster.balancer is not None else None
+    if holder != state.name:
         state.progress(blocked_since=None)  # resumed after it held nothing any more: it waits for its turn
-        whom = f"; it is off for PulsarRebalance {held}, which goes first" if held else ""
+        whom = f"; it is off for PulsarRebalance {holder}, which goes first" if holder else ""
         _executing(
             state, Reason.WAITING_FOR_BALANCER, f"Waiting until Pulsar's own balancer is off for this object{whom}"
         )
@@ -114,7 +124,7 @@ async def go_on(tools: Tools, state: RebalancePass) -> Outcome:
 
 
 def blocked(state: RebalancePass) -> datetime:
-    """Since when no step is done; the time begins now where it has not."""
+    """Returns the time since which no step is done; now if none is recorded."""
     since = parse_time(state.status.progress.blocked_since if state.status.progress else None)
     if since is None or isinf(seconds_since(since, state.now)):
         since = state.now
@@ -123,118 +133,120 @@ def blocked(state: RebalancePass) -> datetime:
 
 
 def _paused(state: RebalancePass) -> Outcome:
-    """Somebody holds it half-way. It holds Pulsar's balancer for a while, for who pauses may resume in a moment.
+    """Handles a pause during the execution. Pulsar's balancer stays off for a while, since the pause may be short.
 
-    What was asked for is looked at anew afterwards, with all the time that a step has.
+    What was asked for is checked again afterwards, with all the time that a step has.
     """
     left = HOLD_SECONDS - seconds_since(blocked(state), state.now)
     state.progress(current=None, current_since=None)
     text = f"Paused after {_done(state)}"
     if left <= 0:
-        text += ". It holds neither Pulsar's own balancer nor autoscaling any more. Remove the annotation to go on"
+        text += (
+            ". It no longer keeps Pulsar's own balancer off nor autoscaling waiting. Remove the annotation to continue"
+        )
         _executing(state, Reason.PAUSED, text)
         return DONE
     until = timestamp(state.now + timedelta(seconds=left))
-    _executing(state, Reason.PAUSED, f"{text}. It holds Pulsar's own balancer until {until}")
+    _executing(state, Reason.PAUSED, f"{text}. It keeps Pulsar's own balancer off until {until}")
     return Outcome(requeue_after=left)
 
 
-def _wait_for_store(state: RebalancePass, away: str) -> Outcome:
-    """No bundle can be moved while the configuration store is away, and what was asked for may be lost: it is looked at
-    anew afterwards, with all the time that a step has."""
+def _wait_for_store(state: RebalancePass, unavailable: str) -> Outcome:
+    """Waits: no bundle can be moved while the configuration store is unavailable, and a request may be lost: it is
+    checked again afterwards, with all the time that a step has."""
     if state.status.progress is not None:
         state.progress(current=None, current_since=None, blocked_since=None)
-    _executing(state, Reason.CONFIGURATION_STORE_UNAVAILABLE, f"Held after {_done(state)}: waiting for {away}")
+    _executing(state, Reason.CONFIGURATION_STORE_UNAVAILABLE, f"Waiting after {_done(state)}: {unavailable}")
     return Outcome(requeue_after=RETRY_SECONDS)
 
 
 async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Outcome:
-    """Verify the step under way; ask for it, or for the next one."""
+    """Verifies the step under way; requests it, or the next one."""
     progress = state.status.progress or ProgressStatus(total=len(steps))
     done = progress.done
     if done < len(steps):
         if (left := pacing.pause(tools, state, steps[done - 1] if done else None)) > 0:
-            # An event, or a new process, made this pass: the pace is a promise to clients all the same.
+            # An event, or a new process, made this pass: the pace is a promise to clients anyway.
             _executing(state, Reason.EXECUTING, _done(state))
             return Outcome(requeue_after=left)
         step = steps[done]
         brokers = brokers_of(steps)
         asked = _asked(progress, step, brokers)
-        seen = await _look(state, step, asked=asked is not None)
+        observed = await _observe_step(state, step, asked=asked is not None)
         waited = seconds_since(asked, state.now) if asked else 0.0
         if isinf(waited):
             state.progress(current_since=pacing.precisely(state))
             waited = 0.0
         idle = isinstance(step, Move) and (step.weight == 0 or step.clients == 0)
-        if seen.state is State.UNASSIGNED and (asked is None or idle or waited >= UNASSIGNED_SECONDS):
-            seen = Seen(State.DONE, "bundle unloaded; assigned on next lookup")
-        match seen.state:
+        if observed.state is State.UNASSIGNED and (asked is None or idle or waited >= UNASSIGNED_SECONDS):
+            observed = StepState(State.DONE, "bundle unloaded; assigned on next lookup")
+        match observed.state:
             case State.INVALIDATED:
-                return await _invalidated(tools, state, seen.message)
+                return await _invalidated(tools, state, observed.message)
             case State.DONE:
-                return await _verified(tools, state, steps, seen)
+                return await _verified(tools, state, steps, observed)
             case State.UNKNOWN if asked is None:
-                raise UnavailableError(seen.message)
+                raise UnavailableError(observed.message)
             case _ if asked is not None and waited >= GIVE_UP_SECONDS:
-                told = short_words(step, brokers)
-                why = f": {seen.message}" if seen.state is State.UNKNOWN else ""
-                return await _invalidated(tools, state, f"Pulsar did not {told} within {GIVE_UP_SECONDS:g} s{why}")
+                step_name = short_step_text(step, brokers)
+                why = f": {observed.message}" if observed.state is State.UNKNOWN else ""
+                return await _invalidated(tools, state, f"Pulsar did not {step_name} within {GIVE_UP_SECONDS:g} s{why}")
             case State.TO_DO | State.ELSEWHERE if asked is None or _again(tools, state, waited):
                 return await _ask(tools, state, step, brokers, first=asked is None)
             case _:
-                told = short_words(step, brokers)
-                note = f" ({seen.message})" if seen.state is State.UNKNOWN else ""
-                _executing(state, Reason.EXECUTING, f"{_done(state)}; waiting for Pulsar to {told}{note}")
-                return Outcome(requeue_after=next_look(waited))
+                step_name = short_step_text(step, brokers)
+                note = f" ({observed.message})" if observed.state is State.UNKNOWN else ""
+                _executing(state, Reason.EXECUTING, f"{_done(state)}; waiting for Pulsar to {step_name}{note}")
+                return Outcome(requeue_after=next_check(waited))
     return _finished(state)
 
 
 def _asked(progress: ProgressStatus, step: Step, brokers: set[str]) -> datetime | None:
-    """When a step was asked of Pulsar first; None = not yet. An operator of before wrote the ids of brokers."""
-    under_way = progress.current in (short_words(step, brokers), words(step))
+    """Returns when a step was asked of Pulsar first; None = not yet. An operator of before wrote the ids of brokers."""
+    under_way = progress.current in (short_step_text(step, brokers), step_text(step))
     return parse_time(progress.current_since) if under_way else None
 
 
 def _again(tools: Tools, state: RebalancePass, waited: float) -> bool:
-    """Whether a step that was asked for first so long ago is asked for once more, however seldom it is looked at."""
+    """Whether a step that was asked for first so long ago is asked for once more, however seldom it is checked."""
     last = tools.asked.get(state.name)
     return waited >= ASK_AGAIN_SECONDS and (last is None or seconds_since(last, state.now) >= ASK_AGAIN_SECONDS)
 
 
-async def _look(state: RebalancePass, step: Step, *, asked: bool) -> Seen:
+async def _observe_step(state: RebalancePass, step: Step, *, asked: bool) -> StepState:
     traffic = state.traffic
     assert traffic is not None
     boundaries = await traffic.boundaries(step.bundle.namespace)
     if boundaries is None:
-        return Seen(State.INVALIDATED, f"namespace {step.bundle.namespace} does not exist any more")
+        return StepState(State.INVALIDATED, f"namespace {step.bundle.namespace} no longer exists")
     if isinstance(step, Split):
-        seen = look(step, boundaries, Ownership(), ())
-        why = await traffic.prevents(step.bundle.namespace, ()) if seen.state is State.TO_DO else None
-        return Seen(State.INVALIDATED, why) if why is not None else seen
+        observed = step_state(step, boundaries, Ownership(), ())
+        why = await traffic.prevents(step.bundle.namespace, ()) if observed.state is State.TO_DO else None
+        return StepState(State.INVALIDATED, why) if why is not None else observed
     brokers = await traffic.brokers()
     first = [each for each in (step.destination, step.source) if each]
     ownership = await traffic.owner(step.bundle, first, brokers)
-    seen = look(step, boundaries, ownership, brokers, asked=asked)
-    leaving = state.spec.brokers if state.spec.mode is RebalanceMode.REMOVE_BROKERS else None
+    observed = step_state(step, boundaries, ownership, brokers, asked=asked)
+    emptied = state.spec.brokers if state.spec.mode is RebalanceMode.REMOVE_BROKERS else None
     may_have_it = {ownership.broker, *ownership.unanswered}
     if (
-        seen.state in (State.ELSEWHERE, State.UNKNOWN)
-        and leaving
-        and not may_have_it & {*named_brokers(leaving, brokers), *named_brokers(state.spec.excluded_brokers, brokers)}
+        observed.state in (State.ELSEWHERE, State.UNKNOWN)
+        and emptied
+        and not may_have_it & {*named_brokers(emptied, brokers), *named_brokers(state.spec.excluded_brokers, brokers)}
     ):
         # It is off the brokers that go: to move it again would only disturb its clients.
-        return Seen(State.DONE, seen.message)
-    if seen.state is State.TO_DO:
+        return StepState(State.DONE, observed.message)
+    if observed.state is State.TO_DO:
         why = await traffic.prevents(step.bundle.namespace, brokers, destination=step.destination)
-        return Seen(State.INVALIDATED, why) if why is not None else seen
-    return seen
+        return StepState(State.INVALIDATED, why) if why is not None else observed
+    return observed
 
 
 async def _ask(tools: Tools, state: RebalancePass, step: Step, brokers: set[str], *, first: bool) -> Outcome:
-    traffic, told = state.traffic, short_words(step, brokers)
+    traffic, step_name = state.traffic, short_step_text(step, brokers)
     assert traffic is not None
     if first:
-        state.progress(current=told, current_since=pacing.precisely(state))
+        state.progress(current=step_name, current_since=pacing.precisely(state))
     tools.asked[state.name] = state.now
     try:
         if isinstance(step, Split):
@@ -242,24 +254,24 @@ async def _ask(tools: Tools, state: RebalancePass, step: Step, brokers: set[str]
         else:
             await traffic.move(step.bundle, step.destination)
     except (RefusedError, ConflictError) as error:  # 409: "unload namespace bundle to inactive destination broker"
-        return await _invalidated(tools, state, f"Pulsar refused to {told}: {error}")
-    _executing(state, Reason.EXECUTING, f"{_done(state)}; asked Pulsar to {told}, because {step.reason}")
-    return Outcome(requeue_after=next_look(0.0) if first else LATER)
+        return await _invalidated(tools, state, f"Pulsar refused to {step_name}: {error}")
+    _executing(state, Reason.EXECUTING, f"{_done(state)}; asked Pulsar to {step_name}, because {step.reason}")
+    return Outcome(requeue_after=next_check(0.0) if first else LATER)
 
 
-async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], seen: Seen) -> Outcome:
-    """A step is done: count it, keep the pace."""
+async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], observed: StepState) -> Outcome:
+    """Counts a step that is done, and keeps the pace."""
     progress = state.status.progress or ProgressStatus(total=len(steps))
     step, done = steps[progress.done], progress.done + 1
-    note = f" ({seen.message})" if seen.message else ""
-    text = f"Step {done} of {len(steps)}: {words(step)}{note}"
+    note = f" ({observed.message})" if observed.message else ""
+    text = f"Step {done} of {len(steps)}: {step_text(step)}{note}"
     brokers = brokers_of(steps)
     await state.actor.record_event(Reason.STEP_DONE, shortened(text, brokers))
     asked = _asked(progress, step, brokers)
     if isinstance(step, Move) or not (state.status.proposal and state.status.proposal.moves):
         state.set(failed_executions=None)
     if isinstance(step, Move):
-        # One that nobody looked up for a while took no time of any client.
+        # A bundle that no client looked up for a while took no time of any client.
         if asked is not None and (taken := seconds_since(asked, state.now)) < UNASSIGNED_SECONDS:
             pacing.measure(tools, state, step, taken)
         tools.moved(state.cluster_name, step.bundle, step.weight, state.now)
@@ -285,13 +297,14 @@ def _moved(tools: Tools, state: RebalancePass, moves: list[Move]) -> None:
 
 
 def _acted(tools: Tools, state: RebalancePass) -> None:
-    """It lets what was done settle, all of it or what was done before a stop."""
+    """Has the standing balancer wait until the steps take effect, all or those before a stop."""
     if known := tools.memories.get(state.meta.uid):
         tools.remember(state.name, state.meta.uid, acted(known, state.now.timestamp(), (), SteadyOptions()))
 
 
 def _finished(state: RebalancePass) -> Outcome:
-    """All steps are verified: Pulsar's balancer may come back, and the rates need two periods to tell."""
+    """Handles the end of all steps: Pulsar's balancer may resume, and rates need two periods before they are
+    measured."""
     state.progress(current=None, current_since=None, finished_time=timestamp(state.now), duration=pacing.took(state))
     text = f"All {state.status.progress.total if state.status.progress else 0} steps are done; measuring"
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.MEASURING, text)
@@ -301,7 +314,7 @@ def _finished(state: RebalancePass) -> Outcome:
 
 
 async def measure(tools: Tools, state: RebalancePass) -> Outcome:
-    """Two statistics periods after the last step, hold the promise against what the brokers count."""
+    """Compares the promise with what the brokers count, two statistics periods after the last step."""
     traffic, progress = state.traffic, state.status.progress
     assert traffic is not None and progress is not None
     ended = parse_time(progress.finished_time)
@@ -330,14 +343,14 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
     promised = state.status.proposal.after.imbalance if state.status.proposal and state.status.proposal.after else "?"
     text = (
         f"{progress.total} steps done{_in_time(state)}: the busiest broker has {measured.imbalance} times the mean, "
-        f"promised was {promised}, at best {measured.bound}"
+        f"{promised} was promised, at best {measured.bound}"
     )
     state.set(measured=measured, measured_brokers=load_table(loads, planned=False))
     return await _completed(state, text)
 
 
 async def _completed(state: RebalancePass, text: str) -> Outcome:
-    """The end, measured or not."""
+    """Returns the end, measured or not."""
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.COMPLETED, text)
     state.flags(approved=True, executing=False, completed=True, stopped=False, reason=Reason.COMPLETED, text=text)
     if state.actor.act:
@@ -350,7 +363,7 @@ async def _completed(state: RebalancePass, text: str) -> Outcome:
 
 
 async def _invalidated(tools: Tools, state: RebalancePass, message: str) -> Outcome:
-    """Something is not as the proposal found it: stop at once, say what."""
+    """Stops immediately because the state differs from the proposal's, and reports the difference."""
     text = f"Stopped after {_done(state)}: {message}. Annotate refresh for a proposal from what is there now"[:4000]
     _failed(state, message)
     await state.actor.warn(Reason.PLAN_INVALIDATED, shortened(text))
@@ -358,7 +371,7 @@ async def _invalidated(tools: Tools, state: RebalancePass, message: str) -> Outc
 
 
 def _failed(state: RebalancePass, message: str) -> None:
-    """A standing balancer remembers that an execution ended before it did what it was for."""
+    """Records for a standing balancer that an execution ended before it completed."""
     proposal, done = state.status.proposal, state.status.progress.done if state.status.progress else 0
     if proposal is None or not standing(state.spec) or done > (proposal.splits if proposal.moves else 0):
         return
@@ -369,7 +382,7 @@ def _failed(state: RebalancePass, message: str) -> None:
 
 
 def stopped(tools: Tools, state: RebalancePass, reason: Reason, text: str) -> Outcome:
-    """The end without completion; what was done stays done."""
+    """Returns the end without completion; what was done stays done."""
     if state.status.progress and state.status.progress.done:
         _acted(tools, state)
     state.progress(current=None, current_since=None, blocked_since=None, finished_time=timestamp(state.now))
@@ -386,7 +399,7 @@ def _executing(state: RebalancePass, reason: Reason, text: str) -> None:
 
 
 def _in_time(state: RebalancePass) -> str:
-    """How long it took, and was expected to take, in words."""
+    """Returns how long it took, and was expected to take, as a message."""
     progress, proposal = state.status.progress, state.status.proposal
     if progress is None or progress.duration is None:
         return ""

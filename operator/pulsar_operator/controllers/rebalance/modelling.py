@@ -21,8 +21,8 @@ async def modelled(
     draining: Iterable[str] = (),
     carried: Mapping[BundleId, float] | None = None,
 ) -> ClusterModel:
-    """The model of what was observed, with failure domains and what the brokers can carry; without brokers that do not
-    answer. Raises PortError."""
+    """Returns the model of what was observed, with failure domains and what the brokers can carry; without brokers that
+    do not answer. Raises PortError."""
     assert state.traffic is not None
     found = await broker_capacities(tools.deps, state.cluster, observed.brokers)
     state.set(capacities=[BrokerCapacity(broker=each, capacity=f"{found[each]:.2f}") for each in sorted(found)])

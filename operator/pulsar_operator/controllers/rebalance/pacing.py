@@ -8,7 +8,7 @@ from math import inf, isfinite
 from typing import Final
 
 from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceSpec, RebalanceMode
-from pulsar_operator.balance.execution.pace import RECONNECTING, Pace, averaged, expected_seconds, in_words
+from pulsar_operator.balance.execution.pace import RECONNECTING, Pace, averaged, duration_text, expected_seconds
 from pulsar_operator.balance.execution.steps import Step, disconnects
 from pulsar_operator.controllers.rebalance.rebalance_pass import RebalancePass, Tools
 from pulsar_operator.domain.conditions import parse_time, seconds_since
@@ -18,14 +18,15 @@ LONGEST: Final = 3600.0
 
 
 def pace_of(spec: PulsarRebalanceSpec) -> Pace:
-    """The pace of a rebalance; brokers that join or leave are waited for, so their moves follow one another at once."""
+    """Returns the pace of a rebalance; brokers that join or leave are waited for, so their moves follow one another at
+    once."""
     errand = spec.mode in (RebalanceMode.ADD_BROKERS, RebalanceMode.REMOVE_BROKERS)
     return Pace(spec.budget.moves_per_minute, 1.0 if errand else RECONNECTING)
 
 
 def unload_seconds(tools: Tools, state: RebalancePass) -> float | None:
-    """What the last moves in the cluster took, of this rebalance or of another one; None = not known. A number in the
-    status that no move can have taken counts as not known."""
+    """Returns what the last moves in the cluster took, of this rebalance or of another one; None = not known. A number
+    in the status that no move can have taken counts as not known."""
     text = state.status.progress.unload_seconds if state.status.progress else None
     try:
         found = float(text) if text else tools.unloads.get(state.cluster_name)
@@ -35,14 +36,14 @@ def unload_seconds(tools: Tools, state: RebalancePass) -> float | None:
 
 
 def expected(tools: Tools, state: RebalancePass, steps: Sequence[Step]) -> float:
-    """Seconds from the approval until the last of the steps is verified."""
-    held = state.of_cluster.balancer is not None
-    return expected_seconds(steps, pace_of(state.spec), unload_seconds(tools, state), held=held)
+    """Returns the seconds from the approval until the last of the steps is verified."""
+    balancer_off = state.of_cluster.balancer is not None
+    return expected_seconds(steps, pace_of(state.spec), unload_seconds(tools, state), connected=balancer_off)
 
 
 def pause(tools: Tools, state: RebalancePass, step: Step | None) -> float:
-    """Seconds until the step after this one, which was verified last, may be asked for; 0 or less = now, or one is
-    under way."""
+    """Returns the seconds until the step after this one, which was verified last, may be asked for; 0 or less = now, or
+    one is under way."""
     progress = state.status.progress
     last = parse_time(progress.current_since) if progress and progress.current is None else None
     if last is None or step is None:
@@ -51,8 +52,8 @@ def pause(tools: Tools, state: RebalancePass, step: Step | None) -> float:
 
 
 def measure(tools: Tools, state: RebalancePass, step: Step, seconds: float) -> None:
-    """Remember what a move took, from its request until its new broker had the bundle. A step that disconnects nobody
-    is no measure: a bundle without clients is unloaded at once."""
+    """Remember what a move took, from its request until its new broker had the bundle. A step that disconnects no
+    client is no measure: a bundle without clients is unloaded at once."""
     if not disconnects(step):
         return
     average = averaged(unload_seconds(tools, state), seconds)
@@ -61,10 +62,11 @@ def measure(tools: Tools, state: RebalancePass, step: Step, seconds: float) -> N
 
 
 def took(state: RebalancePass) -> str | None:
-    """Time since the approval, in words; None where it is not known, as after the clock was set back."""
+    """Returns the time since the approval, as a message; None where it is not known, as after the clock was set
+    back."""
     started = parse_time(state.status.progress.started_time if state.status.progress else None)
     seconds = seconds_since(started, state.now) if started is not None else inf
-    return in_words(seconds) if isfinite(seconds) else None
+    return duration_text(seconds) if isfinite(seconds) else None
 
 
 def precisely(state: RebalancePass) -> str:

@@ -1,4 +1,4 @@
-"""Making a proposal: observe, plan, publish, and say why when there is nothing to do or nothing is known."""
+"""Makes a proposal: observes, plans, publishes, and reports why there is nothing to do or no data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pulsar_operator.api.v1alpha1.rebalance import (
 from pulsar_operator.balance.execution.custom_resource import (
     balance_status,
     config_map,
-    costs_in_words,
+    describe_costs,
     how_to_approve,
     is_proposal,
     options_of,
@@ -34,12 +34,12 @@ from pulsar_operator.balance.execution.learned import Learned, explained
 from pulsar_operator.balance.execution.partial import Silence, heard, kept, too_much
 from pulsar_operator.balance.execution.steady import SteadyOptions
 from pulsar_operator.balance.execution.steady import cooling as resting
-from pulsar_operator.balance.execution.steps import brokers_of, identify, short_words
+from pulsar_operator.balance.execution.steps import brokers_of, identify, short_step_text
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
 from pulsar_operator.balance.model.observation import Observed, Usage
 from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal
-from pulsar_operator.balance.sizing.result import ahead_in_words
+from pulsar_operator.balance.sizing.result import clock_problem
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.core.traffic import Traffic, results_url
 from pulsar_operator.controllers.rebalance import pacing
@@ -65,7 +65,7 @@ SIZING_AGE_SECONDS = 172800
 PENDING_SHOWN = 100
 """Of status.pendingActions."""
 COOLING_SECONDS = int(SteadyOptions().rest)
-"""A bundle that was moved is left alone for this long: its clients have just reconnected, and rates need time."""
+"""Seconds for which a moved bundle is left alone: its clients have just reconnected, and rates need time."""
 
 
 async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None) -> Outcome:
@@ -130,7 +130,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
 
 
 async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None, str]:
-    """The observation, and what is missing in words."""
+    """Returns the observation, and a message about what is missing."""
     assert state.traffic is not None
     if state.spec.traffic_source is TrafficSource.LIVE:
         observed = await observed_of(state.traffic, state.spec)
@@ -152,7 +152,7 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
                 None,
                 f"the newest sizing result ends {age / 3600:.1f} h ago, more than spec.sizing.maxAgeSeconds allows",
             )
-        ahead = ahead_in_words(-age)
+        ahead = clock_problem(-age)
         if ahead is not None:
             return None, f"the newest sizing result {ahead}"
         observed = await state.traffic.observe_with(result)
@@ -160,9 +160,10 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
 
 
 def _cannot_do_without(tools: Tools, state: RebalancePass, observed: Observed, named: Collection[str]) -> str | None:
-    """Why there is no proposal without the brokers that do not answer, in words; None = there can be one.
+    """Returns why there is no proposal without the brokers that do not answer, as a message; None = there can be one.
 
-    A proposal that is asked for once is of all brokers: who asks sees the whole, and is told which broker to look at.
+    A proposal that is asked for once is of all brokers: the user sees the whole, and which broker to
+    check.
     """
     if not standing(state.spec) and not _task(state.spec):
         return observed.unknown
@@ -173,7 +174,7 @@ def _cannot_do_without(tools: Tools, state: RebalancePass, observed: Observed, n
 
 
 async def _cooling(tools: Tools, state: RebalancePass) -> Collection[BundleId]:
-    """Bundles that the last execution moved, all of it or what was done of it, if it ended a short time ago."""
+    """Returns bundles that the last execution moved, all of it or what was done of it, if it ended a short time ago."""
     last, progress = state.status.proposal, state.status.progress
     ended = parse_time(progress.finished_time if progress else None)
     if last is None or last.config_map_name is None or progress is None or ended is None:
@@ -189,7 +190,7 @@ async def _cooling(tools: Tools, state: RebalancePass) -> Collection[BundleId]:
 
 
 def _unknown(state: RebalancePass, missing: str) -> Outcome:
-    """No data, no proposal."""
+    """Reports that there is no proposal without data."""
     text = f"No proposal: {missing}"[:4000]
     state.set(proposal=None)
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.NO_DATA, text)
@@ -217,7 +218,7 @@ async def _publish(
         if live is not None and not is_proposal(live, state.meta.uid):
             return _unknown(
                 state,
-                f"ConfigMap {name} exists and does not belong to this object: delete or rename it, or choose "
+                f"ConfigMap {name} exists and is not owned by this object: delete or rename it, or choose "
                 "another metadata.name",
             )
         await state.actor.apply(manifest, live)
@@ -231,7 +232,7 @@ async def _publish(
     text = (
         f"{len(proposal.splits)} splits and {len(proposal.moves)} moves take the busiest broker from "
         f"{before.ratio:.2f} to {after.ratio:.2f} times the mean (at best {after.bound_ratio:.2f}). "
-        f"{costs_in_words(shown)}{state.undecided}"
+        f"{describe_costs(shown)}{state.undecided}"
     )
     state.conditions.set(ConditionType.PROPOSAL_READY, True, why or Reason.PROPOSED, text)
     await state.actor.record_event(Reason.PROPOSED, text)
@@ -240,11 +241,11 @@ async def _publish(
 
 
 def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -> Outcome:
-    """Dry run or pause: say what would be proposed, keep nothing that could be approved."""
+    """Reports what would be proposed in a dry run or pause; keeps nothing that could be approved."""
     state.set(proposal=shown)
     steps = steps_of(proposal)
     brokers = brokers_of(steps)
-    state.actor.pending.extend(short_words(step, brokers) for step in steps[:PENDING_SHOWN])
+    state.actor.pending.extend(short_step_text(step, brokers) for step in steps[:PENDING_SHOWN])
     reason = Reason.PAUSED if state.meta.paused else Reason.DRY_RUN
     text = f"Not proposed: {len(proposal.splits)} splits and {len(proposal.moves)} moves, see status.pendingActions"
     text += state.undecided
@@ -255,12 +256,13 @@ def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -
 
 
 def standing(spec: PulsarRebalanceSpec) -> bool:
-    """Whether it looks again and again; what is asked about certain brokers is done once and at once."""
+    """Whether the object is evaluated repeatedly; a rebalance of certain brokers is done once, immediately."""
     return spec.repeat_seconds is not None and not _task(spec)
 
 
 async def observed_of(traffic: Traffic, spec: PulsarRebalanceSpec) -> Observed:
-    """What the brokers count: of bundles where none will be cut, as in a drain, else of topics. Raises PortError."""
+    """Returns what the brokers count: of bundles where none will be cut, as in a drain, else of topics. Raises
+    PortError."""
     return await (traffic.observe_bundles() if _task(spec) else traffic.observe())
 
 
@@ -270,8 +272,8 @@ def _task(spec: PulsarRebalanceSpec) -> bool:
 
 
 def steady_options(spec: PulsarRebalanceSpec) -> SteadyOptions:
-    """The driver's rules. Loads are in byte-equivalents a second: from which one on a broker has too much, only what
-    the brokers measure of themselves can tell."""
+    """Returns the driver's rules. Loads are in byte-equivalents a second: from which one on a broker has too much, only
+    what the brokers measure of themselves shows that."""
     tolerance = spec.tolerance_percent / 100
     return SteadyOptions(act_above=ACT_ABOVE * tolerance, plan_tolerance=tolerance, overload=inf)
 
@@ -295,7 +297,7 @@ async def standing_decision(
     known, now = tools.memories.get(state.meta.uid, Memory()), state.now.timestamp()
     decision, memory = await tools.decide(known, now, model, question, options, usages)
     before = tools.silences.get(state.meta.uid, Silence())
-    # In a thread: every bundle, at every look.
+    # In a thread: every bundle, at every observation.
     silence = await asyncio.to_thread(heard, before, now, model, memory, silent)
     memory = await asyncio.to_thread(kept, known, memory, silence, now)
     tools.remember(state.name, state.meta.uid, memory)
@@ -309,7 +311,7 @@ async def standing_decision(
 
 
 def _cost(model: ClusterModel, memory: Memory, usages: Mapping[str, Usage]) -> CostStatus | None:
-    """How far the brokers' CPU is from what their load says, without and with what was learned."""
+    """Returns how far the brokers' CPU is from what their load says, without and with what was learned."""
     cpu = cpu_of(usages)
     plain, learned = explained(model, Learned(), cpu), explained(model, memory.learned, cpu)
     if plain is None or learned is None:
@@ -318,7 +320,7 @@ def _cost(model: ClusterModel, memory: Memory, usages: Mapping[str, Usage]) -> C
 
 
 def _left_alone(state: RebalancePass, balance: Balance, why: str) -> Outcome:
-    """A standing rebalance that does not act now."""
+    """Returns a standing rebalance that does not act now."""
     moment = timestamp(state.now)
     text = f"Nothing to do now: {why} (busiest {balance.ratio:.2f} times the mean, at best {balance.bound_ratio:.2f})"
     text += state.undecided
@@ -330,7 +332,8 @@ def _left_alone(state: RebalancePass, balance: Balance, why: str) -> Outcome:
 
 
 def _pulsar_balances(state: RebalancePass, balance: Balance, since: str) -> Outcome:
-    """The operator can decide, and Pulsar balances: the cluster controller says when the operator takes over again."""
+    """Returns the operator can decide, and Pulsar balances: the cluster controller says when the operator takes over
+    again."""
     moment = timestamp(state.now)
     text = (
         f"Pulsar balances since {since}, see condition BalancingActive of the cluster (busiest {balance.ratio:.2f} "
@@ -361,17 +364,17 @@ def _nothing(state: RebalancePass, proposal: Proposal, moment: str) -> Outcome:
 
 
 def approval(state: RebalancePass) -> str:
-    """How to approve the proposal that is in the status."""
+    """Returns how to approve the proposal that is in the status."""
     ident = state.status.proposal.id if state.status.proposal else "ID"
     return how_to_approve(state.meta.namespace, state.meta.name, ident)
 
 
 def waiting_conditions(state: RebalancePass) -> None:
-    """A proposal that nobody approved yet."""
+    """Handles a proposal that is not approved yet."""
     text = (
         "Approved by spec.autoApprove: execution begins at the next pass"
         if state.spec.auto_approve
-        else f"Look at ConfigMap {state.meta.name}-proposal, then {approval(state)} (or refresh, stop)"
+        else f"Review ConfigMap {state.meta.name}-proposal, then {approval(state)} (or refresh, stop)"
     )
     reason = Reason.AUTO_APPROVED if state.spec.auto_approve else Reason.WAITING_FOR_APPROVAL
     state.flags(approved=False, executing=False, completed=False, stopped=False, reason=reason, text=text)

@@ -13,7 +13,7 @@ SHOWN = 3
 
 
 def left_out_message(observed: Observed) -> str:
-    """The brokers that a proposal leaves out, in words."""
+    """Returns the brokers that a proposal leaves out, as a message."""
     if not observed.silent:
         return ""
     named, more = list(observed.silent.values())[:SHOWN], len(observed.silent) - SHOWN
@@ -25,7 +25,7 @@ def left_out_message(observed: Observed) -> str:
 
 
 def undecided_message(observed: Observed) -> str:
-    """The namespaces that stay as they are because expressions of isolation policies cannot be evaluated."""
+    """Returns the namespaces that stay as they are because expressions of isolation policies cannot be evaluated."""
     if not observed.undecided:
         return ""
     named = ", ".join(
@@ -43,20 +43,20 @@ def undecided_message(observed: Observed) -> str:
 
 
 def overload_message(usages: Mapping[str, Usage], bases: Mapping[str, float]) -> str:
-    """What moves cannot help: brokers that are at their limit although the load is even. ``bases`` are the shares of
-    their CPU that they use whatever they carry."""
+    """Returns what moves cannot help: brokers that are at their limit although the load is even. ``bases`` are the
+    shares of their CPU that they use whatever they carry."""
     over = {broker: used for broker, used in usages.items() if used.share > OVERLOADED}
     if not over:
         return ""
     broker, used = max(over.items(), key=lambda each: each[1].share)
     if used.cpu == used.share and (own := bases.get(broker, 0.0)) > used.share / 2:
-        return f"; {broker} uses {used.share:.0%} of its CPU, {own:.0%} whatever it carries: look at what runs there"
+        return f"; {broker} uses {used.share:.0%} of its CPU, {own:.0%} whatever it carries: check what runs there"
     more = f" and {len(over) - 1} more" if len(over) > 1 else ""
     return f"; {broker}{more} uses {used.share:.0%} of its {used.resource}: more brokers help, moves do not"
 
 
 def distrust_message(distrusted: Mapping[str, str]) -> str:
-    """The brokers whose CPU figures decide nothing, with the reason of the first."""
+    """Returns the brokers whose CPU figures decide nothing, with the reason of the first."""
     if not distrusted:
         return ""
     first, *more = sorted(distrusted)

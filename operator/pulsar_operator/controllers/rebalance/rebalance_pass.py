@@ -37,7 +37,8 @@ LIFE = (
 """Conditions that say how far a proposal is."""
 FOR_ANOTHER = f"set {ANNOTATION_REBALANCE}=refresh for a new proposal"
 WEIGHTS_SECONDS = 86400.0
-"""After a move its weight is forgotten at the latest; where somebody plans for the cluster, as Tools.carried says."""
+"""After a move its weight is forgotten at the latest; where another client plans for the cluster, as Tools.carried
+says."""
 RETRY_SECONDS = 15.0
 """Until missing facts are asked for again."""
 
@@ -46,7 +47,7 @@ class Planner(Protocol):
     """balance.planner.plan, or a stand-in for a test of the controller alone."""
 
     def __call__(self, model: ClusterModel, options: Options) -> Proposal:
-        """A proposal for one observed state."""
+        """Returns a proposal for one observed state."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Tools:
 
     def forget(self, name: str) -> None:
         """A rebalance is gone. What is known of its cluster goes with the last one that is for it; what was moved a
-        moment ago counts for the next plan all the same."""
+        moment ago counts for the next plan anyway."""
         self.asked.pop(name, None)
         cluster = self.clusters.pop(name, None)
         if cluster is not None and cluster not in self.clusters.values():
@@ -119,11 +120,12 @@ class Tools:
         return {bundle: weight for bundle, (_, weight) in known.items()}
 
     async def propose(self, model: ClusterModel, options: Options) -> Proposal:
-        """The planner, in a thread: it may take seconds, and the event loop serves everything else."""
+        """Returns the planner, in a thread: it may take seconds, and the event loop serves everything else."""
         return await asyncio.to_thread(self.plan, model, options)
 
     async def measured(self, model: ClusterModel, memory: Memory | None) -> tuple[Balance, tuple[BrokerLoad, ...]]:
-        """How even a placement is, and the load of each broker, with what a standing rebalance learned; in a thread."""
+        """Returns how even a placement is, and the load of each broker, with what a standing rebalance learned; in a
+        thread."""
 
         def measure() -> tuple[Balance, tuple[BrokerLoad, ...]]:
             known = model if memory is None else believed(model, {}, memory.learned)
@@ -142,7 +144,7 @@ class Tools:
         options: SteadyOptions,
         usages: Mapping[str, Usage],
     ) -> tuple[Decision, Memory]:
-        """The standing balancer's look, in a thread as well."""
+        """Returns the standing balancer's look, in a thread as well."""
         return await asyncio.to_thread(decide, memory, now, model, question, options, self.plan, usages)
 
 
@@ -162,14 +164,14 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
     traffic: Traffic | None = None
     done_command: bool = False
     undecided: str = ""
-    """What the planner left alone because nobody knows enough of it, in words; empty = nothing."""
+    """What the planner left alone because too little is known of it, as a message; empty = nothing."""
 
     def __post_init__(self) -> None:
         self.status, self.command = self.before, self.meta.annotations.get(ANNOTATION_REBALANCE)
 
     @property
     def now(self) -> datetime:
-        """When the pass began."""
+        """Returns when the pass began."""
         return self.conditions.now
 
     def was(self, kind: ConditionType) -> bool:
@@ -179,18 +181,19 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
 
     @property
     def cluster_name(self) -> str:
-        """The cluster, for what the process remembers of it: another one of its name is another one."""
+        """Returns the cluster, for what the process remembers of it: another one of its name is another one."""
         meta = self.cluster["metadata"]
         return f"{meta['namespace']}/{meta['name']}/{meta['uid']}"
 
     @property
     def name(self) -> str:
-        """namespace/name, as the cluster's status names whoever may execute."""
+        """namespace/name, as the cluster's status names the object that may execute."""
         return f"{self.meta.namespace}/{self.meta.name}"
 
     @property
     def pulsar_balances(self) -> str | None:
-        """Since when Pulsar balances in the place of this standing object; None = it does not, or it is another one."""
+        """Returns the time since which Pulsar balances in the place of this standing object; None = it does not, or it
+        is another one."""
         handover = self.of_cluster.handover
         return handover.restored_time if handover is not None and is_standing(self.obj, self.cluster) else None
 
@@ -207,8 +210,8 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
         """Keep conditions as they are stored."""
         for each in self.before.conditions:
             if each.type in kinds:
-                kind, holds = ConditionType(each.type), each.status is ConditionStatus.TRUE
-                self.conditions.set(kind, holds, Reason(each.reason), each.message)
+                kind, is_true = ConditionType(each.type), each.status is ConditionStatus.TRUE
+                self.conditions.set(kind, is_true, Reason(each.reason), each.message)
 
     def flags(
         self, *, approved: bool, executing: bool, completed: bool, stopped: bool, reason: Reason, text: str

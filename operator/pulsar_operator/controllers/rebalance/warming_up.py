@@ -22,7 +22,7 @@ MARGIN_SECONDS = 5
 
 
 async def uncounted(tools: Tools, state: RebalancePass, observed: Observed) -> dict[str, str]:
-    """Brokers whose statistics do not say yet what they carry, and why, in words. Raises PortError.
+    """Returns brokers whose statistics do not say yet what they carry, and why, as a message. Raises PortError.
 
     One that has no bundle carries nothing, which is what it says.
     """
@@ -39,12 +39,12 @@ async def uncounted(tools: Tools, state: RebalancePass, observed: Observed) -> d
         return {}
     delay = await state.traffic.first_statistics()
     why = f"a broker counts its traffic from {delay} s after its start on"
-    young = (each for each in sorted(ages) if ages[each] < delay + MARGIN_SECONDS)
-    return {each: f"{each} started {ages[each]:.0f} s ago: {why}" for each in young}
+    warming_up = (each for each in sorted(ages) if ages[each] < delay + MARGIN_SECONDS)
+    return {each: f"{each} started {ages[each]:.0f} s ago: {why}" for each in warming_up}
 
 
 def _started(pod: Json) -> datetime | None:
-    """When the broker in a pod started; None where Kubernetes does not say."""
+    """Returns when the broker in a pod started; None where Kubernetes does not say."""
     for status in (pod.get("status") or {}).get("containerStatuses") or ():
         if status.get("name") == Component.BROKER.value:
             return parse_time(((status.get("state") or {}).get("running") or {}).get("startedAt"))

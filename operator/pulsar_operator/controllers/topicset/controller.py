@@ -1,6 +1,6 @@
 """PulsarTopicSet: many topics of one namespace over one template, in rounds.
 
-A pass lists what the namespace has in each cluster, looks at the topics whose turn it is (topic_schedule.py,
+A pass lists what the namespace has in each cluster, reconciles the topics that are due (topic_schedule.py,
 round.py), deletes some of those that left (removal.py) and writes one status, whose size does not
 depend on the number of topics. What is known of single topics is in memory; a new process takes a set that its
 predecessor left complete as it is, and reads it in the course of a period.
@@ -25,7 +25,7 @@ from pulsar_operator.api.v1alpha1.topic_set import (
 from pulsar_operator.controllers.core.finalizers import ensure_finalizer
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.logical.deletion_results import keep
-from pulsar_operator.controllers.logical.reconciler_base import PassFrame
+from pulsar_operator.controllers.logical.reconciler_base import ReconcilerBase
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.topicset.listing import (
     UNREACHABLE_LIMIT_SECONDS,
@@ -40,7 +40,7 @@ from pulsar_operator.controllers.topicset.listing import (
 from pulsar_operator.controllers.topicset.removal import Removal
 from pulsar_operator.controllers.topicset.report import Report, record_events, removal_answer
 from pulsar_operator.controllers.topicset.round import Listing, Round
-from pulsar_operator.controllers.topicset.topic_schedule import PERIOD_SECONDS, Met, State, Turns
+from pulsar_operator.controllers.topicset.topic_schedule import PERIOD_SECONDS, PredecessorState, State, TopicSchedule
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.logical.owners import owner_of
 from pulsar_operator.domain.logical.topic_set import (
@@ -58,7 +58,7 @@ from pulsar_operator.domain.logical.topic_set import (
 from pulsar_operator.ports import Deps, Key
 
 
-class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
+class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
     """Reconciles PulsarTopicSets."""
 
     kind = Kind.TOPIC_SET
@@ -70,168 +70,172 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
     # ---------------------------------------------------------------------------------------------- the pass
 
     def forget(self, key: Key) -> None:
-        """See PassFrame."""
+        """See ReconcilerBase."""
         self._known.pop(key, None)
 
-    async def converge(self, p: SetPass) -> Outcome:
-        """See PassFrame."""
-        scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=False)
+    async def converge(self, ctx: SetPass) -> Outcome:
+        """See ReconcilerBase."""
+        scope = await resolve_scope(self.deps, self.kind, ctx.obj, deleting=False)
         place = scope.place
-        p.fields["pulsar_name"] = "/".join(place)
-        known = self._recall(p)
+        ctx.fields["pulsar_name"] = "/".join(place)
+        known = self._recall(ctx)
         now = self._now()
-        left = who_left(known.selection, p.before.owned)
-        listing = await list_topics(p, scope, known, place, left, now)
-        taken = await taken_by_others(p, scope, known, listing, left)
-        self._take_stock(p, known, listing, taken, now)
-        declared = declared_fields(p.spec, scope.version)
-        batch = known.turns.take(now) if listing.clusters else []
-        full = without_room(known.selection, p.before.owned)
+        left = who_left(known.selection, ctx.before.owned)
+        listing = await list_topics(ctx, scope, known, place, left, now)
+        taken = await taken_by_others(ctx, scope, known, listing, left)
+        self._take_stock(ctx, known, listing, taken, now)
+        declared = declared_fields(ctx.spec, scope.version)
+        batch = known.schedule.take(now) if listing.clusters else []
+        full = without_room(known.selection, ctx.before.owned)
         if full:
-            batch = self._that_fit(p, known, batch, now)
-        round_ = Round(p, scope, known.selection, listing, known.turns, place)
-        if p.held is None:
+            batch = self._that_fit(ctx, known, batch, now)
+        round_ = Round(ctx, scope, known.selection, listing, known.schedule, place)
+        if ctx.pause_reason is None:
             making = not known.selection.by_pattern and not all(listing.exists(name) for name in batch)
-            await self._write_ahead(p, known, declared if batch else frozenset(), making=making, full=full)
+            await self._write_ahead(ctx, known, declared if batch else frozenset(), making=making, full=full)
         if batch:
             await round_.run(batch)
         known.broken = known.broken + 1 if round_.broken else 0
         if round_.broken:
             known.listing = None
-        waits = await self._remove(p, scope, known, listing, left, taken)
-        await record_events(p, round_.heard, known.removal)
-        self._conclude(p, known, listing, declared)
-        report = Report(p, known.turns, known.removal, left, waits_for_confirmation=waits)
-        report.summarize(self._clusters(p, known, listing), self._now())
+        waits = await self._remove(ctx, scope, known, listing, left, taken)
+        await record_events(ctx, round_.topic_events, known.removal)
+        self._conclude(ctx, known, listing, declared)
+        report = Report(ctx, known.schedule, known.removal, left, waits_for_confirmation=waits)
+        report.summarize(self._clusters(ctx, known, listing), self._now())
         if full:
             report.without_room()
-        return self._next(p, known, waits_for_confirmation=waits)
+        return self._next(ctx, known, waits_for_confirmation=waits)
 
     # ------------------------------------------------------------------------------------------- what is known
 
     def _now(self) -> float:
         return self.deps.clock.now().timestamp()
 
-    def _recall(self, p: SetPass) -> Known:
-        """What the process knows, from the status where it knows nothing."""
-        key = Key(self.kind, p.meta.namespace, p.meta.name)
+    def _recall(self, ctx: SetPass) -> Known:
+        """Returns what the process knows, from the status where it knows nothing."""
+        key = Key(self.kind, ctx.meta.namespace, ctx.meta.name)
         known = self._known.get(key)
-        if known is None or known.turns.uid != p.meta.uid:
-            known = Known(Turns(p.meta.uid), Removal(owner_of(p.obj)), Selection(p.spec), p.meta.generation)
-            for cluster in p.before.clusters:
+        if known is None or known.schedule.uid != ctx.meta.uid:
+            known = Known(
+                TopicSchedule(ctx.meta.uid), Removal(owner_of(ctx.obj)), Selection(ctx.spec), ctx.meta.generation
+            )
+            for cluster in ctx.before.clusters:
                 if cluster.applied_template:
                     known.applied[cluster.name] = cluster.applied_template
                 if (since := parse_time(cluster.unreachable_since)) is not None:
                     known.outages[cluster.name] = Outage(since)
             self._known[key] = known
-        elif known.generation != p.meta.generation:
-            known.selection, known.generation, known.listing = Selection(p.spec), p.meta.generation, None
-        if known.turns.cause != _cause(p):
+        elif known.generation != ctx.meta.generation:
+            known.selection, known.generation, known.listing = Selection(ctx.spec), ctx.meta.generation, None
+        if known.schedule.cause != _cause(ctx):
             known.listing = None
         return known
 
-    def _take_stock(self, p: SetPass, known: Known, listing: Listing, taken: Mapping[str, str], now: float) -> None:
-        """Have a turn for each topic, and find whose state the list contradicts."""
-        turns, selection = known.turns, known.selection
-        template = template_hash(p.spec)
+    def _take_stock(self, ctx: SetPass, known: Known, listing: Listing, taken: Mapping[str, str], now: float) -> None:
+        """Schedules each topic, and finds those whose state the list contradicts."""
+        schedule, selection = known.schedule, known.selection
+        template = template_hash(ctx.spec)
         names = selection.names
         if selection.by_pattern:
-            names = sorted(listing.anywhere() | (set(turns.each) if listing.unreachable else set()))
-        met: Met | None = None
-        if not known.met:
-            known.met = True
-            turns.template, turns.read_at = template, now
+            names = sorted(listing.anywhere() | (set(schedule.each) if listing.unreachable else set()))
+        predecessor: PredecessorState | None = None
+        if not known.counted:
+            known.counted = True
+            schedule.template, schedule.read_at = template, now
             given = all(known.applied.get(cluster) == template for cluster in listing.clusters)
-            recorded = given and bool(p.before.owner_recorded)
-            met = Met({name for name in names if listing.exists(name)}, given, recorded, given and _complete(p))
-            if p.before.drifted:
-                turns.presumed_until = now + PERIOD_SECONDS
-        turns.keep(names, met=met, now=now)
-        turns.give(template, now)
-        if turns.all_given and any(known.applied.get(cluster) != template for cluster in listing.clusters):
-            turns.renew(now)  # a cluster was silent when the template changed, or is new
-        cause = _cause(p)
-        if turns.cause not in (None, cause):
-            turns.wake(now)
-        turns.cause = cause
-        for example in p.before.examples if met is not None else ():
-            if example.name in turns.each:
-                turns.each[example.name].due = now
-        partitions = p.spec.template.partitions
-        for name, turn in turns.each.items():
+            recorded = given and bool(ctx.before.owner_recorded)
+            predecessor = PredecessorState(
+                {name for name in names if listing.exists(name)}, given, recorded, given and _complete(ctx)
+            )
+            if ctx.before.drifted:
+                schedule.presumed_until = now + PERIOD_SECONDS
+        schedule.keep(names, predecessor=predecessor, now=now)
+        schedule.give(template, now)
+        if schedule.all_given and any(known.applied.get(cluster) != template for cluster in listing.clusters):
+            schedule.renew(now)  # a cluster was silent when the template changed, or is new
+        cause = _cause(ctx)
+        if schedule.cause not in (None, cause):
+            schedule.wake(now)
+        schedule.cause = cause
+        for example in ctx.before.examples if predecessor is not None else ():
+            if example.name in schedule.each:
+                schedule.each[example.name].due = now
+        partitions = ctx.spec.template.partitions
+        for name, item in schedule.each.items():
             if name in taken:
-                turn.state, turn.reason, turn.recorded = State.CONFLICTING, Reason.DUPLICATE.value, False
-                turn.message = f"{taken[name]} manages it"
-            elif turn.state is State.CONFLICTING:
-                turn.state, turn.given, turn.due = State.PENDING, False, now
+                item.state, item.reason, item.recorded = State.CONFLICTING, Reason.DUPLICATE.value, False
+                item.message = f"{taken[name]} manages it"
+            elif item.state is State.CONFLICTING:
+                item.state, item.given, item.due = State.PENDING, False, now
             elif (
-                turn.state is State.READY and listing.at == now and not _as_listed(listing, name, selection, partitions)
+                item.state is State.READY and listing.at == now and not _as_listed(listing, name, selection, partitions)
             ):
-                turn.due = now
+                item.due = now
 
     # ----------------------------------------------------------------------------------------------- what is done
 
-    def _that_fit(self, p: SetPass, known: Known, batch: list[str], now: float) -> list[str]:
-        """Topics that the record has already; the others come again when it may have room."""
-        recorded = digests_of(p.before.owned)
+    def _that_fit(self, ctx: SetPass, known: Known, batch: list[str], now: float) -> list[str]:
+        """Returns topics that the record has already; the others are tried again when it may have room."""
+        recorded = digests_of(ctx.before.owned)
         for name in batch:
             if not has_record(name, recorded):
-                turn = known.turns.each[name]
-                turn.reason, turn.message = Reason.NOT_EMPTY.value, "status.owned has no room for it"
-                turn.failed(now)
+                item = known.schedule.each[name]
+                item.reason, item.message = Reason.NOT_EMPTY.value, "status.owned has no room for it"
+                item.failed(now)
         return [name for name in batch if has_record(name, recorded)]
 
     async def _write_ahead(
-        self, p: SetPass, known: Known, declared: frozenset[str], *, making: bool, full: bool
+        self, ctx: SetPass, known: Known, declared: frozenset[str], *, making: bool, full: bool
     ) -> None:
         """Store what is managed and owned before the first call that needs it.
 
         With ``making`` also forget that all topics were given the template: what a new one lacks when the pass ends
         between making it and giving it its values is no drift.
         """
-        if p.spec.deletion_policy is SetDeletionPolicy.DELETE:
-            p.stored(await ensure_finalizer(self.deps, p.obj))
+        if ctx.spec.deletion_policy is SetDeletionPolicy.DELETE:
+            ctx.stored(await ensure_finalizer(self.deps, ctx.obj))
         update: dict[str, Any] = {}
-        wanted = frozenset(p.before.managed_fields) | declared
-        if wanted != frozenset(p.before.managed_fields):
-            update["managed_fields"] = sorted(wanted)
-        clusters = [cluster.model_copy(update={"applied_template": None}) for cluster in p.before.clusters]
-        if making and clusters != p.before.clusters:
+        desired = frozenset(ctx.before.managed_fields) | declared
+        if desired != frozenset(ctx.before.managed_fields):
+            update["managed_fields"] = sorted(desired)
+        clusters = [cluster.model_copy(update={"applied_template": None}) for cluster in ctx.before.clusters]
+        if making and clusters != ctx.before.clusters:
             update["clusters"] = clusters
-        owned = owned_with(known.selection, p.before.owned) if not full else None
-        if owned is not None and owned != p.before.owned:
+        owned = owned_with(known.selection, ctx.before.owned) if not full else None
+        if owned is not None and owned != ctx.before.owned:
             update["owned"] = owned
-        if p.before.pulsar_name is None:
-            update["pulsar_name"] = p.fields["pulsar_name"]
+        if ctx.before.pulsar_name is None:
+            update["pulsar_name"] = ctx.fields["pulsar_name"]
         if update:
-            await p.store(update)
+            await ctx.store(update)
 
     async def _remove(
         self,
-        p: SetPass,
+        ctx: SetPass,
         scope: Scope,
         known: Known,
         listing: Listing,
         left: Left,
         taken: Mapping[str, str],
     ) -> bool:
-        """Delete some of the topics that left; whether that waits for a person's word."""
+        """Deletes some of the topics that left; returns whether that waits for a confirmation."""
         removal, now = known.removal, self._now()
-        if p.spec.deletion_policy is not SetDeletionPolicy.DELETE:
+        if ctx.spec.deletion_policy is not SetDeletionPolicy.DELETE:
             left = Left(0, 0, lambda name: False)
-        removal.look(listing, left, taken, now)
-        if p.held is None and not listing.unreachable:
+        removal.observe(listing, left, taken, now)
+        if ctx.pause_reason is None and not listing.unreachable:
             await removal.restore(scope, scope.place)
-        if not removal.turns or p.held is not None:
+        if not removal.schedule or ctx.pause_reason is not None:
             return False
-        if left.many and p.meta.annotations.get(ANNOTATION_CONFIRM_REMOVAL) != removal_answer(p.meta):
+        if left.many and ctx.meta.annotations.get(ANNOTATION_CONFIRM_REMOVAL) != removal_answer(ctx.meta):
             return True
-        await self._delete_due(p, scope, removal, listing, left, taken, now)
+        await self._delete_due(ctx, scope, removal, listing, left, taken, now)
         return False
 
     async def _delete_due(
         self,
-        p: SetPass,
+        ctx: SetPass,
         scope: Scope,
         removal: Removal,
         listing: Listing,
@@ -239,39 +243,39 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
         taken: Mapping[str, str],
         now: float,
     ) -> None:
-        """Delete those whose turn it is, but for what others declare: that is asked for before each time."""
+        """Deletes those that are due, except what other objects declare: that is read before each deletion."""
         if removal.next_due(now) == 0.0:
-            removal.look(listing, left, {*taken, *await declared_by_others(p, listing, left)}, now)
+            removal.observe(listing, left, {*taken, *await declared_by_others(ctx, listing, left)}, now)
         place = scope.place
         await removal.run(scope, place, listing, now)
 
-    def _conclude(self, p: SetPass, known: Known, listing: Listing, declared: frozenset[str]) -> None:
-        """What may be forgotten, now that everything is done everywhere."""
-        p.fields["managed_fields"] = p.before.managed_fields
-        p.fields["owned"] = p.before.owned if p.spec.deletion_policy is SetDeletionPolicy.DELETE else None
-        if p.held is None and not listing.unreachable:
-            there = known.removal.turns
-            owned = p.before.owned
-            p.fields["owned"] = owned_now(known.selection, owned, there) if owned is not None else None
-        if p.held is None and known.turns.all_given and known.turns.each:
+    def _conclude(self, ctx: SetPass, known: Known, listing: Listing, declared: frozenset[str]) -> None:
+        """Forgets what is no longer needed once everything is done everywhere."""
+        ctx.fields["managed_fields"] = ctx.before.managed_fields
+        ctx.fields["owned"] = ctx.before.owned if ctx.spec.deletion_policy is SetDeletionPolicy.DELETE else None
+        if ctx.pause_reason is None and not listing.unreachable:
+            there = known.removal.schedule
+            owned = ctx.before.owned
+            ctx.fields["owned"] = owned_now(known.selection, owned, there) if owned is not None else None
+        if ctx.pause_reason is None and known.schedule.all_given and known.schedule.each:
             for cluster in listing.clusters:
-                known.applied[cluster] = known.turns.template
+                known.applied[cluster] = known.schedule.template
             if not listing.unreachable:
                 kept = {
                     name
-                    for turn in known.turns.each.values()
-                    if turn.status is not None and turn.state is not State.READY
-                    for name in turn.status.managed_fields
+                    for item in known.schedule.each.values()
+                    if item.status is not None and item.state is not State.READY
+                    for name in item.status.managed_fields
                 }
-                stay = (set(p.before.managed_fields) & kept) | declared
-                p.fields["managed_fields"] = sorted(stay & set(p.before.managed_fields))
+                stay = (set(ctx.before.managed_fields) & kept) | declared
+                ctx.fields["managed_fields"] = sorted(stay & set(ctx.before.managed_fields))
 
-    def _clusters(self, p: SetPass, known: Known, listing: Listing) -> list[SetClusterStatus]:
-        """The topics in each cluster, for the status; one that does not answer keeps what was last seen."""
-        before = {cluster.name: cluster.topics for cluster in p.before.clusters}
+    def _clusters(self, ctx: SetPass, known: Known, listing: Listing) -> list[SetClusterStatus]:
+        """Returns the topics in each cluster, for the status; one that does not answer keeps what was last seen."""
+        before = {cluster.name: cluster.topics for cluster in ctx.before.clusters}
         applied = dict(known.applied)
-        if not known.turns.all_given:
-            applied = {name: template for name, template in applied.items() if template != known.turns.template}
+        if not known.schedule.all_given:
+            applied = {name: template for name, template in applied.items() if template != known.schedule.template}
         out = []
         for cluster in sorted({*listing.clusters, *listing.unreachable}):
             outage = known.outages.get(cluster)
@@ -279,108 +283,110 @@ class TopicSetController(PassFrame[Any, PulsarTopicSetStatus]):
             out.append(
                 SetClusterStatus(
                     name=cluster,
-                    topics=known.turns.among(listing.topics[cluster]) if answered else before.get(cluster, 0),
+                    topics=known.schedule.among(listing.topics[cluster]) if answered else before.get(cluster, 0),
                     applied_template=applied.get(cluster),
                     unreachable_since=timestamp(outage.since) if outage is not None else None,
                 )
             )
         return out
 
-    def _next(self, p: SetPass, known: Known, *, waits_for_confirmation: bool) -> Outcome:
-        """When to go on."""
+    def _next(self, ctx: SetPass, known: Known, *, waits_for_confirmation: bool) -> Outcome:
+        """Returns when to continue."""
         now = self._now()
         waits = [outage.until - now for outage in known.outages.values()]
-        # While no cluster answers, or the set is being deleted, nobody's turn comes, however long it is due.
-        idle = p.meta.deleting or (known.listing is not None and not known.listing.clusters)
-        due = None if idle else known.turns.next_due(now)
+        # While no cluster answers, or the set is being deleted, no topic is reconciled, however long it is due.
+        idle = ctx.meta.deleting or (known.listing is not None and not known.listing.clusters)
+        due = None if idle else known.schedule.next_due(now)
         if known.broken:
             due = min(UNREACHABLE_SECONDS * 2.0 ** (known.broken - 1), UNREACHABLE_LIMIT_SECONDS)
-        held = waits_for_confirmation or p.held is not None or known.listing is None or known.listing.unreachable
-        removal = None if held else known.removal.next_due(now)
+        postponed = (
+            waits_for_confirmation or ctx.pause_reason is not None or known.listing is None or known.listing.unreachable
+        )
+        removal = None if postponed else known.removal.next_due(now)
         found = [max(0.0, each) for each in (*waits, due, removal) if each is not None]
         return Outcome(requeue_after=min(found)) if found else DONE
 
     # -------------------------------------------------------------------------------------------------- deletion
 
-    def kept(self, p: SetPass) -> str | None:
-        """See PassFrame."""
-        if p.spec.deletion_policy is SetDeletionPolicy.RETAIN:
+    def kept(self, ctx: SetPass) -> str | None:
+        """See ReconcilerBase."""
+        if ctx.spec.deletion_policy is SetDeletionPolicy.RETAIN:
             return "deletionPolicy is Retain"
-        return None if p.before.owned is not None else "it never made anything there"
+        return None if ctx.before.owned is not None else "it never created anything there"
 
-    def subject(self, p: SetPass, scope: Scope) -> str:
-        """See PassFrame."""
+    def subject(self, ctx: SetPass, scope: Scope) -> str:
+        """See ReconcilerBase."""
         return "the topics of the set"
 
-    def unrestored(self, p: SetPass) -> str | None:
-        """See PassFrame."""
-        known = self._known.get(Key(self.kind, p.meta.namespace, p.meta.name))
+    def unrestored(self, ctx: SetPass) -> str | None:
+        """See ReconcilerBase."""
+        known = self._known.get(Key(self.kind, ctx.meta.namespace, ctx.meta.name))
         lists = known.removal.lists if known is not None else {}
         if not lists:
             return None
         return (
             f"Until then {len(lists)} topics are not replicated from all of their clusters, such as {min(lists)}: "
-            f"their deletion has ended that. To keep them and have the operator restore it: {keep(self.kind, p.obj)}"
+            f"their deletion has ended that. To keep them and have the operator restore it: {keep(self.kind, ctx.obj)}"
         )
 
-    async def release(self, p: SetPass, reason: Reason, message: str) -> None:
-        """See PassFrame. Topics that stay get back what they still lack."""
-        known = self._known.get(Key(self.kind, p.meta.namespace, p.meta.name))
+    async def release(self, ctx: SetPass, reason: Reason, message: str) -> None:
+        """See ReconcilerBase. Topics that stay have their replication restored."""
+        known = self._known.get(Key(self.kind, ctx.meta.namespace, ctx.meta.name))
         if known is not None and known.removal.lists and reason is not Reason.DELETED:
-            known.removal.turns = {}
+            known.removal.schedule = {}
             with suppress(ObstacleError):
-                scope = await resolve_scope(self.deps, self.kind, p.obj, deleting=True)
+                scope = await resolve_scope(self.deps, self.kind, ctx.obj, deleting=True)
                 await known.removal.restore(scope, scope.place)
-        await super().release(p, reason, message)
+        await super().release(ctx, reason, message)
 
-    async def remove(self, p: SetPass, scope: Scope) -> Outcome | None:
+    async def remove(self, ctx: SetPass, scope: Scope) -> Outcome | None:
         """Delete the recorded topics, in rounds; then let the object go."""
         place = scope.place
-        known = self._recall(p)
+        known = self._recall(ctx)
         now = self._now()
-        left = who_left(known.selection, p.before.owned, all_of_them=True)
-        known.listing = None if not known.removal.turns else known.listing
+        left = who_left(known.selection, ctx.before.owned, all_of_them=True)
+        known.listing = None if not known.removal.schedule else known.listing
         try:
-            listing = await list_topics(p, scope, known, place, left, now)
+            listing = await list_topics(ctx, scope, known, place, left, now)
         except ObstacleError:
-            await self.release(p, Reason.DELETED, f"Namespace {'/'.join(place)} is gone, and the topics with it")
+            await self.release(ctx, Reason.DELETED, f"Namespace {'/'.join(place)} is gone, and the topics with it")
             return None
-        taken = await taken_by_others(p, scope, known, listing, left)
+        taken = await taken_by_others(ctx, scope, known, listing, left)
         removal = known.removal
-        removal.look(listing, left, taken, now)
-        report = Report(p, known.turns, removal, left, waits_for_confirmation=False)
-        if p.held is not None:
-            number = len(removal.turns)
+        removal.observe(listing, left, taken, now)
+        report = Report(ctx, known.schedule, removal, left, waits_for_confirmation=False)
+        if ctx.pause_reason is not None:
+            number = len(removal.schedule)
             text = f"Delete {number} topics in Pulsar: the object is being deleted and deletionPolicy is Delete"
-            self.deletion_held(p, text)
+            self.deletion_paused(ctx, text)
             return DONE
         if not listing.unreachable:
             await removal.restore(scope, place)
-        await self._delete_due(p, scope, removal, listing, left, taken, now)
-        await record_events(p, [], removal)
-        if not removal.turns and not listing.unreachable:
+        await self._delete_due(ctx, scope, removal, listing, left, taken, now)
+        await record_events(ctx, [], removal)
+        if not removal.schedule and not listing.unreachable:
             # What the list did not show may have come since: only a new one says that nothing is left.
             if listing.at == now:
-                await self.release(p, Reason.DELETED, "All topics of the set are deleted in Pulsar")
+                await self.release(ctx, Reason.DELETED, "All topics of the set are deleted in Pulsar")
                 return None
             known.listing = None
             return Outcome(requeue_after=0.0)
         report.deletion(listing.unreachable)
-        return self._next(p, known, waits_for_confirmation=False)
+        return self._next(ctx, known, waits_for_confirmation=False)
 
 
-def _complete(p: SetPass) -> bool:
+def _complete(ctx: SetPass) -> bool:
     """Whether the process before left nothing to do: what differs was reported, what others declare left alone."""
-    before = p.before
-    busy = bool(before.pending or before.refused or before.pending_deletion) or p.held is not None
+    before = ctx.before
+    busy = bool(before.pending or before.refused or before.pending_deletion) or ctx.pause_reason is not None
     done = (before.ready or 0) + (before.drifted or 0) + (before.conflicting or 0)
     return not busy and bool(before.desired) and before.desired == done
 
 
-def _cause(p: SetPass) -> object:
-    """What makes every topic worth a look when it changes: a person's annotations, what is done about drift."""
-    marks = sorted((name, value) for name, value in p.meta.annotations.items() if name.startswith(f"{GROUP}/"))
-    return marks, p.spec.drift_policy
+def _cause(ctx: SetPass) -> object:
+    """Value whose change makes every topic due: a person's annotations, what is done about drift."""
+    marks = sorted((name, value) for name, value in ctx.meta.annotations.items() if name.startswith(f"{GROUP}/"))
+    return marks, ctx.spec.drift_policy
 
 
 def _as_listed(listing: Listing, name: str, selection: Selection, partitions: int | None) -> bool:

@@ -1,4 +1,5 @@
-"""What there is of a set: in Pulsar by one list a cluster, in memory, and declared by others. Used by controller.py."""
+"""The topics of a set: in Pulsar by one list for each cluster, in memory, and declared by others. Used by
+controller.py."""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ from pydantic import ValidationError
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec, PulsarTopicSetStatus
 from pulsar_operator.controllers.core.index import key_of, references
-from pulsar_operator.controllers.core.parent_resolution import Whereabouts, site_of
+from pulsar_operator.controllers.core.parent_resolution import ParentResolver, location_of
 from pulsar_operator.controllers.core.watch_cache import DirectReader, name_of, reader_of
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.owner_records import TopicRecord
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
-from pulsar_operator.controllers.logical.topic_inventory import Census, take_census
+from pulsar_operator.controllers.logical.topic_inventory import TopicInventory, read_inventory
 from pulsar_operator.controllers.topicset.removal import Removal, there
 from pulsar_operator.controllers.topicset.round import NO_PARTITION, Listing
-from pulsar_operator.controllers.topicset.topic_schedule import PERIOD_SECONDS, SMALL, Turns
+from pulsar_operator.controllers.topicset.topic_schedule import PERIOD_SECONDS, SMALL, TopicSchedule
 from pulsar_operator.domain.logical.owners import Owner, owner_of
 from pulsar_operator.domain.logical.pulsar_names import (
     is_system_namespace,
@@ -43,7 +44,8 @@ from pulsar_operator.ports import Json
 SetPass = LogicalPass[Any, PulsarTopicSetStatus]
 
 LIST_SECONDS = PERIOD_SECONDS / 2
-"""How long a list serves a larger set, which keeps it up to date with what it does; a small one lists in each pass."""
+"""Seconds for which a list is used for a larger set, which keeps it up to date with what it does; a small one lists in
+each pass."""
 RECORDS = 500
 """Records of topics read in a pass, and how many at once."""
 AT_ONCE = 8
@@ -66,11 +68,11 @@ class Outage:
 class Known:
     """What the process knows of one set."""
 
-    turns: Turns
+    schedule: TopicSchedule
     removal: Removal
     selection: Selection
     generation: int
-    met: bool = False
+    counted: bool = False
     """Whether the topics have been counted by this process."""
     listing: Listing | None = None
     outages: dict[str, Outage] = field(default_factory=dict)
@@ -81,95 +83,97 @@ class Known:
     recorded: dict[str, Owner | None] = field(default_factory=dict)
     """The set that Pulsar names for a topic that several sets select; None = it names none."""
     broken: int = 0
-    """Rounds in a row that ended because Pulsar stopped answering."""
+    """Consecutive rounds that ended because Pulsar stopped answering."""
 
     @property
     def small(self) -> bool:
         """Whether a list of it costs next to nothing."""
-        return max(len(self.selection.names), len(self.turns.each), len(self.removal.turns)) <= SMALL
+        return max(len(self.selection.names), len(self.schedule.each), len(self.removal.schedule)) <= SMALL
 
 
 async def list_topics(
-    p: SetPass, scope: Scope, known: Known, place: tuple[str, str], left: Left, now: float
+    ctx: SetPass, scope: Scope, known: Known, place: tuple[str, str], left: Left, now: float
 ) -> Listing:
-    """Which topics there are. Raises ObstacleError for no namespace, AdminUnreachableError for no answer at all."""
+    """Returns which topics there are. Raises ObstacleError for no namespace, AdminUnreachableError for no answer at
+    all."""
     listing = known.listing
     if listing is not None and not known.small:
         again = any(outage.until <= now for outage in known.outages.values())
         if not again and now - listing.at < LIST_SECONDS:
             return listing
     waiting = {name for name, outage in known.outages.items() if outage.until > now}
-    census: Census | None
+    inventory: TopicInventory | None
     try:
-        census = await take_census(scope, *place, without=waiting, left=bool(left.number))
+        inventory = await read_inventory(scope, *place, without=waiting, left=bool(left.number))
     except AdminUnreachableError:
-        names = tuple(cluster.name for cluster in p.before.clusters) or scope.admin.usable
-        census = Census(names, {}, names)
-    if census is None:
+        names = tuple(cluster.name for cluster in ctx.before.clusters) or scope.admin.usable
+        inventory = TopicInventory(names, {}, names)
+    if inventory is None:
         raise ObstacleError(
             Reason.PARENT_NOT_READY, f"namespace {'/'.join(place)} does not exist in Pulsar", known=True
         )
-    for name in [name for name in known.outages if name not in census.unreachable]:
+    for name in [name for name in known.outages if name not in inventory.unreachable]:
         del known.outages[name]
-    for name in census.unreachable:
+    for name in inventory.unreachable:
         if name in waiting:
             continue
         outage = known.outages.get(name)
         if outage is None:
-            outage = known.outages[name] = Outage(p.deps.clock.now())
+            outage = known.outages[name] = Outage(ctx.deps.clock.now())
         else:
             outage.wait = min(outage.wait * 2, UNREACHABLE_LIMIT_SECONDS) if outage.until else outage.wait
         outage.until = now + outage.wait
-    known.listing = _listing(known.selection, _without_system_topics(census, place), left, now)
+    known.listing = _listing(known.selection, _without_system_topics(inventory, place), left, now)
     return known.listing
 
 
-def _without_system_topics(census: Census, place: tuple[str, str]) -> Census:
-    """Topics that are Pulsar's own are as good as not there: a set neither manages nor deletes them."""
+def _without_system_topics(inventory: TopicInventory, place: tuple[str, str]) -> TopicInventory:
+    """Returns topics that are Pulsar's own are as good as not there: a set neither manages nor deletes them."""
     own = (lambda name: True) if is_system_namespace(*place) else is_system_topic
     return replace(
-        census,
+        inventory,
         topics={
             cluster: {name: count for name, count in counts.items() if not own(name)}
-            for cluster, counts in census.topics.items()
+            for cluster, counts in inventory.topics.items()
         },
         partitioned={
-            cluster: frozenset(name for name in names if not own(name)) for cluster, names in census.partitioned.items()
+            cluster: frozenset(name for name in names if not own(name))
+            for cluster, names in inventory.partitioned.items()
         },
     )
 
 
-def _listing(selection: Selection, census: Census, left: Left, now: float) -> Listing:
-    """The part of a census that concerns the set."""
-    mine: dict[str, dict[str, int]] = {}
+def _listing(selection: Selection, inventory: TopicInventory, left: Left, now: float) -> Listing:
+    """Returns the part of a topic inventory that concerns the set."""
+    own: dict[str, dict[str, int]] = {}
     orphans: dict[str, dict[str, list[str]]] = {}
     partitioned = selection.spec.template.partitions is not None
-    for cluster, counts in census.topics.items():
+    for cluster, counts in inventory.topics.items():
         here: dict[str, int] = {}
         lost = orphans.setdefault(cluster, {})
-        if cluster not in census.further:
-            mine[cluster] = here
+        if cluster not in inventory.further:
+            own[cluster] = here
         for name, count in counts.items():
-            # Of topics without partitions none can be left: what is named like one is somebody's own.
+            # Of topics without partitions none can be left: what is named like one is another client's own.
             part = split_partition(name) if left.number and partitioned else None
             if part is not None and left.has(part[0]):
                 lost.setdefault(part[0], []).append(name)
-            elif cluster in census.further:
+            elif cluster in inventory.further:
                 if left.number and left.has(name):
                     lost[name] = [f"{name}-partition-{i}" for i in range(count)] if count else [name]
             elif _concerns(selection, left, name):
                 here[name] = count
-        bare = (name for name in census.partitioned.get(cluster, ()) if name not in counts)
+        bare = (name for name in inventory.partitioned.get(cluster, ()) if name not in counts)
         here.update({name: NO_PARTITION for name in bare if _concerns(selection, left, name)})
-    for name in {name for here in mine.values() for name, count in here.items() if count == NO_PARTITION}:
-        # The number of partitions is shared; they come into being where somebody uses them.
-        number = max(here.get(name, NO_PARTITION) for here in mine.values())
-        for here in mine.values():
+    for name in {name for here in own.values() for name, count in here.items() if count == NO_PARTITION}:
+        # The number of partitions is shared; they come into being where another client uses them.
+        number = max(here.get(name, NO_PARTITION) for here in own.values())
+        for here in own.values():
             if here.get(name) == NO_PARTITION and number > 0:
                 here[name] = number
             elif selection.by_pattern:
                 here.pop(name, None)
-    return Listing(tuple(sorted(mine)), census.unreachable, mine, now, orphans)
+    return Listing(tuple(sorted(own)), inventory.unreachable, own, now, orphans)
 
 
 def _concerns(selection: Selection, left: Left, name: str) -> bool:
@@ -178,37 +182,37 @@ def _concerns(selection: Selection, left: Left, name: str) -> bool:
     return name in selection or (bool(left.number) and left.has(name))
 
 
-async def taken_by_others(p: SetPass, scope: Scope, known: Known, listing: Listing, left: Left) -> Mapping[str, str]:
-    """Names that a PulsarTopic declares, or another set that comes before this one, with which, as far as the watches
-    have told."""
-    reader = reader_of(p.deps)
+async def taken_by_others(ctx: SetPass, scope: Scope, known: Known, listing: Listing, left: Left) -> Mapping[str, str]:
+    """Returns names that a PulsarTopic declares, or another set that comes before this one, with which, as far as the
+    watches have shown."""
+    reader = reader_of(ctx.deps)
     namespace = scope.chain[0]
     topics = {name: f"{key.namespace}/{key.name}" for name, key in (await reader.named(namespace, Kind.TOPIC)).items()}
-    mine = _duplicate(p.obj)
+    own = _duplicate(ctx.obj)
     sets = []
     at = key_of(Kind.NAMESPACE, namespace)
     for other in await reader.every(Kind.TOPIC_SET, allowed_by=namespace):
         duplicate, selection = _duplicate(other), _selection(other)
-        if at in references(Kind.TOPIC_SET, other) and duplicate.uid != mine.uid and selection is not None:
+        if at in references(Kind.TOPIC_SET, other) and duplicate.uid != own.uid and selection is not None:
             sets.append((duplicate, selection))
     if not topics and not sets:
         return {}
-    rivals = rivals_of(mine, sets)
+    rivals = rivals_of(own, sets)
     names = known.selection.names if not known.selection.by_pattern else listing.anywhere()
     names = [name for name in names if name in known.selection]
     here = listing.anywhere()
     asked = contested((name for name in names if name in here), topics, rivals) if sets else []
-    recorded = await _recorded(p, scope, known, listing, asked, rivals)
-    taken = dict(taken_by(names, topics, rivals, mine=mine.text, recorded=recorded))
-    # Who left is let go to whoever declares it by now, older or not.
+    recorded = await _recorded(ctx, scope, known, listing, asked, rivals)
+    taken = dict(taken_by(names, topics, rivals, own=own.text, recorded=recorded))
+    # A topic that left is left to the object that declares it by now, older or not.
     gone = [name for name in listing.anywhere() if left.number and left.has(name)]
     return taken | dict(taken_by(gone, topics, _keeping(sets)))
 
 
 async def _recorded(
-    p: SetPass, scope: Scope, known: Known, listing: Listing, names: Collection[str], rivals: Rivals
+    ctx: SetPass, scope: Scope, known: Known, listing: Listing, names: Collection[str], rivals: Rivals
 ) -> Mapping[str, str | None]:
-    """The set that Pulsar names for topics that other sets select too, as namespace/name; None = nobody knows.
+    """Returns the set that Pulsar names for topics that other sets select too, as namespace/name; None = not known.
 
     Each is asked for once, as long as the other sets are the same: which of them manages a topic only changes with
     them, or with a PulsarTopic. Some are asked for in a pass, the others wait.
@@ -216,8 +220,8 @@ async def _recorded(
     who = frozenset(duplicate.uid for duplicate, _ in (*rivals.older, *rivals.younger))
     if known.rivals != who:
         known.rivals, known.recorded = who, {}
-    mine, place = owner_of(p.obj), scope.place
-    each = known.turns.each
+    own, place = owner_of(ctx.obj), scope.place
+    each = known.schedule.each
     new = [name for name in names if name not in known.recorded and not (name in each and each[name].recorded)]
     pending = iter(new[:RECORDS])
 
@@ -233,7 +237,7 @@ async def _recorded(
     out: dict[str, str | None] = {}
     for name in names:
         if name in each and each[name].recorded:
-            out[name] = f"{mine.namespace}/{mine.name}"
+            out[name] = f"{own.namespace}/{own.name}"
         elif name in known.recorded:
             owner = known.recorded[name]
             out[name] = f"{owner.namespace}/{owner.name}" if owner is not None else ""
@@ -242,40 +246,40 @@ async def _recorded(
     return out
 
 
-async def declared_by_others(p: SetPass, listing: Listing, left: Left) -> Mapping[str, str]:
-    """Of the topics that left and are there, those that somebody else declares, with whom.
+async def declared_by_others(ctx: SetPass, listing: Listing, left: Left) -> Mapping[str, str]:
+    """Of the topics that left and are there, those that another client declares, with whom.
 
-    For a deletion: the API server is asked, since what a cache missed would be deleted. Whoever refers to another
-    PulsarNamespace counts where that is, or may be, the same one in Pulsar. Raises PortError.
+    For a deletion: the API server is asked, since what a cache missed would be deleted. An object that refers to
+    another PulsarNamespace counts where that is, or may be, the same one in Pulsar. Raises PortError.
     """
     gone = there(listing, left) if left.number else set()
     if not gone:
         return {}
-    whereabouts, reader = Whereabouts(p.deps), DirectReader(p.deps)
-    site, mine = site_of(Kind.TOPIC_SET, p.obj), _duplicate(p.obj)
+    resolver, reader = ParentResolver(ctx.deps), DirectReader(ctx.deps)
+    site, own = location_of(Kind.TOPIC_SET, ctx.obj), _duplicate(ctx.obj)
     topics: dict[str, str] = {}
     for other in await reader.every(Kind.TOPIC):
         name = name_of(other)
-        if name in gone and name not in topics and await whereabouts.may_be_same(site, site_of(Kind.TOPIC, other)):
+        if name in gone and name not in topics and await resolver.may_be_same(site, location_of(Kind.TOPIC, other)):
             topics[name] = _duplicate(other).text
     sets: list[tuple[Duplicate, Selection]] = []
     for other in await reader.every(Kind.TOPIC_SET):
         duplicate, selection = _duplicate(other), _selection(other)
-        if duplicate.uid == mine.uid or selection is None:
+        if duplicate.uid == own.uid or selection is None:
             continue
-        if await whereabouts.may_be_same(site, site_of(Kind.TOPIC_SET, other)):
+        if await resolver.may_be_same(site, location_of(Kind.TOPIC_SET, other)):
             sets.append((duplicate, selection))
     return dict(taken_by(gone, topics, _keeping(sets)))
 
 
 def _keeping(sets: list[tuple[Duplicate, Selection]]) -> Rivals:
-    """The sets that keep what leaves this one, older or not. One by pattern declares no topic; what it has is recorded
-    for it, and is not deleted for that, see removal.py."""
+    """Returns the sets that keep what leaves this one, older or not. One by pattern declares no topic; what it has is
+    recorded for it, and is not deleted for that, see removal.py."""
     return Rivals(older=[each for each in sets if not each[1].by_pattern])
 
 
 def _selection(obj: Json) -> Selection | None:
-    """What a set selects; None where its specification cannot be read."""
+    """Returns what a set selects; None where its specification cannot be read."""
     try:
         return Selection(PulsarTopicSetSpec.model_validate(obj.get("spec") or {}))
     except ValidationError:

@@ -1,7 +1,7 @@
 """Deleting topics that left a set, or all of a set that is deleted: a few at a time, never by force, never others'.
 
-Only names the set has recorded as its own are looked for, and only those Pulsar lists are deleted: a list that is empty
-or incomplete deletes nothing. A list may be minutes old, so each topic is asked for before it is looked at. Used by
+Only names the set has recorded as its own are searched for, and only those Pulsar lists are deleted: a list that is
+empty or incomplete deletes nothing. A list may be minutes old, so each topic is asked for before it is checked. Used by
 controller.py.
 """
 
@@ -16,11 +16,16 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
 from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Progress
 from pulsar_operator.controllers.logical.owner_records import parsed
-from pulsar_operator.controllers.logical.replicated_topic_deletion import PER_PASS, Present, TopicDeletion, give_back
+from pulsar_operator.controllers.logical.replicated_topic_deletion import (
+    PER_PASS,
+    Present,
+    TopicDeletion,
+    restore_lists,
+)
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope, partitions_of
 from pulsar_operator.controllers.logical.topic_deletion import Unused, in_use
 from pulsar_operator.controllers.topicset.round import Listing
-from pulsar_operator.controllers.topicset.topic_schedule import State, Turn
+from pulsar_operator.controllers.topicset.topic_schedule import ScheduledTopic, State
 from pulsar_operator.domain.logical.owners import Owner
 from pulsar_operator.domain.logical.pulsar_names import topic_path
 from pulsar_operator.domain.logical.topic_set import Left
@@ -44,43 +49,43 @@ class Removal:
 
     owner: Owner
     """The set, as Pulsar names it beside what it manages."""
-    turns: dict[str, Turn] = field(default_factory=dict)
+    schedule: dict[str, ScheduledTopic] = field(default_factory=dict)
     """By name; with what blocks it."""
-    let_go: set[str] = field(default_factory=set)
+    not_owned: set[str] = field(default_factory=set)
     """Topics that left and that Pulsar does not name the set for: they stay."""
     released: list[str] = field(default_factory=list)
     """Those of them that were found in this pass."""
     deleted: list[str] = field(default_factory=list)
     """In this pass."""
     lists: dict[str, dict[str, Sequence[str]]] = field(default_factory=dict)
-    """By name: lists that could not be given back yet, see TopicDeletion."""
+    """By name: lists that could not be restored yet, see TopicDeletion."""
 
-    def look(self, listing: Listing, left: Left, taken: Collection[str], now: float) -> None:
-        """Find what left and is there; topics that somebody else declares by now are theirs."""
+    def observe(self, listing: Listing, left: Left, taken: Collection[str], now: float) -> None:
+        """Finds topics that left the set and exist; topics that another object declares by now are left to it."""
         self.deleted, self.released = [], []
         here = there(listing, left) if left.number else set()
-        self.let_go &= here
-        found = sorted(here - set(taken) - self.let_go)
-        self.turns = {name: self.turns.get(name) or Turn(due=now) for name in found}
+        self.not_owned &= here
+        found = sorted(here - set(taken) - self.not_owned)
+        self.schedule = {name: self.schedule.get(name) or ScheduledTopic(due=now) for name in found}
 
     @property
     def blocked(self) -> list[str]:
-        """Names of topics somebody still uses."""
-        return [name for name, turn in self.turns.items() if turn.message]
+        """Returns the names of topics that cannot be deleted yet."""
+        return [name for name, item in self.schedule.items() if item.message]
 
     def next_due(self, now: float) -> float | None:
-        """Seconds until the next of them is tried; None = there is none."""
-        return max(0.0, min(turn.due or 0.0 for turn in self.turns.values()) - now) if self.turns else None
+        """Returns the seconds until the next of them is tried; None = there is none."""
+        return max(0.0, min(item.due or 0.0 for item in self.schedule.values()) - now) if self.schedule else None
 
     async def run(self, scope: Scope, place: tuple[str, str], listing: Listing, now: float) -> None:
         """Delete some of them. Raises AdminUnreachableError for a cluster without an answer; what is deleted stays so.
 
-        Nothing is deleted while a cluster is silent: somebody may use the topics there, and the first cluster that
-        deletes a partitioned topic deletes it for all.
+        Nothing is deleted while a cluster is silent: another client may use the topics there, and the first cluster
+        that deletes a partitioned topic deletes it for all.
         """
         if listing.unreachable:
             return
-        due = [name for name, turn in self.turns.items() if (turn.due or 0.0) <= now][:AT_A_TIME]
+        due = [name for name, item in self.schedule.items() if (item.due or 0.0) <= now][:AT_A_TIME]
         pending = iter(due)
 
         async def work() -> None:
@@ -95,24 +100,24 @@ class Removal:
             raise errors.exceptions[0] from None
 
     async def restore(self, scope: Scope, place: tuple[str, str]) -> None:
-        """Have topics replicated as before that are not to be deleted any more."""
-        for name in [each for each in self.lists if each not in self.turns]:
+        """Restores the replication of topics that are no longer to be deleted."""
+        for name in [each for each in self.lists if each not in self.schedule]:
             lists = self.lists[name]
-            await give_back(scope, topic_path(True, *place, name), lists)
+            await restore_lists(scope, topic_path(True, *place, name), lists)
             if not lists:
                 del self.lists[name]
 
     async def _remove(self, scope: Scope, place: tuple[str, str], listing: Listing, name: str, now: float) -> None:
-        turn = self.turns[name]
+        item = self.schedule[name]
         lists = self.lists.setdefault(name, {})
         blocker: Blocker | NotOurs | None
         try:
-            free = turn.attempts >= FENCED_ATTEMPTS
+            free = item.attempts >= FENCED_ATTEMPTS
             found = await _delete(scope, place, listing, name, self.owner, free=free, lists=lists)
             if isinstance(found, Progress):
-                stands, turn.pending = turn.pending == (found.message,), (found.message,)
+                stands, item.pending = item.pending == (found.message,), (found.message,)
                 if not stands:
-                    turn.message, turn.due = "", now  # the next pass goes on
+                    item.message, item.due = "", now  # the next pass continues
                     return
                 found = found.nothing
             blocker = found
@@ -126,20 +131,20 @@ class Removal:
             blocker = Blocker(Reason.ADMIN_UNREACHABLE, str(error))
             if not error.status:
                 # The others are first next time: it may be this topic alone that gives no answer.
-                _note(turn, blocker, now)
+                _note(item, blocker, now)
                 raise
         finally:
             if not lists:
                 del self.lists[name]
         if isinstance(blocker, NotOurs):
-            del self.turns[name]
-            self.let_go.add(name)
+            del self.schedule[name]
+            self.not_owned.add(name)
             self.released.append(name)
             return
         if blocker is not None:
-            _note(turn, blocker, now)
+            _note(item, blocker, now)
             return
-        del self.turns[name]
+        del self.schedule[name]
         self.deleted.append(name)
         for topics in listing.topics.values():
             topics.pop(name, None)
@@ -147,13 +152,13 @@ class Removal:
             lost.pop(name, None)
 
 
-def _note(turn: Turn, blocker: Blocker, now: float) -> None:
-    turn.state, turn.reason, turn.message = State.REFUSED, blocker.reason.value, blocker.message
-    turn.failed(now)
+def _note(item: ScheduledTopic, blocker: Blocker, now: float) -> None:
+    item.state, item.reason, item.message = State.REFUSED, blocker.reason.value, blocker.message
+    item.failed(now)
 
 
 def there(listing: Listing, left: Left) -> set[str]:
-    """Names that left, and that some cluster has."""
+    """Returns names that left, and that some cluster has."""
     places: tuple[Mapping[str, object], ...] = (*listing.topics.values(), *listing.orphans.values())
     return {name for topics in places for name in topics if left.has(name)}
 
@@ -164,25 +169,27 @@ async def _present(
     """By cluster, local names of the topic or of its partitions: those there are by now, and those that are left.
 
     Pulsar deletes a partitioned topic with the partitions that it has at that moment. A topic that Pulsar does not name
-    ``owner`` for is not the set's: the set meant to make it and found it there, or somebody has taken it over. Raises
-    ObstacleError for a record that cannot be read, AdminUnreachableError.
+    ``owner`` for is not the set's: the set meant to make it and found it there, or another client has taken it over.
+    Raises ObstacleError for a record that cannot be read, AdminUnreachableError.
     """
     name, present = path[-1], dict[str, list[str]]()
     clusters = sorted({*listing.clusters, *listing.orphans})
     answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*path, "partitions")))
     if unreachable:
         why = "; ".join(f"{each}: {scope.admin.why(each)}" for each in unreachable)
-        raise AdminUnreachableError(f"nobody knows how many partitions topic {name} has: {why}")
+        raise AdminUnreachableError(f"the number of partitions of topic {name} is not known: {why}")
     for cluster in clusters:
         answer, number = answers[cluster], listing.topics.get(cluster, {}).get(name)
         lost = listing.orphans.get(cluster, {}).get(name, [])
         if answer is not None:
             number = partitions_of(cluster, answer, name)
         if answer is not None:
-            held = (answer.get("properties") or {}) if number else await _properties(scope, cluster, path)
-            recorded = parsed(held.get(OWNER_PROPERTY), f"topic {name} in cluster {cluster}")
+            properties = (answer.get("properties") or {}) if number else await _properties(scope, cluster, path)
+            recorded = parsed(properties.get(OWNER_PROPERTY), f"topic {name} in cluster {cluster}")
             if recorded != owner:
-                return NotOurs(f"Pulsar names {recorded.text if recorded is not None else 'nobody'} for topic {name}")
+                return NotOurs(
+                    f"Pulsar names {recorded.text if recorded is not None else 'no object'} for topic {name}"
+                )
         if number == 0:
             present[cluster] = [name]
         elif number is not None or lost:
@@ -196,8 +203,8 @@ async def _present(
 
 
 async def _properties(scope: Scope, cluster: str, path: tuple[str, ...]) -> Json:
-    """Those of a topic without partitions, which each cluster keeps. Raises RefusedError, AdminUnreachableError, and
-    NotFoundError for a topic that is gone."""
+    """Returns those of a topic without partitions, which each cluster keeps. Raises RefusedError,
+    AdminUnreachableError, and NotFoundError for a topic that is gone."""
     return dict(await scope.admin.at(cluster, Call("GET", (*path, "properties"))) or {})
 
 
@@ -218,7 +225,7 @@ async def _delete(
     partitioned = any(parts != [name] for parts in present.values())
     begun = False
 
-    async def look(present: Present) -> Blocker | Unused:
+    async def check_use(present: Present) -> Blocker | Unused:
         nonlocal begun
         found = await in_use(scope, path, present, remedy=REMEDY, counted=partitioned)
         if isinstance(found, Unused) and not begun:
@@ -227,5 +234,5 @@ async def _delete(
         return found
 
     return await TopicDeletion(
-        scope, path, present, look, partitioned=partitioned, force=False, free=free, remedy=REMEDY, lists=lists
+        scope, path, present, check_use, partitioned=partitioned, force=False, free=free, remedy=REMEDY, lists=lists
     ).run()

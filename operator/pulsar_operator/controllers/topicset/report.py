@@ -1,4 +1,4 @@
-"""What a set says of its topics: counts, conditions, a few examples; nothing grows with their number."""
+"""The status of a set of topics: counts, conditions, a few examples; nothing grows with their number."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.logical.deletion_results import keep
 from pulsar_operator.controllers.logical.logical_pass import MAX_DRIFT, MAX_FIELDS, LogicalPass
 from pulsar_operator.controllers.topicset.removal import Removal
-from pulsar_operator.controllers.topicset.round import Heard, tally
-from pulsar_operator.controllers.topicset.topic_schedule import State, Turn, Turns
+from pulsar_operator.controllers.topicset.round import TopicEvent, tally
+from pulsar_operator.controllers.topicset.topic_schedule import ScheduledTopic, State, TopicSchedule
 from pulsar_operator.domain.conditions import UNKNOWN
 from pulsar_operator.domain.logical.topic_set import MAX_OWNED, Left, some
 
 EXAMPLES = 10
 TEXT = 1000
 QUIET_EVENTS = frozenset({Reason.ADOPTED, Reason.REJECTED_BY_PULSAR})
-"""Reasons of events of single topics that the conditions tell better."""
+"""Reasons of events of single topics that conditions report instead."""
 
 
-async def record_events(p: LogicalPass[Any, PulsarTopicSetStatus], heard: Iterable[Heard], removal: Removal) -> None:
+async def record_events(
+    ctx: LogicalPass[Any, PulsarTopicSetStatus], topic_events: Iterable[TopicEvent], removal: Removal
+) -> None:
     """One event for each reason, however many topics it is about."""
-    for reason, events in tally(heard).items():
+    for reason, events in tally(topic_events).items():
         if reason in QUIET_EVENTS:
             continue
         topics = list(dict.fromkeys(each.topic for each in events))
@@ -42,16 +44,17 @@ async def record_events(p: LogicalPass[Any, PulsarTopicSetStatus], heard: Iterab
             text = f"{topics[0]}: {_of_template(first.message)}"
         else:
             text = f"{len(topics)} topics ({some(topics)}), such as {first.topic}: {_of_template(first.message)}"
-        await p.event(reason, text, warning=any(each.warning for each in events))
+        await ctx.event(reason, text, warning=any(each.warning for each in events))
     if removal.released:
         text = (
             f"{len(removal.released)} topics left the set and stay in Pulsar ({some(removal.released)}): their "
-            f"property {OWNER_PROPERTY} does not name this set. If nobody needs them, delete them with pulsar-admin"
+            f"property {OWNER_PROPERTY} does not name this set. If they are no longer needed, delete them with "
+            "pulsar-admin"
         )
-        await p.event(Reason.HANDED_OVER, text)
+        await ctx.event(Reason.HANDED_OVER, text)
     if removal.deleted:
         text = f"{len(removal.deleted)} topics that left the set are deleted: {some(removal.deleted)}"
-        await p.event(Reason.DELETED, text)
+        await ctx.event(Reason.DELETED, text)
 
 
 def removal_answer(meta: Meta) -> str:
@@ -64,37 +67,37 @@ def removal_answer(meta: Meta) -> str:
 class Report:
     """The status of one pass."""
 
-    p: LogicalPass[Any, PulsarTopicSetStatus]
-    turns: Turns
+    ctx: LogicalPass[Any, PulsarTopicSetStatus]
+    schedule: TopicSchedule
     removal: Removal
     left: Left
     waits_for_confirmation: bool
 
     def summarize(self, clusters: list[SetClusterStatus], now: float) -> None:
         """Set the conditions and the fields of the status."""
-        counts = self.turns.tally()
-        fields = self.p.fields
-        removing = self.p.spec.deletion_policy is SetDeletionPolicy.DELETE
+        counts = self.schedule.tally()
+        fields = self.ctx.fields
+        removing = self.ctx.spec.deletion_policy is SetDeletionPolicy.DELETE
         fields.update(
-            desired=len(self.turns.each),
+            desired=len(self.schedule.each),
             ready=counts[State.READY],
             pending=counts[State.PENDING],
             refused=counts[State.REFUSED],
             drifted=counts[State.DRIFTED],
             conflicting=counts[State.CONFLICTING],
-            pending_deletion=len(self.removal.turns) if removing else 0,
-            template_hash=self.turns.template,
+            pending_deletion=len(self.removal.schedule) if removing else 0,
+            template_hash=self.schedule.template,
             clusters=clusters,
             examples=self._examples(),
             drift=self._drift(),
             refused_fields=self._refused_fields(),
-            owner_recorded=(self.turns.all_recorded and bool(self.turns.each)) or None,
+            owner_recorded=(self.schedule.all_recorded and bool(self.schedule.each)) or None,
         )
-        if self.turns.all_given and not any(each.unreachable_since for each in clusters):
-            fields["applied_generation"] = self.p.meta.generation
+        if self.schedule.all_given and not any(each.unreachable_since for each in clusters):
+            fields["applied_generation"] = self.ctx.meta.generation
         self._pending_actions()
-        before = self.p.before
-        if before.drifted and counts[State.DRIFTED] < before.drifted and now < self.turns.presumed_until:
+        before = self.ctx.before
+        if before.drifted and counts[State.DRIFTED] < before.drifted and now < self.schedule.presumed_until:
             # The process before found them, and this one has not come round to them yet.
             fields.update(drifted=before.drifted, drift=before.drift, examples=before.examples)
             fields["ready"] = max(0, counts[State.READY] - before.drifted + counts[State.DRIFTED])
@@ -105,32 +108,34 @@ class Report:
 
     # ------------------------------------------------------------------------------------------------- examples
 
-    def _of(self, state: State) -> list[tuple[str, Turn]]:
-        return [(name, turn) for name, turn in self.turns.each.items() if turn.state is state]
+    def _of(self, state: State) -> list[tuple[str, ScheduledTopic]]:
+        return [(name, item) for name, item in self.schedule.each.items() if item.state is state]
 
     def _examples(self) -> list[TopicExample]:
-        """The worst first; of topics that are only waiting none, unless something is the matter."""
+        """Returns examples, the worst first; topics that only wait are examples only if they failed before."""
         out: dict[str, TopicExample] = {}
-        blocked = [(name, self.removal.turns[name]) for name in self.removal.blocked]
-        told = [*self._of(State.REFUSED), *self._of(State.CONFLICTING), *self._of(State.DRIFTED), *blocked]
-        told += [(name, turn) for name, turn in self._of(State.PENDING) if turn.attempts and self.p.held is None]
-        for name, turn in told[:EXAMPLES]:
-            drift = turn.status.drift[0] if turn.status is not None and turn.status.drift else None
+        blocked = [(name, self.removal.schedule[name]) for name in self.removal.blocked]
+        shown = [*self._of(State.REFUSED), *self._of(State.CONFLICTING), *self._of(State.DRIFTED), *blocked]
+        shown += [
+            (name, item) for name, item in self._of(State.PENDING) if item.attempts and self.ctx.pause_reason is None
+        ]
+        for name, item in shown[:EXAMPLES]:
+            drift = item.status.drift[0] if item.status is not None and item.status.drift else None
             out[name] = TopicExample(
                 name=name,
-                reason=turn.reason,
+                reason=item.reason,
                 field=f"template.{drift.field}" if drift is not None else None,
                 desired=drift.desired if drift is not None else None,
                 actual=drift.actual if drift is not None else None,
-                message=None if drift is not None else _of_template(turn.message)[:TEXT],
+                message=None if drift is not None else _of_template(item.message)[:TEXT],
             )
         return list(out.values())
 
     def _drift(self) -> list[DriftEntry]:
-        """One entry for each field, with the first topic where it differs and how many more there are."""
+        """Returns one entry for each field, with the first topic where it differs and how many more there are."""
         found: dict[str, tuple[str, DriftEntry, int]] = {}
-        for name, turn in self._of(State.DRIFTED):
-            for entry in turn.status.drift if turn.status is not None else ():
+        for name, item in self._of(State.DRIFTED):
+            for entry in item.status.drift if item.status is not None else ():
                 first = found.get(entry.field)
                 found[entry.field] = (name, entry, 1) if first is None else (first[0], first[1], first[2] + 1)
         out = []
@@ -141,115 +146,120 @@ class Report:
         return out[:MAX_DRIFT]
 
     def _refused_fields(self) -> list[str]:
-        refused = {f for _, turn in self._of(State.REFUSED) if turn.status for f in turn.status.refused_fields}
+        refused = {f for _, item in self._of(State.REFUSED) if item.status for f in item.status.refused_fields}
         return sorted(refused)[:MAX_FIELDS]
 
     def _pending_actions(self) -> None:
-        if not self.p.meta.dry_run:
+        if not self.ctx.meta.dry_run:
             return
-        lines = [f"{name}: {text}"[:TEXT] for name, turn in self.turns.each.items() for text in turn.pending]
-        if self.removal.turns:
-            names = list(self.removal.turns)
+        lines = [f"{name}: {text}"[:TEXT] for name, item in self.schedule.each.items() for text in item.pending]
+        if self.removal.schedule:
+            names = list(self.removal.schedule)
             lines.insert(0, f"Delete {len(names)} topics that left the set: {some(names)}")
         if len(lines) > MAX_PENDING:
             lines = [*lines[: MAX_PENDING - 1], f"and {len(lines) - MAX_PENDING + 1} more"]
-        self.p.fields["pending_actions"] = lines
+        self.ctx.fields["pending_actions"] = lines
 
     # ----------------------------------------------------------------------------------------------- conditions
 
     def _accepted(self, refused: int, conflicting: int) -> None:
         texts: list[tuple[Reason, str]] = []
         if refused:
-            name, turn = self._of(State.REFUSED)[0]
-            held = self.turns.held_back()
-            rest = f"; the template was refused for all it was tried on, {held} more topics wait" if held else ""
-            text = f"{refused} topics, such as {name}: {_of_template(turn.message)[:TEXT]}{rest}"
-            texts.append((Reason(turn.reason), text))
+            name, item = self._of(State.REFUSED)[0]
+            backed_off = self.schedule.backed_off_count()
+            rest = (
+                f"; the template was refused for all it was tried on, {backed_off} more topics wait"
+                if backed_off
+                else ""
+            )
+            text = f"{refused} topics, such as {name}: {_of_template(item.message)[:TEXT]}{rest}"
+            texts.append((Reason(item.reason), text))
         if conflicting:
-            name, turn = self._of(State.CONFLICTING)[0]
+            name, item = self._of(State.CONFLICTING)[0]
             text = (
-                f"{conflicting} topics are left alone, such as {name}: {turn.message}. Declare each topic once: take "
+                f"{conflicting} topics are left alone, such as {name}: {item.message}. Declare each topic once: take "
                 "it out of this set, or delete the other object"
             )
             texts.append((Reason.DUPLICATE, text))
         if texts:
-            self.p.conditions.set(ConditionType.ACCEPTED, False, texts[0][0], "; ".join(text for _, text in texts))
+            self.ctx.conditions.set(ConditionType.ACCEPTED, False, texts[0][0], "; ".join(text for _, text in texts))
         else:
-            self.p.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is accepted")
+            self.ctx.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is accepted")
 
     def _drifted(self, number: int) -> None:
         kind = ConditionType.DRIFTED
         if number:
             listed = "; ".join(
-                f"spec.{e.field}: declared {e.desired}, found {e.actual}" for e in self.p.fields["drift"][:3]
+                f"spec.{e.field}: declared {e.desired}, found {e.actual}" for e in self.ctx.fields["drift"][:3]
             )
-            self.p.conditions.set(kind, True, Reason.DRIFT_DETECTED, f"{number} topics differ: {listed}")
-        elif self.p.fields["desired"] and not self.p.fields["ready"]:
-            self.p.conditions.set(kind, UNKNOWN, Reason.PENDING, "No topic was compared yet")
+            self.ctx.conditions.set(kind, True, Reason.DRIFT_DETECTED, f"{number} topics differ: {listed}")
+        elif self.ctx.fields["desired"] and not self.ctx.fields["ready"]:
+            self.ctx.conditions.set(kind, UNKNOWN, Reason.PENDING, "No topic was compared yet")
         else:
-            self.p.conditions.set(kind, False, Reason.IN_SYNC, "Live state matches spec")
+            self.ctx.conditions.set(kind, False, Reason.IN_SYNC, "Live state matches spec")
 
     def _ready(self, unreachable: list[SetClusterStatus]) -> None:
-        ready, fields, p = ConditionType.READY, self.p.fields, self.p
+        ready, fields, ctx = ConditionType.READY, self.ctx.fields, self.ctx
         total, done, pending = fields["desired"], fields["ready"], fields["pending"]
-        repairs = fields["drifted"] if p.spec.drift_policy is DriftPolicy.REPAIR else 0
-        if p.held is not None and (pending or fields["pending_deletion"] or repairs):
+        repairs = fields["drifted"] if ctx.spec.drift_policy is DriftPolicy.REPAIR else 0
+        if ctx.pause_reason is not None and (pending or fields["pending_deletion"] or repairs):
             text = (
-                f"The object is {'paused' if p.held is Reason.PAUSED else 'in dry run'}; "
+                f"The object is {'paused' if ctx.pause_reason is Reason.PAUSED else 'in dry run'}; "
                 f"{pending + repairs} topics are pending"
             )
-            p.conditions.set(ready, False, p.held, text)
+            ctx.conditions.set(ready, False, ctx.pause_reason, text)
         elif unreachable:
             who = ", ".join(f"{each.name} (since {each.unreachable_since})" for each in unreachable)
             text = f"No answer from cluster {who}; {done} of {total} topics are in sync where clusters answer"
-            p.conditions.set(ready, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
-        elif not p.conditions.is_true(ConditionType.ACCEPTED):
-            p.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
+            ctx.conditions.set(ready, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
+        elif not ctx.conditions.is_true(ConditionType.ACCEPTED):
+            ctx.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
         elif pending:
-            p.conditions.set(ready, False, *self._waiting(total, done))
+            ctx.conditions.set(ready, False, *self._waiting(total, done))
         elif self.waits_for_confirmation:
-            p.conditions.set(ready, False, Reason.WAITING_FOR_CONFIRMATION, self._confirmation())
+            ctx.conditions.set(ready, False, Reason.WAITING_FOR_CONFIRMATION, self._confirmation())
         elif self.removal.blocked:
-            p.conditions.set(ready, False, *self._blocked())
-        elif self.removal.turns:
-            text = f"{len(self.removal.turns)} topics that left the set are being deleted"
-            p.conditions.set(ready, False, Reason.PENDING, text)
-        elif contested := [name for name, turn in self._of(State.DRIFTED) if turn.reason == Reason.CONFLICTING_WRITER]:
-            text = f"{len(contested)} topics: {_of_template(self.turns.each[contested[0]].message)[:TEXT]}"
-            p.conditions.set(ready, False, Reason.CONFLICTING_WRITER, f"{contested[0]} and others: {text}")
+            ctx.conditions.set(ready, False, *self._blocked())
+        elif self.removal.schedule:
+            text = f"{len(self.removal.schedule)} topics that left the set are being deleted"
+            ctx.conditions.set(ready, False, Reason.PENDING, text)
+        elif contested := [name for name, item in self._of(State.DRIFTED) if item.reason == Reason.CONFLICTING_WRITER]:
+            text = f"{len(contested)} topics: {_of_template(self.schedule.each[contested[0]].message)[:TEXT]}"
+            ctx.conditions.set(ready, False, Reason.CONFLICTING_WRITER, f"{contested[0]} and others: {text}")
         else:
-            p.conditions.set(ready, True, Reason.READY, f"{total} topics in {fields['pulsar_name']} are in sync")
+            ctx.conditions.set(ready, True, Reason.READY, f"{total} topics in {fields['pulsar_name']} are in sync")
 
     def _waiting(self, total: int, done: int) -> tuple[Reason, str]:
-        stuck = [(name, turn) for name, turn in self._of(State.PENDING) if turn.attempts]
+        stuck = [(name, item) for name, item in self._of(State.PENDING) if item.attempts]
         text = f"{done} of {total} topics are in sync"
         if not stuck:
             return Reason.PENDING, text
-        name, turn = stuck[0]
+        name, item = stuck[0]
         more = f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
-        return Reason(turn.reason), f"{text}; {name}{more} wait: {_of_template(turn.message)[:TEXT]}"
+        return Reason(item.reason), f"{text}; {name}{more} wait: {_of_template(item.message)[:TEXT]}"
 
     def without_room(self) -> None:
-        """The record has no room for new names."""
+        """Returns the message for a record without room for new names."""
         text = (
-            f"New topics are not made: {len(self.removal.turns)} topics that left the set still exist in Pulsar, and "
-            f"status.owned has room for {MAX_OWNED} names. Delete them or let their clients finish, or set "
+            f"New topics are not created: {len(self.removal.schedule)} topics that left the set still exist in Pulsar, "
+            f"and status.owned has room for {MAX_OWNED} names. Delete them or let their clients finish, or set "
             "deletionPolicy to Retain, which leaves them in Pulsar"
         )
-        self.p.conditions.set(ConditionType.READY, False, Reason.NOT_EMPTY, text)
+        self.ctx.conditions.set(ConditionType.READY, False, Reason.NOT_EMPTY, text)
 
     def _confirmation(self) -> str:
-        meta = self.p.meta
+        meta = self.ctx.meta
         return (
-            f"{self.left.number} of {self.left.of} topics left the set, {len(self.removal.turns)} of them exist "
-            f"({some(list(self.removal.turns))}), and deletionPolicy is Delete. Bulk deletion requires confirmation: "
+            f"{self.left.number} of {self.left.of} topics left the set, {len(self.removal.schedule)} of them exist "
+            f"({some(list(self.removal.schedule))}), and deletionPolicy is Delete. "
+            "Bulk deletion requires confirmation: "
             f"kubectl -n {meta.namespace} annotate --overwrite pulsartopicset/{meta.name} "
             f"{ANNOTATION_CONFIRM_REMOVAL}={removal_answer(meta)}; to keep them set deletionPolicy to Retain"
         )
 
     def _blocked(self) -> tuple[Reason, str]:
         blocked = self.removal.blocked
-        first = self.removal.turns[blocked[0]]
+        first = self.removal.schedule[blocked[0]]
         text = (
             f"{len(blocked)} topics that left the set cannot be deleted, such as {blocked[0]}: {first.message[:TEXT]}"
         )
@@ -258,25 +268,25 @@ class Report:
     # -------------------------------------------------------------------------------------------------- deletion
 
     def deletion(self, unreachable: Sequence[str]) -> None:
-        """The object is being deleted, and topics are left."""
-        p = self.p
-        p.fields.update(pending_deletion=len(self.removal.turns), examples=self._examples())
+        """Reports a deletion while topics are left."""
+        ctx = self.ctx
+        ctx.fields.update(pending_deletion=len(self.removal.schedule), examples=self._examples())
         if self.removal.blocked:
             reason, text = self._blocked()
-            text = f"{text}. To let the set go and leave its topics: {keep(Kind.TOPIC_SET, p.obj)}"
-            p.unknown(reason, text, known=True)
-            p.conditions.set(ConditionType.DELETION_BLOCKED, True, reason, text)
+            text = f"{text}. To release the set and leave its topics: {keep(Kind.TOPIC_SET, ctx.obj)}"
+            ctx.unknown(reason, text, known=True)
+            ctx.conditions.set(ConditionType.DELETION_BLOCKED, True, reason, text)
         elif unreachable:
             text = (
-                f"Topics cannot be looked for in cluster {', '.join(unreachable)}, which does not answer. Bring it "
-                f"back, or let the set go and leave its topics: {keep(Kind.TOPIC_SET, p.obj)}"
+                f"Topics cannot be listed in cluster {', '.join(unreachable)}, which does not answer. Restore "
+                f"it, or release the set and leave its topics: {keep(Kind.TOPIC_SET, ctx.obj)}"
             )
-            p.unknown(Reason.ADMIN_UNREACHABLE, text)
-            p.conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.ADMIN_UNREACHABLE, text)
+            ctx.unknown(Reason.ADMIN_UNREACHABLE, text)
+            ctx.conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.ADMIN_UNREACHABLE, text)
         else:
-            p.unknown(Reason.DELETING, f"{len(self.removal.turns)} topics are being deleted", known=True)
+            ctx.unknown(Reason.DELETING, f"{len(self.removal.schedule)} topics are being deleted", known=True)
 
 
 def _of_template(text: str) -> str:
-    """Words about a topic's field in the terms of a set: what is in spec there is in spec.template here."""
+    """Returns a message about a topic's field with the paths of a set: spec of a topic is spec.template of a set."""
     return text.replace("spec.template.", "spec.").replace("spec.", "spec.template.")

@@ -49,7 +49,7 @@ class Entry:
 
     kind: Kind
     about: str
-    """The object in Pulsar, in words."""
+    """The object in Pulsar, as a message."""
     manifest: dict[str, Any] | None
     """None = it cannot be expressed, the notes say why."""
     notes: tuple[Note, ...] = ()
@@ -89,14 +89,14 @@ class TopicAnswers:
 def manifest_of(
     settings: Settings, kind: Kind, about: str, name: str, spec: Mapping[str, Any], notes: Iterable[tuple[str, bool]]
 ) -> Entry:
-    """An object as it is written; ``notes`` are (text, whether it could not be read)."""
+    """Returns an object as it is written; ``notes`` are (text, whether it could not be read)."""
     metadata = {"name": name} | ({"namespace": settings.namespace} if settings.namespace else {})
     manifest = {"apiVersion": API_VERSION, "kind": kind.value, "metadata": metadata, "spec": dict(spec)}
     return Entry(kind, about, manifest, tuple(Note(about, text, failed) for text, failed in notes))
 
 
 def not_exported(kind: Kind, about: str, reason: str, *, failed: bool = False) -> Entry:
-    """An object that is left out, and why."""
+    """Returns an object that is left out, and why."""
     return Entry(kind, about, None, (Note(about, reason, failed),))
 
 
@@ -105,7 +105,7 @@ def _named(name: str, pulsar_name: str) -> dict[str, Any]:
 
 
 def export_tenant(settings: Settings, tenant: str, live: Mapping[str, Any]) -> Entry:
-    """A tenant, from GET tenant."""
+    """Returns a tenant, from GET tenant."""
     about, name = f"tenant {tenant}", object_name(tenant)
     notes: list[str] = []
     spec: dict[str, Any] = {"instanceRef": {"name": settings.instance}, **_named(name, tenant)}
@@ -140,7 +140,7 @@ def _bundles(answers: NamespaceAnswers) -> dict[str, Any] | None:
 
 
 def export_namespace(settings: Settings, tenant: str, namespace: str, answers: NamespaceAnswers) -> Entry:
-    """A namespace, with the policies that are set on it."""
+    """Returns a namespace, with the policies that are set on it."""
     about, name, live = f"namespace {tenant}/{namespace}", object_name(tenant, namespace), answers.live
     spec: dict[str, Any] = {"tenantRef": {"name": object_name(tenant)}, **_named(name, namespace)}
     problem = problem_of(PulsarNamespaceSpec, spec)
@@ -175,7 +175,7 @@ def export_namespace(settings: Settings, tenant: str, namespace: str, answers: N
 
 
 def export_topic(settings: Settings, tenant: str, namespace: str, topic: str, answers: TopicAnswers) -> Entry:
-    """A topic, with the policies that are set on it."""
+    """Returns a topic, with the policies that are set on it."""
     persistent = answers.persistent
     about = f"topic {topic_name(persistent, tenant, namespace, topic)}"
     name = object_name(tenant, namespace, topic, persistent=persistent)
@@ -193,8 +193,8 @@ def export_topic(settings: Settings, tenant: str, namespace: str, topic: str, an
     scope = _scope(found)
     if scope is not PolicyScope.LOCAL:
         spec["policyScope"] = scope.value
-    mine = [(row, value) for row, value in found.values if declared_in(row, scope)]
-    spec, refused = laid_over(PulsarTopicSpec, spec, mine)
+    own = [(row, value) for row, value in found.values if declared_in(row, scope)]
+    spec, refused = laid_over(PulsarTopicSpec, spec, own)
     full, lists = topic_name(persistent, tenant, namespace, topic), []
     for each in TOPIC_ENTRIES:
         answer = answers.lists.get(each.field)
@@ -220,10 +220,10 @@ def _with_parts(
     if isinstance(answers.subscriptions, Unreadable):
         notes.append((f"{SUBSCRIPTIONS} could not be read: {answers.subscriptions.message}", True))
     elif answers.subscriptions is not None:
-        held = durable_subscriptions(answers.subscriptions, partitioned=answers.partitions > 0)
-        out, notes = with_subscriptions(out, held, answers.rates, system=settings.system)
-    out, said = with_schema(out, answers.schema)
-    return out, [*notes, *said]
+        live = durable_subscriptions(answers.subscriptions, partitioned=answers.partitions > 0)
+        out, notes = with_subscriptions(out, live, answers.rates, system=settings.system)
+    out, schema_notes = with_schema(out, answers.schema)
+    return out, [*notes, *schema_notes]
 
 
 def _scope(found: Found) -> PolicyScope:

@@ -24,7 +24,7 @@ _BROKERS = re.compile(r"pulsar\.repl\..*|pulsar\.dedup|__compaction", re.DOTALL)
 """Cursors of brokers: replication, deduplication and compaction (classes PersistentReplicator, MessageDeduplication and
 Compactor)."""
 _FUNCTIONS = re.compile(r"[^/]+/[^/]+/[^/]+")
-"""What a function, or a sink, subscribes with unless it is told otherwise: its full name (class InstanceUtils)."""
+"""What a function, or a sink, subscribes with by default: its full name (class InstanceUtils)."""
 
 
 def is_system_subscription(name: str) -> bool:
@@ -37,9 +37,10 @@ def is_functions_subscription(name: str) -> bool:
     return _FUNCTIONS.fullmatch(name) is not None
 
 
-def rated_subscriptions(held: Iterable[str]) -> list[str]:
-    """Those whose own dispatch rate is worth a call: the others are not declared, or cannot be asked for by name."""
-    return [name for name in held if not is_system_subscription(name) and re.fullmatch(PATH_SAFE, name)]
+def rated_subscriptions(names: Iterable[str]) -> list[str]:
+    """Returns those whose own dispatch rate is worth a call: the others are not declared, or cannot be asked for by
+    name."""
+    return [name for name in names if not is_system_subscription(name) and re.fullmatch(PATH_SAFE, name)]
 
 
 def durable_subscriptions(stats: Mapping[str, Any], *, partitioned: bool) -> dict[str, LiveSubscription]:
@@ -56,23 +57,28 @@ def durable_subscriptions(stats: Mapping[str, Any], *, partitioned: bool) -> dic
 
 
 def with_subscriptions(
-    spec: Mapping[str, Any], held: Mapping[str, LiveSubscription], rates: Mapping[str, Any], *, system: bool
+    spec: Mapping[str, Any],
+    live_subscriptions: Mapping[str, LiveSubscription],
+    rates: Mapping[str, Any],
+    *,
+    system: bool,
 ) -> tuple[dict[str, Any], list[tuple[str, bool]]]:
-    """The topic's specification with its subscriptions, and what is to be said of others: (text, could not be read).
+    """Returns the topic's specification with its subscriptions, and what is to be said of others: (text, could not be
+    read).
 
     ``rates`` are answers by subscription, None for what has no rate of its own; ``system`` keeps functions' ones.
     """
     out, notes = dict(spec), list[tuple[str, bool]]()
     listed: list[dict[str, Any]] = []
-    own = [name for name in held if is_functions_subscription(name)] if not system else []
+    own = [name for name in live_subscriptions if is_functions_subscription(name)] if not system else []
     if own:
         names = ", ".join(shown(name) for name in own)
-        notes.append((f"{SUBSCRIPTIONS}: {names}, named like functions, which make them by themselves", False))
-    for name, live in held.items():
+        notes.append((f"{SUBSCRIPTIONS}: {names}, named like functions, which create their own subscriptions", False))
+    for name, live in live_subscriptions.items():
         if is_system_subscription(name) or name in own:
             continue
-        value, said = _subscription(name, live, rates.get(name))
-        notes += said
+        value, note = _subscription(name, live, rates.get(name))
+        notes += note
         if value is None:
             continue
         problem = problem_of(PulsarTopicSpec, {**spec, SUBSCRIPTIONS: [*listed, value]})
@@ -89,7 +95,7 @@ def _subscription(name: str, live: LiveSubscription, rate: Any) -> tuple[dict[st
     place = f"{SUBSCRIPTIONS}[{shown(name)}]"
     if live.missing:
         # Declared, it would be made in the others.
-        return None, [(f"{place} is not there in {live.missing} of the partitions", False)]
+        return None, [(f"{place} is missing in {live.missing} of the partitions", False)]
     value: dict[str, Any] = {"name": name}
     notes: list[tuple[str, bool]] = []
     if live.replicated is None:
@@ -117,7 +123,7 @@ def _subscription(name: str, live: LiveSubscription, rate: Any) -> tuple[dict[st
 
 
 def with_schema(spec: Mapping[str, Any], answer: Any) -> tuple[dict[str, Any], list[tuple[str, bool]]]:
-    """The topic's specification with the newest version of its schema, and what is to be said of it."""
+    """Returns the topic's specification with the newest version of its schema, and what is to be said of it."""
     if answer is None:
         return dict(spec), []
     if isinstance(answer, Unreadable):
@@ -125,7 +131,7 @@ def with_schema(spec: Mapping[str, Any], answer: Any) -> tuple[dict[str, Any], l
     live = LiveSchema.parse(answer)
     what = f"{SCHEMA}: version {live.version} of type {live.type}"
     if live.type not in SchemaType.__members__:
-        return dict(spec), [(f"{what}: there is no such type in the field", False)]
+        return dict(spec), [(f"{what}: the field has no such type", False)]
     declared = declaration_of(live)
     if declared is None:
         return dict(spec), [(f"{what} cannot be expressed: it does not say what its key and value are", False)]
@@ -148,7 +154,8 @@ def with_schema(spec: Mapping[str, Any], answer: Any) -> tuple[dict[str, Any], l
 
 
 def _not_the_same(value: Mapping[str, Any], live: LiveSchema) -> str | None:
-    """Why the declared schema is refused, or would not be taken for the one that is there; None = it is that one."""
+    """Returns why the declared schema is refused, or would not be taken for the one that is there; None = it is that
+    one."""
     problem = problem_of(TopicSchema, value)
     if problem is not None:
         return problem

@@ -31,7 +31,7 @@ FILLED_IN: Mapping[str, Any] = {
 COMPUTED = frozenset({"limit", "s3Driver", "gcsDriver", "fileSystemDriver"})
 """Members Pulsar computes from the others."""
 COMPUTED_KEYS = frozenset({"bundles", "deleted", "clusterThatCanDeleteNamespace"})
-"""Keys of GET namespace that are no value anybody set, or are read elsewhere."""
+"""Keys of GET namespace that are no set value, or are read elsewhere."""
 SECOND_COPY = {"clusterDispatchRate": "topicDispatchRate"}
 """Keys Pulsar 4.0.8 keeps a second time under an older name."""
 SHOWN = 300
@@ -58,14 +58,14 @@ class Found:
 
 
 def _empty(value: Any) -> bool:
-    """Whether a live value means that nobody set anything."""
+    """Whether a live value means that nothing is set."""
     if isinstance(value, Mapping):
         return all(_empty(each) for each in value.values())
     return value is None or value is False or value in (-1, "", [])
 
 
 def shown(value: Any) -> str:
-    """A live value for a comment, compact, without anything that sounds or looks like a secret."""
+    """Returns a live value for a comment, compact, without anything that sounds or looks like a secret."""
 
     def without(item: Any) -> Any:
         if isinstance(item, Mapping):
@@ -79,7 +79,7 @@ def shown(value: Any) -> str:
 
 
 def _dig(row: PolicyRow, answer: Any, cluster: str) -> Any:
-    """The part of the answer the row decodes."""
+    """Returns the part of the answer the row decodes."""
     for key in row.live:
         answer = answer.get(cluster if key == CLUSTER else key) if isinstance(answer, Mapping) else None
     return answer
@@ -95,7 +95,7 @@ def _left_over(row: PolicyRow, source: Any, value: Any) -> list[str]:
 
 
 def _set_members(source: Any) -> Any:
-    """The live value without what Pulsar adds by itself."""
+    """Returns the live value without what Pulsar adds by itself."""
     if not isinstance(source, Mapping):
         return source
     return {
@@ -106,7 +106,7 @@ def _set_members(source: Any) -> Any:
 
 
 def _lean(row: PolicyRow, value: Any) -> Any:
-    """The value without members that make no difference to Pulsar: it fills them in by itself."""
+    """Returns the value without members that make no difference to Pulsar: it fills them in by itself."""
     if not isinstance(value, BaseModel):
         return value
     for name, info in type(value).model_fields.items():
@@ -117,7 +117,7 @@ def _lean(row: PolicyRow, value: Any) -> Any:
 
 
 def _in_cluster(row: PolicyRow, answer: Any, cluster: str) -> tuple[Any, list[str]]:
-    """The value set there, or None, and what is to be said about it."""
+    """Returns the value set there, or None, and what is to be said about it."""
     source, value = _dig(row, answer, cluster), row.read(answer, cluster)
     if row.unavailable is not None and not _empty(_set_members(source)):
         return None, [f"{row.path}: Pulsar has {shown(_set_members(source))}, which is not managed: {row.unavailable}"]
@@ -135,7 +135,7 @@ def _same(row: PolicyRow, first: Any, second: Any) -> bool:
 
 
 def read_policies(rows: Iterable[PolicyRow], answers: Mapping[str, Any], clusters: Sequence[str]) -> Found:
-    """What is set. ``answers`` holds by field what each row is read from; a row without an answer is left out.
+    """Returns what is set. ``answers`` holds by field what each row is read from; a row without an answer is left out.
 
     ``clusters`` are those whose values can be in one answer, the one that answered first.
     """
@@ -167,8 +167,8 @@ def read_policies(rows: Iterable[PolicyRow], answers: Mapping[str, Any], cluster
 def with_lists(
     model: type[BaseModel], spec: Mapping[str, Any], lists: Iterable[tuple[EntryRow, Mapping[str, Any]]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The specification with the entries of its lists that an API server would admit, and what is to be said of the
-    others. ``lists`` holds live values by key for each list."""
+    """Returns the specification with the entries of its lists that an API server would admit, and what is to be said of
+    the others. ``lists`` holds live values by key for each list."""
     out, notes = dict(spec), []
     for row, found in lists:
         values = {key: value for key, value in sorted(found.items()) if not isinstance(value, Undecodable)}
@@ -190,7 +190,7 @@ def with_lists(
 def _admitted(
     model: type[BaseModel], spec: Mapping[str, Any], row: EntryRow, values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """One entry at a time: what goes with those before it."""
+    """Returns the entries that are admitted together, tried one at a time."""
     kept: dict[str, Any] = {}
     notes = []
     for key, value in values.items():
@@ -203,7 +203,7 @@ def _admitted(
 
 
 def unmanaged(live: Mapping[str, Any], rows: Iterable[PolicyRow], lists: Iterable[EntryRow]) -> Iterator[str]:
-    """What GET namespace tells beyond the rows, the lists and nobody's defaults."""
+    """Returns what GET namespace contains beyond the rows, the lists and defaults."""
     known = {row.live[0] for row in rows if row.live} | {row.live[0] for row in lists} | COMPUTED_KEYS
     for key in sorted(set(live) - known):
         value = live[key]
@@ -214,7 +214,7 @@ def unmanaged(live: Mapping[str, Any], rows: Iterable[PolicyRow], lists: Iterabl
 
 
 def plain(value: Any) -> Any:
-    """A value of a specification as it is in a manifest."""
+    """Returns a value of a specification as it is in a manifest."""
     if isinstance(value, BaseModel):
         return wire(value)
     if isinstance(value, list):
@@ -242,17 +242,18 @@ def _may_be_secret(value: Any) -> bool:
 def laid_over(
     model: type[BaseModel], spec: Mapping[str, Any], values: Sequence[tuple[PolicyRow, Any]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The specification with the values that an API server would admit, and what is to be said of the others."""
+    """Returns the specification with the values that an API server would admit, and what is to be said of the
+    others."""
     secret = [row for row, value in values if _may_be_secret(plain(value))]
-    told = [f"{row.path}: the value may hold a secret and is not written" for row in secret]
+    notes = [f"{row.path}: the value may hold a secret and is not written" for row in secret]
     values = [(row, value) for row, value in values if row not in secret]
     whole = dict(spec)
     for row, value in values:
         whole = _with(whole, row.path, value)
     if problem_of(model, whole) is None:
-        return whole, told
+        return whole, notes
     # One value at a time: of two that do not go together, the first in the order of the table stays.
-    kept, notes = dict(spec), told
+    kept = dict(spec)
     for row, value in values:
         tried = _with(kept, row.path, value)
         problem = problem_of(model, tried)

@@ -1,4 +1,4 @@
-"""What an API server would refuse: the definitions' own rules, looked at before a manifest is written.
+"""What an API server would refuse: the definitions' own rules, checked before a manifest is written.
 
 The models check ranges and patterns; CEL rules, list sets and patterns of int-or-string fields are in the definitions
 alone and are checked here. Every CEL rule of the three logical kinds has its counterpart in CHECKS.
@@ -25,7 +25,7 @@ Struct = Mapping[str, Any]
 
 
 def _at(struct: Struct, path: str) -> Any:
-    """The value at a path; None where it is absent."""
+    """Returns the value at a path; None where it is absent."""
     value: Any = struct
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -116,7 +116,7 @@ CHECKS: Mapping[str, Callable[[Struct], bool]] = {
 
 
 def check_of(message: str) -> Callable[[Struct], bool] | None:
-    """The counterpart of the CEL rule with that message."""
+    """Returns the counterpart of the CEL rule with that message."""
     return next((check for start, check in CHECKS.items() if message.startswith(start)), None)
 
 
@@ -145,7 +145,8 @@ def _broken(model: BaseModel) -> Iterator[str]:
 
 
 def _extras(info: FieldInfo) -> Iterator[Mapping[str, Any]]:
-    """What the definition says of a field and pydantic does not check; of an optional one it is inside the union."""
+    """Returns what the definition says of a field and pydantic does not check; of an optional one it is inside the
+    union."""
     branches = get_args(info.annotation) if get_origin(info.annotation) in (Union, UnionType) else ()
     inner = (item for branch in branches for item in get_args(branch)[1:] if isinstance(item, FieldInfo))
     for each in (info, *inner):
@@ -168,7 +169,7 @@ def _broken_field(name: str, value: Any, extra: Mapping[str, Any]) -> Iterator[s
 
 
 def problem_of(model: type[BaseModel], spec: Struct) -> str | None:
-    """Why a specification would be refused, in words; None = it would be admitted."""
+    """Returns why a specification would be refused, as a message; None = it would be admitted."""
     try:
         read = model.model_validate(spec)
     except ValidationError as error:

@@ -23,7 +23,8 @@ DIGEST = 8
 
 
 def with_sets(settings: Settings, tenant: str, namespace: str, entries: Iterable[Entry], least: int) -> list[Entry]:
-    """The entries of a namespace's topics, with sets in place of those that are alike, where at least ``least`` are.
+    """Returns the entries of a namespace's topics, with sets in place of those that are alike, where at least ``least``
+    are.
 
     A topic of which something is not exported keeps its own manifest, where the comment about it belongs; so does one
     with what a template cannot say.
@@ -73,13 +74,13 @@ def _sets(
 
 def _portions(names: Sequence[str]) -> Iterator[list[str]]:
     portion: list[str] = []
-    held = 0
+    size_so_far = 0
     for name in names:
         size = len(json.dumps(name, ensure_ascii=False).encode("utf-8", "surrogatepass")) + 1
-        if portion and (len(portion) == MAX_NAMES or held + size > MAX_NAMES_BYTES):
+        if portion and (len(portion) == MAX_NAMES or size_so_far + size > MAX_NAMES_BYTES):
             yield portion
-            portion, held = [], 0
+            portion, size_so_far = [], 0
         portion.append(name)
-        held += size
+        size_so_far += size
     if portion:
         yield portion

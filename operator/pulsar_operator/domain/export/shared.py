@@ -25,7 +25,7 @@ _BROKER_ID = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?:[0-9]{1,5}")
 
 
 def export_group(settings: Settings, name: str, live: Mapping[str, Any]) -> Entry:
-    """A resource group, from GET resourcegroups/name."""
+    """Returns a resource group, from GET resourcegroups/name."""
     about, spec = f"resource group {name}", _named(settings, name)
     problem = problem_of(PulsarResourceGroupSpec, spec)
     if problem is not None:
@@ -40,7 +40,8 @@ def export_group(settings: Settings, name: str, live: Mapping[str, Any]) -> Entr
 
 
 def export_isolation(settings: Settings, name: str, live: Mapping[str, Any]) -> Entry:
-    """An isolation policy of the cluster that answers; it is one value, so that it is exported whole or not at all."""
+    """Returns an isolation policy of the cluster that answers; it is one value, so that it is exported whole or not at
+    all."""
     about = f"isolation policy {name} of cluster {settings.cluster}"
     spec: dict[str, Any] = {**_named(settings, name), "clusters": [settings.cluster]}
     for row in ISOLATION_FIELDS:
@@ -61,7 +62,7 @@ def _cannot(about: str, reason: str) -> Entry:
 
 
 def _odd(spec: Mapping[str, Any]) -> str | None:
-    """Why an API server would refuse an expression; None = it takes them all."""
+    """Returns why an API server would refuse an expression; None = it takes them all."""
     for field in ("namespaces", "primary", "secondary"):
         for expression in spec.get(field) or ():
             if _NOT_RE2.search(expression) is not None or not is_re2(expression):
@@ -74,7 +75,7 @@ def _odd(spec: Mapping[str, Any]) -> str | None:
 
 
 def export_domains(settings: Settings, live: Mapping[str, Any]) -> Entry | None:
-    """The failure domains of the cluster that answers in one object; None where there are none."""
+    """Returns the failure domains of the cluster that answers in one object; None where there are none."""
     about, name = f"failure domains of cluster {settings.cluster}", f"failure-domains.{settings.cluster}"
     notes: list[str] = []
     listed: list[dict[str, Any]] = []

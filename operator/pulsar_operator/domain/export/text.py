@@ -43,13 +43,13 @@ _Dumper.add_representer(str, _text)
 
 
 def sentence(note: Note) -> str:
-    """A note on one line; names and values cannot break out of it."""
+    """Returns a note on one line; names and values cannot break out of it."""
     line = json.dumps(without_tokens(f"{note.about}: {note.text}"))[1:-1].replace('\\"', '"')
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
 
 
 def render(source: Source, entries: Iterable[Entry]) -> str:
-    """The header and the documents, in the order given; what is left out is a comment before its place."""
+    """Returns the header and the documents, in the order given; what is left out is a comment before its place."""
     listed = list(entries)
     count = sum(len(entry.notes) for entry in listed)
     parts = [

@@ -29,17 +29,17 @@ ALLOWED = "allowedClusters"
 
 
 def clusters_of(live: Mapping[str, Any]) -> list[str]:
-    """Clusters that hold the namespace or may: replication_clusters and allowed_clusters."""
+    """Returns clusters that hold the namespace or may: replication_clusters and allowed_clusters."""
     return sorted({*replication_of(live), *allowed_of(live)})
 
 
 def replication_of(live: Mapping[str, Any]) -> list[str]:
-    """The namespace's replication_clusters."""
+    """Returns the namespace's replication_clusters."""
     return sorted(live.get("replication_clusters") or ())
 
 
 def allowed_of(live: Mapping[str, Any]) -> list[str]:
-    """The namespace's allowed_clusters; empty = replication_clusters play that role."""
+    """Returns the namespace's allowed_clusters; empty = replication_clusters play that role."""
     return sorted(live.get("allowed_clusters") or ())
 
 
@@ -56,7 +56,7 @@ def confirmed(
     now: datetime,
     action: ConfirmationAction = ConfirmationAction.REMOVE_CLUSTER,
 ) -> frozenset[str]:
-    """Clusters that an action is confirmed for: by confirmations that are neither used nor over."""
+    """Returns clusters that an action is confirmed for: by confirmations that are neither used nor over."""
     gone = {_key(each) for each in used}
     return frozenset(
         each.cluster for each in given if each.action is action and _key(each) not in gone and _until(each) > now
@@ -83,7 +83,7 @@ def used_confirmations(
     A confirmation is used up when its cluster was seen outside of the list that it is about, or is declared to stay:
     what joins later is not meant by it. Known from what is there, not from what was done, so that a status write that
     was lost leaves none open. With ``taken_over`` the namespace is seen for the first time, by an object that is new or
-    whose status was lost: then nobody knows which were used before, and all are.
+    whose status was lost: then it is not known which were used before, and all count as used.
     """
     known = {_key(each): each for each in before}
     replicates = {*(spec.replication_clusters or ())}
@@ -98,8 +98,8 @@ def used_confirmations(
             out.append(known[_key(confirmation)])
         elif taken_over or confirmation.cluster in stays or confirmation.cluster not in there:
             out.append(UsedConfirmation(**confirmation.model_dump(), used_time=timestamp(now)))
-    told = {_key(each) for each in out}
-    gone = [each for key, each in known.items() if key not in told and _until(each) > now]
+    keys = {_key(each) for each in out}
+    gone = [each for key, each in known.items() if key not in keys and _until(each) > now]
     # Where there are too many, those are forgotten that would not count for long.
     return (out + sorted(gone, key=_until, reverse=True))[:MAX_CONFIRMATIONS]
 
@@ -125,7 +125,7 @@ class Clusters:
 
     @property
     def holding(self) -> frozenset[str]:
-        """Clusters that hold the namespace or may."""
+        """Returns clusters that hold the namespace or may."""
         return self.replicating | self.allowed
 
 
@@ -157,13 +157,13 @@ def keep_refused(draft: Draft, field: str, memory: Memory) -> None:
 
 
 def refused_lists(draft: Draft, spec: PulsarNamespaceSpec, of_the_instance: frozenset[str]) -> frozenset[str]:
-    """Those of a namespace's two lists, by field, that name an unknown cluster; the draft says so."""
+    """Returns the fields of a namespace's two lists that name an unknown cluster; the draft reports it."""
     given = {CLUSTERS: spec.replication_clusters, ALLOWED: spec.allowed_clusters}
     return frozenset(name for name, names in given.items() if refuses(draft, name, names, of_the_instance))
 
 
-def leaving(spec: PulsarNamespaceSpec, live: Clusters, *, memory: Memory, repair: bool) -> frozenset[str]:
-    """Clusters that are to leave the replication, where nobody said that what waits may be dropped."""
+def removed_clusters(spec: PulsarNamespaceSpec, live: Clusters, *, memory: Memory, repair: bool) -> frozenset[str]:
+    """Returns clusters that are to leave the replication, where no confirmation permits to drop the backlog."""
     if spec.replication_clusters is None or memory.leaves(CLUSTERS, repair=repair):
         return frozenset()
     declared = frozenset(spec.replication_clusters)
@@ -179,7 +179,7 @@ def plan_clusters(
     memory: Memory,
     repair: bool,
 ) -> dict[str, list[str] | None] | None:
-    """What the rows of the two lists may write now, by field; a list that is refused is not among them.
+    """Returns what the rows of the two lists may write now, by field; a list that is refused is not among them.
 
     None = nothing yet: allowed_clusters must be widened first, which is in the draft. Each step waits until Pulsar was
     seen to have taken the one before.
@@ -187,25 +187,25 @@ def plan_clusters(
     refused = refused_lists(draft, spec, live.of_the_instance)
     for name in refused:
         keep_refused(draft, name, memory)
-    wanted: dict[str, list[str] | None] = {}
+    desired: dict[str, list[str] | None] = {}
     for name, names in ((CLUSTERS, spec.replication_clusters), (ALLOWED, spec.allowed_clusters)):
         if name not in refused:
-            wanted[name] = sorted(names) if names is not None else None
-    replicating, allowed = wanted.get(CLUSTERS), wanted.get(ALLOWED)
+            desired[name] = sorted(names) if names is not None else None
+    replicating, allowed = desired.get(CLUSTERS), desired.get(ALLOWED)
     if replicating is not None and not memory.leaves(CLUSTERS, repair=repair):
         wider = _widened(live, replicating, allowed or ())
         if wider is not None:
-            draft.declared |= {name for name, value in wanted.items() if value is not None}
+            draft.declared |= {name for name, value in desired.items() if value is not None}
             draft.actions.append(_widen(live, replicating, wider, base))
             return None
     if allowed is not None:
-        wanted[ALLOWED] = _shrunk(draft, live, replicating, allowed)
-    waits = leaving(spec, live, memory=memory, repair=repair)
+        desired[ALLOWED] = _shrunk(draft, live, replicating, allowed)
+    waits = removed_clusters(spec, live, memory=memory, repair=repair)
     if waits and live.undelivered is not None and replicating is not None:
-        wanted[CLUSTERS] = sorted({*replicating, *waits})
+        desired[CLUSTERS] = sorted({*replicating, *waits})
         draft.postponed.add(CLUSTERS)  # not applied yet: done later it repairs no drift
         draft.problems.append(Problem(CLUSTERS, Reason.WAITING_FOR_REPLICATION, _waits(waits, live.undelivered)))
-    return wanted
+    return desired
 
 
 def _waits(waits: Collection[str], undelivered: str) -> str:
@@ -218,18 +218,18 @@ def _waits(waits: Collection[str], undelivered: str) -> str:
 
 
 def _widened(live: Clusters, replicating: Sequence[str], allowed: Sequence[str]) -> list[str] | None:
-    """The allowed_clusters without which replication_clusters must not, or cannot, become ``replicating``."""
+    """Returns the allowed_clusters without which replication_clusters must not, or cannot, become ``replicating``."""
     leaves_data = bool(live.replicating - set(replicating)) and not live.replicating <= live.allowed
     refused = bool(live.allowed) and not set(replicating) <= live.allowed
     return sorted(live.holding | set(replicating) | set(allowed)) if leaves_data or refused else None
 
 
 def _widen(live: Clusters, replicating: Sequence[str], wider: list[str], base: tuple[str, ...]) -> Action:
-    leaving = sorted(live.replicating - set(replicating))
+    removed = sorted(live.replicating - set(replicating))
     was = describe(sorted(live.allowed)) if live.allowed else "empty"
     why = (
-        f"then {', '.join(leaving)} can leave spec.{CLUSTERS} and its data stays"
-        if leaving
+        f"then {', '.join(removed)} can leave spec.{CLUSTERS} and its data stays"
+        if removed
         else f"Pulsar wants all of spec.{CLUSTERS} in it"
     )
     reason = f"Widen allowed_clusters to {describe(wider)} (was {was}): {why}"
@@ -237,9 +237,9 @@ def _widen(live: Clusters, replicating: Sequence[str], wider: list[str], base: t
 
 
 def _shrunk(draft: Draft, live: Clusters, replicating: Sequence[str] | None, allowed: Sequence[str]) -> list[str]:
-    """The allowed_clusters that may be written now: the declared ones, and those that may not leave yet."""
-    leaving = live.holding - set(allowed)
-    kept = leaving & live.replicating
+    """Returns the allowed_clusters that may be written now: the declared ones, and those that may not leave yet."""
+    removed = live.holding - set(allowed)
+    kept = removed & live.replicating
     bound = sorted(kept if replicating is None else kept & set(replicating))
     if bound:
         names = ", ".join(bound)
@@ -248,12 +248,12 @@ def _shrunk(draft: Draft, live: Clusters, replicating: Sequence[str] | None, all
             f"spec.{CLUSTERS} without {names}, or add {names} to spec.{ALLOWED}"
         )
         draft.problems.append(Problem(ALLOWED, Reason.INVALID_SPEC, text))
-    unasked = sorted(leaving - live.confirmations - set(bound))
+    unasked = sorted(removed - live.confirmations - set(bound))
     if unasked:
         names = ", ".join(unasked)
         text = (
             f"spec.{ALLOWED} leaves out {names}, which may hold the namespace: Pulsar would delete all of its topics "
-            f"and messages in {names} at once, so nothing is done there. Add {names} to spec.{ALLOWED}, or confirm "
+            f"and messages in {names} immediately, so nothing is done there. Add {names} to spec.{ALLOWED}, or confirm "
             "with an entry of spec.confirmations (action RemoveCluster, the cluster, and an expiresTime to come) that "
             "was not used before"
         )

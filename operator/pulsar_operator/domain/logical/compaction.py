@@ -1,8 +1,8 @@
 """When a topic is compacted by its schedule: what is due in which cluster, and what status keeps of it.
 
-A due time that passed while nobody looked is done once, by the last of those that were missed. The time is kept when
-the call was made: a pass that ends between the two makes the call again (at least once), which Pulsar takes or answers
-that a compaction is under way.
+A due time that passed while the operator was down is done once, by the last of those that were missed. The time is kept
+when the call was made: a pass that ends between the two makes the call again (at least once), which Pulsar takes or
+answers that a compaction is under way.
 """
 
 from __future__ import annotations
@@ -53,6 +53,6 @@ def due(schedule: str, before: CompactionStatus | None, clusters: Collection[str
 
 
 def with_results(status: CompactionStatus, results: Collection[ClusterCompaction]) -> CompactionStatus:
-    """The status with what was done in some clusters."""
+    """Returns the status with what was done in some clusters."""
     known = {each.name: each for each in (*status.clusters, *results)}
     return status.model_copy(update={"clusters": [known[name] for name in sorted(known)]})

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pulsar_operator.api.constants import ANNOTATION_CONFIRM_LOSS
-from pulsar_operator.domain.policies.kept import Amount, in_words, shortens
+from pulsar_operator.domain.policies.kept import Amount, amount_text, shortens
 from pulsar_operator.domain.policies.model import PolicyRow, describe
 from pulsar_operator.domain.texts import two_digits
 
@@ -42,7 +42,7 @@ class Asked:
     """When the youngest of these objects was created: the moment that the command names."""
 
     def answer(self, field_: str, before: str, after: str) -> str:
-        """The confirmation to give."""
+        """Returns the confirmation to give."""
         named = self._named(field_, before, after)
         return named if self.created is None else f"{named}:{max(self.created, self.until)}"
 
@@ -59,7 +59,7 @@ class Asked:
         return f"{field_}:{before}:{after}:{self.mark}"
 
     def command(self, answer: str) -> str:
-        """What a person types."""
+        """Returns the command for a person."""
         return (
             f"kubectl -n {self.namespace} annotate --overwrite {self.kind.lower()}/{self.name} "
             f"{ANNOTATION_CONFIRM_LOSS}={answer}"
@@ -67,7 +67,8 @@ class Asked:
 
 
 def moment_of(metadata: Mapping[str, object]) -> str:
-    """When an object was created, as a confirmation names it: 20261127T092633Z. Empty where that is not known."""
+    """Returns when an object was created, as a confirmation names it: 20261127T092633Z. Empty where that is not
+    known."""
     found = re.sub("[-:]", "", str(metadata.get("creationTimestamp") or ""))
     return found if _MOMENT.fullmatch(found) else ""
 
@@ -102,7 +103,7 @@ class Stored:
         return self.complete and self.size == 0
 
     def text(self, cluster: str) -> str:
-        """In words. Two digits are enough to read: a condition does not change with each message."""
+        """Returns a text. Two digits are enough to read: a condition does not change with each message."""
         if self.size is None:
             return f"an unknown number of bytes in {cluster}"
         return f"{'' if self.complete else 'at least '}{two_digits(self.size)} bytes in {cluster}"
@@ -121,7 +122,7 @@ class Guard:
     inherited: Mapping[str, Mapping[str | None, Amount | None]] = field(default_factory=dict)
     """What is kept where nothing is set, by field and cluster; what is missing is not known."""
     stored: Mapping[str, Stored] | None = None
-    """What is stored, by cluster; None = nobody looked yet."""
+    """What is stored, by cluster; None = not read yet."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class _Change:
 
 
 def question(guard: Guard, row: PolicyRow, value: object | None, found: Mapping[str | None, object]) -> str | None:
-    """What a person has to decide before a row gets a value (None = it is reset), in words; None = nothing.
+    """Returns what a person has to decide before a row gets a value (None = it is reset), as a message; None = nothing.
 
     ``found`` are the live values in the clusters that would be changed.
     """
@@ -141,8 +142,8 @@ def question(guard: Guard, row: PolicyRow, value: object | None, found: Mapping[
     changes = _changes(guard, row, value, found)
     if not changes or (guard.stored and all(each.nothing for each in guard.stored.values())):
         return None
-    before = "/".join(dict.fromkeys(in_words(each.old) for each in changes))
-    after = "/".join(dict.fromkeys(in_words(each.new) for each in changes))
+    before = "/".join(dict.fromkeys(amount_text(each.old) for each in changes))
+    after = "/".join(dict.fromkeys(amount_text(each.new) for each in changes))
     if any(each.answered(row.field, before, after) for each in guard.asked):
         return None
     return _text(guard, row, value, changes, [(each, each.answer(row.field, before, after)) for each in guard.asked])
@@ -157,8 +158,8 @@ def _changes(
         inherited = guard.inherited.get(row.field, {}).get(cluster)
         old = row.keeps.of(live, inherited)
         new = row.keeps.of(row.value_in(value, cluster) if value is not None else None, inherited)
-        # Neither is known: it is the same one, which is inherited, unless a value is set that nobody can compare.
-        differs = old is None and new is None and live is not None and not row.keeps.tells(live)
+        # Neither is known: it is the same one, which is inherited, unless a value is set that cannot be compared.
+        differs = old is None and new is None and live is not None and not row.keeps.measures(live)
         if differs or shortens(old, new):
             out.append(_Change(live, old, new))
     return out
@@ -172,7 +173,7 @@ def _text(
     answers: Sequence[tuple[Asked, str]],
 ) -> str:
     was = " or ".join(dict.fromkeys(describe(each.before) for each in changes))
-    inherits = "/".join(dict.fromkeys(in_words(each.new) for each in changes))
+    inherits = "/".join(dict.fromkeys(amount_text(each.new) for each in changes))
     cause = (
         f"spec.{row.path} is no longer declared, and Pulsar would keep less than with {was}, which is set there: what "
         f"is inherited keeps {inherits}"
@@ -185,7 +186,7 @@ def _text(
         f", or for every namespace of the tenant that exists now and keeps as much: {each}" for each in others
     )
     return (
-        f"{cause}. {_at_risk(guard.stored)} Until somebody decides, Pulsar keeps the value it has. Declare the value "
+        f"{cause}. {_at_risk(guard.stored)} Until you decide, Pulsar keeps the value it has. Declare the value "
         f"that is to count in spec.{row.path} of the object itself, or confirm: {first}{for_all}"
     )
 

@@ -1,4 +1,4 @@
-"""Drift that comes back: repaired at once at first, then ever more rarely, so that two writers do not fight.
+"""Recurring drift: repaired immediately at first, then ever more rarely, so that two writers do not fight.
 
 What is remembered is in status.repairs, one record for each field that did drift, so that a restart changes nothing. An
 entry of a list counts as its list. All functions are pure; times are UTC.
@@ -32,25 +32,27 @@ def wait_after(times: int) -> timedelta:
 
 
 def due(record: RepairRecord) -> datetime:
-    """When the field may be repaired again."""
+    """Returns when the field may be repaired again."""
     return _last(record) + wait_after(record.times)
 
 
 def known(records: Iterable[RepairRecord], now: datetime) -> tuple[RepairRecord, ...]:
-    """The records that can be used: one of the future (a clock that was put back) would hold a field for ever."""
+    """Returns the records that can be used: one of the future (a clock that was put back) would hold a field without
+    end."""
     return tuple(record for record in records if _readable(record) and _last(record) <= now + SETTLE)
 
 
-def held_back(records: Iterable[RepairRecord], now: datetime, *, unseen: bool) -> frozenset[str]:
-    """Fields that are not repaired now. ``unseen``: a write of the last pass was not visible when it was read back."""
+def backed_off_fields(records: Iterable[RepairRecord], now: datetime, *, unseen: bool) -> frozenset[str]:
+    """Returns fields that are not repaired now. ``unseen``: a write of the last pass was not visible when it was read
+    back."""
     return frozenset(r.field for r in records if now < due(r) and not (unseen and _settling(r, now)))
 
 
 def counted(
     records: Iterable[RepairRecord], repaired: Collection[str], now: datetime, *, unseen: bool, wrong: Collection[str]
 ) -> tuple[RepairRecord, ...]:
-    """The records after a repair of these fields. ``wrong`` are the fields that were left wrong by the last pass: they
-    did not stay right, however long ago the repair before was."""
+    """Returns the records after a repair of these fields. ``wrong`` are the fields that were left wrong by the last
+    pass: they did not stay right, however long ago the repair before was."""
     out = {record.field: record for record in records}
     for field in repaired:
         old = out.get(field)
@@ -68,8 +70,8 @@ def counted(
 def settled(
     records: Iterable[RepairRecord], waiting: Collection[str], wrong: Collection[str], now: datetime
 ) -> tuple[RepairRecord, ...]:
-    """The records at the end of a pass that saw every field: ``wrong`` are those that are not as declared, ``waiting``
-    those among them whose repair waits. A field that stayed right long enough is forgotten."""
+    """Returns the records at the end of a pass that saw every field: ``wrong`` are those that are not as declared,
+    ``waiting`` those among them whose repair waits. A field that stayed right long enough is forgotten."""
     kept = [record for record in records if record.field in wrong or now - _last(record) < WINDOW]
     begun = {"backed_off_since": timestamp(now)}
     return tuple(
@@ -78,29 +80,32 @@ def settled(
     )
 
 
-def waiting_entries(drift: Iterable[DriftEntry], held: Collection[str]) -> list[DriftEntry]:
-    """The differences that are left because their field is held back."""
-    return [entry for entry in drift if field_of(entry.field) in held]
+def backed_off_entries(drift: Iterable[DriftEntry], backed_off: Collection[str]) -> list[DriftEntry]:
+    """Returns the differences that are left because their field is held back."""
+    return [entry for entry in drift if field_of(entry.field) in backed_off]
 
 
 def explain(entries: Sequence[DriftEntry], records: Iterable[RepairRecord]) -> str:
-    """What is fought over, how often, when it goes on, and what to do. ``entries`` are of fields that are held back."""
+    """Returns a message about fields that another writer keeps changing: how often, the next repair, the remedy.
+    ``entries`` are of fields that are held back."""
     by_field = {record.field: record for record in records}
     parts = []
     fields = list(dict.fromkeys(field_of(entry.field) for entry in entries))
     for field in fields[:SHOWN]:
         record = by_field[field]
         its = [e for e in entries if field_of(e.field) == field]
-        seen = "; ".join(f"spec.{printable(e.field)}: declared {e.desired}, found {e.actual}" for e in its[:SHOWN])
-        seen += f" and {len(its) - SHOWN} more" if len(its) > SHOWN else ""
+        differences = "; ".join(
+            f"spec.{printable(e.field)}: declared {e.desired}, found {e.actual}" for e in its[:SHOWN]
+        )
+        differences += f" and {len(its) - SHOWN} more" if len(its) > SHOWN else ""
         parts.append(
-            f"{seen} (repaired {record.times} times and changed again by another writer; last repair "
+            f"{differences} (repaired {record.times} times and changed again by another writer; last repair "
             f"{record.last_time}, next not before {timestamp(due(record))})"
         )
     if len(fields) > SHOWN:
         parts.append(f"and {len(fields) - SHOWN} more fields")
     return (
-        f"{'; '.join(parts)}. Find out who else writes it and stop that writer, or take the field out of the spec, or "
+        f"{'; '.join(parts)}. Find the other writer and stop it, or take the field out of the spec, or "
         "set spec.driftPolicy to Report"
     )
 

@@ -1,4 +1,4 @@
-"""Lists managed entry by entry: what is declared is there, what is no longer declared is taken back, the rest stays.
+"""Lists managed entry by entry: what is declared is there, what is no longer declared is removed, the rest stays.
 
 An entry of others stays unless spec.prune says that the list is complete.
 """
@@ -19,10 +19,10 @@ from pulsar_operator.domain.logical.plan import (
     Memory,
     Problem,
     Verb,
+    action_text,
     change_verb,
     joined,
     printable,
-    words,
 )
 from pulsar_operator.domain.logical.tenant import entry, items_of
 from pulsar_operator.domain.policies import Unreadable, describe
@@ -33,12 +33,12 @@ Live = Mapping[str | None, Mapping[str, Any] | Unreadable]
 
 
 def concerned_entries(rows: Sequence[EntryRow], spec: BaseModel, managed: Collection[str]) -> list[EntryRow]:
-    """The lists a plan looks at: declared, pruned, or with entries that may have to be taken back."""
+    """Returns the lists that a plan considers: declared, pruned, or with entries that may have to be removed."""
     return [row for row in rows if row.declared(spec) or row.prunes(spec) or items_of(managed, row.field)]
 
 
 def declared_entries(rows: Iterable[EntryRow], spec: BaseModel) -> set[str]:
-    """All declared entries, as in status.managedFields."""
+    """Returns all declared entries, as in status.managedFields."""
     return {entry(row.field, key) for row in rows for key in row.declared(spec)}
 
 
@@ -55,9 +55,9 @@ def plan_entries(
 ) -> None:
     """Add to the draft what makes one list as declared. ``unseen`` says that a cluster with a list of its own is not in
     ``found``: what it may still have is kept in mind."""
-    wanted = row.declared(spec)
-    gone = items_of(memory.managed, row.field) - set(wanted)
-    draft.declared |= {entry(row.field, key) for key in wanted}
+    desired = row.declared(spec)
+    gone = items_of(memory.managed, row.field) - set(desired)
+    draft.declared |= {entry(row.field, key) for key in desired}
     if unseen:
         draft.kept |= {entry(row.field, key) for key in gone}
     left: list[DriftEntry] = []
@@ -67,19 +67,19 @@ def plan_entries(
             draft.problems.append(Problem(row.field, Reason.REJECTED_BY_PULSAR, text))
             draft.kept |= {entry(row.field, key) for key in gone}
             continue
-        there = _There(row, live, cluster, base, memory, repair)
-        draft.actions += there.set(wanted)
+        there = _LiveList(row, live, cluster, base, memory, repair)
+        draft.actions += there.set(desired)
         for key in sorted(gone & set(live)):
             draft.kept.add(entry(row.field, key))
             draft.actions += there.remove(key, Verb.RESET, "it was removed from the spec")
         if row.prunes(spec):
-            draft.actions += there.remove_others(set(wanted) | gone)
+            draft.actions += there.remove_others(set(desired) | gone)
         left += there.left
     draft.drift += joined(left)
 
 
 @dataclass
-class _There:
+class _LiveList:
     """One list in one place."""
 
     row: EntryRow
@@ -91,35 +91,36 @@ class _There:
     left: list[DriftEntry] = field(default_factory=list)
     """Drift that is reported and left alone."""
 
-    def set(self, wanted: Mapping[str, Any]) -> list[Action]:
-        """What makes the declared entries as declared."""
+    def set(self, desired: Mapping[str, Any]) -> list[Action]:
+        """Returns the actions that set the declared entries."""
         changes: dict[str, DriftEntry] = {}
-        for key, value in sorted(wanted.items()):
+        for key, value in sorted(desired.items()):
             if self.row.in_sync(value, self.live.get(key)):
                 continue
-            difference = self._difference(key, self.row.tell(value))
+            difference = self._difference(key, self.row.describe_value(value))
             if self.memory.leaves(difference.field, repair=self.repair):
                 self.left.append(difference)
             else:
                 changes[key] = difference
         actions = []
-        for keys, call in self.row.set_calls(self.base, {key: wanted[key] for key in changes}):
-            told = [(change_verb(self.memory, changes[key].field), changes[key]) for key in keys]
-            verb = Verb.REPAIR if all(each is Verb.REPAIR for each, _ in told) else Verb.SET
-            reason = "; ".join(words(each, difference) for each, difference in told)
-            first, *others = [difference for _, difference in told]
+        for keys, call in self.row.set_calls(self.base, {key: desired[key] for key in changes}):
+            verbs = [(change_verb(self.memory, changes[key].field), changes[key]) for key in keys]
+            verb = Verb.REPAIR if all(each is Verb.REPAIR for each, _ in verbs) else Verb.SET
+            reason = "; ".join(action_text(each, difference) for each, difference in verbs)
+            first, *others = [difference for _, difference in verbs]
             actions.append(Action(verb, first.field, call, reason, first, self.cluster, tuple(others)))
         return actions
 
     def remove(self, key: str, verb: Verb, why: str) -> list[Action]:
-        """What takes an entry back."""
+        """Returns the actions that remove an entry."""
         difference = self._difference(key, describe(None))
         reason = f"Remove spec.{printable(difference.field)} (was {difference.actual}): {why}"
         calls = self.row.remove_calls(self.base, key, self.live[key])
         return [Action(verb, difference.field, call, reason, difference, self.cluster) for call in calls]
 
     def remove_others(self, ours: Collection[str]) -> list[Action]:
-        """What takes back the entries of others. Once the list was applied as complete, a new one is drift."""
+        """Returns the actions that remove entries of others. Once the list was applied as complete, a new one is
+        drift."""
         why = f"it is not declared and spec.{self.row.prune} is set"
         actions: list[Action] = []
         for key in sorted(set(self.live) - set(ours)):
@@ -129,7 +130,7 @@ class _There:
                 actions += self.remove(key, Verb.REPAIR if self.memory.applied else Verb.RESET, why)
         return actions
 
-    def _difference(self, key: str, wanted: str) -> DriftEntry:
+    def _difference(self, key: str, desired: str) -> DriftEntry:
         where = f" in cluster {self.cluster}" if self.cluster is not None else ""
-        found = f"{self.row.tell(self.live.get(key))}{where}"
-        return DriftEntry(field=entry(self.row.field, key), desired=wanted, actual=found)
+        found = f"{self.row.describe_value(self.live.get(key))}{where}"
+        return DriftEntry(field=entry(self.row.field, key), desired=desired, actual=found)

@@ -15,7 +15,17 @@ from pulsar_operator.api.v1alpha1.base import DriftPolicy
 from pulsar_operator.api.v1alpha1.isolation_policy import PulsarIsolationPolicySpec
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.domain.logical.clusters import refuses
-from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, change_verb, joined, words
+from pulsar_operator.domain.logical.plan import (
+    Action,
+    Draft,
+    Memory,
+    Plan,
+    Problem,
+    Verb,
+    action_text,
+    change_verb,
+    joined,
+)
 from pulsar_operator.domain.logical.pulsar_names import failure_domain_path, isolation_path
 from pulsar_operator.domain.logical.tenant import entry, items_of
 from pulsar_operator.domain.policies import Call, describe, lookup
@@ -32,11 +42,11 @@ class ClusterFacts:
     policy: Mapping[str, Any] | None
     """Answer of ``GET /clusters/{cluster}/namespaceIsolationPolicies/{name}``; None = no such policy."""
     domains: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Brokers of each failure domain; only looked at where domains are declared or managed."""
+    """Brokers of each failure domain; only read where domains are declared or managed."""
     brokers: int | None = None
     """Live brokers that match the policy; None = not known."""
     policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Every isolation policy of the cluster by name, whoever made it."""
+    """Every isolation policy of the cluster by name, regardless of its creator."""
     live: frozenset[str] = frozenset()
     """Hosts of the live brokers."""
 
@@ -61,8 +71,8 @@ class IsolationFacts:
 def target_clusters(
     spec: PulsarIsolationPolicySpec, instance: frozenset[str], known: frozenset[str], managed: Collection[str]
 ) -> frozenset[str]:
-    """Clusters the object applies to and Pulsar can be told of: where the list names an unknown cluster, those it was
-    applied to before."""
+    """Returns clusters that the object applies to and Pulsar can be given: where the list names an unknown cluster,
+    those it was applied to before."""
     declared = instance if spec.clusters is None else frozenset(spec.clusters)
     return (declared if declared <= instance else items_of(managed, CLUSTERS) & instance) & known
 
@@ -101,7 +111,7 @@ def plan_isolation(spec: PulsarIsolationPolicySpec, facts: IsolationFacts, memor
                 _plan_policy(draft, spec, facts.name, cluster, live.policy, memory, repair=repair, lost=lost)
             _plan_domains(draft, domains, cluster, live, facts.taken, memory, repair=repair)
         elif entry(CLUSTERS, cluster) in memory.managed and not refused:
-            _plan_leaving(draft, facts.name, cluster, live, memory, isolated=spec.namespaces is not None)
+            _plan_removal(draft, facts.name, cluster, live, memory, isolated=spec.namespaces is not None)
     # A cluster that Pulsar knows and the instance does not know at the moment is as good as silent.
     unseen = (items_of(memory.managed, CLUSTERS) & facts.registered) - set(facts.clusters)
     if unseen or facts.unreachable:  # what they may still have is kept in mind
@@ -131,9 +141,9 @@ def _plan_policy(
     body: dict[str, Any] = dict(live or {})
     changes: list[tuple[Verb, DriftEntry]] = []
     for row in ISOLATION_FIELDS:
-        key, wanted, found = row.live[0], lookup(spec, row.field), row.read(live)
+        key, desired, found = row.live[0], lookup(spec, row.field), row.read(live)
         text = f"{describe(found)} in cluster {cluster}"
-        if wanted is None:
+        if desired is None:
             if live is not None and row.field in memory.managed and row.is_set(found):
                 draft.kept.add(row.field)
                 difference = DriftEntry(field=row.field, desired=describe(row.unset), actual=text)
@@ -142,14 +152,14 @@ def _plan_policy(
             if row.unset is not None and key not in body:
                 body[key] = row.encode(row.unset)
             continue
-        if row.in_sync(wanted, found):
+        if row.in_sync(desired, found):
             continue
-        difference = DriftEntry(field=row.field, desired=describe(wanted), actual=text)
+        difference = DriftEntry(field=row.field, desired=describe(desired), actual=text)
         if live is not None and memory.leaves(row.field, repair=repair):
             draft.drift.append(difference)
             continue
         changes.append((change_verb(memory, row.field), difference))
-        body[key] = row.encode(wanted)
+        body[key] = row.encode(desired)
     call = Call("POST", isolation_path(cluster, name), body=body)
     if live is None:
         _plan_missing(draft, name, cluster, call, memory, repair=repair, lost=lost)
@@ -163,13 +173,14 @@ def _plan_policy(
 def _change(verb: Verb, difference: DriftEntry) -> str:
     if verb is Verb.RESET:
         return f"Reset spec.{difference.field} (was {difference.actual}): it was removed from the spec"
-    return words(verb, difference)
+    return action_text(verb, difference)
 
 
 def _plan_missing(
     draft: Draft, name: str, cluster: str, call: Call, memory: Memory, *, repair: bool, lost: bool
 ) -> None:
-    """The policy is not in the cluster: nowhere yet or any more (create), or not there (a cluster joins, or drift)."""
+    """Plans a policy that the cluster lacks: nowhere yet or any longer (create), or not there (a cluster joins, or
+    drift)."""
     what = f"for namespaces {describe(call.body['namespaces'])} on brokers {describe(call.body['primary'])}"
     text = f"Create isolation policy {name} in cluster {cluster}, {what}: Pulsar has none of that name there"
     if lost:
@@ -185,7 +196,7 @@ def _plan_missing(
 
 def _plan_domains(
     draft: Draft,
-    wanted: Mapping[str, frozenset[str]],
+    desired: Mapping[str, frozenset[str]],
     cluster: str,
     live: ClusterFacts,
     taken: Collection[str],
@@ -193,11 +204,11 @@ def _plan_domains(
     *,
     repair: bool,
 ) -> None:
-    going = items_of(memory.managed, DOMAINS) - set(wanted) - set(taken)
+    going = items_of(memory.managed, DOMAINS) - set(desired) - set(taken)
     for name in sorted(going & set(live.domains)):
         draft.kept.add(entry(DOMAINS, name))
         draft.actions.append(_remove_domain(name, cluster, live.domains[name]))
-    for name, brokers in sorted(wanted.items()):
+    for name, brokers in sorted(desired.items()):
         found = live.domains.get(name)
         if found == brokers:
             continue
@@ -207,21 +218,21 @@ def _plan_domains(
         if memory.leaves(item, repair=repair):
             draft.drift.append(difference)
             continue
-        held = {broker: other for other, its in live.domains.items() if other != name for broker in its & brokers}
-        for broker, other in sorted(held.items()):
-            if other not in going and broker in wanted.get(other, live.domains[other]):
+        claimed = {broker: other for other, its in live.domains.items() if other != name for broker in its & brokers}
+        for broker, other in sorted(claimed.items()):
+            if other not in going and broker in desired.get(other, live.domains[other]):
                 problem = (
                     f"spec.failureDomains[{name}] has broker {broker}, which is in failure domain {other} of cluster "
                     f"{cluster} already: a broker is in one domain, take it out of one of the two"
                 )
                 draft.problems.append(Problem(DOMAINS, Reason.INVALID_SPEC, problem))
-        now = brokers - set(held)
+        now = brokers - set(claimed)
         if now == found or (found is None and not now):
             draft.postponed.add(item)
             continue  # another domain lets go first
         verb = change_verb(memory, item)
         call = Call("POST", failure_domain_path(cluster, name), body={"brokers": sorted(now)})
-        draft.actions.append(Action(verb, item, call, words(verb, difference), difference, cluster))
+        draft.actions.append(Action(verb, item, call, action_text(verb, difference), difference, cluster))
 
 
 def _remove_domain(name: str, cluster: str, brokers: frozenset[str]) -> Action:
@@ -233,8 +244,8 @@ def _remove_domain(name: str, cluster: str, brokers: frozenset[str]) -> Action:
     return Action(Verb.RESET, item, Call("DELETE", failure_domain_path(cluster, name)), reason, difference, cluster)
 
 
-def _plan_leaving(draft: Draft, name: str, cluster: str, live: ClusterFacts, memory: Memory, *, isolated: bool) -> None:
-    """A cluster left the list: what this object put there goes."""
+def _plan_removal(draft: Draft, name: str, cluster: str, live: ClusterFacts, memory: Memory, *, isolated: bool) -> None:
+    """Plans the removal of what this object created in a cluster that left the list."""
     item = entry(CLUSTERS, cluster)
     if isolated and live.policy is not None:
         draft.kept.add(item)

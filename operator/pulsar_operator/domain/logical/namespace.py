@@ -36,7 +36,8 @@ BUNDLES = "bundles"
 
 
 def unfinished_deletion(live: Mapping[str, Any], name: str) -> str | None:
-    """Why a namespace cannot be used although Pulsar has its policies: it is marked as deleted; None = it is not.
+    """Returns why a namespace cannot be used although Pulsar has its policies: it is marked as deleted; None = it is
+    not.
 
     Pulsar marks a namespace before it deletes what is in it, and no call takes the mark off. A broker that ends in
     between leaves it so, and topics of the namespace are not found from then on (HTTP 404, seen on 4.0.8).
@@ -45,7 +46,8 @@ def unfinished_deletion(live: Mapping[str, Any], name: str) -> str | None:
         return None
     return (
         f"Pulsar has begun to delete namespace {name} and has not finished, so that none of its topics is found. No "
-        "call takes that back. Where nobody is at it, let Pulsar finish, which destroys what is left in the namespace: "
+        "call reverts that. If no client is deleting it, let Pulsar finish, which destroys what is left in the "
+        "namespace: "
         f"pulsar-admin namespaces delete {name} --force (without --force if it is empty). A declared namespace is then "
         "created again, without its old content"
     )
@@ -78,7 +80,7 @@ class NamespaceFacts:
     own: Mapping[str, Mapping[str | None, Any]] = field(default_factory=dict)
     """Live values, by field and cluster, of policies that are read with a GET of their own."""
     defaults: NamespacePolicies | None = None
-    """spec.namespaceDefaults of the tenant."""
+    """Takes over spec.namespaceDefaults of the tenant."""
     unreachable: tuple[str, ...] = ()
     """Clusters that hold the namespace and gave no answer."""
     confirmations: frozenset[str] = frozenset()
@@ -86,14 +88,14 @@ class NamespaceFacts:
     abandoned: frozenset[str] = frozenset()
     """Clusters that may leave the replication although messages wait."""
     undelivered: str | None = None
-    """What waits between clusters that are to leave the replication and others, in words; None = nothing."""
+    """What waits between clusters that are to leave the replication and others, as a message; None = nothing."""
     guard: Guard | None = None
     """What is known of consent to keep less; None = nothing is asked."""
     record: Mapping[str, str] = field(default_factory=dict)
     """Properties a new namespace is made with: which object manages it."""
 
     def lists(self) -> Clusters:
-        """Where the lists of clusters stand."""
+        """Returns where the lists of clusters stand."""
         live = self.live or {}
         return Clusters(
             frozenset(replication_of(live)),
@@ -106,15 +108,15 @@ class NamespaceFacts:
 
 
 def bundle_count(live: Mapping[str, Any] | None) -> int | None:
-    """Number of bundles as the answering cluster has them."""
+    """Returns the number of bundles as the answering cluster has them."""
     bundles = (live or {}).get("bundles") or {}
     count = bundles.get("numBundles")
     return int(count) if isinstance(count, int) else None
 
 
 def boundaries_match(answers: Iterable[Mapping[str, Any] | None]) -> bool | None:
-    """Whether clusters cut the namespace alike, by their own answers: each splits its bundles by itself, and the shared
-    store has those of whoever split last. None where fewer than two have it."""
+    """Whether clusters cut the namespace alike, by their own answers: each splits its own bundles, and the shared
+    store has those of the cluster that split last. None where fewer than two have it."""
     found = [((each.get("bundles") or {}).get("boundaries") or []) for each in answers if each is not None]
     return all(each == found[0] for each in found) if len(found) > 1 else None
 
@@ -123,22 +125,22 @@ INHERITED = "policies."
 _FIELDS = tuple(row.field for row in NAMESPACE_POLICIES)
 
 
-def wanted_policies(spec: PulsarNamespaceSpec, defaults: NamespacePolicies | None = None) -> dict[str, Any]:
-    """Declared values by field: those of the namespace, under them the ``defaults`` of its tenant."""
-    wanted = lookup_each(spec, _FIELDS)
-    for name, value in wanted.items():
+def desired_policies(spec: PulsarNamespaceSpec, defaults: NamespacePolicies | None = None) -> dict[str, Any]:
+    """Returns declared values by field: those of the namespace, under them the ``defaults`` of its tenant."""
+    desired = lookup_each(spec, _FIELDS)
+    for name, value in desired.items():
         if value is None and defaults is not None and name.startswith(INHERITED):
-            wanted[name] = lookup(defaults, name.removeprefix(INHERITED))
-    return wanted
+            desired[name] = lookup(defaults, name.removeprefix(INHERITED))
+    return desired
 
 
 def declared_policies(spec: PulsarNamespaceSpec) -> frozenset[str]:
-    """Fields that the namespace declares itself."""
+    """Returns fields that the namespace declares itself."""
     return frozenset(field for field, value in lookup_each(spec, _FIELDS).items() if value is not None)
 
 
 def digest_of(defaults: NamespacePolicies | None) -> str | None:
-    """What tells that defaults changed; None where there are none."""
+    """Event text for changed defaults; None where there are none."""
     values = wire(defaults) if defaults is not None else {}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16] if values else None
 
@@ -148,7 +150,7 @@ def found_policies(
     answers: Mapping[str, Mapping[str, Any] | None],
     own: Mapping[str, Mapping[str | None, Any]],
 ) -> dict[str, Mapping[str | None, Any]]:
-    """Live values by field and cluster; see NamespaceFacts."""
+    """Returns live values by field and cluster; see NamespaceFacts."""
     found: dict[str, Mapping[str | None, Any]] = {**own}
     for row in NAMESPACE_POLICIES:
         if row.own_get:
@@ -165,11 +167,11 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
     draft = Draft()
     if spec.bundles is not None and (facts.live is None or BUNDLES in memory.managed):
         draft.declared.add(BUNDLES)
-    wanted = wanted_policies(spec, facts.defaults)
+    desired = desired_policies(spec, facts.defaults)
     if facts.live is None:
         refused = refused_lists(draft, spec, facts.instance_clusters)
         _plan_creation(
-            draft, spec, facts, {name: None if name in refused else wanted[name] for name in wanted}, refused
+            draft, spec, facts, {name: None if name in refused else desired[name] for name in desired}, refused
         )
         return draft.done()
     _compare_bundles(draft, facts)
@@ -184,7 +186,7 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
     plan_policies(
         draft,
         [row for row in NAMESPACE_POLICIES if row.field not in (CLUSTERS, ALLOWED) or row.field in (clusters or {})],
-        wanted | (clusters or {}),
+        desired | (clusters or {}),
         found_policies(facts.live, facts.answers, facts.own),
         base=namespace_path(facts.tenant, facts.name),
         memory=memory,
@@ -210,17 +212,17 @@ def _plan_creation(
     draft: Draft,
     spec: PulsarNamespaceSpec,
     facts: NamespaceFacts,
-    wanted: Mapping[str, Any],
+    desired: Mapping[str, Any],
     refused: Collection[str],
 ) -> None:
-    """Nothing is made where the list that says in which clusters is refused."""
-    declared: Collection[str] | None = wanted[CLUSTERS]
+    """Plans the creation; nothing is created where the list of clusters is refused."""
+    declared: Collection[str] | None = desired[CLUSTERS]
     if refused and not declared:
         return
-    clusters = sorted(declared) if declared else _default_clusters(draft, facts, wanted[ALLOWED])
+    clusters = sorted(declared) if declared else _default_clusters(draft, facts, desired[ALLOWED])
     if not clusters:
         return
-    draft.declared |= {name for name, value in wanted.items() if value is not None}
+    draft.declared |= {name for name, value in desired.items() if value is not None}
     draft.declared |= declared_entries(NAMESPACE_ENTRIES, spec)
     body: dict[str, Any] = {"replication_clusters": clusters}
     if facts.record:
@@ -242,9 +244,9 @@ def _plan_creation(
 
 
 def _default_clusters(draft: Draft, facts: NamespaceFacts, allowed: Collection[str] | None) -> list[str]:
-    """The clusters of a new namespace that declares none: every cluster of the instance that the tenant may use. None
-    yet while Pulsar does not let the tenant use one of them: a namespace is created once, and which cluster came up
-    first must not decide where it is."""
+    """Returns the clusters of a new namespace that declares none: every cluster of the instance that the tenant may
+    use. None yet while Pulsar does not let the tenant use one of them: a namespace is created once, and which cluster
+    came up first must not decide where it is."""
     every = (facts.instance_clusters - facts.deleting) or facts.instance_clusters
     usable = every if facts.tenant_declared is None else every & facts.tenant_declared
     usable = usable & set(allowed) if allowed else usable
@@ -254,8 +256,9 @@ def _default_clusters(draft: Draft, facts: NamespaceFacts, allowed: Collection[s
     elif missing:
         names = ", ".join(missing)
         draft.waiting.append(
-            f"The namespace is not created yet: spec.{CLUSTERS} is not set, so it is made in all clusters that the "
-            f"tenant may use ({', '.join(sorted(usable))}), and Pulsar does not let the tenant use {names} yet. See "
+            f"The namespace is not created yet: spec.{CLUSTERS} is not set, so it is created in all clusters that "
+            f"the tenant may use ({', '.join(sorted(usable))}), and Pulsar does not let the tenant use {names} yet. "
+            "See "
             f"the PulsarTenant and PulsarCluster {names}, or set spec.{CLUSTERS} to create it without {names}"
         )
     return [] if missing else sorted(usable)
@@ -266,10 +269,10 @@ def _compare_bundles(draft: Draft, facts: NamespaceFacts) -> None:
     if facts.boundaries is None or facts.live is None:
         return
     live = list(((facts.live.get("bundles") or {}).get("boundaries")) or ())
-    wanted = list(facts.boundaries)
-    if not live or set(wanted) <= set(live):
+    desired = list(facts.boundaries)
+    if not live or set(desired) <= set(live):
         return
-    where = "" if len(live) != len(wanted) else ", at other boundaries"
+    where = "" if len(live) != len(desired) else ", at other boundaries"
     draft.fixed.append(
-        DriftEntry(field=BUNDLES, desired=f"{len(wanted) - 1} bundles", actual=f"{len(live) - 1} bundles{where}")
+        DriftEntry(field=BUNDLES, desired=f"{len(desired) - 1} bundles", actual=f"{len(live) - 1} bundles{where}")
     )

@@ -32,12 +32,12 @@ class Owner:
 
     @property
     def text(self) -> str:
-        """The record: PulsarTopic apps/orders."""
+        """Returns the record: PulsarTopic apps/orders."""
         return f"{self.kind.value} {self.namespace}/{self.name}"
 
     @classmethod
     def parse(cls, text: object) -> Owner:
-        """The owner that a record names. Raises ValueError for anything else."""
+        """Returns the owner that a record names. Raises ValueError for anything else."""
         found = _TEXT.fullmatch(text) if isinstance(text, str) else None
         if found is None:
             raise ValueError("not the kind, Kubernetes namespace and name of an object")
@@ -45,23 +45,23 @@ class Owner:
 
 
 def owner_of(obj: Mapping[str, Any]) -> Owner:
-    """The owner that an object is, if it manages what it declares."""
+    """Returns the owner that an object is, if it manages what it declares."""
     meta = obj["metadata"]
     return Owner(Kind(obj["kind"]), meta["namespace"], meta["name"])
 
 
 def owner_properties(owner: Owner) -> dict[str, str]:
-    """The record as properties of a namespace or topic."""
+    """Returns the record as properties of a namespace or topic."""
     return {OWNER_PROPERTY: owner.text}
 
 
 def record_in(answer: Mapping[str, Any] | None) -> str:
-    """Text of the record in an answer of Pulsar that has properties; empty where there is none."""
+    """Returns the text of the record in an answer of Pulsar that has properties; empty where there is none."""
     return str(((answer or {}).get("properties") or {}).get(OWNER_PROPERTY) or "")
 
 
 def owner_node(*names: str) -> str:
-    """Path in the configuration store of the record of an object that has no properties, or keeps none."""
+    """Returns the path in the configuration store of the record of an object that has no properties, or keeps none."""
     return "/".join((OWNERS_PATH, *(quote(name, safe="").replace(".", "%2E") for name in names)))
 
 
@@ -82,7 +82,7 @@ class Claim:
 
 
 def claim_of(obj: Mapping[str, Any]) -> Claim:
-    """What a custom resource says of itself."""
+    """Returns the claim of a custom resource."""
     meta = obj["metadata"]
     return Claim(
         newcomer=not (obj.get("status") or {}).get("pulsarName"),
@@ -93,6 +93,6 @@ def claim_of(obj: Mapping[str, Any]) -> Claim:
 
 
 def winner(claims: Sequence[Claim], recorded: Owner | None = None) -> Claim:
-    """The claim that manages the object: the one that the record beside it names, or else the smallest."""
+    """Returns the claim that manages the object: the one that the record beside it names, or else the smallest."""
     named = f"{recorded.namespace}/{recorded.name}" if recorded is not None else None
     return next((claim for claim in claims if claim.text == named), None) or min(claims)

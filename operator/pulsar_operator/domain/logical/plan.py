@@ -14,7 +14,7 @@ from pulsar_operator.domain.texts import visible
 
 
 class Verb(StrEnum):
-    """What an action does to Pulsar."""
+    """What an action does in Pulsar."""
 
     CREATE = "Create"
     SET = "Set"
@@ -58,7 +58,7 @@ class Problem:
 
 
 def field_of(name: str) -> str:
-    """The field of the spec that a field, or an entry of a list such as adminRoles[admin], belongs to."""
+    """Returns the field of the spec that a field, or an entry of a list such as adminRoles[admin], belongs to."""
     return name.split("[", 1)[0]
 
 
@@ -80,7 +80,7 @@ class Memory:
     """Whether the object was seen in Pulsar before."""
     skip: frozenset[str] = frozenset()
     """Fields Pulsar refused in this pass."""
-    held: frozenset[str] = frozenset()
+    backed_off: frozenset[str] = frozenset()
     """Fields whose drift is not repaired yet, because it came back again and again; see drift_backoff.py."""
 
     def drifted(self, name: str) -> bool:
@@ -89,7 +89,7 @@ class Memory:
 
     def repairs(self, name: str, *, repair: bool) -> bool:
         """Whether drift in this field, or entry of it, is repaired now; ``repair`` is what the spec asks for."""
-        return repair and field_of(name) not in self.held
+        return repair and field_of(name) not in self.backed_off
 
     def leaves(self, name: str, *, repair: bool) -> bool:
         """Whether a difference in this field is drift that is only reported for now."""
@@ -107,7 +107,7 @@ class Plan:
     """Differences Pulsar cannot change back: bundles, partitions beyond the declared number."""
     problems: tuple[Problem, ...] = ()
     waiting: tuple[str, ...] = ()
-    """What keeps the object from being complete and needs no person, in words."""
+    """What keeps the object from being complete and needs no person, as a message."""
     declared: frozenset[str] = frozenset()
     """Fields of the spec this object manages; what status.managedFields must hold before the first write."""
     kept: frozenset[str] = frozenset()
@@ -133,7 +133,7 @@ class Draft:
     asks: set[str] = field(default_factory=set)
 
     def done(self) -> Plan:
-        """The finished plan."""
+        """Returns the finished plan."""
         return Plan(
             tuple(self.actions),
             tuple(self.drift),
@@ -152,20 +152,21 @@ def change_verb(memory: Memory, name: str) -> Verb:
     return Verb.REPAIR if memory.drifted(name) else Verb.SET
 
 
-def concerned(rows: Sequence[PolicyRow], wanted: Mapping[str, object], managed: Collection[str]) -> list[PolicyRow]:
-    """The rows a plan looks at: those that are declared, and those that may have to be reset."""
-    return [row for row in rows if wanted.get(row.field) is not None or row.field in managed]
+def concerned(rows: Sequence[PolicyRow], desired: Mapping[str, object], managed: Collection[str]) -> list[PolicyRow]:
+    """Returns the rows that a plan considers: those that are declared, and those that may have to be reset."""
+    return [row for row in rows if desired.get(row.field) is not None or row.field in managed]
 
 
 Found = Mapping[str, Mapping[str | None, object]]
-"""Live values by field and cluster; a value that all clusters share is under None. Fields nobody asked for are absent.
+"""Live values by field and cluster; a value that all clusters share is under None. Fields that were not read are
+absent.
 """
 
 
 def plan_policies(
     draft: Draft,
     rows: Sequence[PolicyRow],
-    wanted: Mapping[str, object],
+    desired: Mapping[str, object],
     found: Found,
     *,
     base: tuple[str, ...],
@@ -177,12 +178,12 @@ def plan_policies(
 ) -> None:
     """Add to the draft what makes the policies of an existing namespace or topic as declared.
 
-    ``wanted`` holds the declared values by field. A field that is neither declared nor in the managed set is not looked
-    at. ``unreachable`` are the clusters whose own values are not in ``found``: what they may still have is kept in
-    mind. With a ``guard`` a change that lets Pulsar delete stored messages waits for consent, and the others do not.
+    ``desired`` holds the declared values by field. A field that is neither declared nor in the managed set is not
+    looked at. ``unreachable`` are the clusters whose own values are not in ``found``: what they may still have is kept
+    in mind. With a ``guard`` a change that lets Pulsar delete stored messages waits for consent, and the others do not.
     """
-    for row in concerned(rows, wanted, memory.managed):
-        value, live = wanted.get(row.field), found.get(row.field, {})
+    for row in concerned(rows, desired, memory.managed):
+        value, live = desired.get(row.field), found.get(row.field, {})
         before = len(draft.actions)
         if value is None:
             _plan_reset(draft, row, live, base=base, memory=memory, unseen=row.per_cluster and bool(unreachable))
@@ -245,17 +246,17 @@ def _plan_value(
         if isinstance(live, Unreadable):
             draft.problems.append(_unreadable(row, live))
             continue
-        wanted = row.value_in(value, cluster)
-        if row.in_sync(wanted, live):
+        desired = row.value_in(value, cluster)
+        if row.in_sync(desired, live):
             continue
         text = describe(live) + (f" in cluster {cluster}" if cluster is not None else "")
-        difference = DriftEntry(field=row.field, desired=describe(wanted), actual=text)
+        difference = DriftEntry(field=row.field, desired=describe(desired), actual=text)
         if memory.leaves(row.field, repair=repair):
             left.append(difference)
             continue
         verb = change_verb(memory, row.field)
-        call = row.set_call(base, wanted)
-        draft.actions.append(Action(verb, row.field, call, words(verb, difference), difference, cluster))
+        call = row.set_call(base, desired)
+        draft.actions.append(Action(verb, row.field, call, action_text(verb, difference), difference, cluster))
     draft.drift += joined(left)
 
 
@@ -264,7 +265,7 @@ def _unreadable(row: PolicyRow, live: Unreadable) -> Problem:
 
 
 def joined(entries: Iterable[DriftEntry]) -> list[DriftEntry]:
-    """One entry for each field, by name, with what was found in each cluster."""
+    """Returns one entry for each field, by name, with what was found in each cluster."""
     out: dict[str, DriftEntry] = {}
     for entry in entries:
         known = out.get(entry.field)
@@ -276,12 +277,12 @@ def joined(entries: Iterable[DriftEntry]) -> list[DriftEntry]:
 
 
 def printable(name: str) -> str:
-    """A field for messages: a control character in the key of an entry cannot forge a line of a log."""
+    """Returns a field for messages: a control character in the key of an entry cannot forge a line of a log."""
     return visible(name, keep="")
 
 
-def words(verb: Verb, difference: DriftEntry) -> str:
-    """An action on a field as a sentence."""
+def action_text(verb: Verb, difference: DriftEntry) -> str:
+    """Returns an action on a field as a sentence."""
     name = printable(difference.field)
     if verb is Verb.REPAIR:
         return f"Repair spec.{name}: reverted drift: {difference.actual} -> {difference.desired}"

@@ -16,17 +16,17 @@ _SYSTEM_NAMESPACE = ("pulsar", "system")
 
 
 def tenant_path(tenant: str) -> tuple[str, ...]:
-    """Path of a tenant."""
+    """Returns the path of a tenant."""
     return ("tenants", tenant)
 
 
 def namespace_path(tenant: str, namespace: str) -> tuple[str, ...]:
-    """Path of a namespace."""
+    """Returns the path of a namespace."""
     return ("namespaces", tenant, namespace)
 
 
 def policies_node(*names: str) -> str | None:
-    """Path in the configuration store of a tenant, or of a namespace's policies (class NamespaceResources).
+    """Returns the path in the configuration store of a tenant, or of a namespace's policies (class NamespaceResources).
 
     Pulsar writes these names as they are (class NamedEntity allows nothing a path would need escaped). None for a name
     Pulsar would not take.
@@ -42,17 +42,17 @@ def domain_of(persistent: bool) -> str:
 
 
 def topic_path(persistent: bool, tenant: str, namespace: str, topic: str) -> tuple[str, ...]:
-    """Path of a topic."""
+    """Returns the path of a topic."""
     return (domain_of(persistent), tenant, namespace, topic)
 
 
 def topic_name(persistent: bool, tenant: str, namespace: str, topic: str) -> str:
-    """Full name of a topic."""
+    """Returns the full name of a topic."""
     return f"{domain_of(persistent)}://{tenant}/{namespace}/{topic}"
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Why a local topic name cannot be used, or None. ``name`` may come from metadata.name."""
+    """Returns why a local topic name cannot be used, or None. ``name`` may come from metadata.name."""
     if _PARTITION.search(name):
         return (
             f"the topic name {name!r} ends like a partition (-partition-N), a suffix Pulsar gives to the partitions of "
@@ -74,7 +74,7 @@ def is_system_namespace(tenant: str, namespace: str) -> bool:
 
 
 def system_topic_problem(tenant: str, namespace: str, name: str) -> str | None:
-    """Why a topic cannot be managed because it is the brokers' own, or None."""
+    """Returns why a topic cannot be managed because it is the brokers' own, or None."""
     if is_system_namespace(tenant, namespace):
         return (
             f"all topics of namespace {tenant}/{namespace} are system topics of Pulsar, so the operator does nothing "
@@ -103,27 +103,27 @@ def is_partition_of(full_name: str, topic: str) -> bool:
 
 
 MOST_PARTITIONS = 100_000
-"""No topic has more: nobody counts up to a higher number, which a client made up or a broker answers."""
+"""Most partitions of a topic: a higher number, which a client or a broker made up, is not counted up to."""
 
 
 def partition_count(answer: object) -> int | None:
-    """Number of partitions in an answer of ``GET .../partitions``, 0 where it is not partitioned; None where it is no
-    number that a topic can have."""
+    """Returns the number of partitions in an answer of ``GET .../partitions``, 0 where it is not partitioned; None
+    where it is no number that a topic can have."""
     found = (answer.get("partitions") or 0) if isinstance(answer, Mapping) else None
     known = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= MOST_PARTITIONS
     return found if known else None
 
 
 def resource_group_path(name: str) -> tuple[str, ...]:
-    """Path of a resource group."""
+    """Returns the path of a resource group."""
     return ("resourcegroups", name)
 
 
 def isolation_path(cluster: str, name: str) -> tuple[str, ...]:
-    """Path of a namespace isolation policy."""
+    """Returns the path of a namespace isolation policy."""
     return ("clusters", cluster, "namespaceIsolationPolicies", name)
 
 
 def failure_domain_path(cluster: str, *name: str) -> tuple[str, ...]:
-    """Path of a failure domain, or of all of a cluster."""
+    """Returns the path of a failure domain, or of all of a cluster."""
     return ("clusters", cluster, "failureDomains", *name)

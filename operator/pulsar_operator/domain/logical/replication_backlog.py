@@ -26,7 +26,7 @@ class Delivery:
     last: Position
     """Its last entry."""
     waiting: Mapping[str, int] = field(hash=False)
-    """Entries that were not delivered, by the cluster they are for; those that its counters tell, at times wrong."""
+    """Entries that were not delivered, by the cluster they are for; those that its counters report, at times wrong."""
     delivered: Mapping[str, Position] = field(hash=False)
     """The last entry in a row that was, by cluster."""
 
@@ -34,7 +34,7 @@ class Delivery:
 def delivery(stats: Mapping[str, Any], towards: Collection[str]) -> Delivery:
     """Read GET internalStats. A cluster without a cursor has no replicator, and nothing waits for it.
 
-    Raises ValueError for statistics that do not tell: what is not known is not delivered.
+    Raises ValueError for statistics that do not contain it: what is not known is not delivered.
     """
     try:
         cursors = {name: stats["cursors"][f"{REPLICATOR}{name}"] for name in towards if _has(stats, name)}
@@ -58,7 +58,8 @@ def _position(text: str) -> Position:
 
 
 def undelivered(now: Delivery, goal: Position) -> dict[str, int]:
-    """Entries up to ``goal``, or all where those are not counted apart, that clusters lack; without those that have it.
+    """Returns entries up to ``goal``, or all where those are not counted apart, that clusters lack; without those that
+    have it.
 
     ``goal`` is the last entry of a moment ago: what is published later is not waited for, or it never ends. Positions
     decide, for Pulsar's counters may be wrong, also below 0, as it knows itself (class ManagedCursorImpl,
@@ -71,5 +72,5 @@ def undelivered(now: Delivery, goal: Position) -> dict[str, int]:
 
 
 def is_asked(topic: str) -> bool:
-    """Whether a topic's messages are somebody's: Pulsar's own topics and those that keep nothing are not."""
+    """Whether a topic's messages are another client's: Pulsar's own topics and those that keep nothing are not."""
     return topic.startswith("persistent://") and not is_system_topic(topic.rsplit("/", 1)[1])

@@ -18,9 +18,9 @@ def plan_resource_group(
 ) -> Plan:
     """Decide what makes the group as declared. ``live`` is the answer of ``GET /resourcegroups/{name}``."""
     draft = Draft()
-    wanted = {row.field: lookup(spec, row.field) for row in RESOURCE_GROUP_LIMITS}
+    desired = {row.field: lookup(spec, row.field) for row in RESOURCE_GROUP_LIMITS}
     if live is None:
-        declared = {field: value for field, value in wanted.items() if value is not None}
+        declared = {field: value for field, value in desired.items() if value is not None}
         draft.declared |= set(declared)
         body: dict[str, Any] = {}
         for row in RESOURCE_GROUP_LIMITS:
@@ -39,7 +39,7 @@ def plan_resource_group(
     plan_policies(
         draft,
         RESOURCE_GROUP_LIMITS,
-        wanted,
+        desired,
         {row.field: {None: row.read(live)} for row in RESOURCE_GROUP_LIMITS},
         base=resource_group_path(name),
         memory=memory,

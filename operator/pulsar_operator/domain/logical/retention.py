@@ -1,7 +1,7 @@
 """Which entries of a topic are content: those that a retention policy in force keeps.
 
-Without one Pulsar drops entries once every subscription has acknowledged them, so what is left of them is nobody's
-data; unread ones are told by the backlog.
+Without one Pulsar drops entries once every subscription has acknowledged them, so what is left of them is no client's
+data; unread ones are reported by the backlog.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ def keeps(policy: Policy) -> bool:
 
 
 def of_the_brokers(configuration: Mapping[str, Any]) -> Policy:
-    """The policy where nobody set one, from the brokers' configuration (defaults of class ServiceConfiguration)."""
+    """Returns the policy where none is set, from the brokers' configuration (defaults of class
+    ServiceConfiguration)."""
     return {member: int(configuration.get(name) or 0) for member, name in DEFAULTS.items()}
 
 
-def told(name: str, kept: list[Kept]) -> str:
-    """The entries in words."""
+def describe_kept(name: str, kept: list[Kept]) -> str:
+    """Returns the entries as text."""
     where = ", ".join(f"{each.entries} entries ({each.size} bytes) in cluster {each.cluster}" for each in kept)
     return f"topic {name} has {where}, kept by retention ({_limits(kept[0].policy)})"
 
 
 def _limits(policy: Policy) -> str:
     time, size = policy.get(TIME), policy.get(SIZE)
-    words = [f"{time} minutes" if time != -1 else "any time", f"{size} MiB" if size != -1 else "any size"]
-    return ", ".join(words)
+    action_text = [f"{time} minutes" if time != -1 else "any time", f"{size} MiB" if size != -1 else "any size"]
+    return ", ".join(action_text)

@@ -14,7 +14,7 @@ from typing import Any
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.topic_parts import KeyValueEncoding, SchemaType, TopicSchema
-from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Problem, change_verb, joined, words
+from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Problem, action_text, change_verb, joined
 from pulsar_operator.domain.policies import Call, Unreadable, concealed, describe, encoded_again
 
 SCHEMA = "schema"
@@ -62,38 +62,41 @@ class SchemaFacts:
 
 
 def schema_path(tenant: str, namespace: str, topic: str, *rest: str) -> tuple[str, ...]:
-    """Path of a topic's schemas; both persistences share it. Every call below /schemas decodes the name twice."""
+    """Returns the path of a topic's schemas; both persistences share it. Every call below /schemas decodes the name
+    twice."""
     return ("schemas", tenant, namespace, encoded_again(topic), *rest)
 
 
-def body_of(wanted: TopicSchema) -> dict[str, Any]:
-    """The declared schema as Pulsar takes it (class PostSchemaPayload)."""
+def body_of(desired: TopicSchema) -> dict[str, Any]:
+    """Returns the declared schema as Pulsar takes it (class PostSchemaPayload)."""
     return {
-        "type": _NAMES[wanted.type],
-        "schema": _definition(wanted),
-        "properties": _all_properties(wanted),
+        "type": _NAMES[desired.type],
+        "schema": _definition(desired),
+        "properties": _all_properties(desired),
     }
 
 
-def _definition(wanted: TopicSchema) -> str:
-    """As Pulsar takes and tells it; of KEY_VALUE a JSON object of both, with "" for a type without a definition."""
-    if wanted.key is None or wanted.value is None:
-        return wanted.definition or ""
-    parts = {"key": wanted.key.definition or "", "value": wanted.value.definition or ""}
+def _definition(desired: TopicSchema) -> str:
+    """Returns the definition as Pulsar takes and returns it; of KEY_VALUE a JSON object of both, with "" for a type
+    without a definition."""
+    if desired.key is None or desired.value is None:
+        return desired.definition or ""
+    parts = {"key": desired.key.definition or "", "value": desired.value.definition or ""}
     return json.dumps({name: _canonical(definition) for name, definition in parts.items()})
 
 
-def _all_properties(wanted: TopicSchema) -> dict[str, str]:
+def _all_properties(desired: TopicSchema) -> dict[str, str]:
     """With those that say what a schema of type KEY_VALUE is made of."""
-    out = dict(wanted.properties or {})
-    if wanted.key is None or wanted.value is None:
+    out = dict(desired.properties or {})
+    if desired.key is None or desired.value is None:
         return out
-    encoding = (wanted.encoding or KeyValueEncoding.INLINE).name
-    return out | {KEY_TYPE: _NAMES[wanted.key.type], VALUE_TYPE: _NAMES[wanted.value.type], ENCODING: encoding}
+    encoding = (desired.encoding or KeyValueEncoding.INLINE).name
+    return out | {KEY_TYPE: _NAMES[desired.key.type], VALUE_TYPE: _NAMES[desired.value.type], ENCODING: encoding}
 
 
 def declaration_of(live: LiveSchema) -> tuple[dict[str, Any], dict[str, str]] | None:
-    """A live schema as the members of spec.schema, and the properties beyond those; None where it cannot be said."""
+    """Returns a live schema as the members of spec.schema, and the properties beyond those; None where it cannot be
+    said."""
     kind = SchemaType.__members__.get(live.type)
     if kind is None:
         return None
@@ -113,9 +116,9 @@ def declaration_of(live: LiveSchema) -> tuple[dict[str, Any], dict[str, str]] | 
     return value, {key: text for key, text in live.properties.items() if key not in OWN_PROPERTIES}
 
 
-def is_same(wanted: TopicSchema, live: LiveSchema) -> bool:
+def is_same(desired: TopicSchema, live: LiveSchema) -> bool:
     """Whether Pulsar has the declared type and definition. Properties do not make a new version."""
-    return live.type == _NAMES[wanted.type] and _canonical(live.definition) == _canonical(_definition(wanted))
+    return live.type == _NAMES[desired.type] and _canonical(live.definition) == _canonical(_definition(desired))
 
 
 def _canonical(definition: str) -> Any:
@@ -125,16 +128,16 @@ def _canonical(definition: str) -> Any:
         return definition
 
 
-def version_among(wanted: TopicSchema, versions: Any) -> int | None:
-    """The last version that is the declared schema, in an answer of ``GET .../schemas``."""
+def version_among(desired: TopicSchema, versions: Any) -> int | None:
+    """Returns the last version that is the declared schema, in an answer of ``GET .../schemas``."""
     listed = versions.get("getSchemaResponses") if isinstance(versions, Mapping) else None
-    same = [each for each in map(LiveSchema.parse, listed or ()) if is_same(wanted, each)]
+    same = [each for each in map(LiveSchema.parse, listed or ()) if is_same(desired, each)]
     return max((each.version for each in same), default=None)
 
 
 def plan_schema(
     draft: Draft,
-    wanted: TopicSchema | None,
+    desired: TopicSchema | None,
     found: Mapping[str, SchemaFacts | Unreadable],
     *,
     path: tuple[str, ...],
@@ -142,7 +145,7 @@ def plan_schema(
     repair: bool,
 ) -> None:
     """Add to the draft what makes the schema as declared; without one nothing is done, and none is deleted."""
-    if wanted is None:
+    if desired is None:
         return
     draft.declared.add(SCHEMA)
     left: list[DriftEntry] = []
@@ -152,10 +155,12 @@ def plan_schema(
             draft.problems.append(Problem(SCHEMA, Reason.REJECTED_BY_PULSAR, text))
             continue
         live = facts.live
-        if live is not None and is_same(wanted, live):
-            draft.fixed += _properties(wanted, live, cluster)
+        if live is not None and is_same(desired, live):
+            draft.fixed += _properties(desired, live, cluster)
             continue
-        difference = DriftEntry(field=SCHEMA, desired=_told(wanted), actual=f"{_seen(live)} in cluster {cluster}")
+        difference = DriftEntry(
+            field=SCHEMA, desired=_describe_declared(desired), actual=f"{_describe_live(live)} in cluster {cluster}"
+        )
         if live is not None and live.older is not None:
             # Uploaded again, it would stay the older one: Pulsar knows it and only answers with its version.
             newer = f"version {live.version} is newer than the declared one, which is version {live.older}"
@@ -167,36 +172,36 @@ def plan_schema(
             draft.problems.append(Problem(SCHEMA, Reason.REJECTED_BY_PULSAR, text))
         else:
             verb = change_verb(memory, SCHEMA)
-            call = Call("POST", (*path, "schema"), body=body_of(wanted))
-            draft.actions.append(Action(verb, SCHEMA, call, words(verb, difference), difference, cluster))
+            call = Call("POST", (*path, "schema"), body=body_of(desired))
+            draft.actions.append(Action(verb, SCHEMA, call, action_text(verb, difference), difference, cluster))
     draft.drift += joined(left)
 
 
-def _properties(wanted: TopicSchema, live: LiveSchema, cluster: str) -> list[DriftEntry]:
-    """Declared properties the version does not have; clients add some of their own."""
-    missing = {k: v for k, v in _all_properties(wanted).items() if live.properties.get(k) != v}
+def _properties(desired: TopicSchema, live: LiveSchema, cluster: str) -> list[DriftEntry]:
+    """Returns declared properties the version does not have; clients add some of their own."""
+    missing = {k: v for k, v in _all_properties(desired).items() if live.properties.get(k) != v}
     if not missing:
         return []
     found = {key: live.properties.get(key) for key in missing}
     return [
         DriftEntry(
             field=f"{SCHEMA}.properties",
-            desired=_told_properties(missing),
-            actual=f"{_told_properties(found)} in version {live.version} in cluster {cluster}",
+            desired=_describe_properties(missing),
+            actual=f"{_describe_properties(found)} in version {live.version} in cluster {cluster}",
         )
     ]
 
 
-def _told_properties(values: Mapping[str, Any]) -> str:
-    """Those of this module as they are; those of users by their keys."""
+def _describe_properties(values: Mapping[str, Any]) -> str:
+    """Returns those of this module as they are; those of users by their keys."""
     return describe(
         {key: value if key in (KEY_TYPE, VALUE_TYPE, ENCODING) else concealed(value) for key, value in values.items()}
     )
 
 
-def _told(wanted: TopicSchema) -> str:
-    return f"{wanted.type.value} {_definition(wanted)[:200]}".strip()
+def _describe_declared(desired: TopicSchema) -> str:
+    return f"{desired.type.value} {_definition(desired)[:200]}".strip()
 
 
-def _seen(live: LiveSchema | None) -> str:
+def _describe_live(live: LiveSchema | None) -> str:
     return "none" if live is None else f"{live.type} {describe(live.definition)[:200]}, version {live.version}"

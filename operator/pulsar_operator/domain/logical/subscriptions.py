@@ -21,10 +21,10 @@ from pulsar_operator.domain.logical.plan import (
     Memory,
     Problem,
     Verb,
+    action_text,
     change_verb,
     joined,
     printable,
-    words,
 )
 from pulsar_operator.domain.logical.pulsar_names import MOST_PARTITIONS
 from pulsar_operator.domain.logical.tenant import entry, items_of
@@ -59,10 +59,10 @@ class LiveSubscription:
 class ClusterSubscriptions:
     """The subscriptions of the topic in one cluster."""
 
-    held: Mapping[str, LiveSubscription]
+    live_subscriptions: Mapping[str, LiveSubscription]
     """By name."""
     rates: Mapping[str, Any] = field(default_factory=dict)
-    """Dispatch rates of their own, by name; only those that are declared or managed are looked at. Pulsar keeps them
+    """Dispatch rates of their own, by name; only those that are declared or managed are checked. Pulsar keeps them
     for subscriptions that do not exist as well."""
 
 
@@ -73,25 +73,25 @@ LiveSubscriptions = Mapping[str, ClusterSubscriptions | Unreadable]
 def parse(stats: Mapping[str, Any], *, partitioned: bool) -> dict[str, LiveSubscription]:
     """Subscriptions in an answer of ``GET .../stats`` or ``GET .../partitioned-stats?perPartition=true``."""
     parts = list((stats.get("partitions") or {}).values()) if partitioned else [stats]
-    held: dict[str, list[Mapping[str, Any]]] = {}
+    subscriptions: dict[str, list[Mapping[str, Any]]] = {}
     for part in parts:
         for name, one in (part.get("subscriptions") or {}).items():
-            held.setdefault(name, []).append(one)
-    return {name: _whole(each, len(parts)) for name, each in held.items()}
+            subscriptions.setdefault(name, []).append(one)
+    return {name: _whole(each, len(parts)) for name, each in subscriptions.items()}
 
 
 def partitions_without_stats(stats: Mapping[str, Any]) -> list[int] | None:
-    """Indices of the partitions that an answer of ``GET .../partitioned-stats?perPartition=true`` leaves out; None
-    where it does not tell how many there are.
+    """Returns indices of the partitions that an answer of ``GET .../partitioned-stats?perPartition=true`` leaves out;
+    None where it does not report how many there are.
 
-    Pulsar leaves out those whose broker does not answer, as those that nobody has used yet, and where none is left it
-    gives empty statistics under the name of the topic (class PersistentTopicsBase, internalGetPartitionedStats).
+    Pulsar leaves out those whose broker does not answer, as those that no client has used yet, and where none is left
+    it gives empty statistics under the name of the topic (class PersistentTopicsBase, internalGetPartitionedStats).
     """
     number = (stats.get("metadata") or {}).get("partitions")
     if not isinstance(number, int) or number > MOST_PARTITIONS:
         return None
-    told = {name.rpartition("-partition-")[2] for name in stats.get("partitions") or {} if "-partition-" in name}
-    return [index for index in range(number) if str(index) not in told]
+    reported = {name.rpartition("-partition-")[2] for name in stats.get("partitions") or {} if "-partition-" in name}
+    return [index for index in range(number) if str(index) not in reported]
 
 
 def _whole(each: list[Mapping[str, Any]], parts: int) -> LiveSubscription:
@@ -99,7 +99,7 @@ def _whole(each: list[Mapping[str, Any]], parts: int) -> LiveSubscription:
     properties = [dict(one.get("subscriptionProperties") or {}) for one in each]
     return LiveSubscription(
         replicated=flags.pop() if len(flags) == 1 else None,
-        properties=properties[0] if all(p == properties[0] for p in properties) else None,
+        properties=properties[0] if all(values == properties[0] for values in properties) else None,
         backlog=sum(int(one.get("msgBacklog") or 0) for one in each),
         consumers=sum(len(one.get("consumers") or ()) for one in each),
         missing=parts - len(each),
@@ -117,12 +117,12 @@ def _rated(managed: Collection[str]) -> set[str]:
 
 
 def concerned_subscriptions(declared: Collection[Subscription], managed: Collection[str]) -> bool:
-    """Whether the plan looks at subscriptions."""
+    """Whether the plan considers subscriptions."""
     return bool(declared) or any(name.startswith(f"{SUBSCRIPTIONS}[") for name in managed)
 
 
 def declared_fields(declared: Iterable[Subscription]) -> set[str]:
-    """What is managed of the declared subscriptions, as in status.managedFields."""
+    """Returns what is managed of the declared subscriptions, as in status.managedFields."""
     found: set[str] = set()
     for each in declared:
         name = entry(SUBSCRIPTIONS, each.name)
@@ -134,23 +134,24 @@ def declared_fields(declared: Iterable[Subscription]) -> set[str]:
 
 
 def subscription_path(topic: tuple[str, ...], name: str, *rest: str) -> tuple[str, ...]:
-    """Path of a subscription, whose name these calls decode twice."""
+    """Returns the path of a subscription, whose name these calls decode twice."""
     return (*topic, "subscription", encoded_again(name), *rest)
 
 
 def rate_call(topic: tuple[str, ...], method: str, name: str, rate: DispatchRate | None = None) -> Call:
-    """A call for a subscription's own dispatch rate, which is a policy of the topic. Here the name is decoded once."""
+    """Returns a call for a subscription's own dispatch rate, which is a policy of the topic. Here the name is decoded
+    once."""
     query = {"isGlobal": "false", **({"applied": "false"} if method == "GET" else {})}
     body = DISPATCH_RATE.encode(rate) if rate is not None else None
     return Call(method, (*topic, name, "dispatchRate"), query, body)
 
 
-def create_call(topic: tuple[str, ...], wanted: Subscription) -> Call:
-    """The call that makes a subscription; of a partitioned topic, in the partitions that lack it."""
-    at = _FIRST if wanted.initial_position is InitialPosition.EARLIEST else _LAST
-    body = {"ledgerId": at, "entryId": at, "partitionIndex": -1, "properties": dict(wanted.properties or {})}
-    query = {"replicated": "true"} if wanted.replicated else {}
-    return Call("PUT", subscription_path(topic, wanted.name), query, body)
+def create_call(topic: tuple[str, ...], desired: Subscription) -> Call:
+    """Returns the call that makes a subscription; of a partitioned topic, in the partitions that lack it."""
+    at = _FIRST if desired.initial_position is InitialPosition.EARLIEST else _LAST
+    body = {"ledgerId": at, "entryId": at, "partitionIndex": -1, "properties": dict(desired.properties or {})}
+    query = {"replicated": "true"} if desired.replicated else {}
+    return Call("PUT", subscription_path(topic, desired.name), query, body)
 
 
 def plan_subscriptions(
@@ -179,21 +180,21 @@ def plan_subscriptions(
             draft.problems.append(Problem(SUBSCRIPTIONS, Reason.REJECTED_BY_PULSAR, text))
             draft.kept |= {e for e in memory.managed if e.startswith(f"{SUBSCRIPTIONS}[")}
             continue
-        here = _Here(cluster, topic, memory, repair)
-        for wanted in declared:
-            draft.actions += here.ensure(wanted, live.held.get(wanted.name))
-            if wanted.dispatch_rate is not None and live.rates.get(wanted.name) != wanted.dispatch_rate:
-                draft.actions += here.set_rate(wanted.name, wanted.dispatch_rate, live.rates.get(wanted.name))
+        here = _ClusterSubscriptionPlan(cluster, topic, memory, repair)
+        for desired in declared:
+            draft.actions += here.ensure(desired, live.live_subscriptions.get(desired.name))
+            if desired.dispatch_rate is not None and live.rates.get(desired.name) != desired.dispatch_rate:
+                draft.actions += here.set_rate(desired.name, desired.dispatch_rate, live.rates.get(desired.name))
         for name in sorted(old_rates):
             if live.rates.get(name) is not None:
                 here.reset_rate(draft, name, live.rates[name])
-        for name in sorted(gone & set(live.held)):
-            here.remove(draft, name, live.held[name], policy)
+        for name in sorted(gone & set(live.live_subscriptions)):
+            here.remove(draft, name, live.live_subscriptions[name], policy)
         left += here.left
     draft.drift += joined(left)
 
 
-class _Here:
+class _ClusterSubscriptionPlan:
     """The subscriptions of the topic in one cluster."""
 
     def __init__(self, cluster: str, topic: tuple[str, ...], memory: Memory, repair: bool) -> None:
@@ -203,43 +204,43 @@ class _Here:
         self.repair = repair
         self.left: list[DriftEntry] = []
 
-    def _change(self, field: str, wanted: str, found: str, call: Call) -> list[Action]:
-        """One change, unless it is drift that is only reported."""
-        difference = DriftEntry(field=field, desired=wanted, actual=f"{found} in cluster {self.cluster}")
+    def _change(self, field: str, desired: str, found: str, call: Call) -> list[Action]:
+        """Returns the action of one change, unless it is drift that is only reported."""
+        difference = DriftEntry(field=field, desired=desired, actual=f"{found} in cluster {self.cluster}")
         if self.memory.leaves(field, repair=self.repair):
             self.left.append(difference)
             return []
         verb = change_verb(self.memory, field)
-        return [Action(verb, field, call, words(verb, difference), difference, self.cluster)]
+        return [Action(verb, field, call, action_text(verb, difference), difference, self.cluster)]
 
-    def ensure(self, wanted: Subscription, live: LiveSubscription | None) -> list[Action]:
-        """What makes one subscription as declared. Its flag and properties are looked at once it is there."""
-        name = entry(SUBSCRIPTIONS, wanted.name)
+    def ensure(self, desired: Subscription, live: LiveSubscription | None) -> list[Action]:
+        """Returns what makes one subscription as declared. Its flag and properties are checked once it is there."""
+        name = entry(SUBSCRIPTIONS, desired.name)
         if live is not None and not live.missing:
-            return self._members(wanted, live, name)
+            return self._members(desired, live, name)
         found = "not there" if live is None else f"not there in {live.missing} partitions"
-        where = f"there, from {wanted.initial_position.value}"
-        return self._change(name, where, found, create_call(self.topic, wanted))
+        where = f"there, from {desired.initial_position.value}"
+        return self._change(name, where, found, create_call(self.topic, desired))
 
-    def set_rate(self, name: str, wanted: DispatchRate, live: Any) -> list[Action]:
-        """What sets a dispatch rate."""
-        call = rate_call(self.topic, "POST", name, wanted)
-        return self._change(entry(SUBSCRIPTIONS, name) + RATE, describe(wanted), describe(live), call)
+    def set_rate(self, name: str, desired: DispatchRate, live: Any) -> list[Action]:
+        """Returns what sets a dispatch rate."""
+        call = rate_call(self.topic, "POST", name, desired)
+        return self._change(entry(SUBSCRIPTIONS, name) + RATE, describe(desired), describe(live), call)
 
-    def _members(self, wanted: Subscription, live: LiveSubscription, name: str) -> list[Action]:
+    def _members(self, desired: Subscription, live: LiveSubscription, name: str) -> list[Action]:
         actions: list[Action] = []
-        if wanted.replicated is not None and live.replicated is not wanted.replicated:
+        if desired.replicated is not None and live.replicated is not desired.replicated:
             call = Call(
                 "POST",
-                subscription_path(self.topic, wanted.name, "replicatedSubscriptionStatus"),
-                body=wanted.replicated,
+                subscription_path(self.topic, desired.name, "replicatedSubscriptionStatus"),
+                body=desired.replicated,
             )
             found = "different in its partitions" if live.replicated is None else describe(live.replicated)
-            actions += self._change(name + REPLICATED, describe(wanted.replicated), found, call)
-        if wanted.properties is not None and live.properties != wanted.properties:
-            call = Call("PUT", subscription_path(self.topic, wanted.name, "properties"), body=dict(wanted.properties))
+            actions += self._change(name + REPLICATED, describe(desired.replicated), found, call)
+        if desired.properties is not None and live.properties != desired.properties:
+            call = Call("PUT", subscription_path(self.topic, desired.name, "properties"), body=dict(desired.properties))
             found = "different in its partitions" if live.properties is None else concealed(live.properties)
-            actions += self._change(name + PROPERTIES, concealed(wanted.properties), found, call)
+            actions += self._change(name + PROPERTIES, concealed(desired.properties), found, call)
         return actions
 
     def reset_rate(self, draft: Draft, name: str, live: Any) -> None:

@@ -16,7 +16,7 @@ from pulsar_operator.api.v1alpha1.logical import DriftEntry
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec
 from pulsar_operator.domain.logical.clusters import ALLOWED as CLUSTERS
 from pulsar_operator.domain.logical.clusters import keep_refused, refuses
-from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, words
+from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Problem, Verb, action_text
 from pulsar_operator.domain.logical.pulsar_names import tenant_path
 from pulsar_operator.domain.policies import Call, describe
 
@@ -47,25 +47,25 @@ class TenantFacts:
     registered: frozenset[str]
     """Clusters Pulsar knows."""
     usage: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Namespaces of the tenant by cluster they use; only looked at when a cluster is to be removed."""
+    """Namespaces of the tenant by cluster they use; only read when a cluster is to be removed."""
     deleting: frozenset[str] = frozenset()
     """Those of the instance's clusters that are being deleted."""
 
 
 def entry(name: str, item: str) -> str:
-    """The entry of a list item in status.managedFields."""
+    """Returns the entry of a list item in status.managedFields."""
     return f"{name}[{item}]"
 
 
 def items_of(managed: Collection[str], name: str) -> frozenset[str]:
-    """The list items among the entries of status.managedFields."""
+    """Returns the list items among the entries of status.managedFields."""
     prefix = f"{name}["
     return frozenset(e[len(prefix) : -1] for e in managed if e.startswith(prefix) and e.endswith("]"))
 
 
-def wanted_clusters(spec: PulsarTenantSpec, facts: TenantFacts) -> frozenset[str]:
-    """Declared clusters that Pulsar has registered. None of them where the declared list names an unknown cluster: such
-    a list is refused.
+def desired_clusters(spec: PulsarTenantSpec, facts: TenantFacts) -> frozenset[str]:
+    """Returns declared clusters that Pulsar has registered. None of them where the declared list names an unknown
+    cluster: such a list is refused.
 
     Where none are declared, one that is being deleted is not given again to a tenant it was taken from; unless all are.
     """
@@ -75,7 +75,7 @@ def wanted_clusters(spec: PulsarTenantSpec, facts: TenantFacts) -> frozenset[str
 
 
 def clusters_to_remove(spec: PulsarTenantSpec, facts: TenantFacts, managed: Collection[str]) -> frozenset[str]:
-    """Clusters the tenant has and should not have.
+    """Returns clusters the tenant has and should not have.
 
     With spec.allowedClusters the list is exact, unless it names an unknown cluster. Without it, only clusters that this
     object added itself are taken back, once Pulsar does not know them either: a PulsarCluster that is not seen need not
@@ -92,7 +92,7 @@ def clusters_to_remove(spec: PulsarTenantSpec, facts: TenantFacts, managed: Coll
 def plan_tenant(name: str, spec: PulsarTenantSpec, facts: TenantFacts, memory: Memory) -> Plan:
     """Decide what makes the tenant as declared."""
     draft = Draft()
-    clusters = wanted_clusters(spec, facts)
+    clusters = desired_clusters(spec, facts)
     draft.declared |= {entry(ROLES, role) for role in spec.admin_roles}
     draft.declared |= {entry(CLUSTERS, cluster) for cluster in clusters}
     refused = refuses(draft, CLUSTERS, spec.allowed_clusters, facts.instance_clusters)
@@ -133,13 +133,14 @@ def _plan_creation(draft: Draft, name: str, spec: PulsarTenantSpec, clusters: fr
 
 
 def _roles(draft: Draft, spec: PulsarTenantSpec, live: LiveTenant, memory: Memory, *, repair: bool) -> frozenset[str]:
-    """The roles the tenant should have: the live ones, without those we added and no longer declare, plus ours."""
+    """Returns the roles the tenant should have: the live ones, without those we added and no longer declare, plus
+    ours."""
     declared = frozenset(spec.admin_roles)
     revoked = items_of(memory.managed, ROLES) - declared
     if spec.prune is not None and spec.prune.admin_roles:
         strangers = live.admin_roles - declared - revoked
         if memory.applied and not repair:
-            # Declared as a complete list before, so these were added by somebody else.
+            # Declared as a complete list before, so these were added by another client.
             draft.drift += [
                 DriftEntry(field=entry(ROLES, r), desired=describe(None), actual="there") for r in strangers
             ]
@@ -153,7 +154,7 @@ def _clusters(
     draft: Draft,
     spec: PulsarTenantSpec,
     facts: TenantFacts,
-    wanted: frozenset[str],
+    desired: frozenset[str],
     memory: Memory,
     *,
     repair: bool,
@@ -175,14 +176,14 @@ def _clusters(
             )
     foreign = frozenset(remove) if spec.allowed_clusters is not None else frozenset()
     if foreign and memory.applied and CLUSTERS not in memory.refused and not repair:
-        # Declared as an exact list before, so these were added by somebody else.
+        # Declared as an exact list before, so these were added by another client.
         draft.drift.append(
             DriftEntry(
                 field=CLUSTERS, desired=describe(sorted(spec.allowed_clusters or ())), actual=describe(sorted(live))
             )
         )
         remove -= foreign
-    add = _without_drift(draft, CLUSTERS, wanted - live, live, memory, repair=repair)
+    add = _without_drift(draft, CLUSTERS, desired - live, live, memory, repair=repair)
     result = (live - remove) | add
     return result or live
 
@@ -190,7 +191,7 @@ def _clusters(
 def _without_drift(
     draft: Draft, name: str, add: frozenset[str], live: frozenset[str], memory: Memory, *, repair: bool
 ) -> frozenset[str]:
-    """The entries to add; those another writer removed are only reported under driftPolicy Report."""
+    """Returns the entries to add; those another writer removed are only reported under driftPolicy Report."""
     if repair:
         return add
     gone = frozenset(item for item in add if memory.drifted(entry(name, item)))
@@ -215,7 +216,7 @@ def _update(name: str, what: str, after: frozenset[str], live: LiveTenant, memor
         verb,
         what,
         Call("POST", tenant_path(name), body=body),
-        words(verb, difference),
+        action_text(verb, difference),
         difference,
     )
 

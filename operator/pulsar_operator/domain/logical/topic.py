@@ -66,7 +66,7 @@ class TopicFacts:
     guard: Guard | None = None
     """What is known of consent to keep less; None = nothing is asked."""
     partitioned: bool | None = None
-    """Whether the topic is declared with partitions. Unset where nobody asks whether it exists as declared."""
+    """Whether the topic is declared with partitions. Unset where it does not matter whether it exists as declared."""
     record: Mapping[str, str] = field(default_factory=dict)
     """The property a new topic is made with, beside those that are declared: which object manages it."""
 
@@ -83,8 +83,8 @@ class TopicFacts:
         return all(found is None for found in self.clusters.values())
 
 
-def wanted_policies(spec: PulsarTopicSpec) -> dict[str, Any]:
-    """Declared values by field; the rows of the other scope have none."""
+def desired_policies(spec: PulsarTopicSpec) -> dict[str, Any]:
+    """Returns declared values by field; the rows of the other scope have none."""
     return dict.fromkeys(_FIELDS) | lookup_each(spec, _FIELDS_IN[spec.policy_scope])
 
 
@@ -123,14 +123,14 @@ def _check_schedule(draft: Draft, spec: PulsarTopicSpec) -> None:
 
 def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
     """What is new is set before what is old is reset, so that a change of policyScope leaves no gap."""
-    wanted = wanted_policies(spec)
+    desired = desired_policies(spec)
     absent = facts.absent
-    rows = _without_loss(draft, wanted, facts, memory, _with_known_clusters(draft, wanted, facts, memory))
+    rows = _without_loss(draft, desired, facts, memory, _with_known_clusters(draft, desired, facts, memory))
     plan_policies(
         draft,
-        sorted(rows, key=lambda row: wanted[row.field] is None),
-        wanted,
-        _nothing_set(facts, wanted) if absent else facts.found,
+        sorted(rows, key=lambda row: desired[row.field] is None),
+        desired,
+        _nothing_set(facts, desired) if absent else facts.found,
         base=_path(spec, facts),
         # What a topic that is made again lacks was not taken away by another writer.
         memory=replace(memory, applied=False) if absent else memory,
@@ -142,13 +142,13 @@ def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memor
 
 
 def _with_known_clusters(
-    draft: Draft, wanted: Mapping[str, Any], facts: TopicFacts, memory: Memory
+    draft: Draft, desired: Mapping[str, Any], facts: TopicFacts, memory: Memory
 ) -> Sequence[PolicyRow]:
-    """The rows without a list that names a cluster nobody knows, or one where the namespace may not be. None of it is
-    written: a name that is only misspelt is a cluster that would no longer get the topic."""
+    """Returns the rows without a list that names an unknown cluster, or one where the namespace may not be. None of it
+    is written: a name that is only misspelt is a cluster that would no longer get the topic."""
     for field_ in (LOCAL_CLUSTERS, GLOBAL_CLUSTERS):
-        refused = refuses(draft, field_, wanted[field_], facts.of_the_instance)
-        outside = _outside(field_, wanted[field_] or (), facts)
+        refused = refuses(draft, field_, desired[field_], facts.of_the_instance)
+        outside = _outside(field_, desired[field_] or (), facts)
         draft.problems += outside
         if refused or outside:
             keep_refused(draft, field_, memory)
@@ -157,7 +157,7 @@ def _with_known_clusters(
 
 
 def _outside(field_: str, given: Sequence[str], facts: TopicFacts) -> list[Problem]:
-    """Clusters of a list that have left the namespace, or are yet to join it."""
+    """Returns clusters of a list that have left the namespace, or are yet to join it."""
     outside = sorted((set(given) & facts.of_the_instance) - {*facts.clusters, *facts.unreachable})
     if not outside:
         return []
@@ -171,11 +171,11 @@ def _outside(field_: str, given: Sequence[str], facts: TopicFacts) -> list[Probl
 
 
 def _without_loss(
-    draft: Draft, wanted: Mapping[str, Any], facts: TopicFacts, memory: Memory, rows: Sequence[PolicyRow]
+    draft: Draft, desired: Mapping[str, Any], facts: TopicFacts, memory: Memory, rows: Sequence[PolicyRow]
 ) -> Sequence[PolicyRow]:
-    """The rows that may be written. A global list counts in every cluster, and brokers of one that is not in it delete
-    the topic, unless the namespace's allowed_clusters name it (class PersistentTopic, checkReplication)."""
-    declared = wanted[GLOBAL_CLUSTERS]
+    """Returns the rows that may be written. A global list counts in every cluster, and brokers of one that is not in it
+    delete the topic, unless the namespace's allowed_clusters name it (class PersistentTopic, checkReplication)."""
+    declared = desired[GLOBAL_CLUSTERS]
     lost = sorted({*facts.clusters, *facts.unreachable} - set(declared) - facts.safe) if declared is not None else []
     if not lost or all(row.field != GLOBAL_CLUSTERS for row in rows):
         return rows
@@ -235,19 +235,20 @@ def kept_by_each(row: EntryRow, spec: PulsarTopicSpec) -> bool:
     return row.own_get is not None and spec.partitions is None
 
 
-def _nothing_set(facts: TopicFacts, wanted: Mapping[str, Any]) -> dict[str, dict[str | None, Any]]:
-    """The policies of a topic that is about to be made: none, in each cluster or in the one that takes shared ones."""
+def _nothing_set(facts: TopicFacts, desired: Mapping[str, Any]) -> dict[str, dict[str | None, Any]]:
+    """Returns the policies of a topic that is about to be made: none, in each cluster or in the one that takes shared
+    ones."""
     clusters = sorted(facts.clusters)
     return {
         row.field: dict.fromkeys(clusters if row.per_cluster else clusters[:1])
         for row in TOPIC_POLICIES
-        if wanted[row.field] is not None
+        if desired[row.field] is not None
     }
 
 
 def _no_entries(row: EntryRow, spec: PulsarTopicSpec, facts: TopicFacts) -> Live:
-    """A list of a topic that is about to be made, in each cluster or where all share it: what its creation gives it,
-    else nothing."""
+    """Returns a list of a topic that is about to be made, in each cluster or where all share it: what its creation
+    gives it, else nothing."""
     given = row.declared(spec) if OWNER_PROPERTY in row.reserved and facts.record else {}
     return {cluster: given for cluster in (sorted(facts.clusters) if kept_by_each(row, spec) else (None,))}
 
@@ -262,7 +263,7 @@ def _refuse_kind(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, other: 
             PARTITIONS,
             Reason.IMMUTABLE_IN_PULSAR,
             f"{_name(spec, facts)} is {live} in cluster {cluster} and declared {declared}; Pulsar cannot turn one into "
-            f"the other, and it is not deleted to be created anew. Declare {remedy}, or another name",
+            f"the other, and the operator does not delete it to create it again. Declare {remedy}, or another name",
         )
     )
 
@@ -275,14 +276,14 @@ def _plan_plain(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: 
                     Verb.CREATE,
                     "",
                     Call("PUT", _path(spec, facts), body=_first_properties(spec, facts) or None),
-                    f"{_again(memory)} topic {_name(spec, facts)} in cluster {cluster}{_told(spec, facts)}: "
+                    f"{_again(memory)} topic {_name(spec, facts)} in cluster {cluster}{_with_properties(spec, facts)}: "
                     "the cluster has none",
                     cluster=cluster,
                 )
             )
 
 
-def _plan_partitioned(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory, wanted: int) -> None:
+def _plan_partitioned(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory, desired: int) -> None:
     counts = [found for found in facts.clusters.values() if found is not None]
     path = (*_path(spec, facts), "partitions")
     if not counts:
@@ -290,22 +291,23 @@ def _plan_partitioned(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, me
             Action(
                 Verb.CREATE,
                 "",
-                _creation(path, wanted, _first_properties(spec, facts)),
-                f"{_again(memory)} topic {_name(spec, facts)} with {wanted} partitions{_told(spec, facts)}: Pulsar has "
-                "none of that name",
+                _creation(path, desired, _first_properties(spec, facts)),
+                f"{_again(memory)} topic {_name(spec, facts)} with {desired} "
+                f"partitions{_with_properties(spec, facts)}: "
+                "Pulsar has none of that name",
             )
         )
         return
     live = max(counts)
-    if live > wanted:
-        draft.fixed.append(DriftEntry(field=PARTITIONS, desired=f"{wanted} partitions", actual=f"{live} partitions"))
-    elif live < wanted:
+    if live > desired:
+        draft.fixed.append(DriftEntry(field=PARTITIONS, desired=f"{desired} partitions", actual=f"{live} partitions"))
+    elif live < desired:
         draft.actions.append(
             Action(
                 Verb.SET,
                 PARTITIONS,
-                Call("POST", path, body=wanted),
-                f"Set spec.partitions to {wanted} (was {live}): new partitions are added",
+                Call("POST", path, body=desired),
+                f"Set spec.partitions to {desired} (was {live}): new partitions are added",
             )
         )
 
@@ -323,8 +325,8 @@ def _first_properties(spec: PulsarTopicSpec, facts: TopicFacts) -> dict[str, str
     return {**(spec.properties or {}), **facts.record} if facts.record else {}
 
 
-def _told(spec: PulsarTopicSpec, facts: TopicFacts) -> str:
-    """Names of the declared properties that a topic is made with, for the reason of the call."""
+def _with_properties(spec: PulsarTopicSpec, facts: TopicFacts) -> str:
+    """Returns names of the declared properties that a topic is made with, for the reason of the call."""
     names = sorted(spec.properties or {}) if facts.record else []
     return f" with properties {', '.join(map(printable, names))}" if names else ""
 

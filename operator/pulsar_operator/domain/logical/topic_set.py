@@ -33,9 +33,9 @@ DIGEST_BYTES = 8
 MAX_OWNED = MAX_DIGESTS // 4 * 3 // DIGEST_BYTES
 """Names that the record has room for, in base64."""
 FREE_REMOVALS = 10
-"""So many topics may leave at once without a confirmation."""
+"""Topics that may leave at the same time without a confirmation."""
 FREE_SHARE = 0.1
-"""So large a share of the topics may."""
+"""Share of the topics that may leave at the same time without a confirmation."""
 SHOWN = 3
 
 
@@ -52,7 +52,7 @@ class Selection:
 
     @cached_property
     def names(self) -> Sequence[str]:
-        """All names, in order; none where they are selected by pattern."""
+        """Returns all names, in order; none where they are selected by pattern."""
         if self.spec.count is not None:
             count = self.spec.count
             return [f"{count.prefix}{n}" for n in range(count.first, count.first + count.number)]
@@ -88,8 +88,8 @@ class Selection:
 
 
 def topic_spec(spec: PulsarTopicSetSpec, found_partitions: int | None = None) -> PulsarTopicSpec:
-    """One topic as a PulsarTopic would declare it. ``found_partitions`` is what a topic that was selected by pattern
-    has (0 = not partitioned), and keeps."""
+    """Returns one topic as a PulsarTopic would declare it. ``found_partitions`` is what a topic that was selected by
+    pattern has (0 = not partitioned), and keeps."""
     template: TopicTemplate = spec.template
     partitions = template.partitions if found_partitions is None else found_partitions or None
     return PulsarTopicSpec(
@@ -106,13 +106,13 @@ def topic_spec(spec: PulsarTopicSetSpec, found_partitions: int | None = None) ->
 
 
 def declared_fields(spec: PulsarTopicSetSpec, version: str | None) -> frozenset[str]:
-    """Fields that the topics' managed set must hold before the first of them is written to."""
+    """Returns fields that the topics' managed set must hold before the first of them is written to."""
     facts = TopicFacts(tenant="", namespace="", name="", clusters={"": None}, version=version)
     return plan_topic(topic_spec(spec), facts, Memory()).declared
 
 
 def template_hash(spec: PulsarTopicSetSpec) -> str:
-    """Tells one template from another."""
+    """Returns a hash of the template."""
     text = json.dumps(wire(spec.template), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -121,12 +121,12 @@ def template_hash(spec: PulsarTopicSetSpec) -> str:
 
 
 def digest(name: str) -> bytes:
-    """A name in few bytes."""
+    """Returns the digest of a name."""
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:DIGEST_BYTES]
 
 
 def digests_of(owned: OwnedTopics | None) -> frozenset[bytes]:
-    """The recorded names of a set with spec.names."""
+    """Returns the recorded names of a set with spec.names."""
     if owned is None or not owned.digests:
         return frozenset()
     try:
@@ -137,10 +137,11 @@ def digests_of(owned: OwnedTopics | None) -> frozenset[bytes]:
 
 
 def owned_with(selection: Selection, before: OwnedTopics | None) -> OwnedTopics | None:
-    """The record that must be stored before a topic of the specification is made; nothing recorded is dropped."""
+    """Returns the record that must be stored before a topic of the specification is made; nothing recorded is
+    dropped."""
     spec = selection.spec
     if spec.deletion_policy is not SetDeletionPolicy.DELETE:
-        return None  # with Retain whoever leaves is let go for good
+        return None  # with Retain a topic that leaves is not tracked any longer
     if spec.count is not None:
         known = before.number if before is not None and before.number is not None else 0
         return OwnedTopics(number=max(known, spec.count.number))
@@ -148,7 +149,7 @@ def owned_with(selection: Selection, before: OwnedTopics | None) -> OwnedTopics 
 
 
 def owned_now(selection: Selection, before: OwnedTopics, there: Collection[str] = ()) -> OwnedTopics | None:
-    """The record without those that left and are gone; ``there`` are names that left and still exist.
+    """Returns the record without those that left and are gone; ``there`` are names that left and still exist.
 
     One that is gone leaves the record whatever keeps the others: it would grow with each change of names.
     """
@@ -180,7 +181,7 @@ def _recorded(digests: Iterable[bytes]) -> OwnedTopics:
 
 @dataclass(frozen=True)
 class Left:
-    """The recorded topics that the specification does not have any more."""
+    """The recorded topics that the specification does no longer have."""
 
     number: int
     """How many, whether or not they exist."""
@@ -191,12 +192,12 @@ class Left:
 
     @property
     def many(self) -> bool:
-        """Whether it is more than somebody may be taken to have meant without saying so twice."""
+        """Whether the number of removed topics requires a confirmation."""
         return self.number > max(FREE_REMOVALS, int(self.of * FREE_SHARE))
 
 
 def who_left(selection: Selection, owned: OwnedTopics | None, *, all_of_them: bool = False) -> Left:
-    """Who left; with ``all_of_them`` everybody, since the object itself is being deleted."""
+    """Returns the topics that left; with ``all_of_them`` all topics, since the object itself is being deleted."""
     spec = selection.spec
     if spec.count is not None:
         until = (owned.number or 0) if owned is not None else 0
@@ -234,16 +235,16 @@ class Rivals:
     younger: Sequence[tuple[Duplicate, Selection]] = ()
 
     def of(self, name: str, *, exists: bool) -> list[Duplicate]:
-        """Those that select a topic, the older ones first. A set by pattern declares none: before a topic exists, it
-        keeps nobody from making it."""
+        """Returns those that select a topic, the older ones first. A set by pattern declares none: before a topic
+        exists, it keeps no object from creating it."""
         sets = (*self.older, *self.younger)
         return [each for each, selection in sets if (exists or not selection.by_pattern) and name in selection]
 
 
-def rivals_of(mine: Duplicate, sets: Iterable[tuple[Duplicate, Selection]]) -> Rivals:
-    """The other sets by their age."""
+def rivals_of(own: Duplicate, sets: Iterable[tuple[Duplicate, Selection]]) -> Rivals:
+    """Returns the other sets by their age."""
     ordered = sorted(sets, key=lambda each: each[0])
-    return Rivals([each for each in ordered if each[0] < mine], [each for each in ordered if not each[0] < mine])
+    return Rivals([each for each in ordered if each[0] < own], [each for each in ordered if not each[0] < own])
 
 
 def contested(names: Iterable[str], topics: Collection[str], rivals: Rivals) -> list[str]:
@@ -256,12 +257,12 @@ def taken_by(
     topics: Mapping[str, str],
     rivals: Rivals,
     *,
-    mine: str | None = None,
+    own: str | None = None,
     recorded: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Iterator[tuple[str, str]]:
-    """Names that others manage, with who. ``topics`` are the PulsarTopics of the namespace by name; ``mine`` is
-    namespace/name of this set, ``recorded`` the same of the set that Pulsar names for a topic that exists ("" = none,
-    None = nobody knows). The record decides, then the age."""
+    """Returns names that other objects manage, with the object. ``topics`` are the PulsarTopics of the namespace by
+    name; ``own`` is namespace/name of this set, ``recorded`` the same of the set that Pulsar names for a topic that
+    exists ("" = none, None = not known). The record decides, then the age."""
     older = {duplicate.text for duplicate, _ in rivals.older}
     for name in names:
         if name in topics:
@@ -269,10 +270,10 @@ def taken_by(
             continue
         others = [each.text for each in rivals.of(name, exists=name in recorded)]
         named = recorded.get(name, "")
-        if not others or named == mine:
+        if not others or named == own:
             continue
         if named is None:
-            yield name, f"nobody knows whether this set or PulsarTopicSet {others[0]}"
+            yield name, f"it is not known whether this set or PulsarTopicSet {others[0]}"
         elif named in others:
             yield name, f"PulsarTopicSet {named}, which Pulsar names for it,"
         elif others[0] in older:
@@ -280,7 +281,7 @@ def taken_by(
 
 
 def some(names: Sequence[str], total: int | None = None) -> str:
-    """A few names for a message: orders-0, orders-1, orders-2 and 97 more."""
+    """Returns a few names for a message: orders-0, orders-1, orders-2 and 97 more."""
     total = len(names) if total is None else total
     shown = ", ".join(names[:SHOWN])
     return f"{shown} and {total - SHOWN} more" if total > SHOWN else shown

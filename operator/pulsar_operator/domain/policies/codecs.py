@@ -40,7 +40,7 @@ class Codec:
 
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
-    equal: Callable[[Any, Any], bool] = lambda wanted, found: bool(wanted == found)
+    equal: Callable[[Any, Any], bool] = lambda desired, found: bool(desired == found)
 
 
 def _whole(live: Any) -> int:
@@ -65,8 +65,8 @@ def _or_no_limit(value: int | None) -> int:
     return NO_LIMIT if value is None else value
 
 
-def _same_members(wanted: Any, found: Any) -> bool:
-    return set(wanted) == set(found)
+def _same_members(desired: Any, found: Any) -> bool:
+    return set(desired) == set(found)
 
 
 def words(names: Mapping[Any, str]) -> tuple[Callable[[Any], str], Callable[[Any], Any]]:
@@ -113,7 +113,7 @@ AGE_QUOTA = Codec(
 
 
 def _mebibytes(size: int) -> int:
-    """What Pulsar keeps in MB, of 2^20 bytes (class RetentionPolicies); 0 and no limit stay."""
+    """Returns what Pulsar keeps in MB, of 2^20 bytes (class RetentionPolicies); 0 and no limit stay."""
     return size // MEBI if size > 0 else size
 
 
@@ -195,7 +195,7 @@ def _decode_persistence(live: Mapping[str, Any]) -> LedgerPersistence:
 PERSISTENCE = Codec(
     _encode_persistence,
     _decode_persistence,
-    equal=lambda wanted, found: _encode_persistence(wanted) == _encode_persistence(found),
+    equal=lambda desired, found: _encode_persistence(desired) == _encode_persistence(found),
 )
 BOOKIE_AFFINITY = Codec(
     lambda value: {
@@ -208,8 +208,8 @@ BOOKIE_AFFINITY = Codec(
         if live.get("bookkeeperAffinityGroupSecondary")
         else None,
     ),
-    equal=lambda wanted, found: (
-        _same_members(wanted.primary, found.primary) and _same_members(wanted.secondary or (), found.secondary or ())
+    equal=lambda desired, found: (
+        _same_members(desired.primary, found.primary) and _same_members(desired.secondary or (), found.secondary or ())
     ),
 )
 TEXT = Codec(

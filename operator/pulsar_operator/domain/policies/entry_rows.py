@@ -28,7 +28,7 @@ class EntryRow:
     scope: Scope
     field: str
     """Member of spec; an entry is ``field[key]`` in status.managedFields."""
-    wanted: Callable[[Any], Mapping[str, Any]]
+    desired: Callable[[Any], Mapping[str, Any]]
     """The member's value to values by key."""
     written: Callable[[Mapping[str, Any]], Any]
     """Values by key to the member as in a manifest."""
@@ -46,20 +46,21 @@ class EntryRow:
     """Keys the operator keeps there for itself: no entries."""
     prune: str | None = None
     """Path in spec of the flag that says the list is complete."""
-    tell: Callable[[Any], str] = describe
-    """A value of an entry in words."""
-    same: Callable[[Any, Any], bool] = lambda wanted, found: bool(wanted == found)
+    describe_value: Callable[[Any], str] = describe
+    """A value of an entry as text."""
+    same: Callable[[Any, Any], bool] = lambda desired, found: bool(desired == found)
 
     def declared(self, spec: BaseModel) -> Mapping[str, Any]:
-        """Declared values by key."""
-        return self.wanted(lookup(spec, self.field) or ())
+        """Returns declared values by key."""
+        return self.desired(lookup(spec, self.field) or ())
 
     def prunes(self, spec: BaseModel) -> bool:
         """Whether what is not declared is removed."""
         return self.prune is not None and bool(lookup(spec, self.prune))
 
     def read(self, answer: Any, this: str = "") -> dict[str, Any]:
-        """Live values by key; one that cannot be expressed is Undecodable. ``this`` is the object's full name."""
+        """Returns live values by key; one that cannot be expressed is Undecodable. ``this`` is the object's full
+        name."""
         for key in self.live:
             answer = answer.get(this if key == THIS else key) if isinstance(answer, Mapping) else None
         found: dict[str, Any] = {}
@@ -74,9 +75,9 @@ class EntryRow:
                 found[str(key)] = decoded
         return found
 
-    def in_sync(self, wanted: Any, found: Any) -> bool:
-        """Whether Pulsar has the wanted value."""
-        return found is not None and not isinstance(found, Undecodable) and self.same(wanted, found)
+    def in_sync(self, desired: Any, found: Any) -> bool:
+        """Whether Pulsar has the desired value."""
+        return found is not None and not isinstance(found, Undecodable) and self.same(desired, found)
 
 
 _ACTIONS = {action: action.value.lower() for action in AuthAction}
@@ -88,12 +89,12 @@ def _actions(live: Any) -> list[AuthAction] | None:
     return sorted(_action_in(each) for each in live) or None
 
 
-def _same_members(wanted: Any, found: Any) -> bool:
-    return set(wanted) == set(found)
+def _same_members(desired: Any, found: Any) -> bool:
+    return set(desired) == set(found)
 
 
 def _each(*endpoint: str, encode: Callable[[Any], Any]) -> Callable[[Base, Mapping[str, Any]], Any]:
-    """One POST for each entry, with the key as the last segment."""
+    """Returns a call builder: one POST for each entry, with the key as the last segment."""
 
     def calls(base: Base, values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Call]]:
         for key, value in values.items():
@@ -103,7 +104,7 @@ def _each(*endpoint: str, encode: Callable[[Any], Any]) -> Callable[[Base, Mappi
 
 
 def _together(endpoint: str) -> Callable[[Base, Mapping[str, Any]], Any]:
-    """One PUT that adds all entries to those that are there."""
+    """Returns a call builder: one PUT that adds all entries to the existing ones."""
 
     def calls(base: Base, values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Call]]:
         if values:
@@ -135,7 +136,7 @@ def _encode_actions(actions: Any) -> list[str]:
 _PERMISSIONS = EntryRow(
     scope=Scope.NAMESPACE,
     field="permissions",
-    wanted=_by_role,
+    desired=_by_role,
     written=lambda values: [{"role": role, "actions": [*map(str, actions)]} for role, actions in values.items()],
     decode=_actions,
     same=_same_members,
@@ -150,7 +151,7 @@ NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
     EntryRow(
         scope=Scope.NAMESPACE,
         field="subscriptionPermissions",
-        wanted=lambda permissions: {each.subscription: sorted(each.roles) for each in permissions},
+        desired=lambda permissions: {each.subscription: sorted(each.roles) for each in permissions},
         written=lambda values: [{"subscription": name, "roles": list(roles)} for name, roles in values.items()],
         decode=lambda live: sorted(live) or None,
         same=_same_members,
@@ -163,7 +164,7 @@ NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
     EntryRow(
         scope=Scope.NAMESPACE,
         field="properties",
-        wanted=dict,
+        desired=dict,
         written=dict,
         decode=_text,
         set_calls=_together("properties"),
@@ -172,7 +173,7 @@ NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
         live=("properties",),
         reserved=frozenset({OWNER_PROPERTY}),
         prune="prune.properties",
-        tell=concealed,
+        describe_value=concealed,
     ),
 )
 """Lists of a namespace; all are in the answer of its GET."""
@@ -183,7 +184,7 @@ TOPIC_ENTRIES: tuple[EntryRow, ...] = (
     EntryRow(
         scope=Scope.TOPIC,
         field="properties",
-        wanted=dict,
+        desired=dict,
         written=dict,
         decode=_text,
         set_calls=_together("properties"),
@@ -191,7 +192,7 @@ TOPIC_ENTRIES: tuple[EntryRow, ...] = (
         own_get=("properties",),
         reserved=frozenset({OWNER_PROPERTY}),
         prune="prune.properties",
-        tell=concealed,
+        describe_value=concealed,
     ),
 )
 """Lists of a topic. Permissions are shared by all clusters; so are properties of a partitioned topic, while each

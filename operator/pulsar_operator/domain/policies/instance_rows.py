@@ -71,8 +71,8 @@ def _decode_failover(found: Mapping[str, Any]) -> AutoFailover:
     return value
 
 
-def _same_entries(wanted: Any, found: Any) -> bool:
-    return set(wanted) == set(found)
+def _same_entries(desired: Any, found: Any) -> bool:
+    return set(desired) == set(found)
 
 
 def _isolation(field: str, key: str, encode: Any, decode: Any, **more: Any) -> PolicyRow:
@@ -106,5 +106,5 @@ ISOLATION_FIELDS: tuple[PolicyRow, ...] = (
         {text: scope for scope, text in _UNLOAD_SCOPES.items()}.__getitem__,
     ),
 )
-"""Pulsar keeps a policy as one value that every write replaces whole. ``unset`` is what a policy must have and nobody
-declared; without it the member is left out."""
+"""Pulsar keeps a policy as one value that every write replaces whole. ``unset`` is what a policy must have and the spec
+does not declare; without it the member is left out."""

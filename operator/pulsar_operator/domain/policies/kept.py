@@ -20,7 +20,7 @@ from pulsar_operator.api.v1alpha1.quantities import MEBI
 Amount = tuple[float, ...]
 """What a value keeps in each of its dimensions: 0 = nothing, infinity = everything, more = longer."""
 Configuration = Mapping[str, Any]
-"""The brokers' configuration, as GET /brokers/configuration/runtime tells it."""
+"""The brokers' configuration, as GET /brokers/configuration/runtime returns it."""
 ALL: Final = math.inf
 GIBI: Final = 2**30
 
@@ -30,20 +30,20 @@ class Keeps:
     """How values of a row are compared."""
 
     amount: Callable[[Any], Amount | None]
-    """Of a value that is set; None = the value leaves it to whoever it is inherited from."""
+    """Of a value that is set; None = the value leaves it to the object it is inherited from."""
     default: Callable[[Configuration], Amount]
-    """Where nobody set a value. May raise ValueError for a configuration that does not tell."""
+    """Amount where no value is set. May raise ValueError for a configuration that does not contain it."""
 
     def of(self, value: Any, inherited: Amount | None) -> Amount | None:
-        """What a value keeps, where it is set, or what is inherited; None = not known."""
+        """Returns what a value keeps, where it is set, or what is inherited; None = not known."""
         try:
             amount = self.amount(value) if value is not None else None
         except (AttributeError, TypeError, ValueError):
             return None  # a value that this version of the operator cannot express
         return inherited if amount is None else amount
 
-    def tells(self, value: Any) -> bool:
-        """Whether it can be told what a value that is set keeps, or that it leaves that to what it inherits."""
+    def measures(self, value: Any) -> bool:
+        """Whether it is known what a value that is set keeps, or that it leaves that to what it inherits."""
         try:
             self.amount(value)
         except (AttributeError, TypeError, ValueError):
@@ -62,14 +62,14 @@ def shortens(before: Amount | None, after: Amount | None) -> bool:
 
 
 def least(amounts: Iterable[Amount | None]) -> Amount | None:
-    """What is kept at least where each of several places keeps an amount; None where one is not known."""
+    """Returns what is kept at least where each of several places keeps an amount; None where one is not known."""
     found = list(amounts)
     known = [each for each in found if each is not None]
     return tuple(map(min, zip(*known, strict=True))) if known and len(known) == len(found) else None
 
 
-def in_words(amount: Amount | None) -> str:
-    """An amount as a confirmation names it: letters, digits, dots and plus signs alone."""
+def amount_text(amount: Amount | None) -> str:
+    """Returns an amount as a confirmation names it: letters, digits, dots and plus signs alone."""
     if amount is None:
         return "unknown"
     return "+".join("unlimited" if each == ALL else f"{each:.0f}" for each in amount)
@@ -117,7 +117,7 @@ _EVICTS = "consumer_backlog_eviction"
 
 
 def _evicting(policy: BacklogPolicy, limit: float) -> Amount:
-    """A quota that holds producers back deletes nothing."""
+    """Returns the amount of a quota. One that holds producers back deletes nothing."""
     return (limit if policy is BacklogPolicy.CONSUMER_BACKLOG_EVICTION else ALL,)
 
 
@@ -150,7 +150,8 @@ OFFLOAD = Keeps(
 
 
 def _inactive(*, deletes: bool, seconds: float, caught_up: bool) -> Amount:
-    """The second dimension is the mode: a topic whose subscriptions have caught up is deleted in one mode alone."""
+    """Returns the amount by time and mode: a topic whose subscriptions have caught up is deleted in one mode
+    alone."""
     return (seconds, 0.0 if caught_up else 1.0) if deletes else (ALL, ALL)
 
 

@@ -47,7 +47,7 @@ class Call:
 
 
 def encoded_again(segment: str) -> str:
-    """A path segment for a call of Pulsar that decodes it once more than HTTP does.
+    """Returns a path segment for a call of Pulsar that decodes it once more than HTTP does.
 
     Such calls pass what JAX-RS has decoded to class Codec, decode, where others annotate the parameter as @Encoded: of
     a%2Fb they would make a/b, and of a+b they would make "a b". The same in 4.0.8 and 4.2.4.
@@ -57,14 +57,14 @@ def encoded_again(segment: str) -> str:
 
 @dataclass(frozen=True)
 class Undecodable:
-    """A live value the row cannot express, such as an enumeration of a newer Pulsar; differs from every wanted one."""
+    """A live value the row cannot express, such as an enumeration of a newer Pulsar; differs from every desired one."""
 
     raw: str
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Pulsar refused to tell the value."""
+    """Pulsar refused to return the value."""
 
     message: str
 
@@ -89,7 +89,7 @@ class PolicyRow:
     scope: Scope
     field: str
     """Path in spec, as written in manifests; also the entry in status.managedFields. What follows an "@" is no part of
-    the path: it tells apart what Pulsar keeps more than once for one field."""
+    the path: it distinguishes what Pulsar keeps more than once for one field."""
     endpoint: tuple[str, ...]
     """Path segments after the namespace or topic."""
     encode: Callable[[Any], Any]
@@ -122,14 +122,14 @@ class PolicyRow:
     remove_body: Any = NOTHING
     """Body that unsets it, written like a value, where there is no DELETE; None = no body."""
     unset: Any = None
-    """Spec value that Pulsar shows where nobody set it."""
+    """Spec value that Pulsar shows where it is not set."""
     query: Mapping[str, str] = dataclass_field(default_factory=dict)
     """Query of every call of the row."""
     write_query: Mapping[str, str] = dataclass_field(default_factory=dict)
     """Further query of the calls that write."""
-    equal: Callable[[Any, Any], bool] = lambda wanted, found: bool(wanted == found)
-    value_in: Callable[[Any, str | None], Any] = lambda wanted, cluster: wanted
-    """(wanted value, cluster) to what that cluster is to have; None = what all clusters share."""
+    equal: Callable[[Any, Any], bool] = lambda desired, found: bool(desired == found)
+    value_in: Callable[[Any, str | None], Any] = lambda desired, cluster: desired
+    """(desired value, cluster) to what that cluster is to have; None = what all clusters share."""
     since_version: str = OLDEST
     """First Pulsar version that has it."""
     unavailable: str | None = None
@@ -141,11 +141,12 @@ class PolicyRow:
 
     @property
     def path(self) -> str:
-        """Path in spec."""
+        """Returns the path in spec."""
         return self.field.partition("@")[0]
 
     def read(self, source: Any, cluster: str | None = None) -> Any:
-        """The live spec value from the answer that is read; None = not set. ``cluster`` is who gave the answer."""
+        """Returns the live spec value from the answer that is read; None = not set. ``cluster`` is who gave the
+        answer."""
         for key in self.live:
             if not isinstance(source, Mapping):
                 return None
@@ -157,16 +158,16 @@ class PolicyRow:
         except (ValidationError, ValueError, KeyError, TypeError, AttributeError):
             return Undecodable(json.dumps(source, sort_keys=True, default=str)[:256])
 
-    def in_sync(self, wanted: Any, found: Any) -> bool:
-        """Whether Pulsar has the wanted value."""
-        return found is not None and not isinstance(found, Undecodable) and self.equal(wanted, found)
+    def in_sync(self, desired: Any, found: Any) -> bool:
+        """Whether Pulsar has the desired value."""
+        return found is not None and not isinstance(found, Undecodable) and self.equal(desired, found)
 
     def is_set(self, found: Any) -> bool:
-        """Whether the live value is one that somebody set."""
+        """Whether the live value is one that another client set."""
         return found is not None and not (self.unset is not None and self.in_sync(self.unset, found))
 
     def set_call(self, base: tuple[str, ...], value: Any) -> Call:
-        """The call that writes ``value``; ``base`` is the path of the namespace or topic."""
+        """Returns the call that writes ``value``; ``base`` is the path of the namespace or topic."""
         query = {**self.query, **self.write_query}
         if self.set_decodes_twice:
             base = (*base[:-1], encoded_again(base[-1]))
@@ -180,7 +181,7 @@ class PolicyRow:
         return Call(self.set_method, base + self.endpoint, query, encoded)
 
     def remove_call(self, base: tuple[str, ...]) -> Call | None:
-        """The call that resets to inherit, or None where Pulsar has none."""
+        """Returns the call that resets to inherit, or None where Pulsar has none."""
         if not self.remove:
             return None
         query = {**self.query, **self.write_query}
@@ -189,13 +190,14 @@ class PolicyRow:
         return Call("DELETE", base + (self.remove_endpoint or self.endpoint), query)
 
     def get_call(self, base: tuple[str, ...]) -> Call:
-        """The call that reads the policy as set on the object itself."""
+        """Returns the call that reads the policy as set on the object itself."""
         query = {**self.query, "applied": "false"} if self.scope is Scope.TOPIC else dict(self.query)
         return Call("GET", base + (self.read_endpoint or self.endpoint), query, text=self.text)
 
 
 def lookup(model: BaseModel, path: str) -> Any:
-    """The value at a path of manifest names such as policies.backlogQuotas.messageAge; None where it is not set.
+    """Returns the value at a path of manifest names such as policies.backlogQuotas.messageAge; None where it is not
+    set.
 
     Raises KeyError for a name the model does not have: a row must never be silently ignored.
     """
@@ -209,8 +211,8 @@ def lookup(model: BaseModel, path: str) -> Any:
 
 
 def lookup_each(model: BaseModel, paths: Sequence[str]) -> dict[str, Any]:
-    """The values at several paths, each as lookup finds it. Of a table most are not set: a member that is absent is
-    looked at once for all paths through it."""
+    """Returns the values at several paths, each as lookup finds it. Of a table most are not set: a member that is
+    absent is visited once for all paths through it."""
     found: dict[str, Any] = dict.fromkeys(paths)
     _descend(model, _tree(tuple(paths)), found)
     return found
@@ -261,7 +263,7 @@ def _members(model: type[BaseModel]) -> Mapping[str, str]:
 
 
 def describe(value: Any) -> str:
-    """A value in the words of the manifest, compact and cut to what fits a message."""
+    """Returns a value as in a manifest, compact and cut to what fits a message."""
     if value is None:
         return "not set"
     if isinstance(value, Undecodable):
@@ -287,7 +289,7 @@ NOT_SHOWN = "a value that is not shown"
 
 @functools.lru_cache(maxsize=256)
 def version_tuple(text: str) -> tuple[int, ...]:
-    """The leading numbers of a version: 4.0.8 of "4.0.8-SNAPSHOT"; empty when there are none."""
+    """Returns the leading numbers of a version: 4.0.8 of "4.0.8-SNAPSHOT"; empty when there are none."""
     numbers: list[int] = []
     for part in text.split("-", 1)[0].split("."):
         if not part.isdigit():

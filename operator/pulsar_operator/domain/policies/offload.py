@@ -67,9 +67,9 @@ def _decode_offload(live: Mapping[str, Any]) -> Offload | None:
     )
 
 
-def _same_offload(wanted: Offload, found: Offload) -> bool:
+def _same_offload(desired: Offload, found: Offload) -> bool:
     filled = {name: default for name, default in _OFFLOAD.values() if default is not None}
-    return filled | _encode_offload(wanted) == filled | _encode_offload(found)
+    return filled | _encode_offload(desired) == filled | _encode_offload(found)
 
 
 OFFLOAD = Codec(

@@ -4,7 +4,7 @@ Source: class PersistentTopics of the broker's admin v2 and class TopicPolicies 
 4.0.8 by tests/standalone/test_policies_real.py. Rows are in the order in which they are first applied.
 
 Pulsar keeps two sets of topic policies: the local one, which each cluster has for itself and which wins, and the global
-one, which is replicated to all clusters of the namespace. A row exists for each, told apart by "@Global".
+one, which is replicated to all clusters of the namespace. A row exists for each, marked by "@Global".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLUSTERS = "replicationClusters"
 
 
 def _row(field: str, endpoint: str, codec: Codec, **more: Any) -> PolicyRow:
-    """A row of the local set; ``query`` without isGlobal = Pulsar has only that."""
+    """Returns a row of the local set; ``query`` without isGlobal = Pulsar has only that."""
     return PolicyRow(
         scope=Scope.TOPIC,
         field=field if field == CLUSTERS else f"policies.{field}",
@@ -40,10 +40,11 @@ def _row(field: str, endpoint: str, codec: Codec, **more: Any) -> PolicyRow:
     )
 
 
-def _with_itself(wanted: Sequence[str], cluster: str | None) -> list[str]:
-    """A cluster that is left out keeps the topic for itself: Pulsar takes no local list without its own cluster, and a
-    broker deletes the topic where the list that counts lacks its cluster (class PersistentTopic, checkReplication)."""
-    return list(wanted) if cluster is None or cluster in wanted else [cluster]
+def _with_itself(desired: Sequence[str], cluster: str | None) -> list[str]:
+    """Returns the list with the cluster itself, since a cluster that is left out keeps the topic for itself: Pulsar
+    takes no local list without its own cluster, and a broker deletes the topic where the list that counts lacks its
+    cluster (class PersistentTopic, checkReplication)."""
+    return list(desired) if cluster is None or cluster in desired else [cluster]
 
 
 def _quota(field: str, kind: str, codec: Codec, keeps: kept.Keeps) -> PolicyRow:
@@ -133,7 +134,7 @@ def _global(row: PolicyRow) -> PolicyRow:
         field=f"{row.field}@{PolicyScope.GLOBAL}",
         query={**row.query, IS_GLOBAL: "true"},
         per_cluster=False,
-        value_in=lambda wanted, _: wanted,
+        value_in=lambda desired, _: desired,
     )
 
 

@@ -69,7 +69,7 @@ class BalancerRecord:
             return Handover()
         if not 0 <= count <= MAX_COUNT or (text and back is None):
             return Handover()
-        return Handover(given_back=max(back.timestamp(), 0.0) if back is not None else None, count=count)
+        return Handover(restored_at=max(back.timestamp(), 0.0) if back is not None else None, count=count)
 
     async def write(
         self, saved: Sequence[FlagStatus], handover: Handover | None = None, *, disabled: bool = True
@@ -78,7 +78,7 @@ class BalancerRecord:
         the operator write, such as an immutable one: the pass says so, and goes on. Raises PortError."""
         data = {flag.name: flag.before or "" for flag in saved}
         if handover is not None and handover.count:
-            back = handover.given_back
+            back = handover.restored_at
             since = timestamp(datetime.fromtimestamp(back, UTC)) if back is not None else ""
             data |= {DISABLED: "true" if disabled else "false", RESTORED_TIME: since, COUNT: str(handover.count)}
         found = await self._find()

@@ -13,7 +13,13 @@ from datetime import UTC, datetime
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.cluster_status import HandoverStatus, PulsarClusterStatus
 from pulsar_operator.balance.execution.custom_resource import is_standing, standing_name
-from pulsar_operator.balance.execution.handover import Handover, ability_of, given_back_words, judge, told
+from pulsar_operator.balance.execution.handover import (
+    Handover,
+    ability_of,
+    balancing_condition,
+    judge,
+    pulsar_balances_message,
+)
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.balancing.balancer_record import MAX_COUNT, BalancerRecord
 from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS, executing, hold, holder
@@ -65,7 +71,7 @@ async def whose_turn(actor: Actor, endpoint: AdminEndpoint, record: BalancerReco
         # It is in the status before the settings are restored: by then the standing rebalance moves nothing.
         status = old.model_copy(update={"disabled_for": None}) if old is not None else None
         return BalanceFact(status, again=True, handover=turn.status, condition=turn.condition)
-    with_pulsar = turn.known.given_back is not None
+    with_pulsar = turn.known.restored_at is not None
     candidates = {name: each for name, each in going.items() if not (with_pulsar and is_standing(each, cluster))}
     desired = (
         holder(cluster, candidates, old.disabled_for if old is not None else None, now) if now is not None else None
@@ -114,13 +120,13 @@ async def _judged(actor: Actor, record: BalancerRecord, asked: Question, now: da
     if not actor.act:
         if begins:
             actor.pending.append("Give Pulsar's own balancer back")
-        return BalancerTurn(before, condition=told(before, ability, name))
+        return BalancerTurn(before, condition=balancing_condition(before, ability, name))
     if begins:
         saved = status.saved if status is not None else record.saved(FLAGS)
         await record.write(saved, after, disabled=status is not None or record.disabled)
         actor.deps.metrics.balancer_restored(cluster["metadata"]["namespace"], cluster["metadata"]["name"])
-        await actor.warn(Reason.PULSAR_BALANCES, given_back_words(after, ability))
-    return BalancerTurn(after, begins, told(after, ability, name))
+        await actor.warn(Reason.PULSAR_BALANCES, pulsar_balances_message(after, ability))
+    return BalancerTurn(after, begins, balancing_condition(after, ability, name))
 
 
 def _known(before: PulsarClusterStatus, record: BalancerRecord) -> Handover:
@@ -145,8 +151,8 @@ def _to_status(known: Handover) -> HandoverStatus | None:
     return HandoverStatus(
         undecided_since=_time(known.undecided_since),
         decided_since=_time(known.decided_since),
-        evaluated_time=_time(known.looked),
-        restored_time=_time(known.given_back),
+        evaluated_time=_time(known.last_observed),
+        restored_time=_time(known.restored_at),
         count=known.count,
     )
 

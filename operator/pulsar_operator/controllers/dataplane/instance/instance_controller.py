@@ -89,7 +89,7 @@ class InstanceController(ObjectReconciler[InstancePass]):
         """A specification that means nothing to this operator, as after a downgrade. Clusters go on with the store they
         know from here; it is stopped once nobody needs it, and its volumes stay."""
         outcome, obj = await super().refuse(state), state.obj
-        if not state.meta.deleting or state.held is not None:
+        if not state.meta.deleting or state.pause_reason is not None:
             return outcome
         deps = self.deps
         others = await dependents_of_instance(deps, obj, live=True)

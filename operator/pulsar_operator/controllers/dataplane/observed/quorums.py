@@ -11,7 +11,7 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.core.clusters import instance_of, pulsar_name
-from pulsar_operator.controllers.core.parent_resolution import Place, Whereabouts, site_of
+from pulsar_operator.controllers.core.parent_resolution import ParentResolver, ResolvedLocation, location_of
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.dataplane.observed.namespace_inventory import AT_ONCE, namespace_policies
 from pulsar_operator.domain.bookkeeper.affinity import (
@@ -69,14 +69,14 @@ async def widest_ensemble(
     found += spaces.values()
     # In a namespace that asks for less than the default a topic may ask for more than it.
     least = min([default, *(each.size for each in spaces.values() if each.size)]) if local is not None else default
-    parents = Whereabouts(deps)
+    resolver = ParentResolver(deps)
     topics: list[tuple[str | None, Widest]] = []
     for kind in (Kind.TOPIC, Kind.TOPIC_SET):
         for each in await reader_of(deps).every(kind):
             meta, size = each["metadata"], _declared(each)
             if size <= least:
                 continue  # most: no parent is looked up for them
-            place = await parents.place_of(site_of(kind, each))
+            place = await resolver.resolve(location_of(kind, each))
             if _in_it(each, place, policies, cluster):
                 topics.append((place.path, Widest(size, f"{kind.value} {meta['namespace']}/{meta['name']}")))
     found += [each for _, each in topics]
@@ -106,7 +106,7 @@ async def _bound(store: ZooKeeperSession, asked: Mapping[str, Widest], groups: G
     return tuple(bound(asked[name].whose, asked[name].size, each, entries) for name, each in of.items())
 
 
-def _in_it(topic: Json, place: Place, policies: Mapping[str, Json], cluster: Json) -> bool:
+def _in_it(topic: Json, place: ResolvedLocation, policies: Mapping[str, Json], cluster: Json) -> bool:
     """Whether a PulsarTopic, or a set of them, may be in a cluster."""
     status, here = topic.get("status") or {}, pulsar_name(cluster)
     if place.instance is None:

@@ -117,7 +117,7 @@ def _facts(
         max(age, slow.age if timed else 0.0),
         trend.trend(samples_of(before, now)),
         bookie_targets(targets, _largest_ensemble(ctx)),
-        last if last is not None and last.holds(ctx.facts.meta.generation, now) else None,
+        last if last is not None and last.applies(ctx.facts.meta.generation, now) else None,
     )
 
 

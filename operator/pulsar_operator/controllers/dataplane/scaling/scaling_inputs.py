@@ -17,7 +17,7 @@ from pulsar_operator.api.v1alpha1.scaling_status import (
 )
 from pulsar_operator.balance.autoscaling import trend
 from pulsar_operator.balance.autoscaling.bookies import Refused
-from pulsar_operator.balance.autoscaling.history import SEEN_INTERVALS, State, from_status, to_status
+from pulsar_operator.balance.autoscaling.history import OBSERVED_INTERVALS, State, from_status, to_status
 from pulsar_operator.balance.autoscaling.values import Block, Input, Verdict, Workload
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.objects.pods import PodFacts
@@ -31,7 +31,7 @@ TAKEN_IN_SECONDS: Final = 10.0
 then."""
 WARM_UP_SECONDS: Final = 2 * INTERVAL
 """Brokers count their topics once a minute (statsUpdateFrequencyInSecs), after bundles and clients have come."""
-REFRESHED: Final = timedelta(seconds=SEEN_INTERVALS * INTERVAL)
+REFRESHED: Final = timedelta(seconds=OBSERVED_INTERVALS * INTERVAL)
 """Figures of a decision that stays the same are written this seldom."""
 BLOCKING_REASONS: Final = frozenset({Reason.PAUSED, Reason.CONFIGURATION_STORE_UNAVAILABLE})
 """In which no pod is added or removed."""

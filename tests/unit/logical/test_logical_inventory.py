@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pulsar_operator.controllers.logical import topic_inventory
-from pulsar_operator.controllers.logical.topic_inventory import CROWD, KEEP_SECONDS, Census, Registrar
+from pulsar_operator.controllers.logical.topic_inventory import CROWD, KEEP_SECONDS, InventoryCache, TopicInventory
 from tests.support.logical.topic_sets import Still
 
 
@@ -19,13 +19,13 @@ class Asked:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock, self.lists = Still(), list[str]()
-        self.registrar = Registrar(self.clock)
+        self.registrar = InventoryCache(self.clock)
 
-        async def take(scope: Any, tenant: str, namespace: str) -> Census:
+        async def take(scope: Any, tenant: str, namespace: str) -> TopicInventory:
             self.lists.append(namespace)
-            return Census((), {}, ())
+            return TopicInventory((), {}, ())
 
-        monkeypatch.setattr(topic_inventory, "take_census", take)
+        monkeypatch.setattr(topic_inventory, "read_inventory", take)
 
     async def ask(self, namespace: str = "n", times: int = 1, instance: str = "u1") -> list[bool]:
         """Questions; whether each was answered by a list."""
@@ -79,7 +79,7 @@ async def test_namespaces_are_counted_by_themselves(asked: Asked) -> None:
     assert await asked.ask("m") == await asked.ask("n", instance="u2") == [False]
 
 
-async def test_namespaces_that_nobody_asks_about_any_more_are_forgotten(asked: Asked) -> None:
+async def test_namespaces_without_questions_are_forgotten(asked: Asked) -> None:
     """Thousands of namespaces come and go in the life of a process, each with a list of all of its topics."""
     for number in range(100):
         await asked.ask(f"gone{number}", CROWD + 1)
@@ -111,9 +111,9 @@ class Answers:
         return {"east": self.lists[call.path[-1] == "partitioned"]}, ()
 
 
-async def taken(names: Any, whole: Any) -> Census:
+async def taken(names: Any, whole: Any) -> TopicInventory:
     scope: Any = SimpleNamespace(admin=Answers(names, whole), names={"east"})
-    found = await topic_inventory.take_census(scope, "t", "n")
+    found = await topic_inventory.read_inventory(scope, "t", "n")
     assert found is not None
     return found
 

@@ -22,7 +22,7 @@ def advice(loads: dict[str, list[float]], options: Options | None = None, **more
 @pytest.mark.parametrize(
     ("brokers", "told"), [([A], []), ([A, B], ["MorePartitions"]), ([A, B, C], ["MorePartitions"])]
 )
-def test_a_topic_hotter_than_a_broker_is_told_where_there_is_another_broker(
+def test_a_topic_hotter_than_a_broker_is_reported_where_there_is_another_broker(
     brokers: list[str], told: list[str]
 ) -> None:
     loads = {broker: [1.0] for broker in brokers} | {A: [90.0, 1.0]}

@@ -77,7 +77,7 @@ async def test_a_topic_that_is_made_is_believed_only_when_asked_for() -> None:
     assert counts["GET partitions"] == CROWD + MANY, "each is read back"
 
 
-async def test_a_list_is_made_anew_after_a_while() -> None:
+async def test_a_list_is_created_again_after_a_while() -> None:
     w, clock = await crowd()
     await passes(w)
     gone = f"persistent://t/n/x{MANY - 1}"
@@ -99,7 +99,7 @@ async def test_other_partitions_than_declared_are_asked_for() -> None:
     assert w.status(Kind.TOPIC, f"x{MANY - 1}")["partitions"] == 5
 
 
-async def test_after_a_restart_policies_are_read_at_the_second_look() -> None:
+async def test_after_a_restart_policies_are_read_at_the_second_observation() -> None:
     w, _ = await crowd(policies={"messageTTLSeconds": 60})
     await passes(w)
     await passes(w)

@@ -213,7 +213,7 @@ async def test_a_cluster_of_another_instance_needs_a_consent() -> None:
     assert "b is no cluster of the instance, so what it has for a cannot be seen" in accepted(w)[2]
 
 
-async def test_a_new_process_asks_anew() -> None:
+async def test_a_new_process_asks_again() -> None:
     w = await world()
     topic = has(w, "a", X, 10, b=4)
     w.namespace(replicationClusters=["a"])
@@ -371,7 +371,7 @@ def test_statistics_are_read() -> None:
 
 
 @pytest.mark.parametrize("change", [{"cursors": None}, {"entriesAddedCounter": None}, {"lastConfirmedEntry": "5"}])
-def test_statistics_that_do_not_tell_are_an_error(change: Json) -> None:
+def test_statistics_that_do_not_report_are_an_error(change: Json) -> None:
     with pytest.raises(ValueError):
         delivery({**STATS, **change}, {"b"})
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_operator.controllers.topicset.topic_schedule import SLICE_SECONDS, SMALL, State, Turn, Turns
+from pulsar_operator.controllers.topicset.topic_schedule import (
+    SLICE_SECONDS,
+    SMALL,
+    ScheduledTopic,
+    State,
+    TopicSchedule,
+)
 
 
 def waits(state: State, looks: int) -> list[float]:
     """Seconds from each look to the next while nothing gets better."""
-    turn, now, found = Turn(state=state), 1000.0, []
+    turn, now, found = ScheduledTopic(state=state), 1000.0, []
     for _ in range(looks):
         turn.failed(now)
         assert turn.due is not None
@@ -21,23 +27,23 @@ def waits(state: State, looks: int) -> list[float]:
 
 
 @pytest.mark.parametrize("state", [State.REFUSED, State.DRIFTED, State.CONFLICTING, State.READY])
-def test_what_is_wrong_is_looked_at_ever_more_rarely_up_to_ten_minutes(state: State) -> None:
+def test_what_is_wrong_is_checked_ever_more_rarely_up_to_ten_minutes(state: State) -> None:
     assert waits(state, 8) == [30.0, 60.0, 120.0, 240.0, 480.0, 600.0, 600.0, 600.0]
 
 
-def test_what_only_did_not_answer_is_looked_at_sooner() -> None:
+def test_what_only_did_not_answer_is_checked_sooner() -> None:
     assert waits(State.PENDING, 11) == [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 600.0, 600.0]
 
 
-def test_a_topic_that_is_wrong_for_weeks_is_still_looked_at_every_ten_minutes() -> None:
+def test_a_topic_that_is_wrong_for_weeks_is_still_checked_every_ten_minutes() -> None:
     """The power alone would be larger than any number after a thousand looks."""
     assert set(waits(State.REFUSED, 2000)[5:]) == {600.0}
 
 
-def turns(due: list[float | None], state: State = State.READY, *, given: bool = True) -> Turns:
+def turns(due: list[float | None], state: State = State.READY, *, given: bool = True) -> TopicSchedule:
     """A set whose topics are looked at next at these times."""
-    found = Turns("u")
-    found.each = {f"x-{number}": Turn(due=when, state=state, given=given) for number, when in enumerate(due)}
+    found = TopicSchedule("u")
+    found.each = {f"x-{number}": ScheduledTopic(due=when, state=state, given=given) for number, when in enumerate(due)}
     return found
 
 
