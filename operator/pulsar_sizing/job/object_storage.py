@@ -15,13 +15,13 @@ from pulsar_sizing.place import Place
 CREDENTIALS: Final = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 
 
-def settings(place: Place, scratch: Path | None = None) -> dict[str, str]:
-    """By name; none for a root that is not on S3. `scratch` is where this machine keeps what it is about to send.
+def settings(place: Place, scratch: Path | None = None, *, event_log: str = "") -> dict[str, str]:
+    """By name; none if neither the root nor the event log is on S3. `scratch` is where a machine keeps what it sends.
 
     A task's files are renamed when the task commits, and not again when the job does: on S3 a rename is a copy, and
     the tables' readers go by the snapshot, which is written after all of it.
     """
-    if not place.on_s3:
+    if not place.on_s3 and not Place(event_log).on_s3:
         return {}
     found = {
         "fs.s3a.aws.credentials.provider": CREDENTIALS,

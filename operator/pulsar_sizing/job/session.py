@@ -57,6 +57,7 @@ def create(
         return _built(SparkSession.builder.remote(master), {**SESSION, **PLANS, **conf})
     scratch.mkdir(parents=True, exist_ok=True)
     folder = scratch.absolute()
+    kept = folder if master.startswith(LOCAL) else EXECUTOR_SCRATCH
     settings = {
         "spark.app.name": "pulsar-sizing",
         "spark.ui.enabled": "false",
@@ -67,7 +68,7 @@ def create(
         **SESSION,
         **PLANS,
         **({"spark.driver.memory": memory} if memory else {}),
-        **(object_storage.settings(place, folder if master.startswith(LOCAL) else EXECUTOR_SCRATCH) if place else {}),
+        **(object_storage.settings(place, kept, event_log=event_log) if place else {}),
         **(_event_log(event_log, place) if event_log else {}),
         **(_local(master) if master.startswith(LOCAL) else {}),
         **conf,

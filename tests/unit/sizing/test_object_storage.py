@@ -26,7 +26,13 @@ def s3a(place: Place, scratch: Path | None = None) -> dict[str, str]:
 
 @pytest.mark.parametrize("root", ["/data", "file:///data", "gs://bucket/x"])
 def test_other_roots_need_none(root: str) -> None:
-    assert object_storage.settings(Place(root)) == {}
+    assert object_storage.settings(Place(root), event_log="/data/events") == {}
+
+
+def test_an_event_log_in_a_bucket_beside_tables_in_a_folder() -> None:
+    place = Place("/data", S3(SERVER))
+    found = object_storage.settings(place, event_log="s3://bucket/events")
+    assert found == object_storage.settings(Place("s3://bucket/x", S3(SERVER))) != {}
 
 
 @pytest.mark.parametrize("root", ["s3://bucket/x", "s3a://bucket/x"])
