@@ -36,7 +36,7 @@ def run_configured(service_url: str, admin_url: str, log: Path, said: Callable[[
     with connect(service_url, admin_url, log) as found:
         other = not_in_force(found.settings)
         assert not other, f"the broker has not the settings these checks need: {'; '.join(other)}"
-        return run_checks(found, checks, said=lambda outcome: said(report.line(outcome)), warned=said)
+        return run_checks(found, checks, on_outcome=lambda outcome: said(report.line(outcome)), warned=said)
 
 
 def run_failures(
@@ -53,4 +53,6 @@ def run_failures(
     ]
     target = Target(service_url, admin_url, client_log=str(log), fault=fault_command(fault))
     with instance(target, None) as found:
-        return run_checks(found, wanted, said=lambda outcome: print(report.line(outcome), flush=True), warned=print)
+        return run_checks(
+            found, wanted, on_outcome=lambda outcome: print(report.line(outcome), flush=True), warned=print
+        )

@@ -168,7 +168,7 @@ def test_promises_that_need_several_brokers(
     several: tuple[Instance, list[Check]], names: Sequence[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with capsys.disabled():
-        outcomes = run_checks(*several, said=lambda outcome: print(f"\n{line(outcome)}", flush=True))
+        outcomes = run_checks(*several, on_outcome=lambda outcome: print(f"\n{line(outcome)}", flush=True))
     assert len(outcomes) == len(names)
     assert [(o.check.id, o.text) for o in outcomes if o.status is not Status.PASSED] == []
 
@@ -214,7 +214,7 @@ def test_shedding_by_what_is_not_the_default(
     rolled: None, several: tuple[Instance, list[Check]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with capsys.disabled():
-        outcomes = run_checks(*several, said=lambda outcome: print(f"\n{line(outcome)}", flush=True))
+        outcomes = run_checks(*several, on_outcome=lambda outcome: print(f"\n{line(outcome)}", flush=True))
         verdicts = try_mutations(*several, all_mutations(), workers=1)
     assert [(o.check.id, o.text) for o in outcomes if o.status is not Status.PASSED] == []
     assert {verdict.mutation.check for verdict in verdicts} == {check.id for check in several[1]}

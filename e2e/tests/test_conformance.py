@@ -51,7 +51,7 @@ def outcomes(conformance: Instance, request: pytest.FixtureRequest) -> dict[str,
     begin = time.monotonic()
     with visible(request):
         print(f"\n{len(CHECKS)} conformance checks against Pulsar {conformance.version}")
-        found = run_checks(conformance, CHECKS, said=lambda outcome: print(report.line(outcome), flush=True))
+        found = run_checks(conformance, CHECKS, on_outcome=lambda outcome: print(report.line(outcome), flush=True))
         print(report.summary(found, time.monotonic() - begin), flush=True)
     return {outcome.check.id: outcome for outcome in found}
 

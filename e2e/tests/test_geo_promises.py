@@ -78,7 +78,9 @@ def test_promises_of_two_clusters(pair: Instance, kubectl: Kubectl, capsys: pyte
     before, rest = brokers(kubectl), others(kubectl)
     with capsys.disabled():
         print()
-        found = run_checks(pair, CHECKS, said=lambda outcome: print(report.line(outcome), flush=True), warned=print)
+        found = run_checks(
+            pair, CHECKS, on_outcome=lambda outcome: print(report.line(outcome), flush=True), warned=print
+        )
     assert [(o.check.id, o.text) for o in found if o.status is not Status.PASSED] == []
     eventually(lambda: brokers(kubectl).isdisjoint(before), within=300, what="brokers are replaced", every=1.0)
     ready(kubectl, within=300)

@@ -127,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 found,
                 checks,
                 workers=arguments.workers,
-                said=lambda outcome: print(report.line(outcome), flush=True),
+                on_outcome=lambda outcome: print(report.line(outcome), flush=True),
                 warned=lambda text: print(f"warning: {text}", flush=True),
             )
             seconds = time.monotonic() - begin

@@ -40,8 +40,8 @@ def fault_command(command: str | None) -> Callable[[str, str], str] | None:
             timeout=SECONDS,
         )
         if done.returncode != 0:
-            said = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
-            raise RuntimeError(f"the fault command ended with {done.returncode} for {action} {target}: {said}")
+            output = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
+            raise RuntimeError(f"the fault command ended with {done.returncode} for {action} {target}: {output}")
         return done.stdout.strip()
 
     return run

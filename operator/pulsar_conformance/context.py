@@ -210,7 +210,7 @@ class Context:
         The check is skipped, saying so, where they never do it or not within what this run may wait.
         """
         text = self.setting(setting)
-        self.require(self.number(setting) > 0, f"brokers have {setting}={text}: they never do it by themselves")
+        self.require(self.number(setting) > 0, f"brokers have {setting}={text}: they never do it automatically")
         found = Interval(self.number(setting) * unit)
         self.within_limit(found.within, f"{setting}={text}")
         return found
@@ -377,8 +377,8 @@ class Context:
             call()
         except error as found:
             return str(found) or type(found).__name__
-        wanted = error.__name__ if isinstance(error, type) else " or ".join(kind.__name__ for kind in error)
-        raise CheckFailed(f"accepted, where {wanted} was expected")
+        expected = error.__name__ if isinstance(error, type) else " or ".join(kind.__name__ for kind in error)
+        raise CheckFailed(f"accepted, where {expected} was expected")
 
     def eventually(self, probe: Callable[[], T], what: str, *, within: float = 20, every: float = 0.2) -> T:
         """See :func:`pulsar_conformance.waiting.eventually`."""

@@ -24,7 +24,7 @@ class Status(StrEnum):
 
 
 class CheckFailed(AssertionError):  # noqa: N818 - the outcome's name
-    """The promise does not hold; the message says what was expected and what was seen."""
+    """The promise does not hold; the message says what was expected and what was observed."""
 
 
 class CheckSkipped(Exception):  # noqa: N818 - the outcome's name

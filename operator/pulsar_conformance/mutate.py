@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pulsar_conformance.context import Instance
 from pulsar_conformance.model import Check, Outcome, Status
-from pulsar_conformance.runner import clean, in_turns, run_one
+from pulsar_conformance.runner import batches, clean, run_one
 from pulsar_conformance.tamper import Mutation
 
 
@@ -37,8 +37,8 @@ class Verdict:
     def line(self) -> str:
         """One line for people."""
         word = "caught" if self.caught else "skipped" if self.skipped else "NOT CAUGHT"
-        seen = self.outcome.text if self.used or self.skipped else f"no call was changed; {self.outcome.text}"
-        return f"{word:>10}  {self.outcome.seconds:6.1f} s  {self.mutation.id:<56} {self.mutation.breaks} -> {seen}"
+        text = self.outcome.text if self.used or self.skipped else f"no call was changed; {self.outcome.text}"
+        return f"{word:>10}  {self.outcome.seconds:6.1f} s  {self.mutation.id:<56} {self.mutation.breaks} -> {text}"
 
 
 def try_mutations(
@@ -46,14 +46,14 @@ def try_mutations(
 ) -> list[Verdict]:
     """Run each mutation's check with its rules in force; verdicts in the order of ``mutations``."""
     by_id = {check.id: check for check in checks}
-    wanted = [mutation for mutation in mutations if mutation.check in by_id]
+    chosen = [mutation for mutation in mutations if mutation.check in by_id]
     verdicts: dict[str, Verdict] = {}
 
     def one(mutation: Mutation) -> Verdict:
         outcome, used = run_one(found, by_id[mutation.check], mutation.rules)
         return Verdict(mutation, outcome, bool(used))
 
-    for together, at_once in in_turns(wanted, lambda mutation: by_id[mutation.check], workers):
+    for together, at_once in batches(chosen, lambda mutation: by_id[mutation.check], workers):
         with ThreadPoolExecutor(at_once, thread_name_prefix="mutation") as pool:
             for done in as_completed([pool.submit(one, mutation) for mutation in together]):
                 verdict = done.result()
@@ -61,7 +61,7 @@ def try_mutations(
                 if say:
                     print(verdict.line(), flush=True)
     clean(found, print)
-    return [verdicts[mutation.id] for mutation in wanted]
+    return [verdicts[mutation.id] for mutation in chosen]
 
 
 def run_mutations(

@@ -135,27 +135,27 @@ def run_checks(
     *,
     workers: int = 8,
     rules: Callable[[Check], Sequence[Rule]] = lambda _check: (),
-    said: Callable[[Outcome], None] = lambda _outcome: None,
+    on_outcome: Callable[[Outcome], None] = lambda _outcome: None,
     warned: Callable[[str], None] = lambda _text: None,
 ) -> list[Outcome]:
-    """Run the checks, the longest first; outcomes in the order of ``checks``. ``said`` is told each as it ends.
+    """Run the checks, the longest first; outcomes in the order of ``checks``. ``on_outcome`` gets each as it ends.
 
     Those that must be alone come at the end, one after another.
     """
     outcomes: dict[str, Outcome] = {}
-    for together, at_once in in_turns(checks, lambda check: check, workers):
+    for together, at_once in batches(checks, lambda check: check, workers):
         with ThreadPoolExecutor(at_once, thread_name_prefix="check") as pool:
             waiting = [pool.submit(run_one, found, check, rules(check), warned) for check in together]
             for done in as_completed(waiting):
                 outcome = done.result()[0]
                 outcomes[outcome.check.id] = outcome
-                said(outcome)
+                on_outcome(outcome)
     clean(found, warned)
     return [outcomes[check.id] for check in checks]
 
 
-def in_turns(things: Sequence[T], check: Callable[[T], Check], workers: int) -> list[tuple[list[T], int]]:
-    """Things that each run a check, and how many at once: all that may be side by side, then those that must not."""
+def batches(things: Sequence[T], check: Callable[[T], Check], workers: int) -> list[tuple[list[T], int]]:
+    """Batches of things that each run a check, with their workers: those that may run in parallel, then the others."""
     order = sorted(things, key=lambda thing: -check(thing).seconds)
     return [
         ([thing for thing in order if not check(thing).alone], workers),
@@ -186,7 +186,10 @@ def run_one(
 
 
 def clean(found: Instance, warned: Callable[[str], None]) -> None:
-    """Remove the namespaces of checks that have ended; ``warned`` is told of each that stays. No check may run."""
+    """Remove the namespaces of checks that have ended; ``warned`` gets a message for each that stays.
+
+    No check may run.
+    """
     left, found.left[:] = found.left[:], []
     admin = Admin(found.admin_url, Tamper(), found.token)
     remote = replace(admin, url=found.remote.admin_url) if found.remote else None

@@ -54,7 +54,7 @@ LONG: Mapping[str, str] = {
     "geo.configstore_outage": "the sessions with the store end",
     "geo.remote_down": "brokers are started, and replicators wait up to a minute",
     "retention.time": "a retention is given in whole minutes",
-    "topic.grow": "clients look for new partitions once a minute",
+    "topic.grow": "clients check for new partitions once a minute",
     "rebalancing.scale_out": "needs several brokers",
     "rebalancing.shedding": "needs several brokers",
     "rebalancing.shedding_extensible": "needs several brokers",
@@ -76,7 +76,7 @@ def merged(needs: Iterable[Mapping[str, str]]) -> dict[str, str]:
     for settings in needs:
         for name, value in settings.items():
             if found.setdefault(name, value) != value:
-                raise ValueError(f"{name}: both {found[name]} and {value} are wanted")
+                raise ValueError(f"{name}: {found[name]} and {value} conflict")
     return found
 
 

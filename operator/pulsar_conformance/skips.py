@@ -71,7 +71,7 @@ EXPECTED_SKIPS: Mapping[str, Skip] = {
         "hashing is consistent by default", "set subscriptionKeySharedUseConsistentHashing=false", _CONFIGURED
     ),
     "ledger.rollover.entries": Skip(
-        "by default a full ledger goes on for ten minutes", "managedLedgerMinLedgerRolloverTimeMinutes", _CONFIGURED
+        "by default a full ledger is used for ten minutes", "managedLedgerMinLedgerRolloverTimeMinutes", _CONFIGURED
     ),
     "offload.read_back": _OFFLOAD,
     "offload.threshold": _OFFLOAD,
@@ -104,16 +104,16 @@ EXPECTED_SKIPS: Mapping[str, Skip] = {
 
 
 def unexpected(outcomes: Sequence[Outcome], expected: Mapping[str, Skip] = EXPECTED_SKIPS) -> list[str]:
-    """In words, checks that were skipped and are not named, or for another reason than the one named."""
+    """Messages for checks that were skipped unexpectedly, or for another reason than the expected one."""
     found = []
     for outcome in outcomes:
         if outcome.status is not Status.SKIPPED:
             continue
         skip = expected.get(outcome.check.id)
         if skip is None:
-            found.append(f"{outcome.check.id} was skipped, which nobody expects: {outcome.text}")
+            found.append(f"{outcome.check.id} was skipped unexpectedly: {outcome.text}")
         elif skip.says not in outcome.text:
-            found.append(f"{outcome.check.id} was to be skipped with {skip.says!r}, but said: {outcome.text}")
+            found.append(f"{outcome.check.id} must be skipped with {skip.says!r}, but it reports: {outcome.text}")
     return found
 
 

@@ -28,21 +28,21 @@ class Interval:
 
     @property
     def every(self) -> float:
-        """Seconds between two looks whether it has been done: as often as the interval is worth it."""
+        """Seconds between two checks whether it is done, scaled to the interval."""
         return min(1.0, max(0.2, self.seconds / 20))
 
 
 def eventually(probe: Callable[[], T], what: str, *, within: float = 20, every: float = 0.2) -> T:
-    """What the probe returns once that is true. Raises CheckFailed with what was seen last at the deadline."""
+    """What the probe returns once that is true. Raises CheckFailed with the last error at the deadline."""
     deadline = time.monotonic() + within
     while True:
-        seen = ""
+        last_error = ""
         try:
             found = probe()
             if found:
                 return found
         except (AdminError, CheckFailed, OSError) as error:
-            seen = f" ({error})"
+            last_error = f" ({error})"
         if time.monotonic() > deadline:
-            raise CheckFailed(f"not within {within:.0f} s: {what}{seen}")
+            raise CheckFailed(f"not within {within:.0f} s: {what}{last_error}")
         time.sleep(every)

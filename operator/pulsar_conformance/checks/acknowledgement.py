@@ -31,8 +31,11 @@ def single(ctx: Context) -> str:
         if ctx.texts([message])[0] in ODD:
             first.acknowledge(message)
     backlog(ctx, topic, 5)
-    held = place(ctx, topic)
-    ctx.expect(held < ids[0].entry_id(), f"mark-delete is at entry {held}, beyond messages that were not acknowledged")
+    marked = place(ctx, topic)
+    ctx.expect(
+        marked < ids[0].entry_id(),
+        f"mark-delete is at entry {marked}, beyond messages that were not acknowledged",
+    )
     first.close()
     second = ctx.consumer(topic, consumer_type=SHARED)
     back = sorted(ctx.texts(rest(ctx, second, 5)))
@@ -42,7 +45,9 @@ def single(ctx: Context) -> str:
     second.close()
     third = ctx.consumer(topic, consumer_type=SHARED)
     ctx.nothing(third, 1, "all are acknowledged")
-    return f"acknowledged {', '.join(reversed(ODD))}: came back {', '.join(EVEN)}; mark-delete {held}, at the end {end}"
+    return (
+        f"acknowledged {', '.join(reversed(ODD))}: came back {', '.join(EVEN)}; mark-delete {marked}, at the end {end}"
+    )
 
 
 @check(

@@ -8,7 +8,7 @@ from typing import Any
 
 from pulsar_conformance.admin import AdminError
 from pulsar_conformance.context import Context
-from pulsar_conformance.kit.bundles import TOP, boundaries, bundle_of, even, looked_up, owner
+from pulsar_conformance.kit.bundles import TOP, boundaries, bundle_of, even, lookup_bundle, owner
 from pulsar_conformance.model import check
 
 
@@ -27,8 +27,10 @@ def lookup(ctx: Context) -> str:
     names += [f"non-persistent://{namespace}/topic-{i}" for i in range(15)]
     owners: dict[str, set[str]] = {}
     for name in names:
-        wanted, found = bundle_of(name, limits), looked_up(ctx, name)
-        ctx.expect(found == wanted, f"{name}: the broker says {found}, its CRC-32 {zlib.crc32(name.encode()):#010x}")
+        expected, found = bundle_of(name, limits), lookup_bundle(ctx, name)
+        ctx.expect(
+            found == expected, f"{name}: the broker returns {found}, its CRC-32 {zlib.crc32(name.encode()):#010x}"
+        )
         owners.setdefault(found, set()).add(owner(ctx, name))
     split = {bundle: brokers for bundle, brokers in owners.items() if len(brokers) > 1}
     ctx.expect(not split, f"bundles with more than one owner: {split}")
@@ -63,13 +65,13 @@ def explicit(ctx: Context) -> str:
     """Eight bundles; three at uneven boundaries; two sets that do not cover the range of hashes."""
     eight = boundaries(ctx, ctx.new_namespace(bundles={"numBundles": 8}))
     ctx.expect(eight == even(8), f"asked for 8 bundles, got {eight}")
-    wanted = [0, 0x10000000, 0x33333333, TOP]
-    namespace = ctx.new_namespace(bundles=_bundles(wanted))
+    expected = [0, 0x10000000, 0x33333333, TOP]
+    namespace = ctx.new_namespace(bundles=_bundles(expected))
     found = boundaries(ctx, namespace)
-    ctx.expect(found == wanted, f"asked for {wanted}, got {found}")
+    ctx.expect(found == expected, f"asked for {expected}, got {found}")
     for i in range(10):
         name = f"persistent://{namespace}/topic-{i}"
-        ctx.expect(looked_up(ctx, name) == bundle_of(name, wanted), f"{name} is in {looked_up(ctx, name)}")
+        ctx.expect(lookup_bundle(ctx, name) == bundle_of(name, expected), f"{name} is in {lookup_bundle(ctx, name)}")
     refusal = ctx.refused(AdminError, lambda: ctx.new_namespace(bundles=_bundles([1, 0x10000000, TOP])))
     ctx.refused(AdminError, lambda: ctx.new_namespace(bundles=_bundles([0, 0x10000000])))
     return f"8 even ones; 3 at 0x10000000 and 0x33333333, lookups agree; gaps refused: {refusal.split(': ', 1)[1]}"
@@ -81,7 +83,7 @@ def _bundles(limits: list[int]) -> dict[str, Any]:
 
 @check(
     "bundle.split",
-    proves="A bundle can be split in two at its middle; the others stay, and its topics go on without loss",
+    proves="A bundle can be split in two at its middle; the other bundles stay, and its topics lose no message",
     concepts="B.split",
     seconds=6,
 )
@@ -96,18 +98,18 @@ def split(ctx: Context) -> str:
     ctx.admin.put(
         f"namespaces/{namespace}/0x00000000_0x80000000/split", unload=True, splitAlgorithmName="range_equally_divide"
     )
-    wanted = [0, 0x40000000, 0x80000000, TOP]
-    ctx.eventually(lambda: boundaries(ctx, namespace) == wanted, f"boundaries {[hex(one) for one in wanted]}")
+    expected = [0, 0x40000000, 0x80000000, TOP]
+    ctx.eventually(lambda: boundaries(ctx, namespace) == expected, f"boundaries {[hex(one) for one in expected]}")
     for topic in topics:
         ctx.send(producers[topic], ["after"])
         got = ctx.texts(ctx.receive(consumers[topic], 2))
         ctx.expect(got == ["before", "after"], f"{topic} delivered {got}")
-        found = looked_up(ctx, topic)
-        ctx.expect(found == bundle_of(topic, wanted), f"{topic} is in {found}, not {bundle_of(topic, wanted)}")
+        found = lookup_bundle(ctx, topic)
+        ctx.expect(found == bundle_of(topic, expected), f"{topic} is in {found}, not {bundle_of(topic, expected)}")
     listed = {
         bundle: ctx.admin.get(f"persistent/{namespace}?{urllib.parse.urlencode({'bundle': bundle})}")
-        for bundle in (bundle_of(topic, wanted) for topic in topics)
+        for bundle in (bundle_of(topic, expected) for topic in topics)
     }
-    misplaced = [name for bundle, found in listed.items() for name in found if bundle_of(name, wanted) != bundle]
+    misplaced = [name for bundle, found in listed.items() for name in found if bundle_of(name, expected) != bundle]
     ctx.expect(not misplaced, f"served in another bundle than their hash's: {misplaced}")
     return f"0x00000000_0x80000000 split at 0x40000000; 8 topics went on, in {len(listed)} of 3 bundles by their hash"

@@ -87,11 +87,11 @@ def limit(ctx: Context) -> str:
         message = ctx.receive(consumer, 1)[0]
         ctx.expect(message.data() == _payload(3), f"{name} got {message.data()[:8]!r}, which is not the whole message")
     # The whole one takes a place too, until its last chunk comes: of the three unfinished ones the newest stays.
-    wanted = {"dropped": 1, "kept": 3, "roomy": 3}
+    expected = {"dropped": 1, "kept": 3, "roomy": 3}
 
     def settled() -> bool:
-        seen = {name: backlog(ctx, topic, name) for name in settings}
-        ctx.expect(seen == wanted, f"backlogs {seen}, expected {wanted}")
+        backlogs = {name: backlog(ctx, topic, name) for name in settings}
+        ctx.expect(backlogs == expected, f"backlogs {backlogs}, expected {expected}")
         return True
 
     ctx.eventually(settled, "the backlog of each subscription")
@@ -149,13 +149,13 @@ def shared(ctx: Context) -> str:
 
 @check(
     "chunking.rate",
-    proves="Topic stats tell the rate of chunks of each producer and consumer (chunkedMessageRate)",
+    proves="Topic stats show the rate of chunks of each producer and consumer (chunkedMessageRate)",
     concepts="E.chunking.rate",
     seconds=60,
 )
 def rate(ctx: Context) -> str:
     """Two producers of equal messages, one of them in chunks; the broker works the rates out in intervals."""
-    looks = ctx.interval("statsUpdateFrequencyInSecs")
+    interval = ctx.interval("statsUpdateFrequencyInSecs")
     topic = ctx.topic()
     options: dict[str, dict[str, Any]] = {
         "whole": {"chunkingEnabled": False},
@@ -176,20 +176,20 @@ def rate(ctx: Context) -> str:
         return [taker, *found["publishers"]] if known else []
 
     taker, *publishers = ctx.eventually(
-        rates, "both producers and the consumer have a rate", within=2 * looks.within, every=looks.every
+        rates, "both producers and the consumer have a rate", within=2 * interval.within, every=interval.every
     )
-    seen = {one["producerName"]: (one["msgRateIn"], one["chunkedMessageRate"]) for one in publishers}
+    by_producer = {one["producerName"]: (one["msgRateIn"], one["chunkedMessageRate"]) for one in publishers}
     out = taker["chunkedMessageRate"]
-    total, chunked = seen["chunks"]
+    total, chunked = by_producer["chunks"]
     ctx.expect(
         abs(chunked - total) < total / 100,
         f"chunks alone were sent at {total:.2f}/s, chunkedMessageRate is {chunked:.2f}",
     )
     ctx.expect(out > 0, f"chunks were delivered, the consumer's chunkedMessageRate is {out:.2f}")
-    ctx.expect(seen["whole"][1] == 0, f"without chunking chunkedMessageRate is {seen['whole'][1]:.2f}")
+    ctx.expect(by_producer["whole"][1] == 0, f"without chunking chunkedMessageRate is {by_producer['whole'][1]:.2f}")
     return (
         f"{chunked:.2f} chunks/s of {total:.2f} entries/s by the producer with chunking, 0 of "
-        f"{seen['whole'][0]:.2f}/s by the other; {out:.2f} chunks/s to the consumer"
+        f"{by_producer['whole'][0]:.2f}/s by the other; {out:.2f} chunks/s to the consumer"
     )
 
 

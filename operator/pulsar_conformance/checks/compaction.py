@@ -75,9 +75,9 @@ def keyless(ctx: Context) -> str:
     ctx.send(producer, ["n0", "n1"])
     ctx.send(producer, ["b0"], partition_key="b")
     note = compact(ctx, topic)
-    wanted = ["a1", "n0", "n1", "b0"] if retained == "true" else ["a1", "b0"]
-    got = compacted(ctx, topic, len(wanted))
-    ctx.expect(got == wanted, f"topicCompactionRetainNullKey={retained}: {wanted} were expected, {got} came")
+    expected = ["a1", "n0", "n1", "b0"] if retained == "true" else ["a1", "b0"]
+    got = compacted(ctx, topic, len(expected))
+    ctx.expect(got == expected, f"topicCompactionRetainNullKey={retained}: {expected} were expected, {got} came")
     return f"topicCompactionRetainNullKey={retained}: a0, a1, b0, n0, n1 (no key) became {', '.join(got)}{note}"
 
 
@@ -90,7 +90,7 @@ def keyless(ctx: Context) -> str:
 def threshold(ctx: Context) -> str:
     """It looks every brokerServiceCompactionMonitorIntervalInSeconds; a compaction may fail once, see compact()."""
     limit = 20_000
-    looks = ctx.interval("brokerServiceCompactionMonitorIntervalInSeconds")
+    interval = ctx.interval("brokerServiceCompactionMonitorIntervalInSeconds")
     above, below = ctx.topic("above"), ctx.topic("below")
     text = "x" * 1000
 
@@ -100,9 +100,9 @@ def threshold(ctx: Context) -> str:
     def compacts(after: int) -> int:
         return ctx.eventually(
             lambda: (found := compacted_at(ctx, above)) > after and found,
-            "the broker compacts the topic by itself",
-            within=looks.seconds + looks.within,
-            every=looks.every,
+            "the broker compacts the topic automatically",
+            within=interval.seconds + interval.within,
+            every=interval.every,
         )
 
     fill(below, range(10, 15))
@@ -117,7 +117,7 @@ def threshold(ctx: Context) -> str:
     compacts(after=first)
     ctx.expect(not compacted_at(ctx, below), "the topic below the threshold was compacted too")
     return (
-        f"threshold {limit} bytes, seen to every {looks.seconds:.0f} s: 50 kB of one key became its last value, twice; "
+        f"threshold {limit} bytes, every {interval.seconds:.0f} s: 50 kB of one key became its last value, twice; "
         "5 kB stayed"
     )
 

@@ -63,18 +63,18 @@ def durable(ctx: Context) -> str:
     ctx.expect(_subscriptions(ctx, topic) == {"sub": True}, f"subscriptions: {_subscriptions(ctx, topic)}")
     # The cursor's ledger is made with the first acknowledgement; an unload in that moment forgets what is acknowledged.
     ctx.eventually(
-        lambda: ctx.internal_stats(topic)["cursors"]["sub"]["state"] == "Open", "the cursor has a ledger of its own"
+        lambda: ctx.internal_stats(topic)["cursors"]["sub"]["state"] == "Open", "the cursor has its own ledger"
     )
     ctx.admin.put(f"{ctx.path(topic)}/unload")
     second = ctx.consumer(topic, client=ctx.client())
     got = ctx.texts(ctx.receive(second, 11))
-    ctx.expect(got == _numbers(4, 15), f"it did not go on after m3: {got}")
+    ctx.expect(got == _numbers(4, 15), f"it did not continue after m3: {got}")
     return "4 of 10 acknowledged, all consumers gone, 5 more sent, topic unloaded: a new consumer got m4 to m14"
 
 
 @check(
     "mode.nondurable",
-    proves="A NonDurable subscription goes with its consumer: no cursor stays, nothing is held for it",
+    proves="A NonDurable subscription goes with its consumer: no cursor stays, no message is kept for it",
     concepts="E.subscription.nondurable",
     seconds=5,
 )
@@ -87,8 +87,8 @@ def nondurable(ctx: Context) -> str:
     ctx.send(producer, _numbers(0, 5))
     got = _java_texts(passing, 5)
     ctx.expect(got == _numbers(0, 5), f"the consumer got {got}")
-    seen = _subscriptions(ctx, topic)
-    ctx.expect(seen == {"kept": True, "passing": False}, f"durable subscriptions, from the stats: {seen}")
+    durable = _subscriptions(ctx, topic)
+    ctx.expect(durable == {"kept": True, "passing": False}, f"durable subscriptions, from the stats: {durable}")
     passing.close()
     ctx.eventually(lambda: _subscriptions(ctx, topic) == {"kept": True}, "the NonDurable subscription is gone")
     ctx.expect(_cursors(ctx, topic) == {"kept"}, f"cursors: {sorted(_cursors(ctx, topic))}")
@@ -96,7 +96,7 @@ def nondurable(ctx: Context) -> str:
     again = ctx.java_consumer(topic, "passing", mode="NonDurable", initial_position="Latest")
     ctx.send(producer, _numbers(10, 12))
     got = _java_texts(again, 2)
-    ctx.expect(got == _numbers(10, 12), f"messages of the time without a consumer were held: {got}")
+    ctx.expect(got == _numbers(10, 12), f"messages sent while there was no consumer were kept: {got}")
     got = ctx.texts(ctx.receive(kept, 12))
     ctx.expect(got == _numbers(0, 12), f"the durable subscription got {got}")
     return "durable: false in stats, gone with its consumer; 5 messages sent then came to the durable one only"
@@ -104,7 +104,7 @@ def nondurable(ctx: Context) -> str:
 
 @check(
     "mode.independent",
-    proves="Several subscriptions of a topic, of any type, each get all messages and have positions of their own",
+    proves="Several subscriptions of a topic, of any type, each get all messages and have separate positions",
     concepts=("E.subscription.durable", "E.subscription.shared"),
     seconds=4,
 )
@@ -125,8 +125,8 @@ def independent(ctx: Context) -> str:
 
     def backlogs() -> bool:
         found = ctx.stats(topic, getPreciseBacklog=True)["subscriptions"]
-        seen = {name: one["msgBacklog"] for name, one in found.items()}
-        ctx.expect(seen == expected, f"backlogs {seen}, expected {expected}")
+        backlogs = {name: one["msgBacklog"] for name, one in found.items()}
+        ctx.expect(backlogs == expected, f"backlogs {backlogs}, expected {expected}")
         return True
 
     ctx.eventually(backlogs, "each subscription's own backlog")
@@ -214,7 +214,7 @@ def unsubscribe(ctx: Context) -> str:
     ctx.send(producer, ["next"])
     got = ctx.texts(ctx.receive(again, 1))
     ctx.expect(got == ["next"], f"the new subscription has the old position: {got}")
-    return f"refused with two consumers ({refusal}); with one no subscription and no cursor stay, the name starts anew"
+    return f"refused with two consumers ({refusal}); with one the subscription and its cursor are deleted"
 
 
 # --- several topics
@@ -237,11 +237,11 @@ def topic_list(ctx: Context) -> str:
         ctx.send(ctx.producer(topic), texts)
         sent.update(dict.fromkeys(texts, topic))
     messages = ctx.receive(consumer, 30)
-    wanted = sorted(text for text, topic in sent.items() if topic != other)
-    ctx.expect(sorted(ctx.texts(messages)) == wanted, f"got {sorted(ctx.texts(messages))}")
+    expected = sorted(text for text, topic in sent.items() if topic != other)
+    ctx.expect(sorted(ctx.texts(messages)) == expected, f"got {sorted(ctx.texts(messages))}")
     for message, text in zip(messages, ctx.texts(messages), strict=True):
-        said = message.topic_name()
-        ctx.expect(said.split("-partition-")[0] == sent[text], f"{text} of {sent[text]} is said to be of {said}")
+        origin = message.topic_name()
+        ctx.expect(origin.split("-partition-")[0] == sent[text], f"{text} of {sent[text]} is reported as of {origin}")
     ctx.nothing(consumer, 0.5, "all messages of the list's topics were there")
     return (
         "30 messages of 3 topics (one partitioned, one of another namespace), each once with its topic; other topic: 0"
@@ -262,8 +262,8 @@ def regex(ctx: Context) -> str:
         ctx.send(ctx.producer(topic), [f"{place}/{number}" for number in range(5)])
     consumer = ctx.consumer(re.compile(f"persistent://{ctx.namespace}/orders-.*"))
     got = ctx.texts(ctx.receive(consumer, 10))
-    wanted = sorted(f"{place}/{number}" for place in range(2) for number in range(5))
-    ctx.expect(sorted(got) == wanted, f"got {sorted(got)}")
+    expected = sorted(f"{place}/{number}" for place in range(2) for number in range(5))
+    ctx.expect(sorted(got) == expected, f"got {sorted(got)}")
     ctx.nothing(consumer, 1.0, "all messages of the matching topics were there")
     return "10 messages of the 2 topics that match, none of the 2 others"
 
@@ -346,10 +346,10 @@ def reader_from_id(ctx: Context) -> str:
     for text in _numbers(0, 6):
         producer.send_async(text.encode(), None)
     producer.flush()
-    held = ctx.receive(ctx.reader(batched), 6, ack=False)
-    entries = {(one.message_id().ledger_id(), one.message_id().entry_id()) for one in held}
+    first_read = ctx.receive(ctx.reader(batched), 6, ack=False)
+    entries = {(one.message_id().ledger_id(), one.message_id().entry_id()) for one in first_read}
     ctx.expect(len(entries) == 1, f"the batch came in {len(entries)} entries")
-    inside = ctx.texts(ctx.receive(ctx.reader(batched, held[2].message_id()), 3, ack=False))
+    inside = ctx.texts(ctx.receive(ctx.reader(batched, first_read[2].message_id()), 3, ack=False))
     ctx.expect(inside == _numbers(3, 6), f"from m2 of a batch: {inside}")
     return "from m2: m3 to m5; inclusive: m2 to m5; from m2 within a batch of 6: m3 to m5"
 
@@ -367,8 +367,8 @@ def reader_no_cursor(ctx: Context) -> str:
         reader = ctx.reader(topic)
         got = ctx.texts(ctx.receive(reader, 5, ack=False))
         ctx.expect(got == _numbers(0, 5), f"read {got}")
-        seen = _subscriptions(ctx, topic)
-        ctx.expect(list(seen.values()) == [False], f"durable subscriptions, from the stats: {seen}")
+        durable = _subscriptions(ctx, topic)
+        ctx.expect(list(durable.values()) == [False], f"durable subscriptions, from the stats: {durable}")
         reader.close()
         ctx.eventually(lambda: not _subscriptions(ctx, topic), "the reader's subscription is gone")
         ctx.expect(not _cursors(ctx, topic), f"cursors: {sorted(_cursors(ctx, topic))}")

@@ -30,7 +30,7 @@ def _subscription(ctx: Context, topic: str) -> dict[str, Any]:
     return dict(ctx.stats(topic, getPreciseBacklog=True)["subscriptions"]["sub"])
 
 
-def _held(ctx: Context, topic: str, count: int) -> None:
+def _expect_delayed(ctx: Context, topic: str, count: int) -> None:
     """Until the broker has counted so many messages as delayed."""
     ctx.eventually(lambda: _subscription(ctx, topic)["msgDelayed"] == count, f"{count} messages count as delayed")
 
@@ -57,11 +57,9 @@ def _single(ctx: Context, topic: str, consumer: Any, batched: list[Any], delayed
     total = entries(ctx, topic)
     ctx.expect(total == GROUP + batches, f"{GROUP + batches} entries were expected, there are {total}")
     got = ctx.texts(ctx.receive(consumer, 2 * GROUP))
-    ctx.expect(not [text for text in got if text.startswith("later")], f"delayed messages came at once: {got}")
+    ctx.expect(not [text for text in got if text.startswith("later")], f"delayed messages came immediately: {got}")
     ctx.nothing(consumer, 0.5, f"the others have a delay of {FAR} s")
-    return (
-        f"{2 * GROUP} messages without a delay in {batches} batch(es), {GROUP} delayed in {GROUP} entries of their own"
-    )
+    return f"{2 * GROUP} messages without a delay in {batches} batch(es), {GROUP} delayed in {GROUP} separate entries"
 
 
 def _names() -> list[str]:
@@ -70,7 +68,7 @@ def _names() -> list[str]:
 
 @check(
     "delayed.single",
-    proves="Each delayed message is an entry of its own, though its producer batches; others are batched as ever",
+    proves="Each delayed message is a separate entry even if its producer batches; other messages are batched",
     concepts="E.delayed.single",
     seconds=2,
 )
@@ -94,7 +92,7 @@ def single(ctx: Context) -> str:
 
 @check(
     "delayed.java_single",
-    proves="The Java client sends each delayed message as an entry of its own too, though the producer batches",
+    proves="The Java client sends each delayed message as a separate entry too, even if the producer batches",
     concepts="E.delayed.single",
     seconds=2,
 )
@@ -135,7 +133,7 @@ def ttl(ctx: Context) -> str:
         producer.send(b"now")
         first = ctx.texts(ctx.receive(consumers[seconds], 1))
         ctx.expect(first == ["now"], f"the message without a delay was to come first, {first} came")
-    _held(ctx, topics[60], 1)
+    _expect_delayed(ctx, topics[60], 1)
     more = itertools.cycle((1, 0))
 
     def expired() -> bool:
@@ -165,7 +163,7 @@ def _filled(ctx: Context, topic: str, delayed: Iterable[int]) -> Any:
         delay = {"deliver_after": LONG} if number in later else {}
         producer.send(f"{number:04}".encode() + b"x" * 1000, **delay)
     ctx.receive(consumer, 30 - len(later))
-    _held(ctx, topic, len(later))
+    _expect_delayed(ctx, topic, len(later))
     _left(ctx, topic, len(later))
     return consumer
 
@@ -192,18 +190,18 @@ def quota(ctx: Context) -> str:
         ctx.nothing(consumer, 0.3, f"{name}: the others have a delay of {FAR} s")
     body = {"limitSize": LIMIT, "limitTime": -1, "policy": "producer_exception"}
     ctx.policy("backlogQuota", body, backlogQuotaType="destination_storage")
-    seen = {}
+    sizes = {}
     for name, topic in topics.items():
         ctx.eventually(partial(_limited, ctx, topic), "the quota is in force on the topic")
-        seen[name] = int(ctx.stats(topic)["backlogSize"])
-    said = {name: ctx.refused(_BLOCKED, partial(_takes, ctx, topics[name])) for name in ("all", "one")}
+        sizes[name] = int(ctx.stats(topic)["backlogSize"])
+    errors = {name: ctx.refused(_BLOCKED, partial(_takes, ctx, topics[name])) for name in ("all", "one")}
     _takes(ctx, topics["none"])
-    ctx.expect(seen["one"] > LIMIT >= seen["none"], f"bytes of backlog: {seen}")
+    ctx.expect(sizes["one"] > LIMIT >= sizes["none"], f"bytes of backlog: {sizes}")
     ctx.admin.post(f"{ctx.path(topics['one'])}/subscription/sub/skip_all")
     ctx.eventually(lambda: _works(ctx, topics["one"]), "a producer is accepted once the delayed message is skipped")
     return (
-        f"quota {LIMIT} B, 30 messages: refused ({said['all'].split()[-1]}) with 30 delayed ({seen['all']} B) and 1 "
-        f"delayed before 29 acknowledged ({seen['one']} B); accepted with none ({seen['none']} B) and after a skip"
+        f"quota {LIMIT} B, 30 messages: refused ({errors['all'].split()[-1]}) with 30 delayed ({sizes['all']} B) and 1 "
+        f"delayed before 29 acknowledged ({sizes['one']} B); accepted with none ({sizes['none']} B) and after a skip"
     )
 
 
@@ -227,7 +225,7 @@ def _works(ctx: Context, topic: str) -> bool:
 def evicted(ctx: Context) -> str:
     """30 delayed messages of 1 kB and a quota of 20 kB; nothing is ever delivered."""
     ctx.require(ctx.setting("backlogQuotaCheckEnabled") == "true", "backlogQuotaCheckEnabled is false")
-    looks = ctx.interval("backlogQuotaCheckIntervalInSeconds")
+    interval = ctx.interval("backlogQuotaCheckIntervalInSeconds")
     offered(ctx)
     topic = ctx.topic()
     consumer = _filled(ctx, topic, range(30))
@@ -235,7 +233,10 @@ def evicted(ctx: Context) -> str:
     ctx.policy("backlogQuota", body, backlogQuotaType="destination_storage")
     begin = time.monotonic()
     ctx.eventually(
-        lambda: backlog(ctx, topic) < 30, "the broker drops delayed messages", within=looks.within, every=looks.every
+        lambda: backlog(ctx, topic) < 30,
+        "the broker drops delayed messages",
+        within=interval.within,
+        every=interval.every,
     )
     took = time.monotonic() - begin
     ctx.nothing(consumer, 0.5, f"the delay is {FAR} s")
@@ -280,8 +281,8 @@ def ledger(ctx: Context) -> str:
             consumers[name].acknowledge(message)
             plain += 1
         ids[name] = ledger_ids(ctx, topic)
-    for name, wanted in (("delayed", 1), ("plain", 0)):
-        _left(ctx, topics[name], wanted)
+    for name, count in (("delayed", 1), ("plain", 0)):
+        _left(ctx, topics[name], count)
         settled(ctx, topics[name])
 
     def gone(name: str) -> bool:

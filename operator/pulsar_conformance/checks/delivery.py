@@ -35,7 +35,7 @@ def stored_once(ctx: Context) -> str:
     stored = everything(ctx, topic, 6)
     ctx.expect(stored == ["m0", "m1", "m2", "m3", "m4", "o1"], f"sent 0 to 4, then 2 to 4 again; stored: {stored}")
     entries = {found.entry_id() for found in again}
-    ctx.expect(entries == {-1}, f"the repeated ones were to get no place of their own, they got entries {entries}")
+    ctx.expect(entries == {-1}, f"repeated messages must get no entry, they got entries {entries}")
     return f"8 sent by one name, {len(ids)} stored, 3 repeated got no place; id 1 of another name was stored"
 
 
@@ -46,24 +46,24 @@ def stored_once(ctx: Context) -> str:
     seconds=5,
 )
 def after_reconnect(ctx: Context) -> str:
-    """The broker tells the new producer the last sequence id; what an interrupted one sends again is dropped."""
+    """The broker returns the last sequence id to the new producer; what an interrupted one sends again is dropped."""
     topic = deduplicated(ctx)
     first = ctx.producer(topic, producer_name="same")
     for number in (0, 1, 2):
         send_as(first, number)
     first.close()
-    told = []
+    last_ids = []
     for number in (3, 4):
         again = ctx.producer(topic, producer_name="same")
-        told.append(again.last_sequence_id())
+        last_ids.append(again.last_sequence_id())
         for sent in (number - 1, number):
             send_as(again, sent)
         again.close()
         ctx.admin.put(f"{ctx.path(topic)}/unload")
-    ctx.expect(told == [2, 3], f"the broker was to tell the last sequence ids 2 and 3, it told {told}")
+    ctx.expect(last_ids == [2, 3], f"the broker must return the last sequence ids 2 and 3, it returned {last_ids}")
     stored = everything(ctx, topic, 5)
     ctx.expect(stored == ["m0", "m1", "m2", "m3", "m4"], f"sent 0-2, 2-3 and 3-4 by one name; stored: {stored}")
-    return f"last sequence ids told: {told[0]}, after an unload {told[1]}; 7 sent over three connections, 5 stored"
+    return f"last sequence ids: {last_ids[0]}, after an unload {last_ids[1]}; 7 sent over three connections, 5 stored"
 
 
 @check(
@@ -112,7 +112,9 @@ def deliver_at(ctx: Context) -> str:
     order = ctx.texts([past, later])
     ctx.expect(order == ["past", "later"], f"the message whose time has passed was to come first, it went {order}")
     ctx.expect(late >= -early - CLOCKS, f"it came {-late} ms before its time (tick {early} ms)")
-    return f"due {delay} ms ahead (tick {early} ms): came {late:+d} ms from its time; one due in the past came at once"
+    return (
+        f"due {delay} ms ahead (tick {early} ms): came {late:+d} ms from its time; one due in the past came immediately"
+    )
 
 
 @check(
@@ -130,9 +132,9 @@ def in_order(ctx: Context) -> str:
     namespace = ctx.new_namespace(delayed_delivery_policies={"active": True, "tickTime": 100})
     for attempt in range(ATTEMPTS):
         gaps, order = _delayed(ctx, ctx.topic(f"topic-{attempt}", namespace=namespace))
-        early = [gap for gap, wanted in zip(gaps, order, strict=True) if gap < float(wanted) * 1000 - 100 - CLOCKS]
+        early = [gap for gap, seconds in zip(gaps, order, strict=True) if gap < float(seconds) * 1000 - 100 - CLOCKS]
         ctx.expect(not early, f"came before their time: {early} ms of {gaps} ms (tick 100 ms)")
-        late = max(gap - float(wanted) * 1000 for gap, wanted in zip(gaps, order, strict=True))
+        late = max(gap - float(seconds) * 1000 for gap, seconds in zip(gaps, order, strict=True))
         if order == ["0", "1.5", "3", "4.5"] or late < LATE_MILLISECONDS:
             break
     ctx.expect(order == ["0", "1.5", "3", "4.5"], f"sent with 4.5, 1.5, 3 and 0 s, they came in the order {order}")
@@ -160,7 +162,7 @@ def _delayed(ctx: Context, topic: str) -> tuple[list[int], list[str]]:
 
 @check(
     "delayed.exclusive",
-    proves="An Exclusive subscription knows no delay: a delayed message is delivered to it at once",
+    proves="An Exclusive subscription ignores delays: a delayed message is delivered to it immediately",
     concepts="E.delayed.after",
     seconds=2,
 )
@@ -171,7 +173,7 @@ def exclusive(ctx: Context) -> str:
 
 @check(
     "delayed.policy_off",
-    proves="In a namespace with delayed delivery off a delayed message is delivered at once on Shared too",
+    proves="In a namespace with delayed delivery off a delayed message is delivered immediately on Shared too",
     concepts="D.namespace.delayed",
     seconds=2,
 )

@@ -73,8 +73,8 @@ def _another_owner(ctx: Context, topic: str, former: str, within: float) -> str:
 
 @check(
     "failures.bookie_killed",
-    proves="With one bookie of a write quorum killed producers go on, all acknowledged messages stay readable and "
-    "ledgers are replicated again",
+    proves="When one bookie of a write quorum is killed, producers keep publishing, all acknowledged messages stay "
+    "readable and ledgers are replicated again",
     concepts=("C.quorum", "A.cluster"),
     seconds=150,
     alone=True,
@@ -98,7 +98,7 @@ def bookie_killed(ctx: Context) -> str:
             ctx.fault("kill", f"bookie {bookie}")
             ctx.eventually(
                 lambda: bookie not in copies(ctx, topic)[-1].ensembles[-1],
-                f"the topic's ledger goes on without {bookie}",
+                f"the topic's ledger continues without {bookie}",
                 within=60,
             )
             begin = time.monotonic()
@@ -223,7 +223,7 @@ def broker_killed(ctx: Context) -> str:
 
 @check(
     "failures.zookeeper_leader_killed",
-    proves="When ZooKeeper's leader is killed clients go on and topics are made again once there is a new one",
+    proves="When ZooKeeper's leader is killed, clients keep working, and topics can be created under the new leader",
     concepts=("A.cluster", "C.cas"),
     seconds=30,
     alone=True,
@@ -257,7 +257,7 @@ def zookeeper_leader_killed(ctx: Context) -> str:
 
 @check(
     "failures.zookeeper_lost",
-    proves="While ZooKeeper has no quorum connected producers and consumers go on",
+    proves="While ZooKeeper has no quorum connected producers and consumers keep working",
     concepts=("A.cluster", "C.znodes"),
     seconds=45,
     alone=True,
@@ -297,7 +297,7 @@ CLIENTS = 16
 
 @check(
     "failures.proxy_killed",
-    proves="When a proxy is killed its clients go on through another",
+    proves="When a proxy is killed its clients continue through another",
     concepts="A.proxy",
     seconds=30,
     alone=True,
@@ -320,19 +320,19 @@ def proxy_killed(ctx: Context) -> str:
     for text, producer in zip(texts, producers.values(), strict=True):
         ctx.send(producer, [text])
     with counting(ctx, topic, send_timeout=90) as run:
-        (mine,) = addresses(ctx, topic).values()
+        (client_proxy,) = addresses(ctx, topic).values()
         at = addresses(ctx, spread)
-        proxies = {host(address) for address in (mine, *at.values())}
+        proxies = {host(address) for address in (client_proxy, *at.values())}
         ctx.require(
             len(proxies) > 1,
             f"needs 2 proxies, the connections of {CLIENTS + 1} clients come from {', '.join(proxies)}",
         )
-        killed = host(mine)
+        killed = host(client_proxy)
         cut = [name for name, address in at.items() if host(address) == killed]
         with run.operation(f"proxy {killed} killed", settle_within=None):
             ctx.fault("kill", f"proxy {killed}")
             ctx.eventually(
-                lambda: mine not in addresses(ctx, topic).values() and addresses(ctx, topic),
+                lambda: client_proxy not in addresses(ctx, topic).values() and addresses(ctx, topic),
                 "the counted producer has another connection",
                 within=60,
             )

@@ -42,7 +42,7 @@ def foreign_cluster(ctx: Context) -> str:
     topic = f"persistent://{namespace}/topic"
     ctx.defer(lambda: _remove(near, topic))
     ctx.defer(lambda: _remove(far, topic))
-    said = _refusals(ctx, near, topic, here, there)
+    errors = _refusals(ctx, near, topic, here, there)
     missing = _refused(ctx, NOT_FOUND, f"the tenant of {here} in {there}", lambda: far.get(f"tenants/{tenant}"))
     far.put(f"tenants/{tenant}", _tenant([there]))
     far.put(f"namespaces/{namespace}", {"replication_clusters": [there]})
@@ -68,7 +68,7 @@ def foreign_cluster(ctx: Context) -> str:
         found = admin.get(ttl)
         ctx.expect(found == seconds, f"messageTTL in {name} is {found}, where {seconds} was set")
     return (
-        f"{here} and {there} list only their own; {there} is refused to {said}; a tenant of {here} is not in {there} "
+        f"{here} and {there} list only their own; {there} is refused to {errors}; a tenant of {here} is not in {there} "
         f"({missing}); of one topic name {COUNT} messages each, received where they were published alone; TTL "
         f"{TTL[0]} and {TTL[1]}"
     )
@@ -88,11 +88,11 @@ def _refusals(ctx: Context, admin: Admin, topic: str, here: str, there: str) -> 
     """What the instance answers to each object that names the foreign cluster; the same objects without it are made."""
     namespace = topic.split("://")[1].rpartition("/")[0]
     tenant, path, both = namespace.partition("/")[0], ctx.path(topic), [here, there]
-    policies, said = f"namespaces/{namespace}", list[str]()
+    policies, accepted = f"namespaces/{namespace}", list[str]()
 
     def refused(what: str, status: int, call: Callable[[], object]) -> None:
         text = _refused(ctx, status, f"{what} with {there}", call)
-        said.append(f"{what} ({text.replace(tenant, 'T')})")
+        accepted.append(f"{what} ({text.replace(tenant, 'T')})")
 
     refused("a tenant", NO_CLUSTER, lambda: admin.put(f"tenants/{tenant}", _tenant(both)))
     admin.put(f"tenants/{tenant}", _tenant([here]))
@@ -104,7 +104,7 @@ def _refusals(ctx: Context, admin: Admin, topic: str, here: str, there: str) -> 
     admin.put(path)
     if ctx.setting("topicLevelPoliciesEnabled") != "false":
         refused("a topic's replication", FORBIDDEN, lambda: admin.post(f"{path}/replication", both))
-    return ", ".join(said)
+    return ", ".join(accepted)
 
 
 def _tenant(clusters: list[str]) -> dict[str, list[str]]:

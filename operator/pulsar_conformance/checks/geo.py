@@ -1,4 +1,4 @@
-"""Two clusters of one instance: what both replicate, what a cluster that is away misses, and a store that is away."""
+"""Two clusters of one instance: replication, an unavailable cluster, and an unavailable configuration store."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ COUNT = 20
 """Messages of each cluster."""
 QUIET = 2.0
 """Seconds in which what must not come would come: messages take milliseconds."""
-TOLD = 60.0
-"""Seconds for brokers to be told of a change; it takes milliseconds, unless they are just connecting to the store."""
+SYNCED = 60.0
+"""Seconds until brokers have a change; it takes milliseconds, unless they are connecting to the store."""
 WAITING = 100
 """Messages that wait for a cluster before it comes back."""
 BACK = 300.0
 """Seconds for brokers to be there again, and replicators connected."""
 AGAIN = 2.0
-"""Seconds between two looks at a cluster whose brokers are kept away."""
+"""Seconds between two checks of a cluster whose brokers are kept down."""
 LONGER = 15.0
-"""Seconds that a configuration store is away longer than its sessions last."""
+"""Seconds for which a configuration store is unavailable beyond the end of its sessions."""
 
 
 @check(
@@ -63,8 +63,8 @@ def replication(ctx: Context) -> str:
     for name, consumer in zip(names, consumers, strict=True):
         got = ctx.texts(ctx.receive(consumer, 2 * COUNT, within=CONNECTS))
         for source, some in zip(names, texts, strict=True):
-            seen = [text for text in got if text[0] == some[0][0]]
-            ctx.expect(seen == some, f"of {COUNT} messages of {source} {name} received {seen}")
+            received = [text for text in got if text[0] == some[0][0]]
+            ctx.expect(received == some, f"of {COUNT} messages of {source} {name} received {received}")
     seconds = time.monotonic() - begin
     for name, consumer in zip(names, consumers, strict=True):
         ctx.nothing(consumer, QUIET, f"{name} received all {2 * COUNT} messages once")
@@ -110,7 +110,7 @@ def selective(ctx: Context) -> str:
 
 @check(
     "geo.replicated_subscription",
-    proves="A replicated subscription goes on in the other cluster about where it stopped in the first",
+    proves="A replicated subscription continues in the other cluster at about the position that it had in the first",
     concepts="E.geo",
     seconds=30,
 )
@@ -145,8 +145,8 @@ def replicated_subscription(ctx: Context) -> str:
     got = ctx.texts(ctx.drain(moved, until=ctx.came(left[-1]), quiet=QUIET, within=CONNECTS))
     again = got.index(left[0]) if left[0] in got else 0
     ctx.expect(again < len(taken), f"all {len(taken)} acknowledged messages come again in {there}")
-    wanted = [*taken[len(taken) - again :], *left]
-    ctx.expect(got == wanted, f"{len(taken)} acknowledged, {COUNT} left: {there} goes on with {got}")
+    expected = [*taken[len(taken) - again :], *left]
+    ctx.expect(got == expected, f"{len(taken)} acknowledged, {COUNT} left: {there} continues with {got}")
     return (
         f"of {len(taken)} messages acknowledged {again} come again in {there}, then all {COUNT} that were left, in "
         "order and once"
@@ -173,18 +173,20 @@ def shared_policies(ctx: Context) -> str:
     ctx.defer(lambda: admin.delete(f"tenants/{tenant}"))
     admin.put(f"tenants/{tenant}", {"adminRoles": ["nobody"], "allowedClusters": [here, there]})
     ctx.eventually(
-        lambda: far.get(f"tenants/{tenant}")["adminRoles"] == ["nobody"], f"the tenant in {there}", within=TOLD
+        lambda: far.get(f"tenants/{tenant}")["adminRoles"] == ["nobody"], f"the tenant in {there}", within=SYNCED
     )
     namespace = shared_namespace(ctx, message_ttl_in_seconds=120)
     ttl = f"namespaces/{namespace}/messageTTL"
-    ctx.eventually(lambda: far.get(ttl) == 120, f"the TTL in {there}", within=TOLD)
+    ctx.eventually(lambda: far.get(ttl) == 120, f"the TTL in {there}", within=SYNCED)
     far.post(ttl, 60)
-    ctx.eventually(lambda: admin.get(ttl) == 60, f"the TTL changed in {there}, in {here}", within=TOLD)
+    ctx.eventually(lambda: admin.get(ttl) == 60, f"the TTL changed in {there}, in {here}", within=SYNCED)
     partitions = f"{ctx.path(ctx.topic(namespace=namespace, partitions=2))}/partitions"
-    ctx.eventually(lambda: far.get(partitions)["partitions"] == 2, f"the partitions in {there}", within=TOLD)
+    ctx.eventually(lambda: far.get(partitions)["partitions"] == 2, f"the partitions in {there}", within=SYNCED)
     far.post(partitions, 3)
     ctx.eventually(
-        lambda: admin.get(partitions)["partitions"] == 3, f"the partition added in {there}, in {here}", within=TOLD
+        lambda: admin.get(partitions)["partitions"] == 3,
+        f"the partition added in {there}, in {here}",
+        within=SYNCED,
     )
     return f"a tenant, a TTL and 2 partitions of {here} seen in {there}; TTL and a partition more of {there} in {here}"
 
@@ -216,16 +218,16 @@ def remote_down(ctx: Context) -> str:
                 ctx.eventually(
                     lambda: run.progress().confirmed >= first.sent + MORE, "messages are published here", within=30
                 )
-                last, away = run.progress(), time.monotonic() - begin
+                last, outage = run.progress(), time.monotonic() - begin
             came = last.received - first.received
-            ctx.expect(not came, f"{came} messages were received in {there} meanwhile: it has brokers")
+            ctx.expect(not came, f"{came} messages were received in {there} during the outage: it has brokers")
             begin = time.monotonic()
             goes_on(ctx, run, within=BACK)
             back = time.monotonic() - begin
         counts = accounts(ctx, run, topic, at=[quick(ctx), remote_admin(ctx)], once=False)
     return (
-        f"{there} without brokers for {away:.0f} s: more than {backlog} messages waited here, new ones were received "
-        f"there {back:.0f} s after it was let go on; {counts}"
+        f"{there} without brokers for {outage:.0f} s: more than {backlog} messages waited here, new ones were received "
+        f"there {back:.0f} s after its brokers were resumed; {counts}"
     )
 
 
@@ -241,8 +243,8 @@ def _kept(ctx: Context, topic: str) -> int:
 
 @check(
     "geo.configstore_outage",
-    proves="While the configuration store is down clients of topics in use go on, and their messages reach the other "
-    "clusters",
+    proves="While the configuration store is down, clients of topics in use keep working, and their messages reach the "
+    "other clusters",
     concepts=("A.configstore.outage", "E.geo"),
     seconds=90,
     alone=True,
@@ -283,7 +285,7 @@ def configstore_outage(ctx: Context) -> str:
                 goes_on(ctx, one, within=CONNECTS)
         admins = [quick(ctx), remote_admin(ctx)]
         counts = [accounts(ctx, run, topics[0], at=admins), accounts(ctx, other, topics[1], at=admins[::-1])]
-    kind = "a store of its own" if own else "a cluster's metadata store"
+    kind = "a separate store" if own else "a cluster's metadata store"
     return (
         f"no configuration store ({kind}) for {lasted:.0f} s: {refused} attempt(s) to make a topic failed, "
         f"{received[0]} messages of {here} and {received[1]} of {there} received in the other; then a topic could be "

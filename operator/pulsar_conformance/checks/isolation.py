@@ -111,8 +111,8 @@ def _served(ctx: Context, namespace: str) -> set[str]:
         return set()
 
 
-def _if(found: set[str], wanted: set[str]) -> set[str]:
-    return found if found == wanted else set()
+def _if(found: set[str], expected: set[str]) -> set[str]:
+    return found if found == expected else set()
 
 
 def _listed(hosts: set[str]) -> str:

@@ -50,17 +50,17 @@ def _assigned(ctx: Context, expected: hashing.Ranges, hashed: Callable[[str], in
     """Consumers join in the order of MEMBERS, have the expected ranges and get the keys in them; the ranges' sizes."""
     topic = ctx.topic()
     consumers = {name: join(ctx, topic, name) for name in MEMBERS}
-    seen = ranges_of(ctx, topic)
-    ctx.expect(not hashing.gaps(seen), f"the ranges do not share out the hashes: {hashing.gaps(seen)[:3]}")
-    known = {name: [(low, min(high, hashing.LAST_HASH)) for low, high in held] for name, held in seen.items()}
+    reported = ranges_of(ctx, topic)
+    ctx.expect(not hashing.gaps(reported), f"the ranges do not share out the hashes: {hashing.gaps(reported)[:3]}")
+    known = {name: [(low, min(high, hashing.LAST_HASH)) for low, high in parts] for name, parts in reported.items()}
     for name in {**expected, **known}:
         other = set(known.get(name, ())) ^ set(expected.get(name, ()))
         ctx.expect(not other, f"{name} has other ranges than its name or place gives: {sorted(other)[:3]}")
     sent = send_rounds(ctx, topic, range(2))
     got = sharing.gather(ctx, consumers, len(sent))
     sharing.expect_once(ctx, got, sent)
-    expect_owned(ctx, got, seen, hashed)
-    shares = {name: sum(high - max(low, 1) + 1 for low, high in held) for name, held in known.items()}
+    expect_owned(ctx, got, reported, hashed)
+    shares = {name: sum(high - max(low, 1) + 1 for low, high in parts) for name, parts in known.items()}
     return ", ".join(f"{name} {share * 100 // hashing.LAST_HASH} %" for name, share in shares.items())
 
 
@@ -106,15 +106,16 @@ def sticky(ctx: Context) -> str:
     consumers = {
         name: join(ctx, topic, name, key_shared_policy=sticky_policy(*declared[name])) for name in ("ant", "bee")
     }
-    seen = ranges_of(ctx, topic)
+    stated = ranges_of(ctx, topic)
     ctx.expect(
-        seen == {name: declared[name] for name in consumers}, f"stats show other ranges than declared: {dict(seen)}"
+        stated == {name: declared[name] for name in consumers},
+        f"stats show other ranges than declared: {dict(stated)}",
     )
     sent = send_rounds(ctx, topic, range(2))
-    held = [text for text in sent if hashing.owner(declared, hashing.range_hash(text.rsplit("/", 1)[0])) != "cat"]
-    late = [text for text in sent if text not in held]
-    got = sharing.gather(ctx, consumers, len(held))
-    sharing.expect_once(ctx, got, held)
+    covered = [text for text in sent if hashing.owner(declared, hashing.range_hash(text.rsplit("/", 1)[0])) != "cat"]
+    late = [text for text in sent if text not in covered]
+    got = sharing.gather(ctx, consumers, len(covered))
+    sharing.expect_once(ctx, got, covered)
     added = sharing.gather(
         ctx, {"cat": join(ctx, topic, "cat", key_shared_policy=sticky_policy((50000, 65535)))}, len(late)
     )
@@ -133,12 +134,12 @@ def sticky_overlap(ctx: Context) -> str:
     topic = ctx.topic()
     join(ctx, topic, "ant", key_shared_policy=sticky_policy((100, 200), (300, 400)))
     overlaps = {"end": (150, 250), "edge": (200, 299), "inside": (310, 320), "around": (0, 65535)}
-    said = ""
+    refusal = ""
     for kind, one in overlaps.items():
         again = partial(join, ctx, topic, kind, key_shared_policy=sticky_policy(one))
-        said = ctx.refused(pulsar.ConsumerAssignError, again)
+        refusal = ctx.refused(pulsar.ConsumerAssignError, again)
     join(ctx, topic, "bee", key_shared_policy=sticky_policy((0, 99), (201, 299), (401, 65535)))
-    return f"{len(overlaps)} overlapping ranges refused ({said}); those between the first consumer's were accepted"
+    return f"{len(overlaps)} overlapping ranges refused ({refusal}); those between the first consumer's were accepted"
 
 
 def _batches(ctx: Context, topic: str, kind: pulsar.BatchingType) -> tuple[dict[str, list[Any]], int, int]:
@@ -235,28 +236,28 @@ def draining(ctx: Context) -> str:
     topic = ctx.topic()
     ant = join(ctx, topic, "ant")
     sent = send_rounds(ctx, topic, range(1))
-    held = {message.partition_key(): message for message in ctx.receive(ant, len(sent), ack=False)}
+    unacknowledged = {message.partition_key(): message for message in ctx.receive(ant, len(sent), ack=False)}
     bee = join(ctx, topic, "bee")
     hashed, ranges = hash_of(ctx), ranges_of(ctx, topic)
     moved = [key for key in KEYS if hashing.owner(ranges, hashed(key)) == "bee"]
-    seen = ctx.eventually(
+    consumer_stats = ctx.eventually(
         lambda: (found := _draining(ctx, topic, "ant"))["drainingHashesCount"] and found,
         f"draining hashes in the stats of the first consumer, for {len(moved)} keys that move",
     )
-    shown = {one["hash"]: one["unackMsgs"] for one in seen["drainingHashes"]}
+    shown = {one["hash"]: one["unackMsgs"] for one in consumer_stats["drainingHashes"]}
     ctx.expect(
-        shown == {hashed(key): 1 for key in moved} and seen["drainingHashesCount"] == len(shown),
+        shown == {hashed(key): 1 for key in moved} and consumer_stats["drainingHashesCount"] == len(shown),
         f"draining {shown}, where {sorted(hashed(key) for key in moved)} with one message each was expected",
     )
     second = send_rounds(ctx, topic, range(1, 2))
     stay = [text for text in second if text.rsplit("/", 1)[0] not in moved]
     sharing.expect_once(ctx, {"ant": ctx.receive(ant, len(stay))}, stay)
     ctx.nothing(bee, 1.0, "the first consumer still holds messages of the keys that moved")
-    ant.acknowledge(held.pop(moved[0]))
+    ant.acknowledge(unacknowledged.pop(moved[0]))
     first = ctx.texts(ctx.receive(bee, 1))
     ctx.expect(first == [f"{moved[0]}/1"], f"{moved[0]} was acknowledged, and {first} came")
     ctx.nothing(bee, 0.5, f"only {moved[0]} was acknowledged")
-    for message in held.values():
+    for message in unacknowledged.values():
         ant.acknowledge(message)
     rest = {"bee": ctx.receive(bee, len(moved) - 1)}
     sharing.expect_once(ctx, rest, [f"{key}/1" for key in moved[1:]])

@@ -61,8 +61,8 @@ def _joined_late(ctx: Context, topic: str, **options: Any) -> tuple[Any, Any, li
 
 @check(
     "key_shared.out_of_order",
-    proves="With allowOutOfOrderDelivery a consumer that joins gets its keys at once, and a key's order may be lost; "
-    "without it the consumer waits and the order holds",
+    proves="With allowOutOfOrderDelivery, a consumer that joins gets its keys immediately, and a key's order may be "
+    "lost; without it the consumer waits and the order holds",
     concepts="E.key_shared.out_of_order",
     seconds=6,
 )
@@ -70,8 +70,8 @@ def out_of_order(ctx: Context) -> str:
     """One consumer holds a message of each key, another joins, then the first one leaves without an acknowledgement."""
     strict, free = ctx.topic("strict"), ctx.topic("free")
     ant, bee, moved = _joined_late(ctx, free, key_shared_policy=free_policy())
-    told = ctx.stats(free)["subscriptions"][SUBSCRIPTION]["allowOutOfOrderDelivery"]
-    ctx.expect(told is True, f"stats say allowOutOfOrderDelivery {told}")
+    allowed = ctx.stats(free)["subscriptions"][SUBSCRIPTION]["allowOutOfOrderDelivery"]
+    ctx.expect(allowed is True, f"stats say allowOutOfOrderDelivery {allowed}")
     refused = ctx.refused(pulsar.ConsumerBusy, lambda: join(ctx, free, "cat"))
     early = ctx.receive(bee, len(moved))
     sharing.expect_once(ctx, {"bee": early}, [f"{key}/1" for key in moved])
@@ -87,8 +87,8 @@ def out_of_order(ctx: Context) -> str:
     sharing.expect_once(ctx, {"bee": got}, [f"{key}/{number}" for number in (0, 1) for key in KEYS])
     sharing.expect_ordered(ctx, {"bee": got})
     return (
-        f"allowed: {len(broken)} keys that moved came at once, then their earlier messages, out of order; not allowed: "
-        f"{len(moved)} keys waited, {len(KEYS)} in order; a consumer that does not allow it refused beside ({refused})"
+        f"allowed: {len(broken)} keys that moved came immediately, then their earlier messages, out of order; not "
+        f"allowed: {len(moved)} keys waited, {len(KEYS)} in order; one that does not allow it is refused ({refused})"
     )
 
 
@@ -102,7 +102,7 @@ def _timed(ctx: Context, consumers: Mapping[str, Any], count: int, within: float
                 got[name].append((message, round(time.time() * 1000) - int(message.properties()["due"])))
                 consumer.acknowledge(message)
     for name, consumer in consumers.items():
-        ctx.nothing(consumer, 0.5, f"{name} was to get no more, {count} messages were there")
+        ctx.nothing(consumer, 0.5, f"{name} must get no further message, {count} messages were there")
     return got
 
 
@@ -177,7 +177,7 @@ def _refuse(ctx: Context, consumers: Mapping[str, Any], bad: str) -> tuple[dict[
 @check(
     "key_shared.dead_letter",
     proves="Key_Shared: a message that is refused too often comes again to its key's consumer, then goes to the dead "
-    "letter topic with its key; the rest of its key goes on",
+    "letter topic with its key; the other messages of its key are delivered",
     concepts=("E.key_shared.dead_letter", "E.dead_letter"),
     seconds=6,
 )
@@ -199,8 +199,8 @@ def dead_letter(ctx: Context) -> str:
     owner = hashing.owner(ranges_of(ctx, topic), hash_of(ctx)(key_of(bad)))
     sent = send_rounds(ctx, topic, range(3), keys=keys)
     got, tries = _refuse(ctx, consumers, bad)
-    wanted = [(owner, count) for count in range(REFUSALS + 1)]
-    ctx.expect(tries == wanted, f"{bad} was to come with redelivery counts to {wanted}, it came to {tries}")
+    expected = [(owner, count) for count in range(REFUSALS + 1)]
+    ctx.expect(tries == expected, f"{bad} was to come with redelivery counts to {expected}, it came to {tries}")
     sharing.expect_once(ctx, got, [text for text in sent if text != bad])
     sharing.expect_ordered(ctx, got)
     letter = ctx.receive(letters, 1)[0]
@@ -243,7 +243,7 @@ def sticky_without_ranges(ctx: Context) -> str:
     ctx.refused(pulsar.ConsumerAssignError, bare)
     other = ctx.refused(pulsar.ConsumerBusy, lambda: join(ctx, topic, "auto"))
     sent = send_rounds(ctx, topic, [0])
-    sharing.expect_once(ctx, {"ant": (held := ctx.receive(ant, len(sent), ack=False))}, sent)
+    sharing.expect_once(ctx, {"ant": (first_round := ctx.receive(ant, len(sent), ack=False))}, sent)
     ant.close()
     sent += send_rounds(ctx, topic, [1])
     waiting = backlog(ctx, topic, SUBSCRIPTION)
@@ -251,11 +251,11 @@ def sticky_without_ranges(ctx: Context) -> str:
     parts = {"bee": (0, half), "cat": (half + 1, hashing.LAST_HASH)}
     got: dict[str, list[Any]] = {}
     for name, part in parts.items():
-        mine = _of(sent, *part)
-        got |= sharing.gather(ctx, {name: join(ctx, topic, name, key_shared_policy=sticky_policy(part))}, len(mine))
-        sharing.expect_once(ctx, {name: got[name]}, mine)
+        expected = _of(sent, *part)
+        got |= sharing.gather(ctx, {name: join(ctx, topic, name, key_shared_policy=sticky_policy(part))}, len(expected))
+        sharing.expect_once(ctx, {name: got[name]}, expected)
     sharing.expect_ordered(ctx, got)
     return (
         f"refused by the client ({client}), by the broker ({broker}), without sticky mode ({other}); of {len(sent)} "
-        f"messages, {len(held)} of them once delivered, each half came with its range: {sharing.sizes(got)}"
+        f"messages, {len(first_round)} of them once delivered, each half came with its range: {sharing.sizes(got)}"
     )

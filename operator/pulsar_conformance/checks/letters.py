@@ -40,14 +40,14 @@ def default_names(ctx: Context) -> str:
             client.producer(topics[name]).close()
         return _consumer(ctx, client, topics[name], {"max_redeliver_count": 1})
 
-    told = _apart(ctx, topics, consumer, {name: (f"{name}-sub-RETRY", f"{name}-sub-DLQ") for name in NAMES})
+    summary = _apart(ctx, topics, consumer, {name: (f"{name}-sub-RETRY", f"{name}-sub-DLQ") for name in NAMES})
     first = (
         "the service URL says of a topic that is not there that it is, when asked first, so the clients asked it of "
         "another before: declare both names"
         if misled
         else "asked first, the service URL says that sub-RETRY is not there"
     )
-    return f"{told}; {first}"
+    return f"{summary}; {first}"
 
 
 @check(
@@ -103,8 +103,8 @@ def no_auto_subscription(ctx: Context) -> str:
     settled(ctx, topic, "without")
     extra = consumers["with"].receive(1000)
     ctx.expect(extra is None, f"the message was refused twice, but {extra and extra.data!r} came")
-    held = (_arrived(ctx, dead["with"]), backlog(ctx, topic, "with"))
-    ctx.expect(held == (0, 1), f"dead letters and backlog without the subscription: {held}, expected (0, 1)")
+    counts = (_arrived(ctx, dead["with"]), backlog(ctx, topic, "with"))
+    ctx.expect(counts == (0, 1), f"dead letters and backlog without the subscription: {counts}, expected (0, 1)")
     ctx.admin.put(f"{ctx.path(dead['with'])}/subscription/{later}")
     ctx.eventually(lambda: _arrived(ctx, dead["with"]) == 1, "the dead letter goes where it waits for its reader")
     found = ctx.texts(ctx.receive(ctx.consumer(dead["with"], later), 1))
@@ -112,7 +112,9 @@ def no_auto_subscription(ctx: Context) -> str:
     settled(ctx, topic, "with")
     subscriptions = sorted(ctx.stats(dead["without"])["subscriptions"])
     ctx.expect(not subscriptions, f"subscriptions of the dead letters without an initial one: {subscriptions}")
-    return "with an initial subscription: 0 dead letters, backlog 1 until it was made, then 1; without one: 1 at once"
+    return (
+        "with an initial subscription: 0 dead letters, backlog 1 until it was made, then 1; without one: 1 immediately"
+    )
 
 
 def _topics(ctx: Context) -> dict[str, str]:
@@ -138,9 +140,11 @@ def _apart(
     for turn in range(2):
         messages = {name: took(ctx, one, f"the message of {name}") for name, one in consumers.items()}
         for name, message in messages.items():
-            wanted = f"of {name}, from {names[name][0] if turn else name}"
-            seen = f"{message.data.decode()}, from {message.topic.rsplit('/', 1)[1]}"
-            ctx.expect(seen == wanted, f"{name}'s consumer was to get the message {wanted}; it got {seen}")
+            described = f"of {name}, from {names[name][0] if turn else name}"
+            received = f"{message.data.decode()}, from {message.topic.rsplit('/', 1)[1]}"
+            ctx.expect(
+                received == described, f"{name}'s consumer was to get the message {described}; it got {received}"
+            )
             consumers[name].reconsume_later(message, DELAY_MS)
     for name, (_, dead) in names.items():
         full = f"persistent://{ctx.namespace}/{dead}"
@@ -150,8 +154,8 @@ def _apart(
     there = {topic.rsplit("/", 1)[1] for topic in ctx.admin.get(f"persistent/{ctx.namespace}")}
     expected = {*topics, *(one for pair in names.values() for one in pair)}
     ctx.expect(there == expected, f"topics {sorted(there)}, expected {sorted(expected)}")
-    told = " and ".join(f"{retries}, {dead}" for retries, dead in names.values())
-    return f"2 topics, one subscription name: each message came again and died in its own topics ({told})"
+    topic_names = " and ".join(f"{retries}, {dead}" for retries, dead in names.values())
+    return f"2 topics, one subscription name: each message came again and died in its own topics ({topic_names})"
 
 
 def _arrived(ctx: Context, topic: str) -> int:

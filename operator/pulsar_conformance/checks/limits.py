@@ -45,20 +45,20 @@ def resource_group(ctx: Context) -> str:
         ctx.producer(ctx.topic(name, namespace=inside), client=limited, batching_enabled=False) for name in ("a", "b")
     ]
     free = ctx.producer(ctx.topic(namespace=outside), client=other, batching_enabled=False)
-    held, passed = Answers(), Answers()
+    throttled, passed = Answers(), Answers()
     begin = time.monotonic()
     for number in range(BURST):
         for producer in producers:
-            held.send(producer, number.to_bytes(4, "big"))
+            throttled.send(producer, number.to_bytes(4, "big"))
     for number in range(2 * BURST):
         passed.send(free, number.to_bytes(4, "big"))
     passed.ids(2 * BURST)
-    waiting = 2 * BURST - len(held.got)
+    waiting = 2 * BURST - len(throttled.got)
     ctx.expect(
         waiting > BURST // 2,
         f"{2 * BURST} messages outside the group were stored with {2 * BURST - waiting} of {2 * BURST} of the group",
     )
-    held.ids(2 * BURST, within=60)
+    throttled.ids(2 * BURST, within=60)
     seconds = time.monotonic() - begin
     ctx.expect(
         RATE * (seconds + AHEAD) >= 2 * BURST, f"{RATE} messages/s allowed, {2 * BURST} published in {seconds:.1f} s"

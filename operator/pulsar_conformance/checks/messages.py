@@ -55,7 +55,7 @@ def largest(ctx: Context) -> str:
     after = [ledger["ledgerId"] for ledger in ctx.internal_stats(topic)["ledgers"]]
     ctx.expect(
         after[: len(before)] == before and len(after) > len(before),
-        f"the topic was not loaded anew: ledgers {before}, then {after}",
+        f"the topic was not loaded again: ledgers {before}, then {after}",
     )
     message = ctx.receive(consumer, 1)[0]
     ctx.expect(
@@ -217,9 +217,9 @@ def queue_full(ctx: Context) -> str:
     for i in range(QUEUE + 2):
         answers.send(producer, f"m{i}".encode())
     got = answers.wait(2, within=5)
-    told = [(answer.number, answer.result) for answer in got]
+    numbered = [(answer.number, answer.result) for answer in got]
     full = pulsar.Result.ProducerQueueIsFull
-    ctx.expect(told == [(QUEUE, full), (QUEUE + 1, full)], f"answers: {told}")
+    ctx.expect(numbered == [(QUEUE, full), (QUEUE + 1, full)], f"answers: {numbered}")
     producer.flush()
     answers.wait(QUEUE + 2)
     received = ctx.texts(ctx.drain(ctx.consumer(topic), until=ctx.came(f"m{QUEUE - 1}")))
@@ -303,16 +303,16 @@ def publish_time(ctx: Context) -> str:
     """By the clock of the producer's client, between the call of send and its return; it never goes back."""
     topic = ctx.topic()
     consumer, producer = ctx.consumer(topic), ctx.producer(topic)
-    seen: list[int] = []
+    times: list[int] = []
     for number in range(3):
         begin = _now_ms()
         producer.send(f"m{number}".encode())
         end = _now_ms()
         published = ctx.receive(consumer, 1)[0].publish_timestamp()
         ctx.expect(begin <= published <= end, f"published at {published}, send was called from {begin} to {end}")
-        seen.append(published)
-    ctx.expect(seen == sorted(seen), f"publish times go back: {seen}")
-    return f"3 publish times within the calls of send, {seen[-1] - seen[0]} ms from first to last"
+        times.append(published)
+    ctx.expect(times == sorted(times), f"publish times go back: {times}")
+    return f"3 publish times within the calls of send, {times[-1] - times[0]} ms from first to last"
 
 
 def _now_ms() -> int:
@@ -327,15 +327,15 @@ def _now_ms() -> int:
 )
 def sequence_ids(ctx: Context) -> str:
     """Asked of the producer after each send, and of the broker for what it stored."""
-    topic, wanted = ctx.topic(), [42, 43, 44, 100]
+    topic, expected = ctx.topic(), [42, 43, 44, 100]
     ctx.consumer(topic).close()
-    producer = ctx.producer(topic, initial_sequence_id=wanted[0] - 1)
-    told = []
-    for number in wanted:
+    producer = ctx.producer(topic, initial_sequence_id=expected[0] - 1)
+    reported = []
+    for number in expected:
         given = {"sequence_id": number} if number == 100 else {}
         producer.send(b"m", **given)
-        told.append(producer.last_sequence_id())
-    ctx.expect(told == wanted, f"the producer tells {told}, not {wanted}")
-    held = [int(stored(ctx, topic, position)["x-pulsar-sequence-id"]) for position in range(1, 5)]
-    ctx.expect(held == wanted, f"stored with {held}, not {wanted}")
-    return f"initial_sequence_id {wanted[0] - 1}, the fourth message given 100: stored with {held}"
+        reported.append(producer.last_sequence_id())
+    ctx.expect(reported == expected, f"the producer returns {reported}, not {expected}")
+    stored_ids = [int(stored(ctx, topic, position)["x-pulsar-sequence-id"]) for position in range(1, 5)]
+    ctx.expect(stored_ids == expected, f"stored with {stored_ids}, not {expected}")
+    return f"initial_sequence_id {expected[0] - 1}, the fourth message given 100: stored with {stored_ids}"

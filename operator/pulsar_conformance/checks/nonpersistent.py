@@ -83,7 +83,7 @@ TYPES = (
     _on(
         "shared",
         pulsar.ConsumerType.Shared,
-        "Shared on a non-persistent topic: each message to one consumer; what one leaves goes to nobody",
+        "Shared on a non-persistent topic: each message to one consumer; an unacknowledged one is not delivered again",
         _shared,
     ),
     _on(

@@ -85,7 +85,7 @@ def retention_time(ctx: Context) -> str:
     begin = time.monotonic()
     ledger = _all_acknowledged(ctx, topic, 5)
     trim(ctx, topic)
-    ctx.expect(ledger in ledger_ids(ctx, topic), "deleted at once, not after a minute")
+    ctx.expect(ledger in ledger_ids(ctx, topic), "deleted immediately, not after a minute")
     _gone_by_trim(ctx, topic, ledger, within=110)
     took = time.monotonic() - begin
     ctx.expect(took >= 59, f"deleted after {took:.0f} s, before the minute was over")
@@ -157,14 +157,12 @@ def retention_forever(ctx: Context) -> str:
     read = len(ctx.receive(ctx.reader(topic), 13, ack=False))
     ctx.policy("retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": 1})
     _gone_by_trim(ctx, topic, ids[0], within=20)
-    return (
-        f"2.4 MB acknowledged, retention -1 and -1: {read} read after 3 trims; with 1 MB ledger {ids[0]} went at once"
-    )
+    return f"2.4 MB acknowledged, retention -1 and -1: {read} read after 3 trims; 1 MB: {ids[0]} deleted immediately"
 
 
 @check(
     "retention.broker_default",
-    proves="A namespace without a retention keeps what the brokers' default says, and one of its own goes before that",
+    proves="A namespace without a retention uses the brokers' default, and its own retention takes precedence",
     concepts="E.retention.default",
     seconds=6,
 )
@@ -190,19 +188,19 @@ def retention_broker_default(ctx: Context) -> str:
             _gone_by_trim(ctx, topic, ledger, within=20)
         found[namespace] = ctx.texts(ctx.drain(ctx.reader(topic), until=ctx.came("last"), ack=False))
     all_of_them = [*(f"m{i}" for i in range(10)), "last"]
-    wanted = {plain: all_of_them if keeps else ["last"], own: ["last"] if keeps else all_of_them}
-    ctx.expect(found == wanted, f"default {default}; readers got {found}, expected {wanted}")
+    expected = {plain: all_of_them if keeps else ["last"], own: ["last"] if keeps else all_of_them}
+    ctx.expect(found == expected, f"default {default}; readers got {found}, expected {expected}")
     policy = ctx.admin.get(f"namespaces/{plain}/retention")
     ctx.expect(not policy, f"the namespace without a retention has {policy}")
     return (
         f"brokers' default {default}: without a policy {len(found[plain]) - 1} of 10 acknowledged messages are read, "
-        f"with a policy of its own {len(found[own]) - 1}"
+        f"with its own policy {len(found[own]) - 1}"
     )
 
 
 @check(
     "ttl.expires",
-    proves="A message older than the TTL is acknowledged by the broker when it looks; a younger one is not",
+    proves="A message older than the TTL is acknowledged by the broker at its next check; a younger one is not",
     concepts=("D.namespace.ttl", "E.ttl"),
     seconds=18,
 )
@@ -232,22 +230,25 @@ def ttl_expires(ctx: Context) -> str:
 
 @check(
     "ttl.periodic",
-    proves="The broker looks for expired messages by itself every messageExpiryCheckIntervalInMinutes",
+    proves="The broker checks for expired messages automatically every messageExpiryCheckIntervalInMinutes",
     concepts=("D.namespace.ttl", "E.ttl"),
     seconds=300,
 )
 def ttl_periodic(ctx: Context) -> str:
     """TTL of a second and nothing else that could make the broker look."""
-    looks = ctx.interval("messageExpiryCheckIntervalInMinutes", unit=60)
+    interval = ctx.interval("messageExpiryCheckIntervalInMinutes", unit=60)
     ctx.policy("messageTTL", 1)
     topic = ctx.topic()
     subscribe(ctx, topic)
     ctx.send(ctx.producer(topic), [f"m{i}" for i in range(5)])
     begin = time.monotonic()
     ctx.eventually(
-        lambda: backlog(ctx, topic) == 0, "the TTL acknowledges 5 messages", within=looks.within, every=looks.every
+        lambda: backlog(ctx, topic) == 0,
+        "the TTL acknowledges 5 messages",
+        within=interval.within,
+        every=interval.every,
     )
-    return f"5 messages nobody read, TTL 1 s: acknowledged by the broker after {time.monotonic() - begin:.0f} s"
+    return f"5 messages without a reader, TTL 1 s: acknowledged by the broker after {time.monotonic() - begin:.0f} s"
 
 
 @check(
@@ -286,8 +287,8 @@ def ttl_not_retention(ctx: Context) -> str:
         else:
             trim(ctx, topic)
         found[namespace] = ctx.texts(ctx.drain(ctx.reader(topic), until=ctx.came("last")))
-    wanted = [*(f"m{i}" for i in range(5)), "last"]
-    ctx.expect(found[kept_in] == wanted, f"expired but retained: a reader got {found[kept_in]}")
+    expected = [*(f"m{i}" for i in range(5)), "last"]
+    ctx.expect(found[kept_in] == expected, f"expired but retained: a reader got {found[kept_in]}")
     ctx.expect(found[lost_in] == ["last"], f"expired and not retained: a reader got {found[lost_in]}")
     return "5 messages expired by TTL 1 s: a reader still gets all with retention 60 min and none without"
 
@@ -309,17 +310,17 @@ def persistence_ledger(ctx: Context) -> str:
         for write in range(1, ensemble + 1)
         for ack in range(1, write + 1)
     ]
-    wanted = next((triple for triple in reversed(possible) if triple != default), possible[0])
-    ctx.policy("persistence", _quorum(*wanted))
+    quorum = next((triple for triple in reversed(possible) if triple != default), possible[0])
+    ctx.policy("persistence", _quorum(*quorum))
     topic = ctx.topic(create=False)
     client = ctx.client(operation_timeout_seconds=15)
     try:
         ctx.send(ctx.producer(topic, client=client), ["m"])
     except pulsar.PulsarException as error:
-        ctx.expect(False, f"no producer with quorum {wanted} on {bookies} bookies: {error}")
+        ctx.expect(False, f"no producer with quorum {quorum} on {bookies} bookies: {error}")
     found = ledgers(ctx, topic)[-1]
-    ctx.expect(found.quorum == wanted, f"ledger {found.id} has {found.quorum}, the policy {wanted}")
-    return f"{bookies} bookie(s), policy and ledger {found.id}: ensemble, write, ack quorum {wanted}"
+    ctx.expect(found.quorum == quorum, f"ledger {found.id} has {found.quorum}, the policy {quorum}")
+    return f"{bookies} bookie(s), policy and ledger {found.id}: ensemble, write, ack quorum {quorum}"
 
 
 @check(

@@ -93,7 +93,7 @@ def shared_first(ctx: Context) -> str:
     text = ctx.refused(pulsar.ProducerFenced, lambda: ctx.producer(topic, client=other, access_mode=MODE.Exclusive))
     accepted(lambda: ctx.send(first, ["first"]), "the Shared producer was disturbed")
     first.close()
-    accepted(lambda: ctx.producer(topic, client=other, access_mode=MODE.Exclusive), "refused with nobody there")
+    accepted(lambda: ctx.producer(topic, client=other, access_mode=MODE.Exclusive), "refused without another producer")
     return f"Exclusive with a Shared producer there: {text}; accepted after that one closed"
 
 
@@ -160,7 +160,7 @@ def _until_waiting(ctx: Context, topic: str, waiters: Sequence[Waiter], count: i
 
 @check(
     "access_mode.fencing",
-    proves="A producer with ExclusiveWithFencing access takes over at once; the one before it is fenced",
+    proves="A producer with ExclusiveWithFencing access takes over immediately; the previous producer is fenced",
     concepts="E.producer.exclusive",
     seconds=3,
 )
@@ -249,7 +249,7 @@ def single(ctx: Context) -> str:
 
 @check(
     "routing.custom_python",
-    proves="A router of the client's own chooses the partition, with the message at hand (Python client)",
+    proves="A router of the client's own chooses the partition, from the message (Python client)",
     concepts="E.routing.custom",
     seconds=3,
 )
@@ -266,9 +266,9 @@ def custom_python(ctx: Context) -> str:
     lengths = [5, 5, 2, 7, 4, 4, 1, 3, 6, 2]
     got = [producer.send(b"x" * length, partition_key="same").partition() for length in lengths]
     expected = [length * 3 % PARTITIONS for length in lengths]
-    ctx.expect(got == expected, f"partitions {got}, the router said {expected}")
-    ctx.expect(asked == [PARTITIONS] * len(lengths), f"the router was told of {sorted({*asked})} partitions")
-    return f"router by payload length: {len(lengths)} messages of one key on partitions {got}, as it said"
+    ctx.expect(got == expected, f"partitions {got}, the router chose {expected}")
+    ctx.expect(asked == [PARTITIONS] * len(lengths), f"the router got {sorted({*asked})} as the number of partitions")
+    return f"router by payload length: {len(lengths)} messages of one key on partitions {got}, as it chose"
 
 
 @check(
@@ -281,7 +281,7 @@ def custom_java(ctx: Context) -> str:
     """The router takes the last partition for every key."""
     producer = ctx.java_producer(ctx.topic(partitions=PARTITIONS), router="last", batchingEnabled=False)
     got = {_partition(producer.send(b"m", key=key)) for key in KEYS}
-    ctx.expect(got == {PARTITIONS - 1}, f"partitions {sorted(got)}, the router said {PARTITIONS - 1}")
+    ctx.expect(got == {PARTITIONS - 1}, f"partitions {sorted(got)}, the router chose {PARTITIONS - 1}")
     return f"router of the last partition: {len(KEYS)} keys all on partition {PARTITIONS - 1}"
 
 
@@ -329,8 +329,8 @@ def _by_hash(scheme: str, name: str) -> Check:
         python = ctx.producer(
             topic, message_router=lambda message, count: partition_of(message.partition_key(), count, scheme)
         )
-        told = {text: python.send(b"m", partition_key=text).partition() for text in KEYS}
-        _expect_partitions("Python", expected, told)
+        chosen = {text: python.send(b"m", partition_key=text).partition() for text in KEYS}
+        _expect_partitions("Python", expected, chosen)
         plain = ctx.producer(topic)
         same = sum(plain.send(b"m", partition_key=text).partition() == expected[text] for text in KEYS)
         return (

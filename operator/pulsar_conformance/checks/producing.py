@@ -55,8 +55,8 @@ def one_entry(ctx: Context) -> str:
         len({found[:2] for found in ids}) == 1 and [found[2] for found in ids] == [*range(20)], f"not one batch: {ids}"
     )
     ctx.expect(entries(ctx, topic) == 1, f"{entries(ctx, topic)} entries for 20 messages")
-    held = stored(ctx, topic).get("x-pulsar-num-batch-message")
-    ctx.expect(held == "20", f"the broker sees {held} messages in the entry")
+    batch_size = stored(ctx, topic).get("x-pulsar-num-batch-message")
+    ctx.expect(batch_size == "20", f"the broker sees {batch_size} messages in the entry")
     got = ctx.receive(consumer, 20)
     ctx.expect(ctx.texts(got) == texts, f"received {ctx.texts(got)}")
     ctx.expect([place(message.message_id()) for message in got] == ids, "received under other ids than sent")
@@ -65,7 +65,7 @@ def one_entry(ctx: Context) -> str:
 
 @check(
     "batching.off",
-    proves="Without batching every message is an entry of its own",
+    proves="Without batching every message is a separate entry",
     concepts="E.batching",
     seconds=2,
 )
@@ -130,7 +130,9 @@ def max_bytes(ctx: Context) -> str:
     producer.flush()
     answers.ids(9)
     ctx.receive(consumer, 9)
-    return f"messages of 1000 bytes, limit {limit}, delay 60 s: 2 entries of 4 went out by themselves, the 9th waited"
+    return (
+        f"messages of 1000 bytes, limit {limit}, delay 60 s: 2 entries of 4 were sent without the delay, the 9th waited"
+    )
 
 
 @check(
@@ -173,10 +175,13 @@ def by_key(ctx: Context) -> str:
         answers.send(producer, f"m{i}".encode(), partition_key=f"key{i % 3}")
     producer.flush()
     answers.ids(12)
-    held: dict[tuple[int, int], list[str]] = {}
+    by_entry: dict[tuple[int, int], list[str]] = {}
     for message in ctx.receive(consumer, 12):
-        held.setdefault(place(message.message_id())[:2], []).append(message.partition_key())
-    ctx.expect(sorted(held.values()) == [[f"key{i}"] * 4 for i in range(3)], f"keys by entry: {sorted(held.values())}")
+        by_entry.setdefault(place(message.message_id())[:2], []).append(message.partition_key())
+    ctx.expect(
+        sorted(by_entry.values()) == [[f"key{i}"] * 4 for i in range(3)],
+        f"keys by entry: {sorted(by_entry.values())}",
+    )
     return "12 messages of 3 keys in turn are 3 entries with 4 messages of one key each"
 
 
@@ -292,10 +297,10 @@ def _compressed(name: str, kind: pulsar.CompressionType) -> Check:
         ).encode()
         ctx.producer(topic, compression_type=kind).send(payload)
         stats = ctx.stats(topic)
-        arrived, held = int(stats["bytesInCounter"]), int(stats["storageSize"])
+        arrived, size = int(stats["bytesInCounter"]), int(stats["storageSize"])
         ctx.expect(
-            0 < max(arrived, held) * SHRINKS <= len(payload),
-            f"{len(payload)} bytes sent, bytesInCounter {arrived}, storageSize {held}: not {SHRINKS} times smaller",
+            0 < max(arrived, size) * SHRINKS <= len(payload),
+            f"{len(payload)} bytes sent, bytesInCounter {arrived}, storageSize {size}: not {SHRINKS} times smaller",
         )
         headers = stored(ctx, topic)
         with_, before = headers.get("x-pulsar-compression"), headers.get("x-pulsar-uncompressed-size")
@@ -303,9 +308,7 @@ def _compressed(name: str, kind: pulsar.CompressionType) -> Check:
         ctx.expect(before == str(len(payload)), f"the stored message says {before} bytes, not {len(payload)}")
         message = ctx.receive(consumer, 1)[0]
         ctx.expect(message.data() == payload, f"{len(message.data())} other bytes came than the {len(payload)} sent")
-        return (
-            f"{len(payload)} bytes sent, bytesInCounter {arrived}, storageSize {held}, marked {with_}; received equal"
-        )
+        return f"{len(payload)} bytes sent, bytesInCounter {arrived}, storageSize {size}, marked {with_}, equal"
 
     return run
 

@@ -20,7 +20,7 @@ LIMIT = 20_000
 _BLOCKED = (pulsar.ProducerBlockedQuotaExceededError, pulsar.ProducerBlockedQuotaExceededException)
 
 
-def _looks(ctx: Context) -> Interval:
+def _interval(ctx: Context) -> Interval:
     """How often the broker checks the quotas; the check is skipped where it does not."""
     ctx.require(ctx.setting("backlogQuotaCheckEnabled") == "true", "backlogQuotaCheckEnabled is false")
     return ctx.interval("backlogQuotaCheckIntervalInSeconds")
@@ -28,7 +28,7 @@ def _looks(ctx: Context) -> Interval:
 
 def _over_quota(ctx: Context, policy: str, **producer: Any) -> tuple[str, Any, Any, Interval]:
     """A topic with 30 messages of 1 kB nobody acknowledges and a quota of 20 kB: it, its consumer and producer."""
-    looks = _looks(ctx)
+    interval = _interval(ctx)
     topic = ctx.topic()
     consumer = ctx.consumer(topic, receiver_queue_size=1)
     sender = ctx.producer(topic, **producer)
@@ -37,21 +37,21 @@ def _over_quota(ctx: Context, policy: str, **producer: Any) -> tuple[str, Any, A
     # Only now: the broker's check may come at any moment.
     body = {"limitSize": LIMIT, "limitTime": -1, "policy": policy}
     ctx.policy("backlogQuota", body, backlogQuotaType="destination_storage")
-    return topic, consumer, sender, looks
+    return topic, consumer, sender, interval
 
 
 def _numbers(messages: list[Any]) -> list[int]:
     return [int(bytes(message.data())[:4]) for message in messages]
 
 
-def _disconnected(ctx: Context, topic: str, looks: Interval) -> float:
+def _disconnected(ctx: Context, topic: str, interval: Interval) -> float:
     """Until the broker has cut off the producer, which it does when it checks the quotas; the seconds it took."""
     begin = time.monotonic()
     ctx.eventually(
         lambda: not ctx.stats(topic)["publishers"],
         "the broker cuts off the producer",
-        within=looks.within,
-        every=looks.every,
+        within=interval.within,
+        every=interval.every,
     )
     return time.monotonic() - begin
 
@@ -82,17 +82,17 @@ def _works_again(ctx: Context, topic: str) -> bool:
 )
 def hold(ctx: Context) -> str:
     """A message sent over the quota is neither stored nor refused; the consumer reads, then it arrives, once."""
-    topic, consumer, sender, looks = _over_quota(ctx, "producer_request_hold", send_timeout_millis=0)
-    took = _disconnected(ctx, topic, looks)
+    topic, consumer, sender, interval = _over_quota(ctx, "producer_request_hold", send_timeout_millis=0)
+    took = _disconnected(ctx, topic, interval)
     results: list[Any] = []
     done = threading.Event()
 
-    def told(result: Any, _id: Any) -> None:
+    def answered(result: Any, _id: Any) -> None:
         results.append(result)
         done.set()
 
-    sender.send_async(b"0030held", told)
-    ctx.expect(not done.wait(3), f"over the quota a send was answered at once: {results}")
+    sender.send_async(b"0030held", answered)
+    ctx.expect(not done.wait(3), f"over the quota a send was answered immediately: {results}")
     ctx.expect(backlog(ctx, topic) == 30, "over the quota a message was stored")
     got = _numbers(ctx.receive(consumer, 30))
     # The client asks for its producer again with a growing pause, up to a minute.
@@ -105,14 +105,14 @@ def hold(ctx: Context) -> str:
 
 @check(
     "backlog_quota.exception",
-    proves="producer_exception: over the quota producers and their sends are refused with an error of its own",
+    proves="producer_exception: over the quota producers and their sends are refused with a specific error",
     concepts=("D.namespace.backlog.exception", "E.backlog"),
     seconds=65,
 )
 def exception(ctx: Context) -> str:
     """The running producer and a new one both get ProducerBlockedQuotaExceeded; after the consumer read all is well."""
-    topic, consumer, sender, looks = _over_quota(ctx, "producer_exception")
-    took = _disconnected(ctx, topic, looks)
+    topic, consumer, sender, interval = _over_quota(ctx, "producer_exception")
+    took = _disconnected(ctx, topic, interval)
     running = _refusal(ctx, lambda: sender.send(b"0030refused"))
     new = _refusal(ctx, lambda: ctx.producer(topic, client=ctx.client(operation_timeout_seconds=10)))
     got = _numbers(ctx.receive(consumer, 30))
@@ -125,24 +125,24 @@ def exception(ctx: Context) -> str:
 
 @check(
     "backlog_quota.eviction",
-    proves="consumer_backlog_eviction: over the quota the oldest messages are dropped and producers go on",
+    proves="consumer_backlog_eviction: over the quota the oldest messages are dropped and producers keep publishing",
     concepts=("D.namespace.backlog.eviction", "E.backlog"),
     seconds=65,
 )
 def eviction(ctx: Context) -> str:
     """The backlog shrinks from its old end below the quota; the producer never notices."""
-    topic, consumer, sender, looks = _over_quota(ctx, "consumer_backlog_eviction")
+    topic, consumer, sender, interval = _over_quota(ctx, "consumer_backlog_eviction")
     begin = time.monotonic()
     ctx.eventually(
-        lambda: backlog(ctx, topic) < 30, "the broker drops messages", within=looks.within, every=looks.every
+        lambda: backlog(ctx, topic) < 30, "the broker drops messages", within=interval.within, every=interval.every
     )
     took = time.monotonic() - begin
     # Figures of the topic are renewed from time to time; the first one after the drop may be from before it.
     ctx.eventually(
         lambda: int(ctx.stats(topic)["backlogSize"]) <= LIMIT + 1100,
         f"the backlog is at most {LIMIT} B and one message",
-        within=looks.within,
-        every=looks.every,
+        within=interval.within,
+        every=interval.every,
     )
     left = backlog(ctx, topic)
     # A small one: it must not bring the backlog over the quota again.
@@ -162,7 +162,7 @@ def eviction(ctx: Context) -> str:
 )
 def age(ctx: Context) -> str:
     """One small message, old enough: producers are refused, though the size is far below any limit."""
-    looks = _looks(ctx)
+    interval = _interval(ctx)
     topic = ctx.topic()
     consumer, sender = ctx.consumer(topic), ctx.producer(topic)
     ctx.send(sender, ["old"])
@@ -172,7 +172,7 @@ def age(ctx: Context) -> str:
     # Only now: the broker's check may come at any moment.
     body = {"limitSize": -1, "limitTime": 5, "policy": "producer_exception"}
     ctx.policy("backlogQuota", body, backlogQuotaType="message_age")
-    took = _disconnected(ctx, topic, looks)
+    took = _disconnected(ctx, topic, interval)
     refusal = _refusal(ctx, lambda: ctx.producer(topic, client=ctx.client(operation_timeout_seconds=10)))
     ctx.receive(consumer, 2)
     ctx.eventually(lambda: _works_again(ctx, topic), "a producer works after the old message is acknowledged")

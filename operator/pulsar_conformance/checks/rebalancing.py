@@ -56,7 +56,7 @@ def even_bundles(ctx: Context) -> str:
 
 @check(
     "rebalancing.split_by_threshold",
-    proves="A bundle over the limit of sessions is split in two by Pulsar itself, and its topics go on without loss",
+    proves="A bundle over the limit of sessions is split in two by Pulsar itself, and its topics lose no message",
     concepts="B.split",
     seconds=100,
 )
@@ -241,11 +241,11 @@ def scale_out(ctx: Context) -> str:
         thread.join()
     answers.ids(sent.total(), within=120)
     for name, consumer in consumers.items():
-        seen = heads(ctx.drain(consumer, until=partial(all_of, sent[name], set()), within=60))
-        ctx.expect(len(seen) == sent[name], f"{name}: {len(seen)} of {sent[name]} messages arrived")
+        received = heads(ctx.drain(consumer, until=partial(all_of, sent[name], set()), within=60))
+        ctx.expect(len(received) == sent[name], f"{name}: {len(received)} of {sent[name]} messages arrived")
     return (
         f"{len(before)} -> {len(after)} brokers: the new one got {len(got)} of {number} bundles; back to "
-        f"{len(before)}: {sent.total()} messages from {number} producers meanwhile, all confirmed and received"
+        f"{len(before)}: {sent.total()} messages from {number} producers during the change, all confirmed and received"
     )
 
 

@@ -36,11 +36,13 @@ def nack_delay(ctx: Context) -> str:
         gaps.append(round((time.monotonic() - begin) * 1000))
         ctx.expect(ctx.texts([bad]) == ["bad"], f"the refused message was expected, {ctx.texts([bad])} came")
         ctx.expect(gaps[-1] >= delay - EARLY, f"it came again after {gaps[-1]} ms, before the delay of {delay} ms")
-        seen = bad.redelivery_count()
-        ctx.expect(seen == count, f"redelivery count {seen}, {count} was expected")
+        delivered = bad.redelivery_count()
+        ctx.expect(delivered == count, f"redelivery count {delivered}, {count} was expected")
     consumer.acknowledge(bad)
     ctx.nothing(consumer, delay / 1000 * 1.5, "both are acknowledged")
-    return f"delay {delay} ms: came again after {gaps[0]} and {gaps[1]} ms with counts 1 and 2; acknowledged, no more"
+    return (
+        f"delay {delay} ms: came again after {gaps[0]} and {gaps[1]} ms with counts 1 and 2, and not once acknowledged"
+    )
 
 
 @check(
@@ -57,12 +59,14 @@ def nack_backoff(ctx: Context) -> str:
     ctx.send(ctx.producer(topic), ["bad"])
     message = took(ctx, consumer, "the message")
     gaps = []
-    for wanted in (500, 1000, 2000, 4000):
+    for expected in (500, 1000, 2000, 4000):
         begin = message.received_ms
         consumer.nack(message)
-        message = took(ctx, consumer, f"it again, {wanted} ms later")
+        message = took(ctx, consumer, f"it again, {expected} ms later")
         gaps.append(message.received_ms - begin)
-        ctx.expect(gaps[-1] >= wanted - EARLY, f"after {len(gaps)} refusals it came in {gaps[-1]} ms, not {wanted} ms")
+        ctx.expect(
+            gaps[-1] >= expected - EARLY, f"after {len(gaps)} refusals it came in {gaps[-1]} ms, not {expected} ms"
+        )
     ctx.expect(gaps[-1] > gaps[0], f"the delays did not grow: {gaps} ms")
     consumer.ack(message)
     return f"0.5 s doubled each time: came again after {', '.join(map(str, gaps))} ms"
@@ -82,12 +86,14 @@ def nack_cap(ctx: Context) -> str:
     ctx.send(ctx.producer(topic), ["bad"])
     message = took(ctx, consumer, "the message")
     gaps = []
-    for wanted in (250, most, most, most):
+    for expected in (250, most, most, most):
         begin = message.received_ms
         consumer.nack(message)
-        message = took(ctx, consumer, f"it again, {wanted} ms later")
+        message = took(ctx, consumer, f"it again, {expected} ms later")
         gaps.append(message.received_ms - begin)
-        ctx.expect(gaps[-1] >= wanted - EARLY, f"after {len(gaps)} refusals it came in {gaps[-1]} ms, not {wanted} ms")
+        ctx.expect(
+            gaps[-1] >= expected - EARLY, f"after {len(gaps)} refusals it came in {gaps[-1]} ms, not {expected} ms"
+        )
     consumer.ack(message)
     return f"0.25 s, 16 times as long each time, at most {most} ms: came again after {', '.join(map(str, gaps))} ms"
 
@@ -124,8 +130,8 @@ def nack_ordered(ctx: Context) -> str:
         ctx.expect(counts == [0, 0, 0], f"{name}: redelivery counts {counts}; these types do not count")
     for name, consumer in consumers.items():
         ctx.nothing(consumer, 0.5, f"{name}: all are acknowledged")
-    told = ", ".join(f"{name} {gap} ms" for name, gap in gaps.items())
-    return f"m2 of m0 to m4 refused with {delay} ms: m2, m3, m4 came again in order ({told}), count 0; m0, m1 did not"
+    listed = ", ".join(f"{name} {gap} ms" for name, gap in gaps.items())
+    return f"m2 of m0 to m4 refused with {delay} ms: m2, m3, m4 came again in order ({listed}), count 0; m0, m1 did not"
 
 
 @check(
@@ -168,11 +174,11 @@ def ack_timeout_backoff(ctx: Context) -> str:
     ctx.send(ctx.producer(topic), ["forgotten"])
     message = took(ctx, consumer, "the message")
     gaps = []
-    for wanted in (500, 1500, 4500):
+    for expected in (500, 1500, 4500):
         begin = message.received_ms
-        message = took(ctx, consumer, f"it again, {wanted} ms later")
+        message = took(ctx, consumer, f"it again, {expected} ms later")
         gaps.append(message.received_ms - begin)
-        ctx.expect(gaps[-1] >= wanted - EARLY, f"time {len(gaps)} it came in {gaps[-1]} ms, not after {wanted} ms")
+        ctx.expect(gaps[-1] >= expected - EARLY, f"time {len(gaps)} it came in {gaps[-1]} ms, not after {expected} ms")
     ctx.expect(gaps[-1] > gaps[0], f"the delays did not grow: {gaps} ms")
     consumer.ack(message)
     return f"timeout 1 s, back-off 0.5 s tripled each time: came again after {', '.join(map(str, gaps))} ms"
@@ -205,11 +211,13 @@ def retry(ctx: Context) -> str:
         consumer.reconsume_later(message, delay)
         message = took(ctx, consumer, f"it from {retries}")
         gaps.append(message.received_ms - message.publish_time_ms)
-        seen = dict(message.properties)
+        properties = dict(message.properties)
         ctx.expect(message.topic == retries, f"it came from {message.topic}, not {retries}")
         ctx.expect(gaps[-1] >= delay - EARLY, f"it came {gaps[-1]} ms after it was put off, not {delay} ms")
-        wanted = {"RECONSUMETIMES": str(times), "REAL_TOPIC": topic, "DELAY_TIME": str(delay), "own": "1"}
-        ctx.expect(wanted.items() <= seen.items(), f"its properties were to hold {wanted}, they are {seen}")
+        expected = {"RECONSUMETIMES": str(times), "REAL_TOPIC": topic, "DELAY_TIME": str(delay), "own": "1"}
+        ctx.expect(
+            expected.items() <= properties.items(), f"its properties must contain {expected}, they are {properties}"
+        )
     consumer.reconsume_later(message, delay)
     letter = ctx.receive(letters, 1)[0]
     origin = letter.properties().get("ORIGIN_MESSAGE_ID", "")
@@ -246,10 +254,10 @@ def dead_letter(ctx: Context) -> str:
     counts = refuse(ctx, consumer, letters)
     letter = ctx.receive(letters, 1)[0]
     ctx.expect(counts == [0, 1, 2], f"it was to be delivered with redelivery counts 0, 1 and 2, these were {counts}")
-    seen = letter.properties()
-    wanted = {"REAL_TOPIC": topic, "ORIGIN_MESSAGE_ID": str(bad), "own": "1"}
+    properties = letter.properties()
+    expected = {"REAL_TOPIC": topic, "ORIGIN_MESSAGE_ID": str(bad), "own": "1"}
     ctx.expect(letter.data() == b"bad", f"the dead letter is {letter.data()!r}")
-    ctx.expect(wanted.items() <= seen.items(), f"its properties were to hold {wanted}, they are {seen}")
+    ctx.expect(expected.items() <= properties.items(), f"its properties must contain {expected}, they are {properties}")
     settled(ctx, topic)
     ctx.nothing(letters, 1, "one message was refused")
     return f"delivered 3 times, then in {dead.rsplit('/', 1)[1]} with ORIGIN_MESSAGE_ID {bad}; backlog 0 at the source"
@@ -257,7 +265,7 @@ def dead_letter(ctx: Context) -> str:
 
 @check(
     "dead_letter.initial_subscription",
-    proves="With an initial subscription dead letters wait for whoever reads them later; without one they are deleted",
+    proves="With an initial subscription dead letters are kept for a later consumer; without one they are deleted",
     concepts="E.dead_letter.initial",
     seconds=7,
 )
@@ -290,9 +298,7 @@ def initial_subscription(ctx: Context) -> str:
         ctx.admin.put(f"{ctx.path(dead)}/unload")
     left = {name: trimmed(ctx, f"{topic}-{name}-DLQ") for name in takers}
     ctx.expect(left["with"] == 1, f"the initial subscription was to keep 1 message, {left['with']} are stored")
-    ctx.eventually(
-        lambda: trimmed(ctx, f"{topic}-without-DLQ") == 0, "a dead letter that nobody subscribed to is deleted"
-    )
+    ctx.eventually(lambda: trimmed(ctx, f"{topic}-without-DLQ") == 0, "a dead letter without a subscription is deleted")
     for name in takers:
         later = ctx.consumer(f"{topic}-{name}-DLQ", "later")
         found[name] = ctx.texts(ctx.receive(later, 1) if name == "with" else ctx.drain(later))

@@ -76,8 +76,8 @@ def shedding_extensible(ctx: Context) -> str:
         "brokers have loadBalancerHistoryResourcePercentage="
         f"{ctx.setting('loadBalancerHistoryResourcePercentage')}: set it to 0 in broker.conf or dynamically",
     )
-    looks = int(ctx.number("loadBalancerSheddingConditionHitCountThreshold")) + 4
-    return _shed(ctx, hosts, looks, "the others", stays=False)
+    hits = int(ctx.number("loadBalancerSheddingConditionHitCountThreshold")) + 4
+    return _shed(ctx, hosts, hits, "the others", stays=False)
 
 
 def _shed(ctx: Context, hosts: Sequence[str], intervals: int, over: str, *, stays: bool = True) -> str:

@@ -15,7 +15,7 @@ SLOTS = (
     ),
     slot(
         "offload.threshold",
-        proves="Ledgers are offloaded above the namespace's threshold, at once with 0, never when it is negative",
+        proves="Ledgers are offloaded above the namespace's threshold, immediately if it is 0, never if it is negative",
         concepts=("C.offload", "D.namespace.offload"),
         needs=OFFLOAD,
     ),

@@ -81,7 +81,7 @@ def settled(ctx: Context, topic: str, subscription: str = "sub") -> None:
     Pulsar 4.0.8 may forget acknowledgements when the topic is unloaded while that ledger is still being made (state
     SwitchingLedger); their messages are delivered again then.
     """
-    ctx.eventually(lambda: cursor(ctx, topic, subscription)["state"] == "Open", "the cursor has a ledger of its own")
+    ctx.eventually(lambda: cursor(ctx, topic, subscription)["state"] == "Open", "the cursor has its own ledger")
 
 
 def _ledger(one: dict[str, Any]) -> Ledger:
@@ -107,7 +107,7 @@ def rollover_entries(ctx: Context) -> str:
     )
     oldest = ctx.within_limit(
         ctx.number("managedLedgerMinLedgerRolloverTimeMinutes") * 60,
-        "managedLedgerMinLedgerRolloverTimeMinutes: a full ledger goes on until it is that old",
+        "managedLedgerMinLedgerRolloverTimeMinutes: a full ledger is used until it is that old",
     )
     topic = ctx.topic()
     subscribe(ctx, topic)
@@ -123,12 +123,12 @@ def rollover_entries(ctx: Context) -> str:
     last = producer.send(str(next(sent)).encode())
     send(100)
 
-    def rolled() -> list[Ledger]:
+    def second_ledger() -> list[Ledger]:
         send(1)
         found = ledgers(ctx, topic)
         return found if len(found) > 1 and found[0].state == "CLOSED" else []
 
-    found = ctx.eventually(rolled, f"a second ledger after {limit} entries", within=oldest + 30, every=0.5)
+    found = ctx.eventually(second_ledger, f"a second ledger after {limit} entries", within=oldest + 30, every=0.5)
     ctx.expect(found[0].entries >= limit, f"the first ledger closed with {found[0].entries} entries, not {limit}")
     total = next(sent)
     across = ctx.texts(ctx.receive(ctx.reader(topic, last), total - limit + 19))
@@ -138,7 +138,7 @@ def rollover_entries(ctx: Context) -> str:
 
 @check(
     "ledger.rollover.owner",
-    proves="Whoever takes over a topic writes to a new ledger; what is in the earlier ones stays readable in order",
+    proves="A broker that takes over a topic writes to a new ledger; messages in earlier ones stay readable in order",
     concepts="C.ledger.rollover",
 )
 def rollover_owner(ctx: Context) -> str:
@@ -250,7 +250,7 @@ def single_writer(ctx: Context) -> str:
         for turn in range(1, 5):
             ctx.eventually(_reaches(sent, len(sent) + 50), "50 more messages are acknowledged", within=40)
             unload(ctx, topic)
-            ctx.eventually(_reaches(sent, len(sent) + 50), "the producer goes on after an unload", within=40)
+            ctx.eventually(_reaches(sent, len(sent) + 50), "the producer continues after an unload", within=40)
             found = ledgers(ctx, topic)
             states = [ledger.state for ledger in found]
             one_open = set(states[:-1]) == {"CLOSED"} and states[-1] == "OPEN"
@@ -265,7 +265,7 @@ def single_writer(ctx: Context) -> str:
     ctx.expect(first == sent, f"{len(sent)} acknowledged, {len(first)} read: {_difference(first, sent)}")
     return (
         f"{len(sent)} messages through 4 unloads: none lost, all in order, {len(got) - len(first)} twice; "
-        f"1 OPEN ledger at each look; owners seen: {len(owners)}"
+        f"1 OPEN ledger at each check; owners observed: {len(owners)}"
     )
 
 
@@ -273,18 +273,18 @@ def _reaches(sent: list[str], number: int) -> Callable[[], bool]:
     return lambda: len(sent) >= number
 
 
-def _difference(got: list[str], wanted: list[str]) -> str:
-    missing = sorted(set(wanted) - set(got))
+def _difference(got: list[str], expected: list[str]) -> str:
+    missing = sorted(set(expected) - set(got))
     return (
         f"missing {missing[:5]}"
         if missing
-        else f"out of order near {[a for a, b in zip(got, wanted, strict=False) if a != b][:5]}"
+        else f"out of order near {[a for a, b in zip(got, expected, strict=False) if a != b][:5]}"
     )
 
 
 @check(
     "storage.cursor.ledger",
-    proves="Cursors are kept in ledgers of their own in BookKeeper; acknowledgements are written there",
+    proves="Cursors are kept in separate ledgers in BookKeeper; acknowledgements are written there",
     concepts="C.cursor",
 )
 def cursor_ledger(ctx: Context) -> str:
@@ -302,7 +302,7 @@ def cursor_ledger(ctx: Context) -> str:
         grown = found["cursorLedgerLastEntry"] > before["cursorLedgerLastEntry"]
         return found if found["cursorLedger"] >= 0 and grown else {}
 
-    found = ctx.eventually(written, "the cursor writes an entry to a ledger of its own")
+    found = ctx.eventually(written, "the cursor writes an entry to its own ledger")
     ctx.expect(
         found["cursorLedger"] not in ledger_ids(ctx, topic),
         f"the cursor is in the topic's ledger: {found['cursorLedger']}",

@@ -35,7 +35,7 @@ def exclusive(ctx: Context) -> str:
     first.close()
     second = ctx.consumer(topic, consumer_type=pulsar.ConsumerType.Exclusive)
     got += ctx.texts(ctx.receive(second, 5))
-    ctx.expect(got == [f"m{i}" for i in range(10)], f"the second consumer did not go on in order: {got}")
+    ctx.expect(got == [f"m{i}" for i in range(10)], f"the second consumer did not continue in order: {got}")
     return f"second consumer refused ({refusal}); after the first closed it received messages 6 to 10 of 10"
 
 
@@ -62,8 +62,8 @@ def _expect_active(ctx: Context, topics: Sequence[str], expected: Sequence[str])
     """The topics' active consumers become the expected ones."""
 
     def as_expected() -> bool:
-        seen = _active(ctx, topics)
-        wrong = [(topic.rsplit("/", 1)[1], *pair) for topic, *pair in zip(topics, seen, expected, strict=True)]
+        active = _active(ctx, topics)
+        wrong = [(topic.rsplit("/", 1)[1], *pair) for topic, *pair in zip(topics, active, expected, strict=True)]
         wrong = [one for one in wrong if one[1] != one[2]]
         ctx.expect(not wrong, f"topic, active consumer, expected one: {wrong[:4]}")
         return True
@@ -116,7 +116,7 @@ def failover_partitioned(ctx: Context) -> str:
 
 @check(
     "subscription.failover_takeover",
-    proves="Failover: when the active consumer closes, a standby goes on in order where it stopped, without loss",
+    proves="Failover: when the active consumer closes, a standby continues in order at its position, without loss",
     concepts="E.subscription.failover.partitioned",
     seconds=8,
 )
@@ -142,7 +142,7 @@ def failover_takeover(ctx: Context) -> str:
     _expect_active(ctx, [lost], [other])
     ctx.send(producer, texts[10:])
     got = ctx.texts(ctx.receive(standby, 11, within=30))
-    ctx.expect(got == texts[4:], f"{other} did not go on with m4 in order: {got}")
+    ctx.expect(got == texts[4:], f"{other} did not continue with m4 in order: {got}")
     ctx.nothing(standby, 0.5, "all messages were there")
     return f"{name} acknowledged 4 of 10 and closed; {other}, with nothing before, got m4 to m14 in order, once"
 

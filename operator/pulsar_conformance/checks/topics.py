@@ -74,8 +74,8 @@ def auto_creation(ctx: Context) -> str:
     for topic in made:
         ctx.producer(topic)
     ctx.expect(listed(ctx, on) == [made[0]], f"on: the namespace lists {listed(ctx, on)}")
-    wanted = [partition(made[1], i) for i in range(3)]
-    ctx.expect(listed(ctx, parted) == wanted, f"partitioned with 3: the namespace lists {listed(ctx, parted)}")
+    expected = [partition(made[1], i) for i in range(3)]
+    ctx.expect(listed(ctx, parted) == expected, f"partitioned with 3: the namespace lists {listed(ctx, parted)}")
     topic = ctx.topic("new", namespace=off, create=False)
     refusal = ctx.refused(pulsar.TopicNotFound, lambda: ctx.producer(topic))
     ctx.refused(pulsar.TopicNotFound, lambda: ctx.consumer(topic))
@@ -128,11 +128,11 @@ def partitioned(ctx: Context) -> str:
     got: dict[str, list[int]] = defaultdict(list)
     for message in ctx.receive(consumer, 40):
         got[message.topic_name()].append(int(message.data()))
-    wanted = [partition(topic, i) for i in range(4)]
-    ctx.expect(listed(ctx, ctx.namespace) == wanted, f"the namespace lists {listed(ctx, ctx.namespace)}")
-    ctx.expect(sorted(got) == wanted, f"messages came from {sorted(got)}")
+    expected = [partition(topic, i) for i in range(4)]
+    ctx.expect(listed(ctx, ctx.namespace) == expected, f"the namespace lists {listed(ctx, ctx.namespace)}")
+    ctx.expect(sorted(got) == expected, f"messages came from {sorted(got)}")
     ctx.expect(all(numbers == sorted(numbers) for numbers in got.values()), f"out of order in a partition: {dict(got)}")
-    stored = [ctx.stats(name)["msgInCounter"] for name in wanted]
+    stored = [ctx.stats(name)["msgInCounter"] for name in expected]
     ctx.expect(sum(stored) == 40, f"the partitions stored {stored}")
     ctx.expect(
         sorted(itertools.chain(*got.values())) == list(range(40)),
@@ -192,7 +192,9 @@ def grow(ctx: Context) -> str:
     after = [ledger_ids(ctx, name)[: len(ids)] for name, ids in zip(old, before, strict=True)]
     ctx.expect(after == before, f"the old partitions' ledgers were {before} and are {after}")
     counts = [len(by_partition[partition(topic, i)]) for i in range(4)]
-    return f"2 to 4 partitions: {total} messages sent meanwhile all came, {counts} a partition; old ledgers stayed"
+    return (
+        f"2 to 4 partitions: {total} messages sent during the change all came, {counts} a partition; old ledgers stayed"
+    )
 
 
 @check(
@@ -300,21 +302,21 @@ def stats(ctx: Context) -> str:
     ctx.eventually(lambda: backlog(ctx, topic) == 3, "3 of 10 messages in the backlog")
     found = ctx.stats(topic)
     subscription = found["subscriptions"]["sub"]
-    seen = {
+    reported = {
         "in": found["msgInCounter"],
         "out": found["msgOutCounter"],
         "producers": [one["producerName"] for one in found["publishers"]],
         "consumers": len(subscription["consumers"]),
         "type": subscription["type"],
     }
-    wanted = {
+    expected = {
         "in": 10,
         "out": 10,
         "producers": ["stats-producer"],
         "consumers": 1,
         "type": "Exclusive",
     }
-    ctx.expect(seen == wanted, f"{seen}, expected {wanted}")
+    ctx.expect(reported == expected, f"{reported}, expected {expected}")
     ctx.expect(found["bytesInCounter"] > 0 and found["storageSize"] > 0, f"no bytes: {found['bytesInCounter']}")
     producer.close()
     consumer.close()

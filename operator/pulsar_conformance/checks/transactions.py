@@ -72,8 +72,8 @@ def on(ctx: Context) -> str:
     for reader in readers:
         ctx.nothing(reader, 1, "the transaction is open")
     committed.commit()
-    seen = [ctx.texts(ctx.receive(reader, 1)) for reader in readers]
-    ctx.expect(seen == [["committed"], ["committed"]], f"after the commit {seen} came")
+    received = [ctx.texts(ctx.receive(reader, 1)) for reader in readers]
+    ctx.expect(received == [["committed"], ["committed"]], f"after the commit {received} came")
     for reader in readers:
         ctx.nothing(reader, 0.5, "each topic has one committed message")
     taker.close()

@@ -81,7 +81,7 @@ NAMESPACES = (
     ),
     Concept(
         "D.namespace.ttl",
-        "Messages nobody acknowledges in time are acknowledged by the broker",
+        "Messages that are not acknowledged in time are acknowledged by the broker",
         policy("messageTTLSeconds"),
         TABLE,
         ROUND_TRIP,
@@ -104,9 +104,9 @@ NAMESPACES = (
     ),
     Concept(
         "D.namespace.offload",
-        "A namespace sets from which size on closed ledgers are offloaded: 0 at once, negative never",
+        "A namespace sets the size above which closed ledgers are offloaded: immediately if 0, never if negative",
         policy("offload.threshold", "offload.thresholdSeconds", "offload.deletionLagMilliseconds"),
-        "nobody: the operator refuses the field, because its images have no offload driver",
+        "unsupported: the operator refuses the field, because its images have no offload driver",
         open="tiered storage is not part of this version",
     ),
     Concept(
@@ -137,7 +137,7 @@ NAMESPACES = (
             "PulsarResourceGroup: spec.limits.dispatchRate",
             *policy("resourceGroup", topics=False),
         ),
-        "operator: the group, read back, repaired; Pulsar throttles producers, at each broker by itself unless "
+        "operator: the group, read back, repaired; Pulsar throttles producers, at each broker separately unless "
         "`resourceUsageTransportClassName` is set",
         open="Pulsar 4.0 stores the dispatch rate and throttles no consumer by it",
     ),

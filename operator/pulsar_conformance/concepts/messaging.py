@@ -55,7 +55,8 @@ SUBSCRIPTIONS = (
     ),
     Concept(
         "E.key_shared.out_of_order",
-        "A consumer may allow messages out of order (allowOutOfOrderDelivery): one that joins gets its keys at once",
+        "A consumer may allow messages out of order (allowOutOfOrderDelivery): if it joins, it gets its keys "
+        "immediately",
     ),
     Concept(
         "E.key_shared.delayed",
@@ -63,7 +64,9 @@ SUBSCRIPTIONS = (
         policy("delayedDelivery.enabled"),
         TABLE,
     ),
-    Concept("E.key_shared.dead_letter", "A key's dead letters keep their key; the rest of the key goes on"),
+    Concept(
+        "E.key_shared.dead_letter", "A key's dead letters keep their key; the other messages of the key are delivered"
+    ),
     Concept("E.key_shared.batching", "Batches by key: a batch holds messages of one key, so Key_Shared stays true"),
     Concept("E.subscription.durable", "Durable: the position outlives the consumers"),
     Concept("E.subscription.nondurable", "NonDurable: the position goes with its consumer"),
@@ -78,7 +81,7 @@ SUBSCRIPTIONS = (
 )
 ACKNOWLEDGEMENTS = (
     Concept("E.ack.single", "One message is acknowledged; the others come again"),
-    Concept("E.ack.cumulative", "All messages up to one are acknowledged at once"),
+    Concept("E.ack.cumulative", "All messages up to one are acknowledged together"),
     Concept(
         "E.ack.batch_index",
         "Single messages of a batch are acknowledged, and only the others come again",
@@ -165,7 +168,7 @@ FEATURES = (
     ),
     Concept(
         "E.delayed.single",
-        "A delayed message is an entry of its own, though its producer batches",
+        "A delayed message is a separate entry even if its producer batches",
     ),
     Concept(
         "E.delayed.kept",
@@ -190,7 +193,7 @@ FEATURES = (
     ),
     Concept(
         "E.retention.default",
-        "A namespace without a retention of its own has the brokers' default",
+        "A namespace without a retention policy has the brokers' default",
         (
             "PulsarCluster: spec.broker.config[defaultRetentionTimeInMinutes]",
             "PulsarCluster: spec.broker.config[defaultRetentionSizeInMB]",

@@ -34,7 +34,7 @@ INSTANCE = (
     Concept(
         "A.configstore",
         "The configuration store is one ZooKeeper ensemble for the whole instance: tenants, namespaces, clusters, "
-        "partitioned topics, policies. It is an ensemble of its own, or a member cluster's",
+        "partitioned topics, policies. It is a separate ensemble, or a member cluster's",
         (
             "PulsarInstance: spec.configurationStore.managed.replicas",
             "PulsarInstance: spec.configurationStore.cluster.name",
@@ -45,14 +45,14 @@ INSTANCE = (
     ),
     Concept(
         "A.configstore.outage",
-        "While the configuration store is away, clusters go on serving topics in use, and replicating them to each "
-        "other",
+        "While the configuration store is unavailable, clusters continue to serve topics in use and to replicate them "
+        "to each other",
         ("PulsarInstance: spec.configurationStore.managed",),
         "Pulsar: brokers serve from what they know; the operator restarts no broker for it (liveness is a TCP port)",
     ),
     Concept(
         "A.cluster",
-        "A cluster has its own metadata store, one or more brokers and bookies, and proxies if wanted",
+        "A cluster has its own metadata store, one or more brokers and bookies, and optional proxies",
         (
             "PulsarCluster: spec.metadataStore",
             "PulsarCluster: spec.bookkeeper.replicas",
@@ -64,15 +64,15 @@ INSTANCE = (
     ),
     Concept(
         "A.bookkeeper.metadata",
-        "BookKeeper keeps its metadata in the cluster's metadata store, or in an ensemble of its own",
+        "BookKeeper keeps its metadata in the cluster's metadata store, or in a separate ensemble",
         ("PulsarCluster: spec.metadataStore",),
         "operator: renders `metadataServiceUri` of the bookies; the brokers derive theirs from the same store",
         DISTRIBUTED,
-        open="an ensemble of its own for BookKeeper is not declared in this version",
+        open="a separate ensemble for BookKeeper is not supported in this version",
     ),
     Concept(
         "A.scale",
-        "Brokers, bookies and proxies each grow and shrink by themselves with demand",
+        "Brokers, bookies and proxies each scale automatically with demand",
         (
             "PulsarCluster: spec.broker.autoscaling",
             "PulsarCluster: spec.bookkeeper.autoscaling",
@@ -205,8 +205,8 @@ STORAGE = (
     ),
     Concept(
         "C.quorum",
-        "An ensemble of bookies, so many copies of each entry, so many acknowledgements awaited; journal and ledgers "
-        "on disks of their own",
+        "Ensemble size, number of copies of each entry and of awaited acknowledgements; journal and ledgers on "
+        "separate disks",
         (
             "PulsarCluster: spec.bookkeeper.ensemble.ensembleSize",
             "PulsarCluster: spec.bookkeeper.ensemble.writeQuorum",
@@ -220,7 +220,7 @@ STORAGE = (
     ),
     Concept(
         "C.cursor",
-        "How far a subscription has come is kept in BookKeeper too, in a ledger of its own",
+        "The position of a subscription is kept in BookKeeper too, in its own ledger",
         ("PulsarCluster: spec.bookkeeper.ensemble",),
         "Pulsar, for every client",
     ),
@@ -235,7 +235,7 @@ STORAGE = (
     ),
     Concept(
         "C.cas",
-        "Whoever changes metadata names the version it read: of two writers one succeeds",
+        "A metadata write names the version that was read: of two concurrent writers one succeeds",
         (),
         "ZooKeeper; the operator writes znodes with the version it read",
         "tests/integration/contract/test_zookeeper_contract.py::test_set_is_compare_and_set",
@@ -245,7 +245,7 @@ STORAGE = (
         "Closed ledgers move to object storage once a namespace is over its threshold, then leave the bookies and "
         "stay readable",
         policy("offload.driver", "offload.bucket", "offload.region", "offload.s3Role", "offload.s3RoleSessionName"),
-        "nobody: the operator refuses the field, because its images have no offload driver",
+        "unsupported: the operator refuses the field, because its images have no offload driver",
         open="tiered storage is not part of this version",
     ),
 )

@@ -239,7 +239,7 @@ class CountingRun:
             self._open()
         except pulsar.PulsarException as error:
             self._close()
-            raise CountingError(f"{self._where()}: {error}; look at the topic's brokers and its permissions") from error
+            raise CountingError(f"{self._where()}: {error}; check the topic's brokers and its permissions") from error
         except BaseException:
             self._close()
             raise
@@ -330,7 +330,7 @@ class CountingRun:
             raise CountingError(
                 f"{self._where()}: no message came through in {self._start_within:.0f} s: "
                 f"{self.progress().line().strip()}; {self.ledger.report().errors}; "
-                "look whether the topic is served and the subscription has no other consumer"
+                "check that the topic is served and the subscription has no other consumer"
             )
 
     def _client(self, url: str) -> Any:

@@ -322,11 +322,11 @@ class Ledger:
         return max(pauses, key=lambda pause: pause.seconds, default=Pause())
 
     def _percentile(self, share: float) -> float:
-        wanted = math.ceil(share * self._latencies.total())
-        seen = 0
+        rank = math.ceil(share * self._latencies.total())
+        counted = 0
         for bucket in sorted(self._latencies):
-            seen += self._latencies[bucket]
-            if seen >= wanted:
+            counted += self._latencies[bucket]
+            if counted >= rank:
                 return min(math.exp((bucket + 1) * _STEP), self._latency_max)
         return 0.0
 

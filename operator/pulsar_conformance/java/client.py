@@ -176,7 +176,9 @@ class JavaClient(_Handle):
             own_client=not wait,
             conf=conf,
         )
-        made = JavaPending(pending, lambda told: JavaProducer(self.connection, told["handle"], self.limit, send_limit))
+        made = JavaPending(
+            pending, lambda reply: JavaProducer(self.connection, reply["handle"], self.limit, send_limit)
+        )
         return made.result() if wait else made
 
     def consumer(
@@ -294,7 +296,7 @@ class JavaProducer(_Handle):
             transaction=transaction.name if transaction else None,
             **options,
         )
-        return JavaPending(pending, lambda told: str(told["message_id"]))
+        return JavaPending(pending, lambda reply: str(reply["message_id"]))
 
     def flush(self) -> None:
         """Send what waits for its batch to fill, and wait until the broker has all messages so far."""
@@ -319,10 +321,10 @@ class JavaConsumer(_Handle):
 
     def receive(self, timeout_ms: int) -> JavaMessage | None:
         """The next message, or None when there is none within so long."""
-        told = self.connection.call(
+        reply = self.connection.call(
             "consumer.receive", timeout_ms / 1000 + MARGIN, handle=self.name, timeout_ms=timeout_ms
         )
-        return JavaMessage.of(told["message"]) if "message" in told else None
+        return JavaMessage.of(reply["message"]) if "message" in reply else None
 
     def ack(self, message: JavaMessage, *, transaction: JavaTransaction | None = None) -> None:
         """Acknowledge one message."""

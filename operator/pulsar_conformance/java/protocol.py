@@ -1,4 +1,4 @@
-"""JSON lines to and from one process: requests from many threads, replies by number, deaths told to everyone."""
+"""JSON lines to and from one process: requests from many threads, replies by number, its end reported to all."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Connection:
             with self._lock:
                 unanswered = self._waiting.pop(number, None) is not None
             if unanswered:
-                future.set_exception(JavaProcessDied(f"the Java process takes no more requests{self._tail()}"))
+                future.set_exception(JavaProcessDied(f"the Java process accepts no further requests{self._tail()}"))
         return Pending(self, number, limit, op, future)
 
     def call(self, op: str, limit: float = 25.0, **arguments: object) -> dict[str, Any]:
@@ -219,10 +219,10 @@ class JavaMessage:
     handle: int = field(repr=False)
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> JavaMessage:
-        """The message that a reply tells of."""
-        same = {name: told[name] for name in cls.__dataclass_fields__ if name not in ("id", "data", "handle")}
-        return cls(id=told["message_id"], data=base64.b64decode(told["data"]), handle=told["number"], **same)
+    def of(cls, reply: Mapping[str, Any]) -> JavaMessage:
+        """The message in a reply."""
+        same = {name: reply[name] for name in cls.__dataclass_fields__ if name not in ("id", "data", "handle")}
+        return cls(id=reply["message_id"], data=base64.b64decode(reply["data"]), handle=reply["number"], **same)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def bundle_of(topic: str, limits: list[int]) -> str:
     raise ValueError(f"{topic}: hash {position:#010x} is in none of {limits}")
 
 
-def looked_up(ctx: Context, topic: str) -> str:
+def lookup_bundle(ctx: Context, topic: str) -> str:
     """The bundle a topic belongs to, as the broker says."""
     return str(ctx.admin.get(f"lookup/v2/topic/{ctx.path(topic)}/bundle"))
 

@@ -86,7 +86,7 @@ def goes_on(ctx: Context, run: CountingRun, *, within: float) -> None:
 def accounts(ctx: Context, run: CountingRun, topic: str, *, at: Sequence[Admin] = (), once: bool = True) -> str:
     """End the run and judge all that was counted; the counts in words. Raises CheckFailed with all that is wrong.
 
-    Nothing confirmed is lost, no send failed, no client was told of an error, keys are in order, and what came twice
+    Nothing confirmed is lost, no send failed, no client got an error, keys are in order, and what came twice
     is a redelivery: nothing is stored twice, by the places at which messages came and by the broker's own count. ``at``
     is admin REST of several clusters, that of the one first in which is published; without ``once`` the others may have
     stored messages twice.
@@ -104,7 +104,7 @@ def accounts(ctx: Context, run: CountingRun, topic: str, *, at: Sequence[Admin] 
     ctx.expect(not wrong, "; ".join(wrong))
     stored_so = f"received, {twice} of them stored twice" if twice else "received and stored once"
     return (
-        f"{report.confirmed} messages meanwhile, all confirmed, {stored_so}, {report.duplicated} "
+        f"{report.confirmed} messages during the change, all confirmed, {stored_so}, {report.duplicated} "
         f"delivered again; longest publish pause {report.publish_pause.seconds:.1f} s"
     )
 

@@ -87,8 +87,8 @@ def split_ranges(names: Sequence[str]) -> Ranges:
 
 def owner(ranges: Ranges, place: int) -> str:
     """The consumer whose ranges hold a hash; "" when none does."""
-    for name, held in ranges.items():
-        if any(low <= place <= high for low, high in held):
+    for name, owned in ranges.items():
+        if any(low <= place <= high for low, high in owned):
             return name
     return ""
 
@@ -97,14 +97,15 @@ def gaps(ranges: Ranges) -> list[str]:
     """Where ranges leave out hashes of 1 to 65535 or hold them twice, in words; empty when they do neither."""
     found: list[str] = []
     expected = 1
-    for low, high in sorted(one for held in ranges.values() for one in held):
+    for low, high in sorted(one for owned in ranges.values() for one in owned):
         if max(low, 1) != expected:
             found.append(
-                f"{'nobody has' if low > expected else 'two have'} {min(low, expected)} to {max(low, expected) - 1}"
+                f"{'no consumer has' if low > expected else 'two consumers have'} "
+                f"{min(low, expected)} to {max(low, expected) - 1}"
             )
         expected = high + 1
     if expected <= LAST_HASH:
-        found.append(f"nobody has {expected} to {LAST_HASH}")
+        found.append(f"no consumer has {expected} to {LAST_HASH}")
     return found
 
 

@@ -61,8 +61,8 @@ def expect_owned(
     """Every key came to the consumer whose ranges hold its hash."""
     for key, names in keys_of(got).items():
         place = hashed(key)
-        wanted = hashing.owner(ranges, place)
-        ctx.expect(names == {wanted}, f"{key} has hash {place}, of {wanted or 'nobody'}, but {sorted(names)} got it")
+        owner = hashing.owner(ranges, place)
+        ctx.expect(names == {owner}, f"{key} has hash {place}, of {owner or 'no consumer'}, but {sorted(names)} got it")
 
 
 def free_policy() -> pulsar.ConsumerKeySharedPolicy:

@@ -42,7 +42,7 @@ def gather(
                 if total > count:
                     break
     for name, consumer in consumers.items():
-        ctx.nothing(consumer, extra, f"{name} was to get no more, {count} messages were there")
+        ctx.nothing(consumer, extra, f"{name} must get no further message, {count} messages were there")
     if total > count:
         raise CheckFailed(f"more than {count} messages: {sizes(got)}")
     return got

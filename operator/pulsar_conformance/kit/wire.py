@@ -46,7 +46,7 @@ class Wire:
         return self._asked(NEW_TRANSACTION, _number(1, 1) + _number(2, 10) + _number(3, 0))
 
     def finds(self, topic: str) -> bool:
-        """Whether a topic is said to be there, without making it, by the first answer of a connection.
+        """Whether the broker reports that a topic exists, without creating it, by the first answer of a connection.
 
         Raises OSError when nothing answers, or with another refusal than that it is not there.
         """
@@ -79,16 +79,16 @@ class Wire:
 
 
 def _refusal(line: socket.socket) -> Refusal | None:
-    """The error that the next command tells."""
+    """The error in the next command."""
     size, length = struct.unpack(">II", _exactly(line, 8))
     fields = dict(_fields(_exactly(line, size - 4)[:length]))
     kind = fields[1]
     # The numbers of the fields with the error and its text.
     where = {ERROR: (2, 3), NEW_TRANSACTION_RESPONSE: (4, 5), PARTITIONED_METADATA_RESPONSE: (4, 5)}.get(kind)
-    told = dict(_fields(fields[kind]))
-    if where is None or where[0] not in told:
+    values = dict(_fields(fields[kind]))
+    if where is None or where[0] not in values:
         return None
-    return Refusal(told[where[0]], told.get(where[1], b"").decode())
+    return Refusal(values[where[0]], values.get(where[1], b"").decode())
 
 
 def _command(kind: int, body: bytes) -> bytes:

@@ -52,7 +52,7 @@ MUTATIONS = (
     Mutation(
         "deduplication.stored_once",
         "numbered",
-        "the client numbers each message anew",
+        "the client restarts its sequence ids",
         (without("producer", "send", "sequence_id"),),
     ),
     Mutation("deduplication.after_reconnect", "off", "the namespace's policy is not set", (UNSET,)),

@@ -23,7 +23,7 @@ def _chosen(data: bytes, *_args: Any, **_options: Any) -> bool:
 
 
 def _answered(_call: Callable[..., Any], _data: bytes, callback: Callable[..., None], **_options: Any) -> None:
-    """The sender is told that the message is stored; it goes nowhere."""
+    """The sender gets a confirmation, and the message is not sent."""
     callback(pulsar.Result.Ok, None)
 
 
@@ -34,22 +34,22 @@ def _twice(call: Callable[..., Any], data: bytes, callback: Callable[..., None],
 
 
 class _Longer:
-    """Closed ledgers of a topic have one entry more at each look."""
+    """Closed ledgers of a topic have one entry more at each read."""
 
     def __init__(self) -> None:
-        self._looks = 0
+        self._calls = 0
 
     def __call__(self, call: Callable[..., Any], *args: Any, **query: Any) -> Any:
         found = call(*args, **query)
-        self._looks += 1
+        self._calls += 1
         for one in found["ledgers"]:
             one["metadata"] = _LAST.sub(
-                lambda seen: f"state=CLOSED{seen[1]}lastEntryId={int(seen[2]) + self._looks}", one["metadata"]
+                lambda match: f"state=CLOSED{match[1]}lastEntryId={int(match[2]) + self._calls}", one["metadata"]
             )
         return found
 
 
-def _looks_at_ledgers(method: str, path: str, *_args: Any, metadata: bool = False, **_query: Any) -> bool:
+def _reads_ledgers(method: str, path: str, *_args: Any, metadata: bool = False, **_query: Any) -> bool:
     return method == "GET" and path.endswith("/internalStats") and metadata
 
 
@@ -71,7 +71,7 @@ MUTATIONS = (
     Mutation(
         "failures.bookie_killed",
         "back",
-        "the bookie is back at once, so that nothing is replicated again",
+        "the bookie is back immediately, so that nothing is replicated again",
         (Rule("faults", "fault", lambda _call, *_args: None, _pauses),),
     ),
     Mutation("failures.bookie_killed", "forgotten", "one message published before is kept nowhere", (lost("m7"),)),
@@ -79,7 +79,7 @@ MUTATIONS = (
         "failures.bookie_fenced",
         "added",
         "the recovered ledger grows",
-        (Rule("admin", "call", _Longer(), _looks_at_ledgers),),
+        (Rule("admin", "call", _Longer(), _reads_ledgers),),
     ),
     Mutation(
         "failures.bookie_fenced",

@@ -14,16 +14,16 @@ class _Swapped:
     """One message is sent after the one that follows it."""
 
     def __init__(self, first: str) -> None:
-        self._first, self._held = first.encode(), dict[int, Callable[[], Any]]()
+        self._first, self._delayed = first.encode(), dict[int, Callable[[], Any]]()
 
     def __call__(self, call: Callable[..., Any], data: bytes, **options: Any) -> Any:
         producer = id(call.__self__)  # type: ignore[attr-defined]
         if data == self._first:
-            self._held[producer] = lambda: call(data, **options)
+            self._delayed[producer] = lambda: call(data, **options)
             return None
         sent = call(data, **options)
-        if producer in self._held:
-            self._held.pop(producer)()
+        if producer in self._delayed:
+            self._delayed.pop(producer)()
         return sent
 
 

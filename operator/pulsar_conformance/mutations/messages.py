@@ -40,17 +40,17 @@ def _is(text: bytes) -> Callable[..., bool]:
     return lambda data, *_args, **_options: bytes(data) == text
 
 
-def _held_back() -> Rule:
+def _delayed() -> Rule:
     """One message is sent only after the next one."""
-    held: list[tuple[Callable[..., Any], Any, Any]] = []
+    delayed: list[tuple[Callable[..., Any], Any, Any]] = []
 
     def change(call: Callable[..., Any], *args: Any, **options: Any) -> None:
         if bytes(args[0]) == b"m10":
-            held.append((call, args, options))
+            delayed.append((call, args, options))
             return
         call(*args, **options)
-        while held:
-            late, late_args, late_options = held.pop()
+        while delayed:
+            late, late_args, late_options = delayed.pop()
             late(*late_args, **late_options)
 
     return Rule("producer", "send_async", change)
@@ -97,7 +97,7 @@ MUTATIONS = (
         "one message is not sent",
         (Rule("producer", "send_async", lambda *_a, **_o: None, _is(b"m7")),),
     ),
-    Mutation("send.async", "held_back", "one message is sent after the next one", (_held_back(),)),
+    Mutation("send.async", "held_back", "one message is sent after the next one", (_delayed(),)),
     Mutation(
         "send.async",
         "refused",

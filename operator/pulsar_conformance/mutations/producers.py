@@ -13,13 +13,13 @@ SINGLE = pulsar.PartitionsRoutingMode.UseSinglePartition
 ROUND = pulsar.PartitionsRoutingMode.RoundRobinDistribution
 
 
-def _mode(wanted: pulsar.ProducerAccessMode, instead: pulsar.ProducerAccessMode) -> Rule:
+def _mode(mode: pulsar.ProducerAccessMode, instead: pulsar.ProducerAccessMode) -> Rule:
     """Producers that ask for one access mode get another."""
     return Rule(
         "client",
         "create_producer",
         lambda call, *args, **options: call(*args, **{**options, "access_mode": instead}),
-        lambda *_args, **options: options.get("access_mode") == wanted,
+        lambda *_args, **options: options.get("access_mode") == mode,
     )
 
 
@@ -110,13 +110,13 @@ MUTATIONS = (
     Mutation(
         "routing.custom_python",
         "without",
-        "the producer has no router of its own",
+        "the producer has no custom router",
         (without("client", "create_producer", "message_router"),),
     ),
     Mutation(
         "routing.custom_java",
         "without",
-        "the producer has no router of its own",
+        "the producer has no custom router",
         (without("java.client", "producer", "router"),),
     ),
     Mutation(

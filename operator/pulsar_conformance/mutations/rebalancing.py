@@ -18,7 +18,7 @@ def _of_one_name(call: Callable[..., Any], method: str, path: str, *args: Any, *
     return call(method, TOPIC.sub("topic-0", path), *args, **query)
 
 
-def _looks_up(method: str, path: str, *_args: Any, **_query: Any) -> bool:
+def _is_lookup(method: str, path: str, *_args: Any, **_query: Any) -> bool:
     return method == "GET" and path.startswith("lookup/")
 
 
@@ -33,7 +33,7 @@ def _asks_bundles(method: str, path: str, *_args: Any, **_query: Any) -> bool:
 
 
 def _answered(_call: Callable[..., Any], _data: bytes, callback: Callable[..., None], **_options: Any) -> None:
-    """The sender is told that the message is stored; it goes nowhere."""
+    """The sender gets a confirmation, and the message is not sent."""
     callback(pulsar.Result.Ok, None)
 
 
@@ -58,7 +58,7 @@ MUTATIONS = (
         "rebalancing.even_bundles",
         "one_name",
         "all names are looked up by one name's hash",
-        (Rule("admin", "call", _of_one_name, _looks_up),),
+        (Rule("admin", "call", _of_one_name, _is_lookup),),
     ),
     Mutation(
         "rebalancing.split_by_threshold",

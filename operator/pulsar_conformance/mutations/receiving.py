@@ -19,15 +19,15 @@ def _lost(text: bytes) -> Rule:
 
 def _swapped() -> Rule:
     """One message is sent only after the next one."""
-    held: list[bytes] = []
+    delayed: list[bytes] = []
 
     def change(call: Callable[..., Any], data: bytes, **options: Any) -> None:
         if data == b"m3":
-            held.append(data)
+            delayed.append(data)
             return
         call(data, **options)
-        while held:
-            call(held.pop(), **options)
+        while delayed:
+            call(delayed.pop(), **options)
 
     return Rule("producer", "send", change)
 

@@ -123,7 +123,7 @@ MUTATIONS = (
     Mutation(
         "dead_letter.initial_subscription",
         "retention",
-        "the namespace keeps what nobody subscribed to",
+        "the namespace retains messages without a subscription",
         (change_admin("PUT", r"^namespaces/[^/]+/[^/]+$", keeping),),
     ),
 )

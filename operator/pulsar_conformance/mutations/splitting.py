@@ -13,7 +13,7 @@ FIRST = b"\x00\x00\x00\x00"
 
 
 def _answered(_call: Callable[..., Any], _data: bytes, callback: Callable[..., None], **_options: Any) -> None:
-    """The sender is told that the message is stored; it goes nowhere."""
+    """The sender gets a confirmation, and the message is not sent."""
     callback(pulsar.Result.Ok, None)
 
 
@@ -34,7 +34,7 @@ class _Remembered:
         return self._first[namespace]
 
 
-def _looks_up(method: str, path: str, *_args: Any, **_query: Any) -> bool:
+def _is_lookup(method: str, path: str, *_args: Any, **_query: Any) -> bool:
     return method == "GET" and path.startswith("lookup/")
 
 
@@ -60,7 +60,7 @@ MUTATIONS = (
         "rebalancing.split_by_topics",
         "stays",
         "no half is at another broker than the bundle was",
-        (Rule("admin", "call", _Remembered(), _looks_up),),
+        (Rule("admin", "call", _Remembered(), _is_lookup),),
     ),
     Mutation(
         "rebalancing.split_by_rate",

@@ -67,7 +67,7 @@ MUTATIONS = (
     Mutation(
         "subscription.shared",
         "apart",
-        "each consumer has a subscription of its own",
+        "each consumer has a separate subscription",
         (Rule("client", "subscribe", _of_its_own),),
     ),
     Mutation("subscription.shared_takeover", "stays", "the consumer never closes", (drop("consumer", "close"),)),

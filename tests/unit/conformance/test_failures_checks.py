@@ -237,7 +237,9 @@ def test_such_checks_run_alone_and_last(found: Instance) -> None:
 
     checks = [replace(make(f"alone.{n}", run, seconds=100), alone=True) for n in range(3)]
     ended: list[str] = []
-    run_checks(found, [*checks, make("t.one", run), make("t.two", run)], said=lambda one: ended.append(one.check.id))
+    run_checks(
+        found, [*checks, make("t.one", run), make("t.two", run)], on_outcome=lambda one: ended.append(one.check.id)
+    )
     assert sorted(seen) == [(f"alone.{n}",) for n in range(3)]
     assert sorted(ended[:2]) == ["t.one", "t.two"]
     assert all(check.alone for check in CHECKS)

@@ -48,7 +48,7 @@ def test_checks_run_side_by_side(found: Instance) -> None:
 
 def test_each_outcome_is_told_as_it_comes(found: Instance) -> None:
     told: list[Outcome] = []
-    outcomes = run_checks(found, CHECKS, said=told.append)
+    outcomes = run_checks(found, CHECKS, on_outcome=told.append)
     assert sorted(o.check.id for o in told) == sorted(o.check.id for o in outcomes)
 
 

@@ -113,7 +113,7 @@ def ran(there: Instance, name: str, mutation: Mutation | None = None) -> tuple[O
         ("foreign_cluster", ("east and north list only their own", "10 messages each, received where")),
         ("shared_policies", ("a tenant, a TTL and 2 partitions of east seen in west",)),
         ("remote_down", ("west without brokers for", "messages waited here", "received and stored once")),
-        ("configstore_outage", ("(a store of its own) for", "attempt(s) to make a topic failed", "could be made")),
+        ("configstore_outage", ("(a separate store) for", "attempt(s) to make a topic failed", "could be made")),
     ],
 )
 def test_clusters_that_stand_it_pass(there: Instance, name: str, said: tuple[str, ...]) -> None:

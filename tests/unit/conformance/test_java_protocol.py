@@ -165,7 +165,7 @@ def test_a_process_that_takes_no_more_requests_is_dead_too(
     monkeypatch.setattr(protocol, "GRACE", 0.05)
     process.errors.write(b"the input is gone\n")
     process.requests.close()
-    with pytest.raises(JavaProcessDied, match="takes no more requests"):
+    with pytest.raises(JavaProcessDied, match="accepts no further requests"):
         process.connection.call("ping")
 
 

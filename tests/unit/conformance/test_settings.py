@@ -77,7 +77,7 @@ def test_what_is_declared_is_no_key_of_the_operator_s() -> None:
 
 def test_two_values_of_one_setting_are_refused() -> None:
     assert merged([{"a": "1"}, {"a": "1", "b": "2"}]) == {"a": "1", "b": "2"}
-    with pytest.raises(ValueError, match="a: both 1 and 2 are wanted"):
+    with pytest.raises(ValueError, match="a: 1 and 2 conflict"):
         merged([{"a": "1"}, {"a": "2"}])
 
 
@@ -113,7 +113,7 @@ def test_no_interval_or_a_long_one_is_a_skip(found: Instance) -> None:
     found.settings = {**found.settings, "never": "0"}
     ctx = Context(found, "t.interval")
     for name in ("never", "absent"):
-        with pytest.raises(CheckSkipped, match=f"brokers have {name}=.*: they never do it by themselves"):
+        with pytest.raises(CheckSkipped, match=f"brokers have {name}=.*: they never do it automatically"):
             ctx.interval(name)
     with pytest.raises(CheckSkipped, match="number=12: up to 760 s, this run waits at most 400 s"):
         ctx.interval("number", unit=60)
