@@ -129,7 +129,7 @@ def way_to_the_first_message(kubectl: Kubectl, begin: datetime, message: datetim
     """The stages from kubectl apply to the first message, where the cluster was made by this run."""
     cluster = kubectl.get("pulsarcluster", NAMESPACE, "east")
     if cluster is None or datetime.fromisoformat(cluster["metadata"]["creationTimestamp"]) < begin:
-        return "the cluster was there before: how long one takes is told by a run that makes it"
+        return "the cluster existed before this run: only a run that creates it measures its start"
     return "from kubectl apply to the first message\n" + table_of(read_stages(kubectl, NAMESPACE, "east", message))
 
 

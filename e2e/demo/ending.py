@@ -9,7 +9,7 @@ TOPIC = "persistent://shop/orders/payments"
 
 
 def commands(kubectl: str, image: str) -> tuple[str, ...]:
-    """Three commands, each on a line of its own.
+    """Three commands, one per line.
 
     kubectl is how it is called here. image holds Pulsar's own client, such as that of the brokers. The clients' pods
     are in namespace default: that of the quickstart is under Pod Security Standard restricted, which the pods of

@@ -72,7 +72,7 @@ class World:
             print(f"{INDENT}a message from {source} received in {target} after {seconds * 1000:.0f} ms", flush=True)
 
     def region_lost(self) -> list[str]:
-        """West without brokers until the instance says so, while east goes on; what was published meanwhile."""
+        """Stop west's brokers until the instance reports it, while east keeps publishing; returns what it published."""
         simple.subscribe(URLS["west"], PAIR_TOPIC, KEPT)
         published: list[str] = []
 
@@ -84,8 +84,8 @@ class World:
             return condition(instance, "ReplicationHealthy").get("reason") == "NotConnected"
 
         with without(self.kubectl, "pulsarcluster", WEST.namespace, WEST.name, "broker"):
-            self.until(told, "the instance tells that west is not connected")
-            print(f"{INDENT}{len(published)} messages published in east meanwhile", flush=True)
+            self.until(told, "the instance reports that west is not connected")
+            print(f"{INDENT}{len(published)} messages published in east during the outage", flush=True)
         return published
 
     def region_back(self, published: list[str]) -> None:
@@ -98,23 +98,23 @@ class World:
         print(f"{INDENT}all {len(got)} messages received in west, in order, {time.monotonic() - start:.1f} s after")
 
     def store_lost(self) -> None:
-        """No configuration store: topics in use go on, nothing new is made."""
+        """Stop the configuration store: topics in use keep working, and no topic can be created."""
         with without(self.kubectl, "pulsarinstance", NAMESPACE, INSTANCE, "configuration-store"):
-            self.until(lambda found: store(found) == "False", "the instance tells that its store is away")
+            self.until(lambda found: store(found) == "False", "the instance reports that its store is unavailable")
             self.across()
             try:
                 self.make_topic()
             except OSError as error:
-                print(f"{INDENT}a new topic cannot be made: {error}", flush=True)
+                print(f"{INDENT}a new topic cannot be created: {error}", flush=True)
             else:
                 raise AssertionError("a topic was made without a configuration store")
 
     def store_back(self) -> None:
-        """Until topics can be made again."""
+        """Wait until topics can be created again."""
         start = time.monotonic()
         eventually(self.make_topic, within=OUTAGE_SECONDS, what="a topic is made", every=0.5)
-        print(f"{INDENT}a topic is made after {time.monotonic() - start:.1f} s", flush=True)
-        self.until(lambda found: store(found) == "True", "the instance tells that its store is back")
+        print(f"{INDENT}a topic is created after {time.monotonic() - start:.1f} s", flush=True)
+        self.until(lambda found: store(found) == "True", "the instance reports that its store is available")
         self.across()
 
     def make_topic(self) -> bool:
@@ -176,7 +176,7 @@ def main() -> None:
         world.across()
         world.until(
             lambda found: connected(found, "east", "west") and connected(found, "west", "east"),
-            "the instance tells that both are connected",
+            "the instance reports that both are connected",
         )
     with stages.stage("a region lost: west has no brokers"):
         published = world.region_lost()

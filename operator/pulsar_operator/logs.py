@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pulsar_operator.domain.texts import quoted, visible, without_secrets
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""Attributes every record has; all others were given with ``extra``."""
+"""Attributes that every record has; all others come from ``extra``."""
 _HIDDEN = frozenset({"settings", "k8s_skip", "k8s_ref"})
-"""Attributes the watch framework puts on its records: objects, no data."""
+"""Attributes that the watch framework adds to its records; their values are objects, not data."""
 
 
 def extras(record: logging.LogRecord) -> dict[str, object]:
@@ -21,7 +21,7 @@ def extras(record: logging.LogRecord) -> dict[str, object]:
 
 
 def message(record: logging.LogRecord) -> str:
-    """The message of a record. Errors among its arguments hold what somebody else wrote, and are quoted."""
+    """The message of a record. Errors among its arguments contain text of other systems, and are quoted."""
     if not isinstance(record.args, tuple):
         return record.getMessage()
     args = tuple(quoted(str(each)) if isinstance(each, BaseException) else each for each in record.args)
@@ -29,7 +29,7 @@ def message(record: logging.LogRecord) -> str:
 
 
 def _quoted_trace(text: str) -> str:
-    """A traceback in which what errors say holds no secret. Lines of code are indented, and stay."""
+    """A traceback without secrets in the messages of errors. Lines of code, which are indented, are kept."""
     return "\n".join(each if each.startswith(" ") else without_secrets(each) for each in text.split("\n"))
 
 
@@ -64,7 +64,7 @@ class TextFormatter(logging.Formatter):
 
 
 def configure(*, level: str, style: str) -> None:
-    """Send all logs to stdout. ``style`` is json or text; libraries speak only from WARNING on."""
+    """Send all logs to stdout. ``style`` is json or text; libraries log from WARNING on."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
     root = logging.getLogger()

@@ -18,8 +18,8 @@ PREFIX = "PULSAR_OPERATOR_"
 SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 _SERVICE_LINK = re.compile(r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_.*)?)")
-"""What Kubernetes puts into every container for each Service of the namespace: of a Service called pulsar-operator-x
-the variables PULSAR_OPERATOR_X_SERVICE_HOST, PULSAR_OPERATOR_X_PORT=tcp://..., and so on.
+"""Variables that Kubernetes adds to every container for each Service of the namespace: of a Service called
+pulsar-operator-x the variables PULSAR_OPERATOR_X_SERVICE_HOST, PULSAR_OPERATOR_X_PORT=tcp://..., and so on.
 https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables"""
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -61,9 +61,9 @@ class Settings(BaseModel):
     pod_name: str = "pulsar-operator"
     """Name of the operator's pod, for the Lease and for events. The default is the host name."""
     workers: Annotated[int, Field(ge=1, le=500)] = 20
-    """Reconcile passes that run at once."""
+    """Concurrent reconcile passes."""
     resync_seconds: Annotated[float, Field(ge=1)] = 600.0
-    """Every object is looked at once in this time, whether or not it changed."""
+    """Interval in seconds in which every object is reconciled, even without a change."""
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = "info"
     """Least severe level that is logged."""
     log_format: Annotated[Literal["json", "text"], BeforeValidator(_lower)] = "json"
@@ -81,7 +81,7 @@ class Settings(BaseModel):
     metrics_port: Port = 9090
     """Port of /metrics; 0 = any free one."""
     lease_seconds: Annotated[float, Field(ge=3, le=600)] = 30.0
-    """How long a silent operator keeps the Lease; it is renewed every third of that."""
+    """Seconds for which an operator that does not renew the Lease keeps it; it is renewed every third of that."""
     watch_silence_seconds: Annotated[float, Field(ge=1)] = 210.0
     """/healthz fails when a watch stream delivered no event and no bookmark for this long, and was not opened again
     either. A silent stream is opened again after a third of this time: the API server usually sends a bookmark about

@@ -48,10 +48,10 @@ STREAMS = 16
 SILENCE_SECONDS = 30.0
 """Seconds without data after which a stream ends. A stream that delivers may take longer."""
 PIECE_BYTES = 32 * 1024
-"""Of a stream, passed on at once: what is done with it holds the event loop for a millisecond."""
+"""Bytes of a stream that are passed on together: processing them occupies the event loop for about 1 ms."""
 MAX_REDIRECTS = 10
 MAX_BODY_BYTES = 64 * 1024 * 1024
-"""Of the answer of a call: one of more than this is an error, not memory pressure. A stream has no such limit."""
+"""Largest answer of a call in bytes; a larger one is an error. Streams have no such limit."""
 FIRST_BACKOFF_SECONDS = 0.2
 MAX_BACKOFF_SECONDS = 3.0
 

@@ -17,12 +17,12 @@ SCHEMA_REFUSALS = ("IncompatibleSchemaException", "InvalidSchemaDataException")
 UNOWNED = ("Failed to find ownership for topic", "Can't find owner for topic")
 """With 412, which is a refusal otherwise: no broker owns the topic at the moment, see UnownedError."""
 CANCELLED = ("", "HTTP 422 {}")
-"""Explanations with 422 that are none: something inside the broker was cancelled while a topic was being deleted
+"""Explanations with 422 that explain nothing: the broker cancelled an internal task while a topic was being deleted
 (v2.PersistentTopics.deleteTopic answers so for each IllegalStateException), alone or below a namespace's deletion."""
 RACE = "[no message for java.util.ConcurrentModificationException]"
 """Explanation with 400 where a broker reads isolation policies while they change (observed on 4.0.8)."""
 NOT_IMPLEMENTED = 501
-"""The broker lacks what the call needs, such as a plug-in: a refusal, not a failure."""
+"""The broker lacks something that the call needs, such as a plug-in: a refusal, not a failure."""
 UNEXPECTED = "--- An unexpected error occurred in the server ---"
 """How the explanation of an error without its own status begins; the message and a stack trace follow."""
 

@@ -1,13 +1,13 @@
 """BookKeeper's HTTP server over aiohttp. Implements ports.BookiePort.
 
-What its answers mean (BookKeeper 4.17.2, all seen on Pulsar 4.0.8):
+Meaning of its answers (BookKeeper 4.17.2, all observed on Pulsar 4.0.8):
 
-* **404 with a page in HTML** is the web server's own: it has no such endpoint (class VertxHttpServer).
-* **404 and 400 in plain text** are a service's: it does not like the method, the body or the state it is in.
-* **500** is any exception inside, and does not say which (classes VertxAbstractHandler, ErrorHttpService): a metadata
-  store that is away, and every endpoint of a bookie at an auto-recovery pod, which has none. So it is never a refusal.
+* **404 with a page in HTML** comes from the web server: it has no such endpoint (class VertxHttpServer).
+* **404 and 400 in plain text** come from a service: it rejects the method, the body, or the request in its state.
+* **500** is any internal exception, without its cause (classes VertxAbstractHandler, ErrorHttpService): an unavailable
+  metadata store, or a bookie's endpoint at an auto-recovery pod, which has no bookie. So it never counts as a refusal.
 
-One attempt a call, since a write that got no answer may still take effect and only the caller knows what to ask then.
+A call makes one attempt: a write without an answer may still take effect, and only the caller can check that.
 Each call has its own connection and name resolution: a pod that was replaced has the same name and another address.
 """
 
@@ -44,7 +44,8 @@ class HttpBookies:
         return _flag(await self._call("GET", host, READONLY), f"GET {READONLY} at {host}")
 
     async def set_readonly(self, host: str, readonly: bool) -> None:
-        """See ports.BookiePort. An answer with the other state is none: the disk monitor was faster."""
+        """See ports.BookiePort. Raises UnavailableError if the answer has the other state: the disk monitor changed
+        it."""
         words = f"PUT {READONLY} at {host}"
         if _flag(await self._call("PUT", host, READONLY, {"readOnly": readonly}), words) is not readonly:
             raise UnavailableError(f"{words}: the bookie is still {'writable' if readonly else 'read-only'}")

@@ -1,7 +1,7 @@
 """Metrics of the data plane's pods over HTTP. Implements ports.CountersPort.
 
-A page may have a line for each topic: it is read in pieces, what was not asked for is dropped at once, and the event
-loop has its turn between them.
+A page may have a line for each topic: it is read in pieces, lines that were not requested are dropped immediately, and
+the event loop runs other tasks between two pieces.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ class KubeAdapter:
         self._metrics.kube_write("delete", kind.kind)
 
     async def evict(self, namespace: str, name: str, *, uid: str) -> str | None:
-        """Delete the pod with this UID if its budget allows that now, else the budget's words. See ports.KubePort.
+        """Delete the pod with this UID if its budget allows that now, else return its message. See ports.KubePort.
 
         https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
         """

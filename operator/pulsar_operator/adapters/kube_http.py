@@ -196,7 +196,7 @@ class BudgetError(UnavailableError):
 
 
 def error_of(status: int, headers: Mapping[str, str], raw: bytes, call: str) -> PortError:
-    """The port error of an HTTP status, in the server's own words."""
+    """The port error of an HTTP status, with the server's message."""
     details: Json = {}
     answered = False
     """Whether the API server itself answers, with a Status, and no proxy before it."""

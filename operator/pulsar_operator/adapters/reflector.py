@@ -1,8 +1,8 @@
-"""One list-and-watch loop for each kind and namespace, which no other one can end.
+"""One list-and-watch loop for each kind and namespace; an error in one does not end another.
 
 The rules are those of client-go's reflector: list in pages, watch from the list's resourceVersion with bookmarks; after
-an abnormal end list again, or watch again where nothing can have been missed, with exponential back-off. A list also
-says what is missing from it; that is never a deletion, but a reason to ask for the very object. Built by runtime.py.
+an abnormal end list again, or watch again where nothing can have been missed, with exponential back-off. An object
+that is missing from a list does not count as deleted: the object itself is requested then. Built by runtime.py.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ SILENT_STREAMS: Final = 3
 GONE_LISTS: Final = 3
 """Lists that may lose their continue token before all objects are requested without paging."""
 BARREN_PAGES: Final = 3
-"""Pages in a row without a new object after which a list is taken to have no end."""
+"""Consecutive pages without a new object after which a list counts as endless."""
 SLICE: Final = 20
-"""Objects that are passed on before others have their turn in the event loop."""
+"""Objects that are passed on before the event loop runs other tasks."""
 MISSING_SECONDS: Final = 0.02
 """Between two objects that a list lacks: an untrue list must not become a burst of passes."""
 
@@ -99,7 +99,7 @@ class Reflector(Generic[K]):
         selector: str | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """``silence`` is after how many seconds without an event or a bookmark a stream is opened again.
+        """``silence`` is the time in seconds without an event or a bookmark after which a stream is opened again.
 
         ``selector`` is a label selector.
         """
@@ -109,7 +109,7 @@ class Reflector(Generic[K]):
         self._rng = rng or random.Random()
         self._backoff = Backoff(self._rng)
         self._known: dict[tuple[str, str], K] = {}
-        """Every existing object, as far as is known, by namespace and name."""
+        """Every known existing object, by namespace and name."""
         self._version: str | None = None
         """resourceVersion from which to watch. If None, the next step is a list."""
         self._gone = 0

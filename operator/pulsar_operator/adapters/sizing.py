@@ -16,7 +16,7 @@ from pulsar_operator.ports import RefusedError, UnavailableError
 DEADLINE_SECONDS = 30.0
 MAX_BYTES = 256 * 1024 * 1024
 HEAD_BYTES = 1024 * 1024
-"""How much is read for an outlook, which stands before all data about bundles. A whole result takes up to 20 times its
+"""Bytes that are read for an outlook, which precedes all data about bundles. A whole result takes up to 20 times its
 size once it is parsed, and the operator has 384 MiB (values of its chart)."""
 OUTLOOK = frozenset(field.alias or name for name, field in SizingOutlook.model_fields.items())
 T = TypeVar("T", bound=SizingOutlook)

@@ -1,9 +1,9 @@
-"""Whether the watch streams deliver: what each one does, when it last proved that it works, and what it fails with.
+"""State of the watch streams: what each one does, when it last worked, and the error that it fails with.
 
-A stream proves that it works by an event or a bookmark, and by having been accepted by the API server if it did not end
-abnormally at once: bookmarks are not promised
-(https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks), so that a quiet stream is no broken one.
-Fed by reflector.py, read by the probes and the metrics.
+A stream works if it delivers an event or a bookmark, or if the API server accepted it and it did not end abnormally
+right after that. The API server does not guarantee bookmarks
+(https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks), so a quiet stream does not count as
+broken. The reflector (reflector.py) reports to this module; the probes and the metrics read it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class StreamHealth:
             self.state = StreamState.LISTING
 
     def progressed(self) -> None:
-        """A page of the list was taken in.
+        """Record that a page of the list was processed.
 
         The time it took does not count against the stream, however long the list is; nor is it a proof, or a kind of
         which lists work and watches fail would pass for one that is watched.

@@ -64,9 +64,9 @@ class WatchError(Exception):
 
     @property
     def refused(self) -> bool:
-        """Whether the API server answered that this is not allowed or not there: another process would hear the same.
+        """Whether the API server denies the request or has no such resource: another process would get the same answer.
 
-        HTTP 403: a right is missing. HTTP 404: the definition is not installed.
+        HTTP 403: a permission is missing. HTTP 404: the definition is not installed.
         """
         return self.status in (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 

@@ -1,7 +1,7 @@
-"""What the controllers need from the outside world, as Protocols. Adapters implement them; tests use fakes.
+"""Protocols for everything that controllers use outside of this process. Adapters implement them; tests use fakes.
 
 Rules for every implementation: no call blocks the event loop, every call has a deadline, errors are the ones declared
-here, and what comes back is plain data. The same contract tests run against each fake and the real thing.
+here, and results are plain data. The same contract tests run against each fake and the real implementation.
 """
 
 from pulsar_operator.ports.admin import AdminEndpoint, PulsarAdminPort

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class AdminEndpoint:
-    """Where the admin REST of one cluster is."""
+    """Address of the admin REST API of one cluster."""
 
     cluster: str
     """Name of the cluster inside Pulsar; also the key of per-cluster concurrency limits."""
@@ -18,7 +18,7 @@ class AdminEndpoint:
 
 
 class PulsarAdminPort(Protocol):
-    """Pulsar's admin REST: one thin verb, so that every rule about Pulsar lives in the policy table and the domain."""
+    """Pulsar's admin REST: one generic call; rules about Pulsar are in the policy table and the domain."""
 
     async def call(
         self,
@@ -38,7 +38,7 @@ class PulsarAdminPort(Protocol):
         Redirects are followed with the method and body kept; 429, 5xx and connection errors of idempotent calls are
         retried within the deadline (seconds). ``body`` None sends no body, bytes are sent as they are, anything else is
         JSON. With ``text`` the answer is plain text, whatever its content type says: some endpoints of Pulsar do so.
-        Raises NotFoundError (404), ConflictError (409), RefusedError (other 4xx, with Pulsar's own words; status 0 =
+        Raises NotFoundError (404), ConflictError (409), RefusedError (other 4xx, with Pulsar's message; status 0 =
         not sent), DeadlineError, UnavailableError.
         """
 
@@ -53,9 +53,9 @@ class PulsarAdminPort(Protocol):
     ) -> None:
         """GET ``/admin/v2/<path>``, whose answer may be of any size, and pass each piece of it to ``feed``.
 
-        ``feed`` is called on the event loop with at most 32 KiB at a time, and others run between two calls; what it
-        raises ends the request and is raised here. Nothing is asked again once a piece was passed. Streams of one
-        cluster beyond a few wait for each other; the deadline (seconds, until the last byte) counts without that, and
-        a broker that sends nothing for half a minute is not waited for until then.
+        ``feed`` is called on the event loop with at most 32 KiB at a time, and other tasks run between two calls; an
+        error that it raises ends the request and is raised here. The request is not repeated once a piece was passed.
+        Streams of one cluster beyond a few wait for each other; the deadline (seconds, until the last byte) counts
+        without that, and a broker that sends nothing for half a minute is not waited for until then.
         Raises as ``call`` does; UnavailableError also where the connection breaks inside the answer.
         """

@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class DiskInfo:
-    """Room in a bookie's ledger directories, all of them together."""
+    """Disk space of all ledger directories of a bookie together."""
 
     free: int
     """Bytes."""
@@ -20,30 +20,30 @@ class BookiePort(Protocol):
     """BookKeeper's own HTTP server: of a bookie, and of an auto-recovery pod.
 
     ``host`` is a DNS name or an address; the port is 8000. Every call raises UnavailableError when there is no usable
-    answer: the process is not there, it failed inside (HTTP 500: it has no bookie, as in an auto-recovery pod, or the
-    metadata store is away), or the deadline passed. NotFoundError means that the server has no such endpoint, and
-    RefusedError that BookKeeper said no in its own words. Sources: package server.http.service of BookKeeper 4.17.2;
-    seen on Pulsar 4.0.8.
+    answer: the process does not run, it had an internal error (HTTP 500: it has no bookie, as in an auto-recovery pod,
+    or the metadata store is unavailable), or the deadline passed. NotFoundError means that the server has no such
+    endpoint, and RefusedError that BookKeeper refused the request, with its message. Sources: package
+    server.http.service of BookKeeper 4.17.2; observed on Pulsar 4.0.8.
     """
 
     async def readonly(self, host: str) -> bool:
-        """Whether the bookie takes no new entries: told to, or because a disk is full."""
+        """Whether the bookie is read-only: set by a request, or because of full disks."""
 
     async def set_readonly(self, host: str, readonly: bool) -> None:
-        """Make the bookie read-only or writable; nothing happens where it is so already.
+        """Make the bookie read-only or writable. Does nothing if it is in that state already.
 
-        Returns once it is registered so in the metadata store. It is kept in memory alone: a restart undoes it, and so
-        may the bookie's disk monitor when a full directory has room again (class BookieStateManager; fixed in 4.17.3).
+        Returns once the metadata store has the state. A bookie keeps it in memory only: a restart resets it, and so may
+        the bookie's disk monitor when a full directory has room again (class BookieStateManager; fixed in 4.17.3).
         Raises RefusedError where its settings forbid it.
         """
 
     async def disk(self, host: str) -> DiskInfo:
-        """Room on the volumes of the bookie's ledgers."""
+        """Disk space on the volumes of the bookie's ledgers."""
 
     async def recover(self, host: str, bookie: str) -> None:
         """Have an auto-recovery pod copy what the bookie of this id has to others, in the background.
 
-        Returns when the request is queued, and nothing is ever reported: a second request waits behind the first one,
-        the queue dies with the process, a copy stops at the first ledger that fails, and one that names no bookie is
-        accepted too (class RecoveryBookieService). Ledgers that are not closed are fenced. The cookie stays.
+        Returns when the request is queued; BookKeeper reports no result. A second request waits for the first one, the
+        queue is lost when the process ends, a copy stops at the first ledger that fails, and one that names no bookie
+        is accepted too (class RecoveryBookieService). Ledgers that are not closed are fenced. The cookie stays.
         """

@@ -12,7 +12,7 @@ from pulsar_operator.domain.dataplane.observed.pod_counters import Sample
 
 @dataclass(frozen=True)
 class Scrape:
-    """A page of metrics, as far as it was asked for."""
+    """The requested samples of a page of metrics."""
 
     at: datetime
     samples: Sequence[Sample]
@@ -23,4 +23,4 @@ class CountersPort(Protocol):
 
     async def read(self, url: str, names: frozenset[str]) -> Scrape:
         """Samples of these names at ``url``, at most 15 s old. Raises UnavailableError, also for any HTTP status but
-        200, and RefusedError for a page that has none of them or is larger than is read."""
+        200, and RefusedError for a page that has none of them or is too large."""

@@ -40,18 +40,18 @@ class Deps:
     bookies: BookiePort
     images: OperatorImages = field(default_factory=OperatorImages)
     reader: ReaderPort | None = None
-    """What the watches delivered; None = the API server is asked. See controllers/core/watch_cache.py."""
+    """Objects that the watches delivered; if None, the API server is asked. See controllers/core/watch_cache.py."""
     sizing: SizingPort | None = None
-    """Results of the Spark job; None = there are none."""
+    """Results of the Spark job; None if there are none."""
     counters: CountersPort | None = None
-    """Metrics of the data plane's pods; None = nobody reads them."""
+    """Metrics of the data plane's pods; None if they are not read."""
     reachability: Reachability = field(default_factory=Reachability)
     """Which clusters answered the calls of this process."""
     replication: ReplicationReadings = field(default_factory=ReplicationReadings)
-    """What brokers said of replication to this process."""
+    """What brokers reported to this process about replication."""
     store_reads: StoreReads = field(default_factory=StoreReads)
-    """What configuration stores answered this process."""
+    """What this process read from configuration stores."""
     jumps: Jumps = field(default_factory=Jumps)
-    """From which version of Pulsar to which a cluster may go; by default to none."""
+    """Allowed upgrades and downgrades between versions of Pulsar; by default none."""
     settings: KnownSettings = field(default_factory=KnownSettings)
-    """Names of settings by version of Pulsar; by default of none."""
+    """Names of settings by version of Pulsar; empty by default."""

@@ -1,17 +1,17 @@
-"""What a call of a port may end with."""
+"""Errors that the calls of ports raise."""
 
 from __future__ import annotations
 
 from typing import Final
 
 RETRY_AFTER_LIMIT_SECONDS: Final = 120.0
-"""Longest delay that another side may ask for: nobody else decides that an object is not observed for a day."""
+"""Longest delay that a server may request: a server cannot keep an object from being reconciled for a day."""
 
 
 class PortError(Exception):
     """Base of all errors a port raises.
 
-    ``retry_after`` is in seconds, when the other side named one; at most RETRY_AFTER_LIMIT_SECONDS.
+    ``retry_after`` is the delay in seconds that the server requested, at most RETRY_AFTER_LIMIT_SECONDS; else None.
     """
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
@@ -20,15 +20,15 @@ class PortError(Exception):
 
 
 class NotFoundError(PortError):
-    """The thing does not exist (HTTP 404, NoNodeError)."""
+    """The object does not exist (HTTP 404, NoNodeError)."""
 
 
 class ConflictError(PortError):
-    """The thing is not what the caller believed (HTTP 409, UID or version mismatch, node exists)."""
+    """The object differs from what the caller expects (HTTP 409, UID or version mismatch, node exists)."""
 
 
 class RefusedError(PortError):
-    """The other side understood and said no (HTTP 400, 403, 405, 412, 422); retrying the same call is useless."""
+    """The server refused the request (HTTP 400, 403, 405, 412, 422); retrying the same call does not help."""
 
     def __init__(self, message: str, *, status: int = 0) -> None:
         super().__init__(message)
@@ -36,11 +36,11 @@ class RefusedError(PortError):
 
 
 class ForbiddenError(RefusedError):
-    """The account of this process has no right to the call at the Kubernetes API (HTTP 403 of an authorizer, such as
-    RBAC). It may have it later, and asks again.
+    """An authorizer of the Kubernetes API server, such as RBAC, denies the call to this process (HTTP 403). The
+    permission may be granted later, so the call is retried.
 
-    What an admission plugin, a webhook or a quota denies is a RefusedError, with its own words: there the right is
-    given and the object is not wanted.
+    A denial by an admission plugin, a webhook or a quota is a RefusedError with its message: the permission exists, and
+    the object is rejected.
     """
 
     def __init__(self, message: str) -> None:
@@ -71,13 +71,13 @@ class NotServedError(UnavailableError):
 
 
 class DeadlineError(UnavailableError):
-    """Nothing came within the deadline of a call: the other side, or an admission webhook behind it, hangs or is not
-    there. It may have taken effect."""
+    """No answer came within the deadline of a call: the server, or an admission webhook behind it, hangs or does not
+    run. The call may have taken effect."""
 
 
 class UnownedError(UnavailableError):
-    """No broker has the topic just now, or none may have it: Pulsar answers HTTP 412 and did nothing.
+    """No broker owns the topic, or none may own it: Pulsar answers HTTP 412 and has done nothing.
 
-    So it is while the topic's bundle is between two brokers, which passes, and as long as isolation policies leave no
-    broker for its namespace (class PulsarWebResource, validateTopicOwnershipAsync; seen on 4.0.8).
+    This happens for a short time while the topic's bundle moves between brokers, and as long as isolation policies
+    leave no broker for its namespace (class PulsarWebResource, validateTopicOwnershipAsync; observed on 4.0.8).
     """

@@ -1,4 +1,4 @@
-"""The Kubernetes API server, and what the watches delivered of it."""
+"""The Kubernetes API server, and the objects that its watches delivered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, order=True)
 class ResourceType:
-    """A Kubernetes resource type; always complete, nothing is discovered."""
+    """A Kubernetes resource type. All fields are set: the operator uses no API discovery."""
 
     group: str
     version: str
@@ -38,9 +38,10 @@ PDBS = ResourceType("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget
 OPTIONAL = frozenset({PDBS})
 """Types that a Kubernetes API server may not serve: pods run without them."""
 NAMESPACES = ResourceType("", "v1", "namespaces", "Namespace")
-"""Of Kubernetes; they are in none themselves, so they are asked for with an empty namespace."""
+"""Kubernetes namespaces. They are cluster-scoped, so requests use an empty namespace."""
 NODES = ResourceType("", "v1", "nodes", "Node")
-"""Of Kubernetes, in no namespace. Read only for racks by a label that pods lack; needs a right of its own."""
+"""Kubernetes nodes, cluster-scoped. Read only for racks from a node label that pods lack; requires its own
+permission."""
 
 CUSTOM: dict[Kind, ResourceType] = {kind: ResourceType(GROUP, VERSION, PLURALS[kind], kind.value) for kind in Kind}
 """Resource types of this API group."""
@@ -80,9 +81,9 @@ class KubePort(Protocol):
     async def apply_status(self, manifest: Json) -> Json:
         """Server-side apply on the status subresource; metadata.uid is required. Returns the stored object.
 
-        metadata.resourceVersion, where it is given, spares a read; an old one does no harm: what others changed since
-        is none of the status. Raises NotFoundError when the object is gone, ConflictError when it is another one of the
-        same name.
+        metadata.resourceVersion, where it is given, spares a read; an old one does no harm: changes by other writers
+        since then are outside of the status. Raises NotFoundError when the object is gone, ConflictError when it is
+        another one of the same name.
         """
 
     async def create(self, manifest: Json) -> Json:
@@ -101,15 +102,15 @@ class KubePort(Protocol):
     async def evict(self, namespace: str, name: str, *, uid: str) -> str | None:
         """Have the pod with this UID deleted, if its PodDisruptionBudget allows that now.
 
-        Returns None when it was accepted or the pod is gone already, and the budget's own words when it says no: then
-        nothing happened, and the same call may be accepted later. A pod that is ending, has ended or has not started
-        goes whatever a budget says (source: eviction.go of the API server, canIgnorePDB).
+        Returns None if the eviction was accepted or the pod is gone already, and the budget's message if it refuses:
+        then nothing changed, and the same call may be accepted later. A pod that is terminating, has ended or has not
+        started is evicted regardless of budgets (source: eviction.go of the API server, canIgnorePDB).
 
         Raises ConflictError on another UID, RefusedError, UnavailableError, and ServerError, also where a pod has
         several budgets.
         Observed on Kubernetes 1.35: the UID is compared after the budget. So a budget may refuse another pod of the
-        name in words, or be counted down for it until its controller looks again; and for one that has not started
-        the server tries for 10 s before it says so.
+        name with a message, or be counted down for it until its controller syncs; for a pod that has not started the
+        server retries for 10 s before it answers.
         """
 
     async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
@@ -120,7 +121,7 @@ class KubePort(Protocol):
         """
 
     async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
-        """Take one finalizer off, whoever its field manager is, guarded by the object's resourceVersion.
+        """Remove one finalizer of any field manager, guarded by the object's resourceVersion.
 
         Returns when the object is gone already. Raises ConflictError when it changed since it was read.
         """
@@ -130,7 +131,7 @@ class KubePort(Protocol):
 
 
 class ReaderPort(Protocol):
-    """Questions about custom resources other than the one a pass is about. The answers are not to be changed."""
+    """Queries of custom resources other than the reconciled one. Callers do not change the results."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """One object; None when there is none."""
@@ -143,13 +144,13 @@ class ReaderPort(Protocol):
         """Other objects of its kind that refer to the same parent and have the same name inside Pulsar."""
 
     async def dependents(self, target: Json, child: Kind) -> int:
-        """How many objects of a kind refer to the target and may."""
+        """Number of objects of a kind whose reference to the target is allowed."""
 
     async def named(self, target: Json, child: Kind) -> dict[str, Key]:
-        """Objects of a kind that refer to the target and may, by name inside Pulsar."""
+        """Objects of a kind whose reference to the target is allowed, by name inside Pulsar."""
 
     def listed(self, key: Key) -> Json | None:
-        """An object as the list at the start of the process had it, for one look; None = ask the API server.
+        """An object from the list at the start of the process, for one observation; None means: ask the API server.
 
-        Nothing may be written by it: it is what the watches know of no change of, and they may be late.
+        Callers must not write based on it: the watches have no newer version of it, and they may be late.
         """

@@ -1,4 +1,4 @@
-"""What the operator's own process has: time, randomness, metrics of its own."""
+"""Time, randomness and metrics of the operator's process."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ class MetricsPort(Protocol):
     """The operator's own metrics."""
 
     def reconciled(self, kind: str, result: str, seconds: float) -> None:
-        """One reconcile ended; result is ok, requeue or error."""
+        """Count one reconcile that ended; result is ok, requeue or error."""
 
     def queue_depth(self, depth: int) -> None:
-        """Keys waiting."""
+        """Set the number of keys in the work queue."""
 
     def admin_call(self, cluster: str, method: str, status: str, seconds: float) -> None:
-        """One admin REST attempt ended."""
+        """Count one attempt of an admin REST call."""
 
     def kube_write(self, verb: str, kind: str) -> None:
-        """One write to the API server was made."""
+        """Count one write to the API server."""
 
     def event_received(self, kind: str) -> None:
-        """A watch event or bookmark of a kind arrived."""
+        """Count a watch event or bookmark of a kind."""
 
     def scaling_decided(self, namespace: str, cluster: str, component: str, reason: str) -> None:
-        """Autoscaling evaluated a component of a PulsarCluster."""
+        """Count an evaluation of a component of a PulsarCluster by autoscaling."""
 
     def balancer_restored(self, namespace: str, cluster: str) -> None:
-        """The operator restored Pulsar's load balancer because it could not decide what to move."""
+        """Count that the operator restored Pulsar's load balancer because it could not decide what to move."""

@@ -17,4 +17,4 @@ class SizingPort(Protocol):
         """
 
     async def outlook(self, url: str, cluster: str) -> SizingOutlook | None:
-        """The same without what is about bundles, of which there may be very many; it is not even looked at."""
+        """The newest result without its data about bundles, which may be very many and are not parsed."""

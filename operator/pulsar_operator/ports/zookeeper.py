@@ -40,8 +40,9 @@ class ZooKeeperSession(Protocol):
     async def watch(self, path: str, on_change: Callable[[], None]) -> int | None:
         """Have ``on_change`` called once: when the node is created, changed or deleted, or the session ends.
 
-        Returns the transaction that wrote the node last, which tells two states of it apart, or None while it does not
-        exist. The call comes in the event loop; with an error there is none. A change of children is none of the node.
+        Returns the transaction that wrote the node last, which distinguishes two states of it, or None while it does
+        not exist. ``on_change`` runs in the event loop; it is not called if this raises. A change of children does not
+        count.
         """
 
 
@@ -55,7 +56,7 @@ class ZooKeeperPort(Protocol):
         """
 
     async def server_state(self, server: str) -> ServerState:
-        """What one server (host:port) is at the moment, as it says itself: without a session, and without a quorum.
+        """The current state that one server (host:port) reports; needs no session and no quorum.
 
         Raises UnavailableError when it does not answer within 5 s, serves no requests because it is in no quorum, or
         answers anything else; RefusedError for a server that is not host:port.
