@@ -1,11 +1,11 @@
-"""The collector at a million topics: rows a second, peak memory of its process, bytes a row; then compaction.
+"""The collector at a million topics: rows a second, peak memory of its process, bytes a row.
 
     python -m benchmarks.collector [--brokers 20] [--topics 50000] [--runs 5] [--directory FOLDER]
 
 Brokers on 127.0.0.1 stream generated broker-stats documents of that many topics each (one producer, one subscription
 with one consumer, names and rates from a fixed seed). Each run is one round by ``python -m pulsar_sizing collect
---once`` in a process of its own; its peak resident memory and CPU time are the kernel's (wait4). At the end the rounds
-of all runs are compacted in one more process. The seconds of a round include the brokers' work on the same machine.
+--once`` in a process of its own; its peak resident memory and CPU time are the kernel's (wait4).
+The seconds of a round include the brokers' work on the same machine.
 """
 
 from __future__ import annotations
@@ -143,18 +143,6 @@ def collected(root: Path, url: str, concurrency: int) -> Run:
     )
 
 
-COMPACT = """
-import sys
-from datetime import UTC, datetime, timedelta
-from pulsar_sizing.compaction import maintain
-from pulsar_sizing.store import Store
-report = maintain(Store(sys.argv[1]), "bench", datetime.now(UTC) + timedelta(hours=2))
-assert not report.failed and not report.unreadable, report
-print(report.rows)
-"""
-"""Upkeep as the collector runs it, two hours from now, when the hours of the runs are closed."""
-
-
 def size_of(root: Path, pattern: str) -> int:
     """Bytes of the traffic files of a pattern."""
     return sum(p.stat().st_size for p in (root / "traffic").rglob(pattern))
@@ -190,9 +178,6 @@ def main() -> None:
                 assert sum(b["topics"] for b in brokers) == rows
                 received = sum(b["bytes"] for b in brokers)
             small = size_of(root, "*.parquet")
-            compaction = measured(["-c", COMPACT, str(root)])
-            assert int(compaction.output) == (rows + options.brokers) * options.runs, "traffic and markers"
-            one = size_of(root, "*.compacted.parquet")
     finally:
         server.terminate()
         server.join()
@@ -206,9 +191,6 @@ def main() -> None:
         ("rows a second of CPU", spread([rows / r.cpu_seconds for r in runs], 0)),
         ("peak resident", spread([r.peak_mib for r in runs], 0) + " MiB"),
         ("stored a row", f"{small / total:,.1f} bytes"),
-        (f"compaction of {total:,} rows", f"{compaction.seconds:,.1f} s, {compaction.cpu_seconds:,.1f} s of CPU"),
-        ("  peak resident", f"{compaction.peak_mib:,.0f} MiB"),
-        ("  stored a row", f"{one / total:,.1f} bytes"),
     ):
         print(f"{label:<40}{value}")
 

@@ -222,6 +222,7 @@ def sizing_schema() -> Json:
                 {
                     "schedule": text("When it runs, as in cron, UTC.", CRON, 128),
                     "windowDays": whole("Days that count, up to the last recorded one.", 1, 366),
+                    "minCoverageHours": whole("Hours that must be covered for a recommendation.", 0, 8784),
                     "percentile": number("Percentile of a topic's cost in the busy hours.", 0, 100),
                     "growth": number("Factor for the traffic to come.", 0.1, 100),
                     "capacity": number("Bytes a second that an average broker can carry; 0 = not known.", 0, 10**15),

@@ -27,9 +27,9 @@ from typing import Any
 from benchmarks.spark import engines
 from benchmarks.spark.traffic import Recording, write
 from pulsar_sizing.job import session
+from pulsar_sizing.job.pipeline import run
 from pulsar_sizing.job.request import Request
-from pulsar_sizing.job.run import run
-from pulsar_sizing.job.state import State, run_name
+from pulsar_sizing.job.snapshot import Tables
 from pulsar_sizing.store import Store
 
 BARS = {"plain": 4e6, "histogram": 2e6}
@@ -147,35 +147,38 @@ def measure(spark: Any, meter: Meter, root: Path, size: int, options: argparse.N
 
 
 def job(spark: Any, meter: Meter, root: Path, recording: Recording, rows: int, times: int) -> list[Timing]:
-    """A full run over all days, and one that finds the last day new."""
+    """A full run over all days, one that finds the last day new, and one that finds nothing new."""
     store = Store(str(root))
-    state = State(store, recording.instance, recording.cluster)
+    tables = Tables(store, recording.instance, recording.cluster)
     counter = iter(range(10**6))
 
     def once(**question: Any) -> Any:
-        now = datetime.now(UTC)
         request = Request(recording.instance, recording.cluster, **question)
-        name = run_name(now, f"{next(counter):06d}")
-        return run(spark, store, state, request, now=now, name=name, say=lambda text: None)
+        unique = f"{next(counter):06d}"
+        return run(spark, store, request, now=datetime.now(UTC), unique=unique, say=lambda text: None)
 
     wanted = once(full=True).result
-    before = state.load(Request(recording.instance, recording.cluster).parameters)
+    before = tables.load(Request(recording.instance, recording.cluster).parameters)
     last = int(recording.hours[-24].timestamp()) // 3600
-    six_days = before.model_copy(update={"hours": {u: h for u, h in before.hours.items() if u < last}})
+    hours = {unit: hour for unit, hour in before.hours.items() if unit < last}
+    six_days = before.model_copy(
+        update={"hours": hours, "days": {day: each for day, each in before.days.items() if day < last // 24}}
+    )
     full = meter.runs(rows, "job, full", "spark", times, lambda: once(full=True), warm=False)
     walls: list[float] = []
     cpus: list[float] = []
     for _ in range(times):
-        state.publish(six_days)
-        part = meter.runs(rows, "job, one new day", "spark", 1, lambda: _check(once(), wanted), warm=False)
+        tables.publish(six_days)
+        part = meter.runs(rows, "job, one new day", "spark", 1, lambda: _check(once(), wanted, 24), warm=False)
         walls += part.walls
         cpus += part.cpus
-    return [full, Timing(rows, "job, one new day", "spark", tuple(walls), tuple(cpus))]
+    nothing = meter.runs(rows, "job, nothing new", "spark", times, lambda: _check(once(), wanted, 0), warm=False)
+    return [full, Timing(rows, "job, one new day", "spark", tuple(walls), tuple(cpus)), nothing]
 
 
-def _check(outcome: Any, wanted: Any) -> None:
+def _check(outcome: Any, wanted: Any, hours: int) -> None:
     when = {"generated_time"}
-    if outcome.hours_worked_out != 24 or outcome.result.model_dump(exclude=when) != wanted.model_dump(exclude=when):
+    if outcome.hours_made != hours or outcome.result.model_dump(exclude=when) != wanted.model_dump(exclude=when):
         raise SystemExit("the incremental run differs from the full one")
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,13 @@ import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
 
 from benchmarks.spark.traffic import Recording
 from pulsar_operator.balance.model.load import CostModel
-from pulsar_sizing.job import inventory
-from pulsar_sizing.job.compute import TASKS_A_CORE, dealt
-from pulsar_sizing.job.histogram import LN_GAMMA, Array, buckets_of, counted, merged, quantiles
-from pulsar_sizing.job.pieces import Group, Piece, cut
-from pulsar_sizing.job.reading import read
-from pulsar_sizing.job.rows import word_codes
+from pulsar_sizing.job import hourly, landing, merging
+from pulsar_sizing.job.histogram import LN_GAMMA, merged, quantiles
+from pulsar_sizing.job.inventory import unit_of
 from pulsar_sizing.layout import cluster_folder, hour_of
 from pulsar_sizing.schema import TRAFFIC
 from pulsar_sizing.store import Store
@@ -31,9 +28,7 @@ COST = (
     f" + messages_out * {MODEL.message_out} + (producers + consumers) * {MODEL.session} + {MODEL.topic}"
 )
 SUMS = ("messages_in", "messages_out", "bytes_in", "bytes_out")
-RATES = ("bytes_in", "bytes_out", "messages_in", "messages_out")
-PRICES = (MODEL.byte_in, MODEL.byte_out, MODEL.message_in, MODEL.message_out)
-COSTS = (*RATES, "producers", "consumers")
+TASKS_A_CORE = 4
 HISTOGRAM_KEYS = ("topic", "hour")
 
 Answer = list[tuple[Any, ...]]
@@ -45,7 +40,7 @@ def tools(spark: Any, root: Path, recording: Recording, cores: int) -> dict[str,
     folder = root / cluster_folder(TRAFFIC, recording.instance, recording.cluster)
     files = sorted(str(path) for path in folder.rglob("*.parquet"))
     return {
-        "spark": _spark(spark, root, files, cores),
+        "spark": _spark(spark, root, folder, files, cores),
         "duckdb": _duckdb(files, cores),
         "polars": _polars(files),
     }
@@ -59,87 +54,45 @@ def same(what: str, answers: dict[str, Answer]) -> None:
             raise SystemExit(f"{what}: {tool} answers {answer[:2]}..., Spark {wanted[:2]}...")
 
 
-def _spark(spark: Any, root: Path, files: list[str], cores: int) -> Tool:
-    """One task reads some files as the job does; what it leaves of an hour is brought together by a shuffle."""
-    found = inventory.groups(Store(str(root)), [str(Path(path).relative_to(root)) for path in files])[0]
-    pieces = [piece for path in sorted({g.path for g in found}) for piece in cut(_hour(path), _of(path, found), None)]
-
-    def run(work: Callable[[Piece], Any], merge: Callable[[Any], Answer]) -> Answer:
-        lists = dealt(pieces, TASKS_A_CORE * cores)
-        read = spark.sparkContext.parallelize(lists, len(lists)).flatMap(lambda mine: map(work, mine))
-        answer: Answer = read.groupByKey(4 * cores).flatMap(merge).collect()
-        return sorted(answer)
+def _spark(spark: Any, root: Path, folder: Path, files: list[str], cores: int) -> Tool:
+    """Plain sums by SQL functions; histograms by the job's own kernels."""
+    store = Store(str(root))
+    paths: dict[int, list[str]] = {}
+    for path in files:
+        hour = hour_of(path.rpartition("/")[0])
+        assert hour is not None
+        paths.setdefault(unit_of(hour), []).append(str(Path(path).relative_to(root)))
 
     def plain() -> Answer:
-        return run(partial(_piece_sums, str(root)), _merged_sums)
+        sums = [F.sum(F.floor(F.col(name) + 0.5).cast("bigint")).alias(name) for name in SUMS]
+        rows = spark.read.option("basePath", str(folder)).parquet(*files)
+        found = rows.groupBy("topic", "hour").agg(*sums, F.count("*").alias("n"))
+        return sorted(tuple(row.values()) for row in found.toArrow().to_pylist())
 
     def histogram() -> Answer:
-        return _rounded(run(partial(_piece_counts, str(root)), _merged_counts))
+        listed = landing.files(spark, paths, TASKS_A_CORE * cores)
+        hours = hourly.aggregated(listed, landing.Reading(store.place, MODEL), TASKS_A_CORE * cores)
+        hours = hours.withColumn("day", F.expr("unit % 24"))
+        parts = hours.select(merging.SCHEMA.names).repartition(TASKS_A_CORE * cores, "day", "topic")
+        found = parts.mapInArrow(_values, "topic string, hour bigint, value double").toArrow().to_pylist()
+        return _rounded([tuple(row.values()) for row in found])
 
     return {"plain": plain, "histogram": histogram}
 
 
-def _hour(path: str) -> int:
-    hour = hour_of(path.rpartition("/")[0])
-    assert hour is not None
-    return hour.hour
+def _values(batches: Iterator[Any]) -> Iterator[Any]:
+    """The percentile of each topic and hour of the day (`day`) from rows with histograms."""
+    rows = pa.concat_tables([merging.SCHEMA.empty_table(), *merged_tables(batches)])
+    buckets, counts = (rows[name].combine_chunks() for name in ("buckets", "counts"))
+    keys, many = np.arange(rows.num_rows), rows.num_rows
+    found = merged(keys, buckets.offsets.to_numpy(), buckets.flatten().to_numpy(), counts.flatten().to_numpy(), many)
+    columns = [rows["topic"], rows["day"], pa.array(quantiles(found, SHARE))]
+    yield from pa.table(columns, names=["topic", "hour", "value"]).to_batches()
 
 
-def _of(path: str, groups: list[Group]) -> list[Group]:
-    return [group for group in groups if group.path == path]
-
-
-def _columns(root: str, piece: Piece, names: tuple[str, ...]) -> tuple[list[str], Array, dict[str, Array]]:
-    """Topics, the index of each row's, and numbers."""
-    store = Store(root)
-    table = pa.concat_tables([read(store, path, numbers, ("topic", *names)) for path, numbers in piece.groups])
-    words, codes = word_codes(table["topic"])
-    return list(words), codes, {name: table[name].to_numpy() for name in names}
-
-
-def _piece_sums(root: str, piece: Piece) -> tuple[int, Any]:
-    topics, codes, numbers = _columns(root, piece, SUMS)
-    order = codes if (np.diff(codes) >= 0).all() else np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes if order is codes else codes[order], prepend=-1))
-    whole = [(numbers[name] + 0.5).astype(np.int64) for name in SUMS]
-    sums = [np.add.reduceat(each if order is codes else each[order], starts) for each in whole]
-    present = (codes if order is codes else codes[order])[starts]
-    return piece.unit, ([topics[code] for code in present], [*sums, np.diff(starts, append=len(codes))])
-
-
-def _merged_sums(part: Any) -> Answer:
-    hour, found = part
-    found = list(found)
-    codes = pa.array([topic for topics, _ in found for topic in topics]).dictionary_encode()
-    sums = [np.concatenate([each[n] for _, each in found]) for n in range(len(SUMS) + 1)]
-    totals = [np.zeros(len(codes.dictionary), np.int64) for _ in sums]
-    for total, each in zip(totals, sums, strict=True):
-        np.add.at(total, codes.indices.to_numpy(), each)
-    return [
-        (topic, hour, *each) for topic, *each in zip(codes.dictionary.to_pylist(), *map(_list, totals), strict=True)
-    ]
-
-
-def _list(numbers: Array) -> list[int]:
-    found: list[int] = numbers.tolist()
-    return found
-
-
-def _piece_counts(root: str, piece: Piece) -> tuple[int, Any]:
-    topics, codes, numbers = _columns(root, piece, COSTS)
-    weighed = [numbers[name] * price for name, price in zip(RATES, PRICES, strict=True)]
-    cost = sum(weighed) + (numbers["producers"] + numbers["consumers"]) * MODEL.session + MODEL.topic
-    return piece.unit, (topics, *counted(codes, buckets_of(cost), len(topics)))
-
-
-def _merged_counts(part: Any) -> Answer:
-    hour, found = part
-    found = list(found)
-    codes = pa.array([topic for topics, *_ in found for topic in topics]).dictionary_encode()
-    offsets = np.append(0, np.cumsum(np.concatenate([np.diff(offsets) for _, offsets, _, _ in found])))
-    buckets, counts = (np.concatenate([each[n] for each in found]) for n in (2, 3))
-    values = quantiles(merged(codes.indices.to_numpy(), offsets, buckets, counts, len(codes.dictionary)), SHARE)
-    return [(topic, hour, value) for topic, value in zip(codes.dictionary.to_pylist(), values.tolist(), strict=True)]
+def merged_tables(batches: Iterator[Any]) -> list[Any]:
+    """Rows with histograms added up."""
+    return [pa.Table.from_batches([batch]) for batch in merging.merge(batches)]
 
 
 def _duckdb(files: list[str], cores: int) -> Tool:

@@ -81,6 +81,8 @@ def recording(
         "sizing.collector.intervalSeconds": str(STATS_SECONDS),
         "sizing.storage.size": "1Gi",
         "sizing.job.growth": "1",
+        # Tests record for minutes, and a cluster of users for a day at least.
+        "sizing.job.minCoverageHours": "0",
         "sizing.job.resources.requests.cpu": "100m",
     }
     settings = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]

@@ -13,8 +13,8 @@ from pulsar_sizing import logs, settings
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 COMMANDS = {
-    "collect": "sample broker statistics of every broker into the store, keep it in order, serve results",
-    "compact": "one upkeep of the store: compact closed hours, delete days past retention and leftovers",
+    "collect": "sample broker statistics of every broker into the store, delete old days, serve results",
+    "expire": "delete days past retention and what killed writers left, once",
     "serve": "serve sizing results and the last round from the store, without sampling",
     "size": "work out bundles from recorded traffic and store the result",
     "report": "work out bundles from recorded traffic and print a report",
@@ -24,7 +24,7 @@ JOB = ("size", "report")
 STORE_OPTIONS = ("instance", "root", "s3_endpoint", "s3_region", "s3_addressing", "log_level", "log_format")
 OPTIONS = {
     "collect": (),
-    "compact": (*STORE_OPTIONS, "settle_minutes", "linger_minutes", "retention_days"),
+    "expire": (*STORE_OPTIONS, "retention_days"),
     "serve": (*STORE_OPTIONS, "listen"),
 }
 """Settings that are options of a command; none = all."""
@@ -37,7 +37,7 @@ def run(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m pulsar_sizing",
         description="Recorded traffic of Apache Pulsar and bundles sized from it.",
-        epilog=f"Every option of collect, compact and serve is also a variable {settings.PREFIX}<OPTION>.",
+        epilog=f"Every option of collect, expire and serve is also a variable {settings.PREFIX}<OPTION>.",
     )
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     for name, words in COMMANDS.items():
@@ -69,7 +69,7 @@ def _command(options: argparse.Namespace, values: settings.Settings) -> int:
             case "serve":
                 return int(asyncio.run(collector.serve(values)))
             case _:
-                return int(collector.compact(values))
+                return int(collector.expire(values))
     except errors as error:
         print(f"pulsar-sizing: {error}", file=sys.stderr)
         return EXIT_FAILED

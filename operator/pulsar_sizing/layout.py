@@ -1,4 +1,4 @@
-"""Names of the files below the root: where a sample, a compacted hour and a result lie. Pure; see schema.py.
+"""Names of the files below the root: where a sample and a result lie. Pure; see schema.py.
 
 Names keep to letters, digits, "-", "." and "_" and never begin with "_" or ".": Spark and Hadoop skip such files (which
 hides ``_tmp``), and Hadoop's Path refuses a colon in a relative name.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from urllib.parse import quote, unquote
 
@@ -18,7 +18,6 @@ TEMPORARY = "_tmp"
 RESULTS = "results"
 RESULTS_VERSION = 1
 LATEST = "latest.json"
-COMPACTED_SUFFIX = ".compacted.parquet"
 PARQUET_SUFFIX = ".parquet"
 MAX_BROKER_CHARACTERS = 100
 """Of a broker's id in a file name: names may have 255 bytes, host names 253. The id behind it keeps them apart."""
@@ -71,16 +70,6 @@ def sample_file(who: str, sample_time: datetime) -> str:
     return f"{safe}-{stamp(sample_time)}-{identity}{PARQUET_SUFFIX}"
 
 
-def compacted_file(replaced: Iterable[str]) -> str:
-    """Name of the file that replaces others of an hour: the same files give the same name."""
-    return "hour-" + hashlib.sha256("\n".join(sorted(replaced)).encode()).hexdigest()[:16] + COMPACTED_SUFFIX
-
-
-def is_compacted(name: str) -> bool:
-    """Whether a file replaces others. A sample's name ends in eight hexadecimal digits, so it can never look so."""
-    return name.endswith(COMPACTED_SUFFIX)
-
-
 def is_visible(name: str) -> bool:
     """Whether a reader looks at a file."""
     return name.endswith(PARQUET_SUFFIX) and not name.startswith(("_", "."))
@@ -110,25 +99,3 @@ def hour_of(folder: str) -> datetime | None:
     if day is None or key != "hour" or not (hour.isascii() and hour.isdigit()) or not 0 <= int(hour) <= 23:
         return None
     return datetime(day.year, day.month, day.day, int(hour), tzinfo=UTC)
-
-
-def covered(replaces: dict[str, frozenset[str]], names: Iterable[str]) -> frozenset[str]:
-    """The files of an hour that a reader leaves out, because a compacted file holds their rows.
-
-    ``replaces`` says for each compacted file that is there which files its rows came from, at every remove. A compacted
-    file is left out when another one lists it or holds all that it holds and more (two compactions at once that saw the
-    hour at different moments). Raises ValueError when two hold some of the same rows and neither holds all of them.
-    """
-    dead = {name for name in names if any(name in held for held in replaces.values())}
-    for one, held in replaces.items():
-        for other, also in replaces.items():
-            if one == other or one in also or other in held:
-                continue
-            if held < also:
-                dead.add(one)
-            elif held & also and not also < held:
-                raise ValueError(
-                    f"{one} and {other} overlap and neither holds all rows of the other: two compactions ran on "
-                    "different views of this hour; remove one of the two and keep a single collector per root"
-                )
-    return frozenset(dead)

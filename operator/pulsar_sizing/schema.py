@@ -52,4 +52,5 @@ MARKER_COLUMNS: Final[tuple[Column, ...]] = (
     Column("topics", "int64", "topics in its answer"),
     Column("error", "string", "what went wrong, without addresses of secrets", required=False),
     Column("cpu", "float64", "share of its CPU that the broker uses, 1 = all of it; null = not known", required=False),
+    Column("interval_seconds", "float64", "seconds between two rounds, as the collector is set", required=False),
 )

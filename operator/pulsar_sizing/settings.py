@@ -1,4 +1,4 @@
-"""Settings of ``collect``, ``compact`` and ``serve``; the only module here that reads environment variables.
+"""Settings of ``collect``, ``expire`` and ``serve``; the only module here that reads environment variables.
 
 Each field is an option ``--field-name`` and the variable PULSAR_SIZING_<FIELD NAME>; the option wins.
 """
@@ -94,17 +94,8 @@ class Settings(BaseModel):
     listen: Annotated[
         str, Field(description="host:port of /v1, /healthz and /metrics; no host = every address, by IPv4 and IPv6")
     ] = ":8080"
-    settle_minutes: Annotated[
-        float, Field(ge=1, le=1440, description="an hour is compacted when it ended so long ago")
-    ] = 5.0
-    linger_minutes: Annotated[
-        float,
-        Field(ge=0, le=10_080, description="replaced files stay so long for who listed them; longer than a job reads"),
-    ] = 60.0
     retention_days: Annotated[int, Field(ge=1, le=3650, description="days of traffic that are kept besides today")] = 14
-    upkeep_seconds: Annotated[
-        Positive, Field(description="seconds between two looks for hours to compact and days to delete")
-    ] = 300.0
+    upkeep_seconds: Annotated[Positive, Field(description="seconds between two looks for days to delete")] = 300.0
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], BeforeValidator(_lower), Field(description="least severe level")
     ] = "info"

@@ -1,9 +1,9 @@
 """Where recorded traffic and sizing results lie below a root: see files.py for the file system.
 
-**What a reader must do**: read what :func:`live_files` returns, and keep the rows with a ``sample_time`` in its range.
-A closed hour is compacted into one file that lists the files it replaces in its Parquet metadata (key ``REPLACES``);
-these stay for a while after that, for readers that listed them before, and count no more: see :func:`layout.covered`.
-The markers of a round are written after its traffic, so an answered marker means that the traffic is there.
+**What a reader must do**: read what :func:`recorded_files` returns, keep the rows with a ``sample_time`` in its range,
+and of the rows of a topic and ``sample_time`` keep one: a file may be there twice, and of a topic that moves both
+brokers tell. The markers of a round are written after its traffic, so that an answered marker means that the traffic
+is there.
 
 **Addresses**: a local root gives plain absolute paths, another one URLs of its own scheme. :func:`files.spark_path`
 turns either into what Spark takes: ``s3://`` becomes ``s3a://`` (hadoop-aws), a path ``file://``; ``gs://`` stays.
@@ -11,8 +11,7 @@ turns either into what Spark takes: ``s3://`` becomes ``s3a://`` (hadoop-aws), a
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,21 +26,15 @@ from pulsar_sizing.results import latest_result_text, store_result
 from pulsar_sizing.schema import TRAFFIC
 
 __all__ = [
-    "REPLACES",
     "S3",
     "Place",
     "Store",
     "StoreError",
     "Upload",
-    "live_files",
+    "recorded_files",
     "spark_path",
     "spark_paths",
 ]
-
-REPLACES = b"pulsar_sizing.replaces"
-"""Parquet metadata key of a compacted file: JSON list of the names, in its folder, that it replaces at every remove."""
-LISTINGS = 3
-"""Times a folder is listed anew when a file that was just listed is gone."""
 
 
 class Upload:
@@ -106,64 +99,31 @@ class Store(Files):
             use_dictionary=repeating,
         )
 
-    def replaced_by(self, path: str) -> frozenset[str]:
-        """Names that a compacted file replaces.
-
-        Raises StoreError if it does not say, FileNotFoundError if it is gone.
-        """
-        try:
-            with self.open(path) as stream:
-                metadata = parquet.read_metadata(stream).metadata or {}
-            return frozenset(json.loads(metadata[REPLACES]))
-        except (pa.ArrowException, KeyError, ValueError) as error:
-            raise StoreError(
-                f"{self.address(path)} does not say which files it replaces ({error}): it was not written by this "
-                "program or is damaged; move it away, and the files it replaced count again if they are still there"
-            ) from None
-
-    def live_in(self, folder: str, files: Sequence[str]) -> list[str]:
-        """Of the files (names) of an hour's folder those that count, in order. Raises as :meth:`replaced_by`."""
-        visible = sorted(name for name in files if layout.is_visible(name))
-        compacted = [name for name in visible if layout.is_compacted(name)]
-        if not compacted or len(visible) == 1:
-            return visible
-        replaces = {name: self.replaced_by(f"{folder}/{name}") for name in compacted}
-        try:
-            dead = layout.covered(replaces, visible)
-        except ValueError as error:
-            raise StoreError(f"{self.address(folder)}: {error}") from None
-        return [name for name in visible if name not in dead]
-
-    def live_files(
+    def recorded_files(
         self, instance: str, cluster: str, start: datetime, end: datetime, *, table: str = TRAFFIC
     ) -> list[str]:
-        """See :func:`live_files`."""
-        return [self.address(path) for path in self.live_paths(instance, cluster, start, end, table=table)]
+        """See :func:`recorded_files`."""
+        return [self.address(path) for path in self.recorded_paths(instance, cluster, start, end, table=table)]
 
-    def live_paths(
+    def recorded_paths(
         self, instance: str, cluster: str, start: datetime, end: datetime, *, table: str = TRAFFIC
     ) -> list[str]:
         """The same, relative to the root, for :meth:`open`."""
         found: list[str] = []
         for day in layout.days(start, end):
             folder = f"{layout.cluster_folder(table, instance, cluster)}/day={day.isoformat()}"
-            found += self._live_of_day(folder, start, end)
+            found += self._recorded_in_day(folder, start, end)
         return found
 
-    def _live_of_day(self, day_folder: str, start: datetime, end: datetime) -> list[str]:
-        for attempt in range(LISTINGS):
-            hours: dict[str, list[str]] = {}
-            for info in self.listing(day_folder, recursive=True):
-                folder, _, name = self.relative(info).rpartition("/")
-                hour = layout.hour_of(folder)
-                if info.type == fs.FileType.File and hour is not None and _overlaps(hour, start, end):
-                    hours.setdefault(folder, []).append(name)
-            try:
-                return [f"{f}/{name}" for f in sorted(hours) for name in self.live_in(f, hours[f])]
-            except FileNotFoundError:
-                if attempt == LISTINGS - 1:
-                    raise
-        raise AssertionError("not reached")
+    def _recorded_in_day(self, day_folder: str, start: datetime, end: datetime) -> list[str]:
+        found: list[str] = []
+        for info in self.listing(day_folder, recursive=True):
+            path = self.relative(info)
+            folder, _, name = path.rpartition("/")
+            hour = layout.hour_of(folder)
+            if info.type == fs.FileType.File and layout.is_visible(name) and hour and _overlaps(hour, start, end):
+                found.append(path)
+        return sorted(found)
 
     # Sizing results.
 
@@ -189,7 +149,7 @@ class Store(Files):
         return latest_result_text(self, instance, cluster)
 
 
-def live_files(
+def recorded_files(
     root: str,
     instance: str,
     cluster: str,
@@ -199,14 +159,12 @@ def live_files(
     table: str = TRAFFIC,
     s3: S3 | None = None,
 ) -> list[str]:
-    """Addresses of the files to read for the samples in [start, end), each row in exactly one of them.
+    """Addresses of the files to read for the samples in [start, end).
 
     Whole hours: rows outside of the range are for the reader to drop. ``table`` is ``traffic`` or ``markers``. Times
-    are aware. Files that compaction replaces while they are read stay for an hour (``--linger-minutes``). Raises
-    StoreError for a root that cannot be used or a compacted file that does not say what it replaces, OSError when the
-    store fails.
+    are aware. Raises StoreError for a root that cannot be used, OSError when the store fails.
     """
-    return Store(root, s3=s3).live_files(instance, cluster, start, end, table=table)
+    return Store(root, s3=s3).recorded_files(instance, cluster, start, end, table=table)
 
 
 def spark_paths(addresses: Iterable[str]) -> list[str]:

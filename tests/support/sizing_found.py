@@ -1,7 +1,7 @@
-"""What the sizing job finds in the twenty weeks, and how it is compared with what the first job found.
+"""What the sizing job finds in the twenty weeks, and how it is compared with what was found before it wrote tables.
 
 ``python -m tests.support.sizing_found [WEEK ...]`` runs the job and writes data/weeks.json.gz anew: do so only when a
-difference is intended, and list it in docs/sizing.md.
+difference is intended, and list it in test_sizing_weeks.py.
 """
 
 from __future__ import annotations
@@ -58,26 +58,23 @@ def expected() -> dict[str, Any]:
     return found
 
 
-def by_tasks(spark: Any, week: Week, root: Path) -> dict[str, Any]:
-    """What the first job finds in a week."""
-    from pulsar_sizing.job import report
-    from pulsar_sizing.job.minutes import minutes_above
+def found_in(spark: Any, week: Week, root: Path) -> dict[str, Any]:
+    """What the job finds in a week."""
+    from pulsar_sizing.job import pipeline, report
+    from pulsar_sizing.job.overload import minutes_above
     from pulsar_sizing.job.request import Request
-    from pulsar_sizing.job.run import Recorded, run
-    from pulsar_sizing.job.state import State, run_name
 
     store = week.store(root)
     request = Request(week.recording.instance, week.recording.cluster, **week.question)
-    state = State(store, request.instance, request.cluster)
     numbers = iter(range(100))
 
     def once() -> Any:
-        name = run_name(week.now, f"{next(numbers):04d}")
-        return run(spark, store, state, request, now=week.now, name=name, say=lambda text: None)
+        unique = f"{next(numbers):04d}"
+        return pipeline.run(spark, store, request, now=week.now, unique=unique, say=lambda text: None)
 
     outcome = week.play(root, once)
-    minutes = minutes_above(Recorded(spark.sparkContext, store), request, outcome.result)
-    hottest = report.heat(spark, state, outcome.manifest, outcome.result)
+    minutes = minutes_above(outcome.job, outcome.result)
+    hottest = pipeline.heat(outcome, report.HOTTEST)
     return document(outcome.result, outcome.busy_hours, minutes, hottest)
 
 
@@ -91,7 +88,7 @@ def main(names: Sequence[str]) -> int:
         spark = session.create("local[2]", Path(above) / "scratch", quick, memory="1g")
         for week in WEEKS:
             if week.name in (names or [week.name]):
-                found[week.name] = by_tasks(spark, week, Path(above) / week.name)
+                found[week.name] = found_in(spark, week, Path(above) / week.name)
                 text = json.dumps(found, separators=(",", ":"), sort_keys=True).encode()
                 EXPECTED.write_bytes(gzip.compress(text, mtime=0))
                 print(f"{week.name}: {_summary(found[week.name])}", flush=True)

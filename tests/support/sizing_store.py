@@ -11,16 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_sizing.arrow import table_schema
-from pulsar_sizing.compaction import Policy
 from pulsar_sizing.schema import TRAFFIC
-from pulsar_sizing.store import Store, live_files
+from pulsar_sizing.store import Store, recorded_files
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 HOUR = NOW.replace(minute=0, second=0) - timedelta(hours=3)
 """A closed hour. Real time, since the age of a file is the file system's."""
 
 BROKERS = ("broker-0.svc:8080", "broker-1.svc:8080")
-AT_ONCE = Policy(linger=timedelta(0))
 
 
 def now() -> datetime:
@@ -60,9 +58,9 @@ def fill(root: Path, hour: datetime = HOUR) -> Store:
 
 
 def seen(root: Path, start: datetime = HOUR - timedelta(days=2), end: datetime = NOW) -> Counter[Any]:
-    """How often a reader that follows the rule sees each topic sample."""
+    """How often each topic sample is recorded."""
     found: Counter[Any] = Counter()
-    for path in live_files(str(root), "i", "c", start, end):
+    for path in recorded_files(str(root), "i", "c", start, end):
         for row in pq.read_table(path, partitioning=None).to_pylist():
             found[(row["topic"], row["sample_time"])] += 1
     return found

@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 
 from benchmarks.spark.traffic import Recording, folder, save, traffic_table, write
 from pulsar_sizing.arrow import table_schema
-from pulsar_sizing.compaction import Policy, maintain
 from pulsar_sizing.schema import MARKERS, TRAFFIC
 from pulsar_sizing.store import Store
 
@@ -293,10 +292,16 @@ def without_markers(hours: Sequence[int]) -> Edit:
 
 
 def compacted(week: Week, root: Path) -> None:
-    """The collector's upkeep made one file of each hour; replaced files are still there, and one file comes late."""
+    """An older collector made one file of each hour, and one file comes late."""
     held = week.files(root, 2)[0]
     kept = held.read_bytes()
-    maintain(week.store(root), week.recording.instance, week.now, Policy(retention_days=60))
+    for hour in range(len(week.recording.hours)):
+        for table in (TRAFFIC, MARKERS):
+            files = week.files(root, hour, table)
+            rows = pa.concat_tables([pq.ParquetFile(path).read() for path in files])
+            for path in files:
+                path.unlink()
+            save(rows, files[0].with_name(f"hour-{hour:016x}.compacted.parquet"))
     late = pq.read_table(pa.BufferReader(kept)).cast(table_schema(TRAFFIC))
     save(late, held.with_name("late-" + held.name))
 

@@ -57,7 +57,7 @@ class CollectorMetrics:
         )
         self._upkeep = Counter(
             "pulsar_sizing_upkeep",
-            "Work of the store's upkeep: hours compacted, files and days deleted, hours failed, unreadable files.",
+            "Upkeep of the store: days past retention and leftovers deleted, failures.",
             ["what"],
             registry=self.registry,
         )

@@ -71,8 +71,10 @@ class Round:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a round may take."""
+    """What a round may take, and when the next one is due."""
 
+    interval: float | None = None
+    """Seconds between two rounds; None = not known."""
     deadline: float = 30.0
     """Seconds for one request, until its last byte."""
     round_seconds: float = 120.0
@@ -227,6 +229,7 @@ class Sampler:
             "topics": [s.topics for s in samples],
             "error": [s.error for s in samples],
             "cpu": [s.cpu for s in samples],
+            "interval_seconds": [self.limits.interval] * len(samples),
         }
         try:
             upload = self.store.upload(MARKERS, self.instance, self.target.cluster, sample_time, "markers")

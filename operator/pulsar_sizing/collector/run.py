@@ -1,4 +1,4 @@
-"""The processes behind ``collect``, ``compact`` and ``serve``: wiring, the loops, signals, exit codes."""
+"""The processes behind ``collect``, ``expire`` and ``serve``: wiring, the loops, signals, exit codes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pulsar_sizing.collector.client import Target
 from pulsar_sizing.collector.metrics import CollectorMetrics
 from pulsar_sizing.collector.rounds import Limits, Round, Sampler
 from pulsar_sizing.collector.serve import Server, alive_problem, round_status
-from pulsar_sizing.compaction import Policy, Report, maintain
 from pulsar_sizing.schema import MARKERS, SCHEMA_VERSION
 from pulsar_sizing.settings import Settings
 from pulsar_sizing.store import Store, StoreError
+from pulsar_sizing.upkeep import Report, maintain
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -54,15 +54,8 @@ def targets(settings: Settings) -> list[Target]:
     ]
 
 
-def policy(settings: Settings) -> Policy:
-    """What upkeep does when."""
-    return Policy(
-        timedelta(minutes=settings.settle_minutes), timedelta(minutes=settings.linger_minutes), settings.retention_days
-    )
-
-
 class Collector:
-    """Samples every cluster at each interval and keeps the store in order."""
+    """Samples every cluster at each interval and deletes old days."""
 
     def __init__(self, settings: Settings, store: Store, *, now: Callable[[], datetime] = system_now) -> None:
         self._settings = settings
@@ -70,6 +63,7 @@ class Collector:
         self._now = now
         self.metrics = CollectorMetrics()
         limits = Limits(
+            interval=settings.interval,
             deadline=settings.deadline,
             round_seconds=ROUND_INTERVALS * settings.interval,
             concurrency=settings.concurrency,
@@ -106,7 +100,7 @@ class Collector:
         while True:
             try:
                 report = await asyncio.to_thread(
-                    maintain, self._store, self._settings.instance, self._now(), policy(self._settings)
+                    maintain, self._store, self._settings.instance, self._now(), self._settings.retention_days
                 )
                 tell(report, self.metrics)
             except (OSError, pa.ArrowException, StoreError) as error:
@@ -135,21 +129,12 @@ def until_next(now: datetime, interval: float) -> float:
 
 
 def tell(report: Report, metrics: CollectorMetrics) -> None:
-    """Log and count what upkeep did, if anything."""
-    counts = {
-        "hours": report.hours,
-        "replaced_files_deleted": report.deleted,
-        "days_deleted": report.days,
-        "leftovers_deleted": report.leftovers,
-        "unreadable": len(report.unreadable),
-        "failed": len(report.failed),
-    }
+    """Log and count what upkeep deleted, if anything."""
+    counts = {"days_deleted": report.days, "leftovers_deleted": report.leftovers}
     for what, count in counts.items():
         metrics.upkeep(what, count)
-    for words in report.failed:
-        log.warning("an hour could not be compacted", extra={"problem": words})
     if any(counts.values()):
-        log.info("upkeep of the store", extra={**counts, "rows": report.rows})
+        log.info("upkeep of the store", extra=counts)
 
 
 async def collect(settings: Settings, *, once: bool) -> int:
@@ -190,12 +175,12 @@ async def serve(settings: Settings) -> int:
     return await _until_signal(server, settings, asyncio.Event().wait())
 
 
-def compact(settings: Settings) -> int:
-    """One upkeep; prints what it did. Returns 1 if an hour failed or a file cannot be read."""
+def expire(settings: Settings) -> int:
+    """One upkeep; prints what it deleted. Returns 0."""
     store = Store(settings.root, s3=settings.s3)
-    report = maintain(store, settings.instance, system_now(), policy(settings))
+    report = maintain(store, settings.instance, system_now(), settings.retention_days)
     print(json.dumps(asdict(report), indent=2))
-    return EXIT_FAILED if report.failed or report.unreadable else EXIT_OK
+    return EXIT_OK
 
 
 def recorded_status(store: Store, instance: str, now: datetime) -> dict[str, Any]:
@@ -207,7 +192,7 @@ def recorded_status(store: Store, instance: str, now: datetime) -> dict[str, Any
         hour = now.replace(minute=0, second=0, microsecond=0)
         for back in range(STATUS_HOURS):
             begin = hour - timedelta(hours=back)
-            for path in store.live_paths(instance, name, begin, begin + timedelta(hours=1), table=MARKERS):
+            for path in store.recorded_paths(instance, name, begin, begin + timedelta(hours=1), table=MARKERS):
                 with store.open(path) as stream:
                     rows += parquet.read_table(stream).to_pylist()
             if rows:

@@ -1,4 +1,4 @@
-"""Cells of a namespace: its topics by position, few enough for one machine, made in two steps of the same kind."""
+"""Cells of a namespace: its topics by position, few enough for one machine."""
 
 from __future__ import annotations
 
@@ -24,23 +24,6 @@ class Cells:
 
     def __len__(self) -> int:
         return len(self.positions)
-
-
-def joined(parts: Sequence[Cells]) -> Cells:
-    """Parts of ascending positions as one."""
-    return Cells(
-        np.concatenate([part.positions for part in parts]),
-        np.concatenate([part.weights for part in parts]),
-        np.concatenate([part.topics for part in parts]),
-    )
-
-
-def at_positions(positions: Array, weights: Array) -> Cells:
-    """One cell a position, of topics in any order."""
-    order = np.argsort(positions, kind="stable")
-    starts = np.flatnonzero(np.diff(positions[order], prepend=-1))
-    counts = np.diff(starts, append=len(order))
-    return Cells(positions[order][starts], np.add.reduceat(weights[order], starts), counts)
 
 
 def folded(cells: Cells, walls: Sequence[int], most: int = MOST_CELLS) -> Cells:

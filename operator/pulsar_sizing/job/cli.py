@@ -29,8 +29,8 @@ def parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
         epilog=f"Every option is also a variable {PREFIX}<OPTION>; --conf takes several there, separated by spaces.",
     )
     commands = above.add_subparsers(dest="command", required=True)
-    for name, words in (("size", "store the result for the operator"), ("report", "print a report with plots")):
-        one = commands.add_parser(name, help=words, description=f"Work out bundles and {words}.")
+    for name, purpose in (("size", "store the result for the operator"), ("report", "print a report with plots")):
+        one = commands.add_parser(name, help=purpose, description=f"Work out bundles and {purpose}.")
         add = _Options(one, env)
         add("--root", "folder or URL below which the collector wrote", required=True)
         add("--instance", "Pulsar instance", required=True)
@@ -46,7 +46,10 @@ def parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
         add("--target", "wanted utilization of the capacity", type=float, default=0.7)
         add("--tolerance", "the busiest broker may be this much above the bound", type=float, default=0.05)
         add("--min-completeness", "share of the traffic that must be there", type=float, default=0.8)
-        add("--full", "work out every hour anew", action="store_true")
+        words = "hours that must have that share of their samples; below it nothing is recommended"
+        add("--min-coverage-hours", words, type=int, default=24)
+        add("--batch-hours", "hours at most that one batch makes: what a killed run repeats", type=int, default=256)
+        add("--full", "make every hour of the tables again", action="store_true")
         add("--s3-endpoint", "http://host:port of an S3-compatible server; none = AWS")
         add("--s3-region", "region that requests to it are signed for", default=s3_region(env))
         add("--s3-addressing", "bucket in the path or the host name of a URL", choices=ADDRESSING, default="auto")

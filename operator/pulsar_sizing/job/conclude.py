@@ -69,6 +69,8 @@ class Seen:
     rejected: dict[str, int]
     start: datetime
     end: datetime
+    covered: int = 0
+    """Hours with nearly all the samples that they should have."""
 
 
 def today(placement: Sequence[Mapping[str, Any]]) -> dict[str, Today]:
@@ -200,6 +202,12 @@ def _withheld(request: Request, observed: Observed, seen: Seen, weight: float) -
         return (
             f"Only {seen.completeness:.1%} of the traffic is there, {request.min_completeness:.1%} is wanted: "
             "look at the collector's log for brokers that do not answer, and at what was rejected."
+        )
+    if seen.covered < request.min_coverage_hours:
+        return (
+            f"Only {seen.covered} hours are covered, {request.min_coverage_hours} are wanted. An hour is covered when "
+            f"at least {request.min_completeness:.1%} of its samples were recorded. Record for longer, or lower "
+            "--min-coverage-hours (sizing.job.minCoverageHours of the chart)."
         )
     if not weight > 0:
         return "No traffic was recorded."

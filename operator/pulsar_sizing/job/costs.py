@@ -1,4 +1,4 @@
-"""What topics cost, learned from the state: evidence of the hours in, factors for the weights and words for the result.
+"""What topics cost, learned from the tables: evidence of the hours, factors for the weights, words for the result.
 
 A broker in an hour is evidence where nearly all its samples tell its CPU. Brokers near their limit tell less than what
 topics cost, and hours in which nearly all CPU is the brokers' own tell nothing.
@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from math import fsum, log
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
 
 from pulsar_operator.balance.sizing.result import CostSizing, TopicCost
-from pulsar_sizing.job.carried import LEAST, Hour, read
+from pulsar_sizing.job.hours import HourState
 from pulsar_sizing.job.inventory import MILLION
 from pulsar_sizing.job.regression import MIN_HOURS, Evidence, Learned, learn
-from pulsar_sizing.job.state import CARRIED, HourState, Manifest, State
+from pulsar_sizing.job.snapshot import CARRIED, Snapshot, Tables
 from pulsar_sizing.job.weights import Weights, compute, partitioned_names
-from pulsar_sizing.store import Store
 
+LEAST: Final = 2048
+"""A topic is heavy that has this part of the cost of an hour, with all its partitions: no more than so many are.
+Partitions of a topic have the same producers, settings and subscriptions, so what one of them costs the others cost."""
+MOST_HOURS: Final = 14 * 24
+"""Hours that are learned from, the newest: what the driver holds does not grow with the window."""
 MOST_TOPICS: Final = 256
 """Topics with factors of their own, the heaviest; the others are one group."""
 MOST_TOLD: Final = 20
@@ -46,6 +50,17 @@ class Factors:
 
 
 @dataclass(frozen=True)
+class Hour:
+    """The heavy topics of an hour, as lists of one length."""
+
+    unit: int
+    """Hours since 1970."""
+    topics: Sequence[str]
+    brokers: Sequence[str]
+    costs: Sequence[int]
+
+
+@dataclass(frozen=True)
 class Observed:
     """A broker in an hour."""
 
@@ -58,25 +73,28 @@ class Observed:
 
 
 def learned(
-    spark: SparkContext,
-    store: Store,
-    state: State,
-    manifest: Manifest,
-    units: Sequence[int],
-    capacities: Mapping[str, float],
+    spark: SparkSession, tables: Tables, snapshot: Snapshot, units: Sequence[int], capacities: Mapping[str, float]
 ) -> Learned:
-    """Factors from some hours of the manifest. `capacities`: see :func:`observed`."""
-    hours = {unit: told for unit in units if (told := observed(manifest.hours[unit], capacities))}
-    wanted = [(unit, manifest.hours[unit].cost, state.folders(manifest, CARRIED, [unit])[0]) for unit in sorted(hours)]
-    if not wanted:
-        return Learned()
-    if len(wanted) < MIN_HOURS:
-        return learn(evidence(hours, []))
-    count = min(len(wanted), spark.defaultParallelism)
-    parts = spark.parallelize([wanted[n::count] for n in range(count)], count)
-    # Of an hour no more topics than carried.LEAST.
-    found = parts.flatMap(partial(read, store.place)).collect()
-    return learn(evidence(hours, sorted(found, key=lambda hour: hour.unit)))
+    """Factors from some hours of the snapshot. `capacities`: see :func:`observed`.
+
+    The regression runs on the driver: of each broker and hour a few numbers, and the costs of MOST_TOPICS topics.
+    """
+    newest = sorted(units)[-MOST_HOURS:]
+    hours = {unit: told for unit in newest if (told := observed(snapshot.hours[unit], capacities))}
+    if len(hours) < MIN_HOURS:
+        return learn(evidence(hours, [])) if hours else Learned()
+    seen = [(unit, name, one.answered) for unit, brokers in hours.items() for name, one in brokers.items()]
+    known = F.broadcast(spark.createDataFrame(seen, "unit bigint, broker string, answered bigint"))
+    heavy = [unit for unit in hours if snapshot.hours[unit].carried]
+    carried = tables.read(spark, CARRIED, tables.hours(snapshot, CARRIED, heavy))
+    parts = carried.join(known, on=["unit", "broker"], how="inner")
+    total = F.sum(F.col("cost") / F.col("answered")).alias("total")
+    heaviest = parts.groupBy("topic").agg(total).orderBy(F.desc("total"), "topic").limit(MOST_TOPICS)
+    rows = parts.join(F.broadcast(heaviest), on="topic", how="left_semi").select("unit", "topic", "broker", "cost")
+    found: dict[int, list[tuple[str, str, int]]] = {}
+    for row in sorted(rows.toArrow().to_pylist(), key=lambda row: (row["unit"], row["topic"], row["broker"])):
+        found.setdefault(row["unit"], []).append((row["topic"], row["broker"], row["cost"]))
+    return learn(evidence(hours, [Hour(unit, *map(list, zip(*found[unit], strict=True))) for unit in found]))
 
 
 def observed(hour: HourState, capacities: Mapping[str, float]) -> dict[str, Observed]:

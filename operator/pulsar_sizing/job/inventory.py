@@ -16,9 +16,8 @@ import pyarrow.compute
 
 from pulsar_sizing import layout
 from pulsar_sizing.arrow import fs, parquet, table_schema
-from pulsar_sizing.job.pieces import END, Group
 from pulsar_sizing.schema import MARKERS, TRAFFIC
-from pulsar_sizing.store import Store, StoreError
+from pulsar_sizing.store import Store
 
 compute: Any = pyarrow.compute
 """pyarrow has no annotations; calls of this module are not type-checked."""
@@ -33,20 +32,20 @@ MILLION: Final = 1_000_000
 
 
 class VanishedError(Exception):
-    """A file that was listed is gone: compaction or retention was faster. List again."""
+    """A file that was listed is gone: retention was faster. List again."""
 
 
 @dataclass(frozen=True)
 class Hour:
-    """The files of one hour that count. Paths are relative to the store's root."""
+    """The landing files of one hour. Paths are relative to the store's root."""
 
     start: datetime
     traffic: tuple[str, ...]
     markers: tuple[str, ...]
-    damaged: tuple[str, ...]
-    """Compacted files that do not say what they replace."""
     digest: str
     """Of names, sizes and times of change: differs when any file came, went or changed."""
+    size: int = 0
+    """Bytes of the files."""
 
     @property
     def unit(self) -> int:
@@ -72,6 +71,8 @@ class Markers:
     """The brokers that were registered at the newest round."""
     by_broker: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Samples that should be there of each broker, and those that it answered."""
+    due: int = 0
+    """Broker samples that the hour has where the collector makes all its rounds; 0 = its interval is not known."""
     cpu: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Samples of each broker that tell its CPU, and the sum of its shares in millionths."""
 
@@ -106,7 +107,7 @@ def newest_day(days: Sequence[datetime], now: datetime) -> datetime:
 
 def hours(store: Store, instance: str, cluster: str, start: datetime, end: datetime) -> list[Hour]:
     """The hours with files in [start, end), in order. `start` and `end` are whole hours."""
-    files: dict[datetime, dict[str, list[object]]] = {}
+    files: dict[datetime, dict[str, list[Any]]] = {}
     for table in (TRAFFIC, MARKERS):
         for day in layout.days(start, end):
             folder = f"{layout.cluster_folder(table, instance, cluster)}/day={day.isoformat()}"
@@ -117,78 +118,59 @@ def hours(store: Store, instance: str, cluster: str, start: datetime, end: datet
     return [_hour(store, hour, files[hour]) for hour in sorted(files)]
 
 
-def _hour(store: Store, start: datetime, tables: dict[str, list[object]]) -> Hour:
+def _hour(store: Store, start: datetime, tables: Mapping[str, Sequence[Any]]) -> Hour:
     digest = hashlib.sha256()
-    live: dict[str, tuple[str, ...]] = {}
-    damaged: list[str] = []
+    paths: dict[str, list[str]] = {}
+    size = 0
     for table in (TRAFFIC, MARKERS):
-        infos = {store.relative(info): info for info in tables.get(table, [])}
-        folder = next(iter(infos)).rpartition("/")[0] if infos else ""
-        names, broken = _live(store, folder, [path.rpartition("/")[2] for path in infos])
-        live[table] = tuple(f"{folder}/{name}" for name in names)
-        damaged += [f"{folder}/{name}" for name in broken]
-        for path in sorted((*live[table], *damaged)):
-            info = infos.get(path)
-            digest.update(f"{path}\n{getattr(info, 'size', '')}\n{getattr(info, 'mtime_ns', '')}\n".encode())
-    return Hour(start, live[TRAFFIC], live[MARKERS], tuple(damaged), digest.hexdigest())
+        infos = {store.relative(info): info for info in tables.get(table, ()) if layout.is_visible(info.base_name)}
+        paths[table] = sorted(infos)
+        for path in paths[table]:
+            digest.update(f"{path}\n{infos[path].size}\n{infos[path].mtime_ns}\n".encode())
+            size += infos[path].size or 0
+    return Hour(start, tuple(paths[TRAFFIC]), tuple(paths[MARKERS]), digest.hexdigest(), size)
 
 
-def _live(store: Store, folder: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The names that count, and the compacted files that are left out since they are damaged."""
+def damaged(store: Store, paths: Sequence[str]) -> frozenset[str]:
+    """The traffic files with a sound footer whose pages cannot be read. Reads them whole.
+
+    Raises VanishedError when one is gone.
+    """
+    with ThreadPoolExecutor(READERS) as pool:
+        verdicts = list(pool.map(partial(_is_damaged, store), paths))
+    return frozenset(path for path, bad in zip(paths, verdicts, strict=True) if bad)
+
+
+def _is_damaged(store: Store, path: str) -> bool:
     try:
-        return store.live_in(folder, names), []
+        with store.open(path) as stream:
+            for _ in parquet.ParquetFile(stream).iter_batches(use_threads=False):
+                pass
     except FileNotFoundError:
-        raise VanishedError(folder) from None
-    except StoreError:
-        broken = [name for name in names if layout.is_compacted(name) and not _says(store, f"{folder}/{name}")]
-        if not broken:
+        raise VanishedError(path) from None
+    except (pa.ArrowException, OSError) as error:
+        # An error number is the store's; a damaged page has none.
+        if isinstance(error, OSError) and error.errno is not None:
             raise
-        return store.live_in(folder, [name for name in names if name not in broken]), broken
+        return True
+    return False
 
 
-def _says(store: Store, path: str) -> bool:
-    try:
-        store.replaced_by(path)
-    except StoreError:
-        return False
-    return True
-
-
-def groups(store: Store, paths: Sequence[str]) -> tuple[list[Group], Counter[str]]:
-    """The row groups of the traffic files that can be read, and how many files cannot, by reason.
+def sound(store: Store, paths: Sequence[str]) -> tuple[dict[str, int], Counter[str]]:
+    """Rows of each traffic file that can be read, and how many files cannot, by reason.
 
     A file can be read if its footer is sound and has the columns of the schema. Raises VanishedError when one is gone.
     """
     with ThreadPoolExecutor(READERS) as pool:
-        found = list(pool.map(partial(_groups, store), paths))
-    return [group for each in found if not isinstance(each, str) for group in each], Counter(
-        each for each in found if isinstance(each, str)
+        footers = dict(zip(paths, pool.map(partial(_rows, store), paths), strict=True))
+    return {path: each for path, each in footers.items() if isinstance(each, int)}, Counter(
+        each for each in footers.values() if isinstance(each, str)
     )
 
 
-def _groups(store: Store, path: str) -> list[Group] | str:
+def _rows(store: Store, path: str) -> int | str:
     footer = _footer(store, path, TRAFFIC)
-    if isinstance(footer, str):
-        return footer
-    names = footer.schema.to_arrow_schema().names
-    position, time = names.index("position"), names.index("sample_time")
-    found = []
-    for number in range(footer.num_row_groups):
-        part = footer.row_group(number)
-        spans = [_span(part.column(index).statistics) for index in (position, time)]
-        found.append(Group(path, number, part.num_rows, *spans))
-    return found
-
-
-def _span(statistics: Any) -> tuple[int, int]:
-    """Least and greatest value of a column; everything where that is not known or some values are null."""
-    if statistics is None or not statistics.has_min_max or statistics.null_count:
-        return -1, END - 1
-    low, high = (
-        value if isinstance(value, int) else round(value.timestamp() * 1000)
-        for value in (statistics.min, statistics.max)
-    )
-    return max(low, -1), high
+    return footer if isinstance(footer, str) else int(footer.num_rows)
 
 
 def _footer(store: Store, path: str, table: str) -> Any:
@@ -244,8 +226,18 @@ def markers(store: Store, paths: Sequence[str]) -> Markers:
         newest=newest.as_py(),
         brokers=tuple(sorted(there)),
         by_broker={row["broker"]: (row["sample_time_count"], row["told_max_count"]) for row in by_broker.to_pylist()},
+        due=_due(said["interval_seconds"], answers.num_rows, times.num_rows),
         cpu=cpu,
     )
+
+
+def _due(intervals: Any, samples: int, rounds: int) -> int:
+    """Broker samples of an hour in which a round is made at each interval, with as many brokers as there were.
+
+    Where the interval was changed in the hour the longest one counts.
+    """
+    longest = compute.max(intervals).as_py()
+    return round(samples * max(3600 / longest / rounds, 1.0)) if rounds and longest and longest > 0 else 0
 
 
 def _marker_rows(store: Store, path: str) -> Any:

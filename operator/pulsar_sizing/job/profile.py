@@ -12,7 +12,7 @@ from statistics import median
 from typing import Final, Literal
 
 from pulsar_operator.balance.sizing.result import HOURS, TrafficProfile
-from pulsar_sizing.job.state import HourState, completeness
+from pulsar_sizing.job.hours import HourState, completeness
 from pulsar_sizing.job.weights import whole_costs
 
 LEAST_RECORDED: Final = 48

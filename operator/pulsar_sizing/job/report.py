@@ -7,19 +7,13 @@ from dataclasses import dataclass, field
 from math import fsum
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
-
 from pulsar_operator.balance.model.names import short_brokers
 from pulsar_operator.balance.model.ranges import boundary_texts
 from pulsar_operator.balance.sizing.result import CostSizing, SizingResult
 from pulsar_sizing.job import plots
 from pulsar_sizing.job.conclude import Today, bundle_weights, loads_after
 from pulsar_sizing.job.document import Table, document
-from pulsar_sizing.job.inventory import unit_of
-from pulsar_sizing.job.minutes import OVERLOADED, Minutes
-from pulsar_sizing.job.state import SUMMARY, Manifest, State
-from pulsar_sizing.store import spark_paths
+from pulsar_sizing.job.overload import OVERLOADED, Minutes
 
 HOTTEST = 20
 MOST_LINES = 30
@@ -41,27 +35,6 @@ class Details:
     """Mean cost by hour of the day of the hottest topics."""
     minutes: Minutes | None = None
     """None = what brokers can carry is not known."""
-
-
-def heat(spark: SparkSession, state: State, manifest: Manifest, result: SizingResult) -> Heat:
-    """Mean cost by hour of the day of the topics with the highest mean cost, in the result's time."""
-    units = range(unit_of(result.from_time), unit_of(result.to_time))
-    paths = state.paths(manifest, SUMMARY, units)
-    if not paths:
-        return {}
-    summary = spark.read.parquet(*spark_paths(paths)).select("topic", "hour_of_day", "samples", "cost")
-    totals = summary.groupBy("topic").agg(F.sum("cost").alias("total"))
-    top = totals.orderBy(F.desc("total"), "topic").limit(HOTTEST)
-    rows = (
-        summary.join(top, on="topic", how="inner")
-        .groupBy("topic", "total", "hour_of_day")
-        .agg((F.sum("cost") / F.sum("samples")).alias("cost"))
-        .collect()
-    )
-    found: Heat = {}
-    for row in sorted(rows, key=lambda row: (-row["total"], row["topic"])):
-        found.setdefault(row["topic"], [0.0] * 24)[row["hour_of_day"]] = row["cost"]
-    return found
 
 
 def tables(result: SizingResult, found: Details) -> list[Table]:

@@ -9,10 +9,11 @@ from datetime import datetime
 from pulsar_operator.api.v1alpha1.quantities import quantity
 from pulsar_operator.balance.model.load import CostModel
 from pulsar_sizing.job.histogram import RELATIVE_ERROR
-from pulsar_sizing.job.rows import LARGEST_RATE
 
-STATE_LAYOUT = "topics"
-"""What rows of the state are; another word makes a job work out everything anew."""
+TABLE_LAYOUT = "tables-1"
+"""Columns of the tables; another word makes the job make all hours again."""
+LARGEST_RATE = 1e12
+"""A second; more is a broken counter, and sums of it would leave the range of 64 bits."""
 
 
 class RequestError(ValueError):
@@ -36,7 +37,7 @@ class Request:
     window_days: int = 7
     """Days that count, up to the last recorded one."""
     full: bool = False
-    """Work out every hour anew, whatever is remembered."""
+    """Make every hour of the tables again."""
     capacity: float | None = None
     """Byte-equivalents a second that an average broker can carry; None = not known."""
     capacities: Mapping[str, str] = field(default_factory=dict)
@@ -48,6 +49,10 @@ class Request:
     """The busiest broker may be this much above the bound."""
     min_completeness: float = 0.8
     """Share of the recorded traffic that must be there for a recommendation."""
+    min_coverage_hours: int = 24
+    """Hours with that share of the samples they should have, below which nothing is recommended: a cut is for ever."""
+    batch_hours: int = 256
+    """Hours at most that one batch makes: what a run that is killed repeats."""
     model: CostModel = field(default_factory=CostModel)
 
     def __post_init__(self) -> None:
@@ -58,6 +63,8 @@ class Request:
             ("target", 0.01, 1.0),
             ("tolerance", 0.001, 10.0),
             ("min_completeness", 0.0, 1.0),
+            ("min_coverage_hours", 0, 366 * 24),
+            ("batch_hours", 1, 366 * 24),
         ):
             value = getattr(self, name)
             if not low <= value <= high:
@@ -76,5 +83,5 @@ class Request:
 
     @property
     def parameters(self) -> str:
-        """Of what the state is made with: other values make an old state useless."""
-        return f"{STATE_LAYOUT} {RELATIVE_ERROR} {LARGEST_RATE} {self.model}"
+        """Of what the tables are made with: with other values all hours are made again."""
+        return f"{TABLE_LAYOUT} {RELATIVE_ERROR} {LARGEST_RATE} {self.model}"

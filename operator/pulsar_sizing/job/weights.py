@@ -1,4 +1,4 @@
-"""From the state to what the planner needs: a weight for every topic, and of that what fits one machine.
+"""Weights of topics, and the hours of the day that they are weighed in.
 
 **Weight of a topic**: the wanted percentile of its cost in the busiest hours of the day of the cluster as a whole
 (three by default), grown by the wanted factor. A cluster must be balanced when it is busy: then a hot broker has no
@@ -7,26 +7,21 @@ the peak; its small price for existing still spreads it. Percentiles of all hour
 night, and percentiles of each topic's own busiest hour would add up peaks that never meet. A topic with no sample in
 those hours (it is new) takes its percentile in the newest hour. A sample in which a topic was not seen says nothing:
 its broker may not have answered.
-
-Topics are dealt to shards by position. The answer of a shard is bounded: for each namespace its total, its heaviest
-topic and at most MOST_CELLS cells, and of the whole shard fewer topics that may be hot than twice the brokers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from pulsar_sizing.job.cells import Cells, at_positions, folded
 from pulsar_sizing.job.histogram import Array, merged, quantiles
-from pulsar_sizing.job.state import HourState
+from pulsar_sizing.job.hours import HourState
 
 compute: Any = pyarrow.compute
 """pyarrow has no annotations; calls of this module are not type-checked."""
@@ -34,40 +29,17 @@ compute: Any = pyarrow.compute
 BUSY_HOURS: Final = 3
 SHARE_OF_ADVICE: Final = 0.5
 """A topic above this share of a broker's fair share may need more partitions."""
-_PARTITION: Final = re.compile(r"-partition-\d+$")
-_NAMESPACE: Final = "://(?P<namespace>[^/]*/[^/]*)/"
-
-
-@dataclass(frozen=True)
-class Top:
-    """A namespace, or a part of it."""
-
-    topic: str
-    """The heaviest; of equals the last by name."""
-    weight: int
-    total: int
-    topics: int
-    cells: Cells
+PARTITION: Final = re.compile(r"-partition-\d+$")
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Topics of one shard."""
+    """Topics of one task."""
 
     topics: Any
     """Arrow array of their names."""
     positions: Array
     weights: Array
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What is collected of one shard."""
-
-    tops: dict[str, Top]
-    """By namespace."""
-    hot: list[tuple[str, int]]
-    """Topics that weigh more than SHARE_OF_ADVICE of a broker's share of this shard."""
 
 
 def busiest_hours(hours: Mapping[int, HourState], count: int = BUSY_HOURS) -> tuple[int, ...]:
@@ -127,15 +99,15 @@ def _whole_cost(hour: HourState, shares: Mapping[str, float]) -> float:
 
 
 def topic_weights(busy: Any, newest: Any, percentile: float, growth: float) -> Weights:
-    """Weights of a shard's topics, in whole byte-equivalents per second, from rows of the state (reading.read_state).
+    """Weights of topics, in whole byte-equivalents per second, from rows with the columns of merging.SCHEMA.
 
     `newest` are those of the newest hour, for topics that the busy hours do not know.
     """
     new = compute.invert(compute.is_in(newest["topic"], busy["topic"]))
     rows = pa.concat_tables([busy, newest.filter(new)])
-    names = _one(rows["topic"].dictionary_encode())
+    names = one(rows["topic"].dictionary_encode())
     keys, many = names.indices.to_numpy(), len(names.dictionary)
-    buckets, counts = _one(rows["buckets"]), _one(rows["counts"])
+    buckets, counts = one(rows["buckets"]), one(rows["counts"])
     offsets = buckets.offsets.to_numpy()
     histograms = merged(keys, offsets - offsets[0], buckets.flatten().to_numpy(), counts.flatten().to_numpy(), many)
     costs = quantiles(histograms, percentile / 100)
@@ -144,7 +116,7 @@ def topic_weights(busy: Any, newest: Any, percentile: float, growth: float) -> W
     return Weights(names.dictionary, positions, np.floor(costs * growth + 0.5).astype(np.int64))
 
 
-def _one(column: Any) -> Any:
+def one(column: Any) -> Any:
     """A column as one array."""
     found = column.combine_chunks()
     return found.chunk(0) if isinstance(found, pa.ChunkedArray) else found
@@ -152,38 +124,9 @@ def _one(column: Any) -> Any:
 
 def partitioned_name(topic: str) -> str:
     """The name that all partitions of a topic share."""
-    return _PARTITION.sub("", topic)
+    return PARTITION.sub("", topic)
 
 
 def partitioned_names(topics: Any) -> Any:
     """The same of an Arrow array of names."""
-    return compute.replace_substring_regex(topics, _PARTITION.pattern, "")
-
-
-def answer(found: Weights, walls: Mapping[str, Sequence[int]], brokers: int) -> Answer:
-    """What of a shard is collected. `walls` are today's boundaries by namespace."""
-    spaces = compute.extract_regex(found.topics, _NAMESPACE).field("namespace").dictionary_encode()
-    codes = spaces.indices.to_numpy()
-    order = np.lexsort((found.positions, codes))
-    edges = np.searchsorted(codes[order], np.arange(len(spaces.dictionary) + 1)).tolist()
-    positions, weights = found.positions[order], found.weights[order]
-    tops = {}
-    for name, (first, end) in zip(spaces.dictionary.to_pylist(), pairwise(edges), strict=True):
-        mine = weights[first:end]
-        heaviest = int(mine.max())
-        top = max(found.topics.take(order[first:end][mine == heaviest]).to_pylist())
-        cells = folded(at_positions(positions[first:end], mine), walls.get(name, ()))
-        tops[name] = Top(top, heaviest, int(mine.sum()), end - first, cells)
-    limit = SHARE_OF_ADVICE * int(found.weights.sum()) / max(brokers, 1)
-    hot = np.flatnonzero(found.weights > limit)
-    names = found.topics.take(hot).to_pylist()
-    return Answer(tops, list(zip(names, found.weights[hot].tolist(), strict=True)))
-
-
-def related(found: Weights, bases: frozenset[str]) -> list[tuple[str, int]]:
-    """Topics of a shard, and their weights, that are one of these or a partition of one."""
-    return [
-        (topic, weight)
-        for topic, weight in zip(found.topics.to_pylist(), found.weights.tolist(), strict=True)
-        if partitioned_name(topic) in bases
-    ]
+    return compute.replace_substring_regex(topics, PARTITION.pattern, "")

@@ -14,12 +14,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pulsar_sizing.job import report, session
-from pulsar_sizing.job.compute import Say
+from pulsar_sizing.job.ingest import Say
 from pulsar_sizing.job.inventory import VanishedError
-from pulsar_sizing.job.minutes import minutes_above
+from pulsar_sizing.job.overload import minutes_above
+from pulsar_sizing.job.pipeline import heat, run
 from pulsar_sizing.job.request import Request, RequestError
-from pulsar_sizing.job.run import Recorded, run
-from pulsar_sizing.job.state import State, run_name
 from pulsar_sizing.store import S3, Store, StoreError
 
 FAILURES: Final = (RequestError, StoreError, OSError, VanishedError, PySparkException, Py4JJavaError, pa.ArrowException)
@@ -39,7 +38,6 @@ def work(
     A Spark session that runs in this process is used as it is, and left running.
     """
     store = Store(options.root, s3=S3(options.s3_endpoint, options.s3_region, options.s3_addressing))
-    state = State(store, request.instance, request.cluster)
     say(f"starting Spark on {options.master}")
     running = SparkSession.getActiveSession()
     spark = running or session.create(
@@ -51,15 +49,15 @@ def work(
         event_log=options.event_log,
     )
     try:
-        outcome = run(spark, store, state, request, now=now, name=run_name(now, unique), say=say)
+        outcome = run(spark, store, request, now=now, unique=unique, say=say)
         if options.command == "size":
             say(f"result: {store.write_result(outcome.result)}")
             print(report.summary(outcome.result), end="")
             return 0
         found = report.Details(
             outcome.today,
-            report.heat(spark, state, outcome.manifest, outcome.result),
-            minutes_above(Recorded(spark.sparkContext, store), request, outcome.result),
+            heat(outcome, report.HOTTEST),
+            minutes_above(outcome.job, outcome.result),
         )
         print(report.text(outcome.result, found), end="")
         say(f"report: {report.write(Path(options.out), outcome.result, found)}")

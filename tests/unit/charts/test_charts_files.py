@@ -267,6 +267,7 @@ def test_defaults_of_sizing_are_those_of_the_collector_and_the_job() -> None:
     job = sizing["job"]
     assert (job["percentile"], job["growth"]) == (request.percentile, request.growth)
     assert job["windowDays"] == request.window_days
+    assert job["minCoverageHours"] == request.min_coverage_hours
     assert (job["capacity"], request.capacity) == (0, None)
 
 

@@ -61,29 +61,34 @@ class Lab:
         return traffic.write(what, self.root, per_round=True, hours=what.hours[first:last])
 
     @property
-    def state(self) -> Any:
-        """The job's state below this root."""
-        from pulsar_sizing.job.state import State
-
-        return State(self.store, self.recording.instance, self.recording.cluster)
-
-    @property
     def store(self) -> Any:
         """The store at this root."""
         from pulsar_sizing.store import Store
 
         return Store(str(self.root))
 
-    def run(self, now: datetime = NOW, **question: Any) -> Any:
-        """One run of the job."""
+    @property
+    def tables(self) -> Any:
+        """The tables below this root."""
+        from pulsar_sizing.job.snapshot import Tables
+
+        return Tables(self.store, self.recording.instance, self.recording.cluster)
+
+    @property
+    def parameters(self) -> str:
+        """Of what the tables are made with."""
         from pulsar_sizing.job.request import Request
-        from pulsar_sizing.job.run import run
-        from pulsar_sizing.job.state import run_name
+
+        return Request(self.recording.instance, self.recording.cluster).parameters
+
+    def run(self, now: datetime = NOW, **question: Any) -> Any:
+        """One run of the job; by default a recommendation needs no covered hour."""
+        from pulsar_sizing.job.pipeline import run
+        from pulsar_sizing.job.request import Request
 
         self.runs += 1
-        request = Request(self.recording.instance, self.recording.cluster, **question)
-        name = run_name(now, f"{self.runs:04d}")
-        return run(self.spark, self.store, self.state, request, now=now, name=name, say=lambda text: None)
+        request = Request(self.recording.instance, self.recording.cluster, **{"min_coverage_hours": 0} | question)
+        return run(self.spark, self.store, request, now=now, unique=f"{self.runs:04d}", say=lambda text: None)
 
     def files(self, table: str = "traffic") -> list[Path]:
         """Recorded files, in order."""

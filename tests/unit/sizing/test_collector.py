@@ -51,7 +51,9 @@ def sampler(brokers: FakeBrokers, root: Path | Store, limits: Limits | None = No
 
 def recorded(root: Path, table: str = TRAFFIC) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for path in Store(str(root)).live_files("i", "east", NOW - timedelta(days=1), NOW + timedelta(days=1), table=table):
+    for path in Store(str(root)).recorded_files(
+        "i", "east", NOW - timedelta(days=1), NOW + timedelta(days=1), table=table
+    ):
         rows += pq.read_table(path, partitioning=None).to_pylist()
     return rows
 

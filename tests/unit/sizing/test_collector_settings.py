@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from pulsar_sizing import __main__ as main
-from pulsar_sizing.collector.run import policy, targets
+from pulsar_sizing.collector.run import targets
 from pulsar_sizing.job import cli
 from pulsar_sizing.logs import Formatter
 from pulsar_sizing.place import S3
@@ -50,8 +50,6 @@ def test_every_setting_is_an_option_and_a_variable() -> None:
         "deadline": "10",
         "concurrency": "2",
         "listen": ":9000",
-        "settle_minutes": "5",
-        "linger_minutes": "20",
         "retention_days": "3",
         "upkeep_seconds": "60",
         "log_level": "debug",
@@ -105,7 +103,7 @@ def test_files_and_addresses_by_cluster() -> None:
     a, b = targets(settings)
     assert (a.token_file, b.token_file, a.ca_file) == (Path("/s/a/token"), Path("/s/b/token"), Path("/ca.crt"))
     assert b.address("x:1") == "http://x.b.mesh:1"
-    assert policy(settings).retention_days == 14
+    assert settings.retention_days == 14
 
 
 @pytest.mark.parametrize(
@@ -147,13 +145,13 @@ def test_without_a_word_every_address_is_listened_on() -> None:
 
 
 def test_exit_codes_of_wrong_use(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main.run(["compact"]) == main.EXIT_USAGE
+    assert main.run(["expire"]) == main.EXIT_USAGE
     assert main.run(["collect", *BASE]) == main.EXIT_USAGE
     assert "--cluster (PULSAR_SIZING_CLUSTER) is needed" in capsys.readouterr().err
-    assert main.run(["compact", "--instance", "i", "--root", "nosuch://x"]) == main.EXIT_FAILED
+    assert main.run(["expire", "--instance", "i", "--root", "nosuch://x"]) == main.EXIT_FAILED
     assert "root 'nosuch://x' cannot be used" in capsys.readouterr().err
-    assert main.run(["compact", "--instance", "i", "--root", str(tmp_path)]) == 0
-    assert json.loads(capsys.readouterr().out)["hours"] == 0
+    assert main.run(["expire", "--instance", "i", "--root", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out) == {"days": 0, "leftovers": 0}
 
 
 def test_the_job_is_imported_only_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

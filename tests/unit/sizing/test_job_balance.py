@@ -32,7 +32,7 @@ HOSTS = tuple(f"east-broker-{n}.east-broker-headless.pulsar.svc.cluster.local:80
 TOPICS = 24
 
 
-def concluded(cpus: tuple[str | None, ...], **asked: Any) -> SizingResult:
+def concluded(cpus: tuple[str | None, ...], covered: int = 24, **asked: Any) -> SizingResult:
     """Of equal topics in one bundle for each broker, with as many topics in each."""
     cells = [
         {"namespace": "shop/orders", "position": (n << 32) // TOPICS, "weight": 1e6, "topics": 1} for n in range(TOPICS)
@@ -47,7 +47,7 @@ def concluded(cpus: tuple[str | None, ...], **asked: Any) -> SizingResult:
         round=NOW,
     )
     told = {f"east-broker-{n}": cpu for n, cpu in enumerate(cpus) if cpu is not None}
-    seen = Seen(samples=1, completeness=1.0, expected=1, rejected={}, start=NOW, end=NOW)
+    seen = Seen(samples=1, completeness=1.0, expected=1, rejected={}, start=NOW, end=NOW, covered=covered)
     return conclude(Request("demo", "east", capacities=told, **asked), observed, seen, NOW)
 
 
@@ -89,3 +89,12 @@ def test_the_hottest_topic_is_told_where_it_is_known_what_brokers_carry() -> Non
     assert told is not None
     assert (told.topic, told.weight, told.carries, told.target) == ("t", 1e6, 1.5e7, 0.7)
     assert concluded((None, None, None)).verdict.hottest is None
+
+
+def test_too_few_covered_hours_recommend_nothing() -> None:
+    """A night of recording says nothing of the day, and a cut is for ever."""
+    found = concluded((None,) * 3, covered=23)
+    assert found.namespaces == () and found.partitions == ()
+    assert found.verdict.verdict == "Unknown"
+    assert found.verdict.reason.startswith("Only 23 hours are covered, 24 are wanted.")
+    assert concluded((None,) * 3, covered=23, min_coverage_hours=23).namespaces != ()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,57 +12,39 @@ import pyarrow.parquet as pq
 import pytest
 
 from pulsar_operator.balance.sizing.result import CostSizing, TopicCost
-from pulsar_sizing.job.carried import CARRIED_SCHEMA, LEAST, Hour, carried, read
-from pulsar_sizing.job.costs import MOST_TOLD, Factors, Observed, applied, evidence, observed, section
+from pulsar_sizing.job.costs import LEAST, MOST_TOLD, Factors, Hour, Observed, applied, evidence, observed, section
+from pulsar_sizing.job.hours import BrokerHour, HourState
+from pulsar_sizing.job.ingest import heavy
 from pulsar_sizing.job.inventory import MILLION
 from pulsar_sizing.job.regression import Factor, Learned
-from pulsar_sizing.job.state import BrokerHour, HourState, Manifest
 from pulsar_sizing.job.weights import Weights
-from pulsar_sizing.store import Place
 
 A, B, C = "a:8080", "b:8080", "c:8080"
 
 
-def rows(*content: tuple[str, str | None, int]) -> list[dict[str, Any]]:
-    """The table that rows (topic, broker, cost) come to."""
-    names = sorted({topic for topic, *_ in content})
-    brokers = sorted({broker for _, broker, _ in content if broker})
-    found = carried(
-        names,
-        np.array([names.index(topic) for topic, *_ in content], np.int64),
-        brokers,
-        np.array([brokers.index(b) if b else len(brokers) for _, b, _ in content], np.int64),
-        np.array([cost for *_, cost in content], np.int64),
+def carried(spark: Any, *content: tuple[int, str, str | None, int]) -> list[tuple[Any, ...]]:
+    """The heavy topics of rows (hour, topic, broker, cost)."""
+    rows = spark.createDataFrame(content, "unit bigint, topic string, broker string, cost bigint")
+    costs: Counter[int] = Counter()
+    for unit, _, owner, cost in content:
+        costs[unit] += cost if owner else 0
+    of_hours = spark.createDataFrame(list(costs.items()), "unit bigint, hour_cost bigint")
+    return sorted(tuple(row) for row in heavy(rows, of_hours).collect())
+
+
+def test_heavy_topics_are_those_of_an_hour_with_all_their_partitions(spark: Any) -> None:
+    edge = LEAST // 2
+    told = carried(
+        spark,
+        (1, "t-partition-0", A, edge),
+        (1, "t-partition-1", B, edge - 1),
+        (1, "t-partition-0", None, 9),
+        (1, "edge", A, 1),
+        (2, "t-partition-0", A, edge),
+        (2, "t-partition-1", A, edge),
+        (2, "light", A, 1),
     )
-    assert found.schema == CARRIED_SCHEMA
-    return [tuple(row.values()) for row in found.to_pylist()]  # type: ignore[misc]
-
-
-def test_partitions_of_a_topic_are_one_and_brokers_keep_their_parts() -> None:
-    told = rows(("t-partition-0", A, 5), ("t-partition-1", B, 7), ("u", A, 1), ("t-partition-0", A, 5), ("u", None, 9))
-    assert told == [("t", A, 10), ("t", B, 7), ("u", A, 1)]
-
-
-def test_a_light_topic_is_left_out_and_its_broker_keeps_the_cost_elsewhere() -> None:
-    edge = ("edge", A, 1)
-    assert ("edge", A, 1) in rows(("heavy", A, LEAST - 1), edge)
-    assert rows(("heavy", A, LEAST), edge) == [("heavy", A, LEAST)]
-    assert rows() == []
-
-
-def save(folder: Path, name: str, *content: tuple[str, str, int]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    columns = dict(zip(CARRIED_SCHEMA.names, zip(*content, strict=True), strict=True))
-    pq.write_table(pa.table(columns, schema=CARRIED_SCHEMA), folder / name)  # type: ignore[no-untyped-call]
-
-
-def test_pieces_of_an_hour_are_added_up(tmp_path: Path) -> None:
-    save(tmp_path / "unit=7", "one.parquet", ("t", A, 5), ("u", A, 1))
-    save(tmp_path / "unit=7", "two.parquet", ("t", A, 5), ("t", B, 2))
-    place = Place(str(tmp_path), None)
-    hours = read(place, [(7, 13, "unit=7"), (8, 5, "unit=8")])
-    assert hours == [Hour(7, ["t", "t", "u"], [A, B, A], [10, 2, 1]), Hour(8, [], [], [])]
-    assert read(place, [(7, LEAST + 13, "unit=7")])[0].topics == ["t", "t"], "a light one of the whole hour"
+    assert told == [(1, "edge", A, 1), (1, "t", A, edge), (1, "t", B, edge - 1), (2, "t", A, LEAST)]
 
 
 def hour(**brokers: BrokerHour) -> HourState:
@@ -101,11 +83,6 @@ def test_hours_of_one_broker_and_idle_ones_tell_nothing() -> None:
 def test_a_broker_of_twice_the_size_uses_twice_the_cpu() -> None:
     both = hour(a=broker(0.5), b=broker(0.5), c=broker(0.5))
     assert {name: each.cpu for name, each in observed(both, {A: 0.5, B: 1.5}).items()} == {A: 0.25, B: 0.75}
-
-
-def test_state_of_an_older_job_is_read_and_has_no_evidence() -> None:
-    old = '{"version": 2, "hours": {"5": {"digest": "d", "brokers": {"a:8080": {"expected": 3, "answered": 3}}}}}'
-    assert observed(Manifest.model_validate_json(old).hours[5], {}) == {}
 
 
 def test_observations_have_the_heaviest_topics_by_broker() -> None:

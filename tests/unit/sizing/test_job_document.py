@@ -14,7 +14,7 @@ from PIL import Image
 from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_sizing.job import plots, report
 from pulsar_sizing.job.document import STYLE, Table, document
-from pulsar_sizing.job.minutes import Minutes
+from pulsar_sizing.job.overload import Minutes
 from pulsar_sizing.job.palette import DARK, LIGHT, Palette, contrast
 from tests.unit.sizing.test_job_report import HOSTILE, TODAY, result
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -13,13 +14,17 @@ from pulsar_operator.balance.model.load import CostModel, Load
 from pulsar_operator.balance.sizing.result import SizingResult
 from pulsar_sizing.job import inventory
 from pulsar_sizing.job.conclude import placed
-from pulsar_sizing.job.minutes import minutes_above
-from pulsar_sizing.job.request import Request
-from pulsar_sizing.job.run import Recorded
+from pulsar_sizing.job.overload import Minutes, minutes_above
 
 INTERVAL = 20.0
 """Minutes between two rounds of the recording."""
 Labs = Callable[..., Any]
+
+
+def minutes(outcome: Any, result: SizingResult | None = None, **question: Any) -> Minutes | None:
+    """What a report counts after a run, where the question says more."""
+    job = replace(outcome.job, request=replace(outcome.job.request, **question))
+    return minutes_above(job, outcome.result if result is None else result)
 
 
 def by_hand(one: Any, result: SizingResult) -> tuple[dict[Any, dict[str, float]], dict[Any, dict[str, float]]]:
@@ -44,20 +49,20 @@ def by_hand(one: Any, result: SizingResult) -> tuple[dict[Any, dict[str, float]]
 @pytest.mark.parametrize(
     "capacities", [{}, {"east-broker-0": "1", "east-broker-1": "2"}], ids=["equal", "one twice the other"]
 )
-def test_it_is_what_the_rows_say(lab: Labs, spark: Any, capacities: dict[str, str]) -> None:
+def test_it_is_what_the_rows_say(lab: Labs, capacities: dict[str, str]) -> None:
     one = lab()
     one.record(0, 2)
-    result = one.run(capacities=capacities).result
+    outcome = one.run(capacities=capacities)
+    result = outcome.result
     assert len({each.capacity for each in result.brokers}) == (2 if capacities else 1)
     now, after = by_hand(one, result)
     size = {each.broker: each.capacity for each in result.brokers}
     levels = sorted(
         load / size[broker] for side in (now, after) for each in side.values() for broker, load in each.items()
     )
-    recorded = Recorded(spark.sparkContext, one.store)
     for at in (len(levels) // 2, -1):
         capacity = levels[at] / 0.85 * (1 + 1e-9)
-        found = minutes_above(recorded, Request("demo", "east", capacity=capacity, capacities=capacities), result)
+        found = minutes(outcome, capacity=capacity)
         assert found is not None
         assert found.recorded == len(now) * INTERVAL == 120
         for side, told in ((now, found.now), (after, found.recommended)):
@@ -68,35 +73,32 @@ def test_it_is_what_the_rows_say(lab: Labs, spark: Any, capacities: dict[str, st
     assert set(found.now.values()) == {0.0}, "at the highest level nobody is above it"
 
 
-def test_without_capacity_or_rows_there_is_nothing_to_count(lab: Labs, spark: Any) -> None:
+def test_without_capacity_or_rows_there_is_nothing_to_count(lab: Labs) -> None:
     one = lab()
     one.record(0, 1)
-    result = one.run().result
-    recorded = Recorded(spark.sparkContext, one.store)
-    assert minutes_above(recorded, Request("demo", "east"), result) is None
+    outcome = one.run()
+    assert minutes(outcome) is None
     for path in one.files():
         path.unlink()
-    found = minutes_above(recorded, Request("demo", "east", capacity=1.0), result)
+    found = minutes(outcome, capacity=1.0)
     assert found is not None
     assert (found.recorded, set(found.now.values())) == (0.0, {0.0})
 
 
-def test_where_nothing_is_recommended_it_stays_as_it_is(lab: Labs, spark: Any) -> None:
+def test_where_nothing_is_recommended_it_stays_as_it_is(lab: Labs) -> None:
     one = lab()
     one.record(0, 1)
-    result = one.run().result.model_copy(update={"namespaces": ()})
-    found = minutes_above(Recorded(spark.sparkContext, one.store), Request("demo", "east", capacity=1.0), result)
+    outcome = one.run()
+    found = minutes(outcome, outcome.result.model_copy(update={"namespaces": ()}), capacity=1.0)
     assert found is not None
     assert found.now == found.recommended == dict.fromkeys(found.now, 60.0)
 
 
-def test_a_file_that_turns_out_to_be_damaged_does_not_count(lab: Labs, spark: Any) -> None:
+def test_a_file_that_turns_out_to_be_damaged_does_not_count(lab: Labs) -> None:
     one = lab()
     one.record(0, 2)
-    result = one.run().result
-    request = Request("demo", "east", capacity=1.0)
-    recorded = Recorded(spark.sparkContext, one.store)
-    whole = minutes_above(recorded, request, result)
+    outcome = one.run()
+    whole = minutes(outcome, capacity=1.0)
     path = one.files()[0]
     names = {row["broker"] for row in pq.ParquetFile(path).read(["broker"]).to_pylist()}
     # A sound footer over damaged pages: only found while reading.
@@ -104,7 +106,7 @@ def test_a_file_that_turns_out_to_be_damaged_does_not_count(lab: Labs, spark: An
     start = pq.read_metadata(path).row_group(0).column(4).data_page_offset
     pages[start : start + 200] = b"\xff" * 200
     path.write_bytes(bytes(pages))
-    found = minutes_above(recorded, request, result)
+    found = minutes(outcome, capacity=1.0)
     assert whole is not None
     assert found is not None
     assert len(names) == 1, "a round has a file for each broker"
@@ -112,17 +114,17 @@ def test_a_file_that_turns_out_to_be_damaged_does_not_count(lab: Labs, spark: An
     assert found.now == {name: time - INTERVAL * (name in names) for name, time in whole.now.items()}
 
 
-def test_a_file_that_goes_meanwhile_is_told(lab: Labs, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_goes_meanwhile_is_told(lab: Labs, monkeypatch: pytest.MonkeyPatch) -> None:
     one = lab()
     one.record(0, 1)
-    result = one.run().result
-    gone, groups = one.files()[0], inventory.groups
+    outcome = one.run()
+    gone, sound = one.files()[0], inventory.sound
 
     def and_gone(*listed: Any) -> Any:
-        found = groups(*listed)
+        found = sound(*listed)
         gone.unlink()
         return found
 
-    monkeypatch.setattr(inventory, "groups", and_gone)
+    monkeypatch.setattr(inventory, "sound", and_gone)
     with pytest.raises(inventory.VanishedError, match=gone.name):
-        minutes_above(Recorded(spark.sparkContext, one.store), Request("demo", "east", capacity=1.0), result)
+        minutes(outcome, capacity=1.0)

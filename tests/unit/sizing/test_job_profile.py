@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_operator.balance.model.load import CostModel, Load
+from pulsar_sizing.job.hours import BrokerHour, HourState
 from pulsar_sizing.job.inventory import unit_of
 from pulsar_sizing.job.profile import LONGEST_GAP, filled, profile
-from pulsar_sizing.job.state import BrokerHour, HourState
 
 MONDAY = unit_of(datetime(2026, 3, 2, tzinfo=UTC))
 ALWAYS = MONDAY + 10_000

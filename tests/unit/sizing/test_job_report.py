@@ -19,7 +19,7 @@ from pulsar_operator.balance.sizing.result import (
 )
 from pulsar_sizing.job import cli, report
 from pulsar_sizing.job.conclude import Today, loads_after, placed
-from pulsar_sizing.job.minutes import Minutes
+from pulsar_sizing.job.overload import Minutes
 from pulsar_sizing.job.request import RequestError
 
 START = datetime(2026, 3, 2, tzinfo=UTC)

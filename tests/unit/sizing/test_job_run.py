@@ -12,13 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pulsar_operator.balance.model.ranges import boundary_points
-from pulsar_sizing.compaction import Policy, maintain
-from pulsar_sizing.job import compute, pieces
 from pulsar_sizing.job.inventory import UNREADABLE, WRONG_SCHEMA
+from pulsar_sizing.job.landing import BAD_NUMBER
 from pulsar_sizing.job.request import RequestError
-from pulsar_sizing.job.rows import BAD_NUMBER
-from pulsar_sizing.job.state import ABANDONED, State
-from tests.fakes.killed import Killed
 
 Labs = Callable[..., Any]
 Answer = Callable[[Any], dict[str, Any]]
@@ -28,19 +24,20 @@ NOW = datetime(2026, 3, 9, 12, tzinfo=UTC)
 def test_new_files_alone_give_what_all_of_them_give(lab: Labs, answer: Answer) -> None:
     grown = lab("grown")
     grown.record(0, 1)
-    old = grown.root / "state/v1/instance=demo/cluster=east/segments/run"
-    old.mkdir(parents=True)
-    assert grown.run().hours_worked_out == 1
-    assert not old.exists(), "what a job with another form of the state left goes"
+    old = [grown.root / f"state/{version}/instance=demo/cluster=east/segments/run" for version in ("v1", "v2")]
+    for folder in old:
+        folder.mkdir(parents=True)
+    assert grown.run().hours_made == 1
+    assert not any(folder.exists() for folder in old), "what a job without tables left is deleted"
     grown.record(1, 3)
     outcome = grown.run()
-    assert (outcome.hours_worked_out, outcome.hours_kept) == (2, 1)
+    assert (outcome.hours_made, outcome.hours_kept) == (2, 1)
     whole = lab("whole")
     rows = whole.record(0, 3)
     undisturbed = answer(whole.run())
     assert answer(outcome) == undisturbed
     again = grown.run()
-    assert (again.hours_worked_out, answer(again)) == (0, undisturbed), "a second run finds nothing new"
+    assert (again.hours_made, answer(again)) == (0, undisturbed), "a second run finds nothing new"
     assert undisturbed["samples"] == rows
     assert undisturbed["completeness"] == 1
     assert undisturbed["rejected"] == {}
@@ -52,22 +49,7 @@ def test_new_files_alone_give_what_all_of_them_give(lab: Labs, answer: Answer) -
     assert balance["bound"] <= balance["after"] <= balance["before"]
 
 
-def test_hours_read_in_pieces_give_what_whole_ones_give(
-    lab: Labs, answer: Answer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By time as they were recorded, by position once they are compacted."""
-    one = lab()
-    one.record(0, 2)
-    whole = one.run()
-    names = {path.name for path in (one.root / "state").rglob("summary/*/*.parquet")}
-    assert names == {"000000000-100000000-0.parquet"}
-    monkeypatch.setattr(pieces.cut, "__defaults__", (9,))
-    assert answer(one.run(full=True)) == answer(whole)
-    cut = {path.name for path in (one.root / "state").rglob("summary/*/*.parquet")}
-    assert len(cut - names) == 2 * 2, "three rounds in each of two hours, the first piece begins with the hour"
-
-
-def test_late_duplicate_and_compacted_files_change_nothing(lab: Labs, answer: Answer) -> None:
+def test_late_and_duplicate_files_change_nothing(lab: Labs, answer: Answer) -> None:
     plain = lab("plain")
     rows = plain.record(0, 2)
     undisturbed = plain.run()
@@ -87,9 +69,8 @@ def test_late_duplicate_and_compacted_files_change_nothing(lab: Labs, answer: An
     assert (twice.samples, twice.rejected) == (rows, {"row_duplicate": copied})
     assert twice.namespaces == undisturbed.result.namespaces
     copy.unlink()
-    assert maintain(late.store, "demo", NOW, Policy(linger=timedelta(0))).hours > 0
     outcome = late.run()
-    assert (outcome.hours_worked_out, answer(outcome)) == (2, wanted), "compaction changes the files, not the answer"
+    assert (outcome.hours_made, answer(outcome)) == (1, wanted)
 
 
 def test_damaged_files_are_left_out_and_counted(lab: Labs, answer: Answer) -> None:
@@ -154,14 +135,14 @@ def test_old_days_leave_the_window(lab: Labs) -> None:
     assert one.run(window_days=2).result.samples == 2 * old
     found = one.run(window_days=1)
     assert found.result.samples == old
-    assert len(found.manifest.hours) == 2, "the day before is kept for the profile"
+    assert len(found.snapshot.hours) == 2, "the day before is kept for the profile"
     one.record(48, 49, days=3)
     found = one.run(window_days=1)
-    assert (found.result.samples, found.hours_worked_out, found.hours_kept) == (old, 1, 1)
-    assert len(found.manifest.hours) == 2
+    assert (found.result.samples, found.hours_made, found.hours_kept) == (old, 1, 1)
+    assert len(found.snapshot.hours) == 2
     first = one.recording.hours[0]
     past = one.run(start=first, end=first + timedelta(hours=1))
-    assert (past.result.samples, past.hours_worked_out) == (old, 1), "a question about the past reads it again"
+    assert (past.result.samples, past.hours_made) == (old, 1), "a question about the past reads it again"
 
 
 def test_a_day_to_come_is_not_the_end_of_the_window(lab: Labs) -> None:
@@ -171,69 +152,8 @@ def test_a_day_to_come_is_not_the_end_of_the_window(lab: Labs) -> None:
     day = one.files()[0].parents[1]
     shutil.copytree(day, day.with_name("day=2031-01-01"))
     found = one.run()
-    assert (found.result.samples, found.hours_worked_out) == (rows, 2)
+    assert (found.result.samples, found.hours_made) == (rows, 2)
     assert one.run(now=datetime(2026, 1, 1, tzinfo=UTC)).result.samples == 0, "all is to come: the last day counts"
-
-
-def killed_tasks(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
-    """Killed when the tasks have worked out so many pieces, before or after their numbers reached the driver."""
-    real = compute.tell_all
-
-    def tell_all(*args: Any) -> Any:
-        *rest, pieces = args
-        if at:
-            real(*rest, pieces[:at])
-        if after:
-            real(*args)
-        raise Killed
-
-    monkeypatch.setattr(compute, "tell_all", tell_all)
-
-
-def killed_publish(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> None:
-    real = State.publish
-
-    def publish(self: State, manifest: Any) -> None:
-        if after:
-            real(self, manifest)
-        raise Killed
-
-    monkeypatch.setattr(State, "publish", publish)
-
-
-def test_a_run_killed_at_any_write_is_repeated_as_if_it_never_was(
-    lab: Labs, answer: Answer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    undisturbed = lab("undisturbed")
-    undisturbed.record(0, 2)
-    wanted = answer(undisturbed.run())
-    one = lab("killed")
-    one.record(0, 1)
-    before = one.run().manifest
-    one.record(1, 2)
-    # One row a file is enough for a piece: an hour has several.
-    monkeypatch.setattr(pieces.cut, "__defaults__", (1,))
-    for kill, at, after in [
-        (killed_tasks, 0, False),
-        (killed_tasks, 1, False),
-        (killed_tasks, 1, True),
-        (killed_publish, 0, False),
-    ]:
-        with monkeypatch.context() as patch:
-            kill(patch, at, after)
-            with pytest.raises(Killed):
-                one.run()
-        assert one.state.load(before.parameters) == before, "nothing of a killed run counts"
-    with monkeypatch.context() as patch:
-        killed_publish(patch, 0, True)
-        with pytest.raises(Killed):
-            one.run()
-    outcome = one.run()
-    assert (outcome.hours_worked_out, answer(outcome)) == (0, wanted), "killed after the pointer: all is there"
-    segments = one.root / "state/v2/instance=demo/cluster=east/segments"
-    assert len(list(segments.iterdir())) == 5
-    assert answer(one.run(NOW + ABANDONED + timedelta(minutes=1))) == wanted
-    assert {path.name for path in segments.iterdir()} == {h.segment for h in outcome.manifest.hours.values()}
 
 
 @pytest.mark.parametrize(
@@ -275,6 +195,7 @@ def test_the_command_stores_the_result_and_writes_a_report(
     one = lab()
     one.record(0, 2)
     where = ["--root", str(one.root), "--instance", "demo", "--cluster", "east", "--scratch", str(tmp_path / "scratch")]
+    where += ["--min-coverage-hours", "0"]
     assert main(["size", *where, "--capacity", "1e12"]) == 0
     stored = one.store.latest_result("demo", "east")
     assert stored.verdict.verdict == "OverProvisioned"
@@ -288,6 +209,6 @@ def test_the_command_stores_the_result_and_writes_a_report(
     assert "http" not in document
     for name in ("load-per-broker.png", "bundle-weights.png", "hot-topics.png"):
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
-    assert main(["size", *where[:-2], "--cluster", "west"]) == 1
+    assert main(["size", *where, "--cluster", "west"]) == 1
     assert "no traffic of instance" in capsys.readouterr().err
     assert main(["size", *where, "--conf", "nonsense"]) == 2

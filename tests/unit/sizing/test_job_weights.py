@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 
 from pulsar_operator.balance.model.ranges import LAST_BOUNDARY
 from pulsar_sizing.job import weights
-from pulsar_sizing.job.answer import READ
-from pulsar_sizing.job.cells import Cells, at_positions, folded, joined
+from pulsar_sizing.job.cells import Cells, folded
 from pulsar_sizing.job.conclude import Today, bundle_weights, today
 from pulsar_sizing.job.histogram import GAMMA, values_of
-from pulsar_sizing.job.rows import TOPICS_SCHEMA
-from pulsar_sizing.job.state import BrokerHour, HourState
+from pulsar_sizing.job.hours import BrokerHour, HourState
+from pulsar_sizing.job.merging import SCHEMA
 
 
 def hour(cost: int, rounds: int = 60, **brokers: tuple[int, int, int]) -> HourState:
@@ -67,14 +66,15 @@ def test_the_busiest_hours_of_the_cluster(hours: dict[int, HourState], count: in
 
 
 def state_rows(*rows: tuple[str, dict[int, int]]) -> Any:
-    schema = pa.schema([TOPICS_SCHEMA.field(name) for name in READ])
     columns = {
+        "day": [0] * len(rows),
         "topic": [topic for topic, _ in rows],
         "position": [crc32(topic.encode()) for topic, _ in rows],
+        "samples": [sum(counts.values()) for _, counts in rows],
         "buckets": [list(counts) for _, counts in rows],
         "counts": [list(counts.values()) for _, counts in rows],
     }
-    return pa.table(columns, schema=schema)
+    return pa.table(columns, schema=SCHEMA)
 
 
 def test_a_topic_weighs_its_percentile_in_the_busy_hours_or_in_the_newest() -> None:
@@ -100,9 +100,9 @@ COUNTS = st.dictionaries(st.integers(0, 700), st.integers(1, 9), max_size=4)
 ROWS = st.lists(st.tuples(st.sampled_from(NAMES), COUNTS), max_size=20)
 
 
-@given(ROWS, ROWS, st.floats(0, 100), st.integers(1, 3))
-def test_a_shard_answers_as_its_topics_one_by_one_would(
-    busy: list[tuple[str, dict[int, int]]], newest: list[tuple[str, dict[int, int]]], percentile: float, brokers: int
+@given(ROWS, ROWS, st.floats(0, 100))
+def test_topics_weigh_what_they_weigh_one_by_one(
+    busy: list[tuple[str, dict[int, int]]], newest: list[tuple[str, dict[int, int]]], percentile: float
 ) -> None:
     samples: dict[str, list[int]] = {}
     known = {topic for topic, _ in busy}
@@ -112,23 +112,6 @@ def test_a_shard_answers_as_its_topics_one_by_one_would(
 
     found = weights.topic_weights(*(state_rows(*map(ascending, rows)) for rows in (busy, newest)), percentile, 1.2)
     assert dict(zip(found.topics.to_pylist(), found.weights.tolist(), strict=True)) == wanted
-    shard = weights.answer(found, {}, brokers)
-    limit = sum(wanted.values()) / brokers / 2
-    assert sorted(shard.hot) == sorted((topic, weight) for topic, weight in wanted.items() if weight > limit)
-    spaces = {"/".join(topic.split("/")[2:4]) for topic in wanted}
-    assert shard.tops.keys() == spaces
-    for space in spaces:
-        mine = {topic: weight for topic, weight in wanted.items() if f"://{space}/" in topic}
-        top, cells = shard.tops[space], shard.tops[space].cells
-        heaviest = max((weight, topic) for topic, weight in mine.items())
-        assert (top.weight, top.topic, top.total, top.topics) == (*heaviest, sum(mine.values()), len(mine))
-        by_position = sorted((crc32(topic.encode()), weight, 1) for topic, weight in mine.items())
-        assert [*zip(cells.positions.tolist(), cells.weights.tolist(), cells.topics.tolist(), strict=True)] == (
-            by_position
-        )
-    bases = frozenset({"persistent://acme/shop/b", "persistent://acme/till/a"})
-    related = {topic: wanted[topic] for topic in wanted if weights.partitioned_name(topic) in bases}
-    assert dict(weights.related(found, bases)) == related
 
 
 def ascending(row: tuple[str, dict[int, int]]) -> tuple[str, dict[int, int]]:
@@ -142,9 +125,11 @@ def weight_of(buckets: list[int], share: float) -> int:
     return floor(cost * 1.2 + 0.5)
 
 
-def loads(content: Mapping[str, int]) -> weights.Weights:
-    positions = np.array([crc32(name.encode()) for name in content], np.int64)
-    return weights.Weights(pa.array(content, pa.string()), positions, np.array(list(content.values()), np.int64))
+def cells_of(content: Mapping[str, int]) -> Cells:
+    """One cell a topic, by position."""
+    rows = sorted((crc32(name.encode()), weight) for name, weight in content.items())
+    positions, weights_ = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    return Cells(positions, weights_, np.ones(len(rows), np.int64))
 
 
 def test_cells_are_few_and_lose_nothing() -> None:
@@ -152,14 +137,9 @@ def test_cells_are_few_and_lose_nothing() -> None:
     names = [f"persistent://acme/big/t-{n}" for n in range(400)]
     content = {name: 1000 if n % 100 == 0 else 1 + n % 3 for n, name in enumerate(names)}
     walls = (0, 1 << 30, 1 << 31, 3 << 30, LAST_BOUNDARY)
-    found = loads(content)
-    single = at_positions(found.positions, found.weights)
+    single = cells_of(content)
     assert folded(single, walls, 400) == single, "few enough: as they are"
-    cells = folded(single, walls, most)
-    check(cells, content, walls, most)
-    order = np.argsort(found.positions)
-    parts = [at_positions(found.positions[half], found.weights[half]) for half in (order[:130], order[130:])]
-    check(folded(joined([folded(part, walls, most) for part in parts]), walls, most), content, walls, most)
+    check(folded(single, walls, most), content, walls, most)
 
 
 def check(cells: Cells, content: Mapping[str, int], walls: Sequence[int], most: int) -> None:
@@ -176,23 +156,6 @@ def check(cells: Cells, content: Mapping[str, int], walls: Sequence[int], most: 
         held = [position for position in positions if start <= position < end]
         assert sum(positions[position] for position in held) == weight, "a cell reaches to the next one"
         assert len({sum(position >= wall for wall in walls) for position in held}) == 1
-
-
-def test_two_topics_at_one_position_are_one_cell() -> None:
-    cells = at_positions(np.array([7, 3, 7]), np.array([1, 2, 4]))
-    assert [each.tolist() for each in (cells.positions, cells.weights, cells.topics)] == [[3, 7], [2, 5], [1, 2]]
-
-
-def test_what_is_collected_of_a_shard() -> None:
-    content = {"p-partition-0": 90, "p-partition-1": 1, "q-partition-0": 5, "r": 100, "p": 3}
-    found = loads({f"persistent://acme/shop/{name}": weight for name, weight in content.items()})
-    shard = weights.answer(found, {}, 2)
-    assert {topic.rpartition("/")[2] for topic, _ in shard.hot} == {"p-partition-0", "r"}
-    top = shard.tops["acme/shop"]
-    assert (top.topic, top.weight, top.total, top.topics) == ("persistent://acme/shop/r", 100, 199, 5)
-    bases = frozenset(weights.partitioned_name(topic) for topic, _ in shard.hot)
-    related = {topic.rpartition("/")[2] for topic, _ in weights.related(found, bases)}
-    assert related == {"p-partition-0", "p-partition-1", "r", "p"}
 
 
 def placed(bundle: str, broker: str = "a", topics: int = 1) -> dict[str, Any]:

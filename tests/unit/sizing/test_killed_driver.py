@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from benchmarks.spark import traffic
 from pulsar_sizing.store import Store
 
@@ -19,9 +21,7 @@ ROOT = Path(__file__).resolve().parents[3]
 RECORDING = traffic.Recording(days=1, topics=24, namespaces=2, brokers=2, bundles=4, interval_seconds=1200)
 SECONDS = 300.0
 """Until a process must have come to a point; not what the test measures."""
-TRIES = 5
-"""Of a kill in a short moment."""
-STATE = "state/v2/instance=demo/cluster=east"
+TABLES = "tables/v1/instance=demo/cluster=east"
 
 
 def options(root: Path, quick: dict[str, str]) -> list[str]:
@@ -38,8 +38,8 @@ def served(root: Path) -> dict[str, Any]:
 
 
 def killed_when(root: Path, given: list[str], pattern: str, log: Path) -> None:
-    """Start the job in a group of its own and kill the group as soon as a new file of the state matches."""
-    folder = root / STATE
+    """Start the job in a group of its own and kill the group as soon as a new file of the tables matches."""
+    folder = root / TABLES
     known = set(folder.glob(pattern))
     with log.open("wb") as out:
         command = [sys.executable, "-m", "pulsar_sizing", *given]
@@ -78,22 +78,50 @@ def test_a_killed_driver_leaves_the_old_result_and_the_next_run_ends_the_work(
     wanted = served(other)
     assert wanted["samples"] > before["samples"]
 
-    killed_when(root, given, "segments/*/summary/unit=*/*.parquet", tmp_path / "first.log")
-    assert served(root) == before, "killed while it wrote: the state of before counts"
-    assert [path.name for path in (root / STATE).glob("manifest-*.json")] == ["manifest-000000000001.json"]
+    published = sorted(path.name for path in (root / TABLES).glob("snapshot-*.json"))
+    killed_when(root, given, "hourly/batch=*/rejected=false/unit=*/*.parquet", tmp_path / "first.log")
+    assert served(root) == before
+    found = sorted(path.name for path in (root / TABLES).glob("snapshot-*.json"))
+    assert found == published, "killed while it wrote: the tables of before count"
 
-    # From the manifest to the result is a fraction of a second: where the kill came too late nothing was tried.
-    kept = tmp_path / "kept"
-    shutil.copytree(root, kept)
-    for attempt in range(TRIES):
-        killed_when(root, given, "manifest-*.json", tmp_path / f"second-{attempt}.log")
-        found = served(root)
-        if found == before:
-            break
-        assert found == wanted, "neither the result of before nor the one that was published"
-        shutil.rmtree(root)
-        shutil.copytree(kept, root)
-    assert served(root) == before, "killed before it published: the result of before is served"
+    killed_when(root, given, "snapshot-*.json", tmp_path / "second.log")
+    assert served(root) == before, "killed before it answered: the result of before is served"
 
     assert main(given) == 0
     assert served(root) == wanted
+
+
+def test_a_job_killed_after_each_batch_repeats_none_that_was_published(
+    spark: Any, quick: dict[str, str], tmp_path: Path
+) -> None:
+    """Each run is killed as soon as it published one more batch; the last one ends the work."""
+    from pulsar_sizing.job.cli import main
+    from pulsar_sizing.job.request import Request
+    from pulsar_sizing.job.snapshot import HOURLY, Tables
+
+    root, other = tmp_path / "killed", tmp_path / "undisturbed"
+    given = [*options(root, quick), "--batch-hours", "1"]
+    traffic.write(RECORDING, root, per_round=True, hours=RECORDING.hours[:3])
+    shutil.copytree(root, other)
+    assert main(options(other, quick)) == 0
+    wanted = served(other)
+    tables = Tables(Store(str(root)), "demo", "east")
+    parameters = Request("demo", "east").parameters
+    for kill in range(2):
+        killed_when(root, given, "snapshot-*.json", tmp_path / f"{kill}.log")
+        hours = tables.load(parameters).hours
+        assert len(hours) > kill, "what was published stays"
+    done = tables.load(parameters).hours
+    assert main(given) == 0
+    assert served(root) == wanted
+    last = tables.load(parameters).hours
+    assert {unit: last[unit] for unit in done} == done, "no batch that was published is repeated"
+    batches = {
+        path.parent.parent.name for path in (root / tables.folder / HOURLY).glob("batch=*/rejected=false/unit=*")
+    }
+    assert len(batches) <= len(last) + 2, "each kill left at most one batch to repeat"
+    count = duckdb.sql(
+        f"select sum(samples)::bigint from read_parquet("
+        f"{[f'{root}/{folder}/*.parquet' for folder in tables.hours(tables.load(parameters), HOURLY, last)]})"
+    ).fetchone()
+    assert count == (sum(hour.samples for hour in last.values()),)

@@ -13,7 +13,7 @@ import pytest
 from pulsar_sizing import layout
 from pulsar_sizing.arrow import table_schema
 from pulsar_sizing.schema import MARKERS, TRAFFIC
-from pulsar_sizing.store import S3, Store, StoreError, live_files, spark_path
+from pulsar_sizing.store import S3, Store, StoreError, recorded_files, spark_path
 from tests.support.sizing_store import BROKERS, HOUR, NOW, add, files, fill, rows_of, seen
 
 
@@ -56,7 +56,7 @@ def test_strange_cluster_names_stay_one_folder_and_come_back(tmp_path: Path, nam
     upload.write(rows_of("h:1", HOUR))
     upload.commit()
     assert len(Path(files(tmp_path)[0]).parts) == 7
-    assert len(store.live_files(name, name, HOUR, NOW)) == 1
+    assert len(store.recorded_files(name, name, HOUR, NOW)) == 1
     assert [layout.partition_value(f) for f in store.folders(f"traffic/v1/{layout.partition('instance', name)}")] == [
         name
     ]
@@ -85,14 +85,14 @@ def test_range_takes_whole_hours_across_days(tmp_path: Path) -> None:
         add(store, "h:1", moment)
 
     def hours(start: str, end: str) -> list[str]:
-        found = store.live_files("i", "c", datetime.fromisoformat(start), datetime.fromisoformat(end))
+        found = store.recorded_files("i", "c", datetime.fromisoformat(start), datetime.fromisoformat(end))
         return [Path(p).parent.name for p in found]
 
     assert hours("2025-01-01T23:59:00+00:00", "2025-01-02T00:00:00+00:00") == ["hour=23"]
     assert hours("2025-01-01T23:59:00+00:00", "2025-01-02T00:00:01+00:00") == ["hour=23", "hour=00"]
     assert hours("2025-01-02T00:59:00+00:00", "2025-01-05T00:00:00+00:00") == ["hour=00"]
     assert hours("2025-01-02T01:00:00+00:00", "2025-01-02T02:00:00+00:00") == []
-    assert store.live_files("i", "other", moments[0], moments[1]) == []
+    assert store.recorded_files("i", "other", moments[0], moments[1]) == []
 
 
 def test_what_is_no_data_is_not_listed(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_markers_have_a_tree_of_their_own(tmp_path: Path) -> None:
     upload.commit()
     assert files(tmp_path)[0].startswith("markers/v1/instance=i/cluster=c/day=")
     assert seen(tmp_path) == Counter()
-    assert len(live_files(str(tmp_path), "i", "c", HOUR, NOW, table=MARKERS)) == 1
+    assert len(recorded_files(str(tmp_path), "i", "c", HOUR, NOW, table=MARKERS)) == 1
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_spark_paths(address: str, spark: str) -> None:
 
 def test_file_urls_and_relative_paths_are_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path / "a")
-    (direct,) = {Path(p).parent for p in live_files(str(tmp_path / "a"), "i", "c", HOUR, NOW)}
-    (by_url,) = {Path(p).parent for p in live_files((tmp_path / "a").as_uri() + "/", "i", "c", HOUR, NOW)}
+    (direct,) = {Path(p).parent for p in recorded_files(str(tmp_path / "a"), "i", "c", HOUR, NOW)}
+    (by_url,) = {Path(p).parent for p in recorded_files((tmp_path / "a").as_uri() + "/", "i", "c", HOUR, NOW)}
     monkeypatch.chdir(tmp_path)
-    (relative,) = {Path(p).parent for p in live_files("a", "i", "c", HOUR, NOW)}
+    (relative,) = {Path(p).parent for p in recorded_files("a", "i", "c", HOUR, NOW)}
     assert direct == by_url == relative and direct.is_absolute()
 
 

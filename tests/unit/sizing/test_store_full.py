@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_sizing.compaction import maintain
 from pulsar_sizing.layout import TEMPORARY
 from pulsar_sizing.schema import TRAFFIC
 from pulsar_sizing.store import Store
-from tests.support.sizing_store import HOUR, add, rows_of
+from tests.support.sizing_store import rows_of
 
 TOPICS = 20_000
 MOST = 30_000
@@ -47,23 +46,11 @@ def test_a_sample_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
             upload.write(rows_of("b", moment, TOPICS))
             upload.commit()
         upload.abort()
-    assert left(tmp_path) == [] and store.live_paths("i", "c", moment, moment + timedelta(hours=1)) == []
+    assert left(tmp_path) == [] and store.recorded_paths("i", "c", moment, moment + timedelta(hours=1)) == []
 
 
 def test_a_small_file_that_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     with full(), pytest.raises(OSError, match="File too large"):
-        store.put("state/manifest", bytes(2 * MOST))
-    assert left(tmp_path) == [] and store.get("state/manifest") is None
-
-
-def test_an_hour_that_does_not_fit_stays_as_it_is(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    for minute in range(2):
-        add(store, "b", HOUR + timedelta(minutes=minute), TOPICS)
-    before = store.live_paths("i", "c", HOUR, HOUR + timedelta(hours=1))
-    with full():
-        report = maintain(store, "i", HOUR + timedelta(hours=2))
-    assert report.failed and report.hours == 0
-    assert left(tmp_path) == [] and store.live_paths("i", "c", HOUR, HOUR + timedelta(hours=1)) == before
-    assert maintain(store, "i", HOUR + timedelta(hours=2)).hours == 1
+        store.put("tables/snapshot", bytes(2 * MOST))
+    assert left(tmp_path) == [] and store.get("tables/snapshot") is None

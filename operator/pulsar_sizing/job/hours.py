@@ -1,0 +1,86 @@
+"""Facts of each hour of the hourly table: a few numbers an hour and broker, which the snapshot holds for the driver.
+
+Busiest hours, the profile, completeness and the evidence of the regression are worked out from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import ceil
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class BrokerHour(_Model):
+    """One broker in one hour."""
+
+    expected: int = 0
+    """Samples that should be there."""
+    answered: int = 0
+    cost: int = 0
+    """Sum over its rows that count, in byte-equivalents per second."""
+    told: int = 0
+    """Samples that tell its CPU; 0 in hours that an older job worked out."""
+    cpu: int = 0
+    """Sum of the shares of its CPU, in millionths."""
+
+
+class HourState(_Model):
+    """One hour of the hourly table."""
+
+    digest: str
+    """Of the landing files that its rows were made from."""
+    batch: str = ""
+    """Batch that wrote its rows; empty when no row counted."""
+    samples: int = 0
+    """Rows that count."""
+    duplicates: int = 0
+    cost: int = 0
+    """Sum over the samples, in byte-equivalents per second."""
+    rejected: dict[str, int] = Field(default_factory=dict)
+    expected: int = 0
+    """Broker samples that should be there."""
+    answered: int = 0
+    announced: int = 0
+    """Rows that the answers had."""
+    due: int = 0
+    """Broker samples of an hour with all its rounds; 0 = the collector did not tell its interval."""
+    rounds: int = 0
+    brokers: dict[str, BrokerHour] = Field(default_factory=dict)
+    placed: bool = False
+    """Whether its last round's bundles were looked at."""
+    carried: bool = False
+    """Whether a topic was heavy in it, and brokers told their CPU."""
+
+
+def completeness(hours: Iterable[HourState]) -> float:
+    """Share of the traffic of some hours that is there, by the markers of who answered with how much."""
+    found = tuple(hours)
+    expected, answered = (sum(getattr(hour, name) for hour in found) for name in ("expected", "answered"))
+    announced = sum(hour.announced for hour in found)
+    # A broker's answer whose file is gone or damaged, or whose rows were rejected, is no answer.
+    there = sum(min(hour.samples + hour.duplicates, hour.announced) for hour in found)
+    # All of nothing is there where brokers answered that they have no topics.
+    share = there / announced if announced else float(not any(hour.samples for hour in found))
+    return (answered / expected if expected else 0.0) * share
+
+
+def covered(hours: Iterable[HourState], least: float) -> int:
+    """How many hours have at least this share of the broker samples that they should have.
+
+    An hour in which the collector was away for some time has fewer rounds than are due, and one that is not over too.
+    Where the interval of the collector is not known, an hour should have as many rounds as the upper quartile of hours.
+    """
+    found = tuple(hours)
+    rounds = sorted(hour.rounds for hour in found if hour.rounds)
+    usual = rounds[ceil(0.75 * (len(rounds) - 1))] if rounds else 0
+    return sum(_is_covered(hour, usual, least) for hour in found if hour.expected)
+
+
+def _is_covered(hour: HourState, usual: int, least: float) -> bool:
+    due = hour.due or hour.expected * max(usual / max(hour.rounds, 1), 1.0)
+    return hour.answered >= least * due

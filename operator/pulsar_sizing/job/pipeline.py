@@ -1,0 +1,215 @@
+"""One run of the job on tables: bring them up to date, then answer from them."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
+
+from pulsar_operator.balance.model.capacity import capacities_of
+from pulsar_operator.balance.sizing.result import SizingResult, TrafficProfile
+from pulsar_sizing.job import costs, daily, inventory, profile, weights
+from pulsar_sizing.job.conclude import Observed, Seen, Today, conclude, today
+from pulsar_sizing.job.hours import HourState, completeness, covered
+from pulsar_sizing.job.ingest import Job, Say, ingest
+from pulsar_sizing.job.request import Request, RequestError
+from pulsar_sizing.job.snapshot import HOURLY, PLACEMENT, WEIGHTS, Snapshot, Tables, batch_name
+from pulsar_sizing.job.topics import Heaviest, Question, heaviest, weigh
+from pulsar_sizing.store import Store
+
+LISTINGS = 3
+"""Times the files are listed anew when some went while they were read."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did and found."""
+
+    result: SizingResult
+    hours_made: int
+    hours_kept: int
+    busy_hours: tuple[int, ...]
+    snapshot: Snapshot
+    job: Job
+    today: Mapping[str, Today]
+    """Bundles as they are, by namespace."""
+
+
+def run(spark: SparkSession, store: Store, request: Request, *, now: datetime, unique: str, say: Say) -> Outcome:
+    """Size one cluster. `unique` is unlike any other run's; `say` takes progress lines.
+
+    Raises RequestError when nothing was recorded. What is damaged in the recording is counted in the result.
+    """
+    numbers = itertools.count()
+    tables = Tables(store, request.instance, request.cluster)
+    job = Job(spark, store, tables, request, lambda: batch_name(now, unique, next(numbers)), say)
+    start, end = window(store, request, now)
+    # Today is not whole: the same hours of a week ago are on the day before the window.
+    reach = start if request.start is not None else start - timedelta(days=1)
+    snapshot, made, newest = update(job, reach, end)
+    reached = {u: h for u, h in snapshot.hours.items() if inventory.unit_of(reach) <= u < inventory.unit_of(end)}
+    inside = {unit: hour for unit, hour in reached.items() if unit >= inventory.unit_of(start)}
+    busy = weights.busiest_hours(inside)
+    say(f"busiest hours of the day (UTC): {', '.join(f'{hour:02d}' for hour in busy) or 'none'}")
+    snapshot, observed = _observe(job, snapshot, inside, busy, newest)
+    repeated = profile.profile(reached, inventory.unit_of(now), request.min_completeness)
+    say(f"traffic by the hour: {in_words(repeated)}")
+    say("choosing boundaries")
+    if request.start is None and request.end is None:
+        tables.clean(now)
+    result = conclude(request, replace(observed, profile=repeated), seen(inside, request.min_completeness), now)
+    return Outcome(result, made, len(reached) - made, busy, snapshot, job, observed.today)
+
+
+def update(job: Job, start: datetime, end: datetime) -> tuple[Snapshot, int, inventory.Hour | None]:
+    """Bring the hourly table up to date for [start, end): the snapshot, the hours that were made, the newest hour."""
+    request, made = job.request, 0
+    for attempt in range(LISTINGS):
+        found = inventory.hours(job.store, request.instance, request.cluster, start, end)
+        snapshot = job.tables.load(request.parameters)
+        known = {} if request.full and not attempt else snapshot.hours
+        newest = next((hour for hour in reversed(found) if hour.traffic), None)
+        changed = [hour for hour in found if _is_new(hour, known.get(hour.unit), newest)]
+        job.say(f"{len(found)} hours recorded, {len(changed)} of them new or changed")
+        made += len(changed)
+        try:
+            snapshot = ingest(job, snapshot, changed, newest)
+            break
+        except inventory.VanishedError:
+            if attempt == LISTINGS - 1:
+                raise
+            job.say("files went while they were read: listing again")
+    if request.start is None and request.end is None:
+        first = inventory.unit_of(start)
+        hours = {unit: hour for unit, hour in snapshot.hours.items() if unit >= first}
+        days = {day: state for day, state in snapshot.days.items() if day >= first // 24}
+        kept = snapshot.model_copy(update={"hours": hours, "days": days})
+        if kept != snapshot:
+            job.tables.publish(kept)
+        snapshot = kept
+    return snapshot, made, newest
+
+
+def window(store: Store, request: Request, now: datetime) -> tuple[datetime, datetime]:
+    days = inventory.recorded_days(store, request.instance, request.cluster)
+    if not days:
+        raise RequestError(
+            f"no traffic of instance {request.instance!r}, cluster {request.cluster!r} below {store.root}: "
+            "check root, instance and cluster, and whether the collector runs"
+        )
+    last = request.end or inventory.newest_day(days, now) + timedelta(days=1)
+    return request.start or last - timedelta(days=request.window_days), last
+
+
+def _is_new(hour: inventory.Hour, known: HourState | None, newest: inventory.Hour | None) -> bool:
+    """Whether an hour is to be made: of the newest one the bundles must be known as well."""
+    return known is None or known.digest != hour.digest or (hour == newest and not known.placed)
+
+
+def _observe(
+    job: Job, snapshot: Snapshot, inside: Mapping[int, HourState], busy: Sequence[int], newest: inventory.Hour | None
+) -> tuple[Snapshot, Observed]:
+    told, placed = _latest_round(job, snapshot, newest)
+    now = today(placed)
+    brokers = told.brokers or tuple(sorted({row["broker"] for row in placed}))
+    counted = [unit for unit, hour in inside.items() if hour.samples]
+    capacities = capacities_of(brokers, (), job.request.capacities)
+    cost = costs.learned(job.spark, job.tables, snapshot, counted, capacities)
+    found = Heaviest([], [], [])
+    if counted:
+        snapshot = _add_up_days(job, snapshot, daily.busy_units(inside, busy))
+        ask = Question(job.request.percentile, job.request.growth, costs.factors_of(cost))
+        days = sorted({unit // 24 for unit in counted if unit % 24 in busy})
+        many = max(daily.topics_of(inside[unit]) for unit in counted)
+        name = job.name()
+        weighed = weigh(job.spark, job.tables, snapshot, days, max(counted), many, ask)
+        job.tables.write(weighed, WEIGHTS, name)
+        snapshot = snapshot.model_copy(update={"weights": name})
+        job.tables.publish(snapshot)
+        walls = {namespace: each.boundaries for namespace, each in now.items()}
+        found = heaviest(job.spark, job.tables, name, walls, len(brokers))
+    return snapshot, Observed(
+        brokers=brokers,
+        today=now,
+        cells=found.cells,
+        hottest=found.namespaces,
+        hot_topics=found.hot,
+        round=told.newest,
+        cost=costs.section(cost),
+    )
+
+
+def _add_up_days(job: Job, snapshot: Snapshot, wanted: Mapping[int, Sequence[int]]) -> Snapshot:
+    """Bring the daily table up to date, with a snapshot after each batch."""
+    stale = daily.stale(snapshot, wanted)
+    done = 0
+    for days in daily.batches(snapshot, wanted, list(stale)):
+        made = daily.write(job.spark, job.tables, snapshot, job.name(), wanted, {day: stale[day] for day in days})
+        snapshot = snapshot.model_copy(update={"days": dict(sorted((snapshot.days | made).items()))})
+        job.tables.publish(snapshot)
+        done += len(days)
+        job.say(f"{done} of {len(stale)} days added up")
+    return snapshot
+
+
+def _latest_round(
+    job: Job, snapshot: Snapshot, newest: inventory.Hour | None
+) -> tuple[inventory.Markers, list[dict[str, Any]]]:
+    """The markers of the newest hour, and the rows of its placement: one a bundle and broker."""
+    if newest is None:
+        return inventory.Markers(), []
+    told = inventory.markers(job.store, newest.markers)
+    folders = job.tables.hours(snapshot, PLACEMENT, [newest.unit])
+    if not folders or not job.store.names(folders[0]):
+        return told, []
+    placed = job.tables.read(job.spark, PLACEMENT, folders).select("namespace", "bundle", "broker", "topics")
+    return told, placed.toArrow().to_pylist()
+
+
+def in_words(found: TrafficProfile | None) -> str:
+    if found is None:
+        return "too little was recorded for a profile of a week or a day"
+    gaps = f", {found.filled} hours filled from their neighbours" if found.filled else ""
+    return f"profile of a {found.period.lower()} from {found.recorded} hours{gaps}"
+
+
+def seen(inside: Mapping[int, HourState], least: float) -> Seen:
+    """How much was recorded in some hours; one with this share of its samples is covered."""
+    rejected: Counter[str] = Counter()
+    for hour in inside.values():
+        rejected.update(hour.rejected)
+        rejected["row_duplicate"] += hour.duplicates
+    first, last = min(inside, default=0), max(inside, default=0)
+    return Seen(
+        samples=sum(hour.samples for hour in inside.values()),
+        completeness=completeness(inside.values()),
+        expected=sum(hour.expected for hour in inside.values()),
+        rejected={reason: count for reason, count in sorted(rejected.items()) if count},
+        start=inventory.start_of(first),
+        end=inventory.start_of(last + 1),
+        covered=covered(inside.values(), least),
+    )
+
+
+def heat(outcome: Outcome, most: int) -> dict[str, list[float]]:
+    """Mean cost by hour of the day of so many topics, those with the highest mean cost, in the result's time."""
+    job, result = outcome.job, outcome.result
+    units = range(inventory.unit_of(result.from_time), inventory.unit_of(result.to_time))
+    folders = job.tables.hours(outcome.snapshot, HOURLY, units)
+    if not folders:
+        return {}
+    hours = job.tables.read(job.spark, HOURLY, folders).withColumn("hour_of_day", F.col("unit") % 24)
+    totals = hours.groupBy("topic").agg(F.sum("cost").alias("total"))
+    top = F.broadcast(totals.orderBy(F.desc("total"), "topic").limit(most))
+    mean = (F.sum("cost") / F.sum("samples")).alias("cost")
+    rows = hours.join(top, on="topic", how="inner").groupBy("topic", "total", "hour_of_day").agg(mean).collect()
+    found: dict[str, list[float]] = {}
+    for row in sorted(rows, key=lambda row: (-row["total"], row["topic"])):
+        found.setdefault(row["topic"], [0.0] * 24)[row["hour_of_day"]] = row["cost"]
+    return found
