@@ -147,7 +147,9 @@ class BalancingWorld:
         found = await whose_turn(actor, AdminEndpoint("east", URL), record, question)
         self.refused += actor.refused
         status = {k: v for k, v in cluster["status"].items() if k not in ("balancer", "handover")}
-        balancer = wire(found.status) if found.observed and found.status is not None else None if found.observed else old
+        balancer = (
+            wire(found.status) if found.observed and found.status is not None else None if found.observed else old
+        )
         handover = wire(found.handover) if found.handover is not None else None
         more = {"balancer": balancer, "handover": handover}
         self._cluster_status({**status, **{k: v for k, v in more.items() if v is not None}})

@@ -1,8 +1,8 @@
 """Twenty recorded weeks: the job finds in each what it found when the expected documents were made.
 
-They were made by the job before it wrote tables, and no field differs. Two changes are intended and show in none of them:
-files that an older collector's compaction replaced count as duplicates while they linger (the week "compacted" has none
-left), and cost factors are learned from the newest 14 days of a longer window.
+They were made by the job before it wrote tables, and no field differs. Two changes are intended and show in none of
+them: files that an older collector's compaction replaced count as duplicates while they linger (the week "compacted"
+has none left), and cost factors are learned from the newest 14 days of a longer window.
 """
 
 from __future__ import annotations
