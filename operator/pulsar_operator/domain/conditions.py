@@ -51,6 +51,14 @@ def seconds_since(moment: datetime, now: datetime) -> float:
     return inf if seconds < -CLOCKS_DIFFER else max(seconds, 0.0)
 
 
+def reason_named(text: Any) -> Reason:
+    """The reason of a stored status; Unknown for one that this version does not have, as after a downgrade."""
+    try:
+        return Reason(text)
+    except ValueError:
+        return Reason.UNKNOWN
+
+
 @dataclass
 class ConditionSet:
     """The conditions of one object during one pass.
@@ -77,7 +85,8 @@ class ConditionSet:
         stored = next((c for c in self.previous if c.get("type") == kind.value), None)
         if stored is None:
             return False
-        self.set(kind, ConditionStatus(stored["status"]), Reason(stored["reason"]), str(stored.get("message") or ""))
+        status, message = ConditionStatus(stored["status"]), str(stored.get("message") or "")
+        self.set(kind, status, reason_named(stored["reason"]), message)
         return True
 
     def status(self, kind: ConditionType) -> ConditionStatus:
@@ -146,7 +155,7 @@ def abnormal(
     if progressing.status is TRUE:
         return [_following(ConditionType.RECONCILING, progressing, previous, now)]
     # What serves may have stopped on its way to what is declared, as a roll whose new pods do not start.
-    stopped = progressing.status is FALSE and HEALING[Reason(progressing.reason)] is Healing.CHANGE
+    stopped = progressing.status is FALSE and HEALING[reason_named(progressing.reason)] is Healing.CHANGE
     return [_following(ConditionType.STALLED, progressing, previous, now)] if stopped else []
 
 

@@ -6,14 +6,19 @@ from typing import Any
 
 import pytest
 
-from pulsar_operator.api.constants import Kind
+from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1 import MODELS
+from pulsar_operator.api.v1alpha1.base import Condition
 from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceStatus
+from pulsar_operator.api.v1alpha1.scaling_status import ComponentScalingStatus
 from pulsar_operator.domain.apply import left_over
+from pulsar_operator.domain.conditions import TRUE, UNKNOWN, ConditionSet, abnormal
+from pulsar_operator.domain.dataplane.scaling.scaling_status import said
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import CUSTOM, ConflictError, PortError, RefusedError
 from tests.fakes.kube_calls import Call
-from tests.support.balancing.world import NS, BalancingWorld
+from tests.support.balancing.world import NS, BalancingWorld, SetClock
+from tests.unit.rebalance.test_rebalance_attacked import edit_status, half_way
 
 PROPOSAL = {"id": "x", "createdTime": "2026-11-01T00:00:00Z", "before": {"ratio": "1.00"}, "after": {"ratio": "1.00"}}
 """As the first build wrote it: ``ratio`` where ``imbalance`` is now."""
@@ -62,6 +67,41 @@ async def test_a_rebalance_of_another_version_begins_again(reason: str) -> None:
     await world.run(seconds=5)
     assert world.condition("ProposalReady") == ("True", "Proposed")
     assert world.condition("Executing")[0] == "False" and world.pulsar.writes == []
+
+
+def of_a_newer_version(kind: str = "Ready", status: str = "True") -> Any:
+    return {
+        "type": kind, "status": status, "reason": "NewReason", "message": "as it was", "observedGeneration": 1,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+
+
+async def test_an_execution_goes_on_after_a_newer_version_wrote_its_conditions() -> None:
+    world = BalancingWorld()
+    world.skewed()
+    await half_way(world)
+
+    def newer(status: Any) -> None:
+        for each in status["conditions"]:
+            each["reason"] = "NewReason"
+
+    edit_status(world, newer)
+    await world.run()
+    assert world.condition("Completed") == ("True", "Completed") and world.pulsar.dynamic == {}
+
+
+def test_a_reason_of_a_newer_version_fails_no_pass() -> None:
+    """Wherever a stored one is read: what is carried, what follows from it, and a row of autoscaling."""
+    now = SetClock().now()
+    conditions = ConditionSet([ConditionType.REPLICATED], [of_a_newer_version("Replicated")], 1, now)
+    assert conditions.carry(ConditionType.REPLICATED)
+    assert conditions.explained(ConditionType.REPLICATED) == (TRUE, Reason.UNKNOWN, "as it was")
+    stored = [of_a_newer_version(), of_a_newer_version("Progressing", "False")]
+    assert abnormal([Condition.model_validate(each) for each in stored], {}, now) == []
+    row = ComponentScalingStatus(current=3, desired=3, replicas=3, reason="NewReason", message="as it was")
+    told = said({Component.BROKER: row})
+    assert told is not None and told[1] is Reason.UNKNOWN
+    assert conditions.status(ConditionType.READY) is UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from pulsar_operator.api.constants import (
     ConditionType,
     Reason,
 )
-from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
+from pulsar_operator.domain.conditions import parse_time, reason_named, seconds_since, timestamp
 
 UNDECIDED_SECONDS: Final = 900.0
 """Seconds without a balancer before Pulsar's balancer is restored. Each second in which the operator could decide
@@ -176,10 +176,7 @@ def ability_of(rebalance: Mapping[str, Any] | None, name: str, now: datetime, *,
     ready = _condition(rebalance, ConditionType.READY)
     if not ready:
         return Ability(None, Reason.PENDING, f"PulsarRebalance {name} is not reconciled yet")
-    try:
-        reason = Reason(str(ready.get("reason")))
-    except ValueError:
-        reason = Reason.UNKNOWN
+    reason = reason_named(str(ready.get("reason")))
     message = f"PulsarRebalance {name} reports {reason.value}: {str(ready.get('message') or '').rstrip('.')[:500]}"
     if reason in (ABLE - IDLE) | {Reason.PLAN_INVALIDATED} and (failure := _failing(rebalance, now)):
         return Ability(False, Reason.PLAN_INVALIDATED, f"PulsarRebalance {name} moves nothing: {failure}")

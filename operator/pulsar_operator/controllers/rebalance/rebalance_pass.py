@@ -24,7 +24,7 @@ from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.proposal import Balance, BrokerLoad, Proposal
 from pulsar_operator.controllers.core.reconcile import Context
 from pulsar_operator.controllers.core.traffic import Traffic
-from pulsar_operator.domain.conditions import seconds_since
+from pulsar_operator.domain.conditions import reason_named, seconds_since
 from pulsar_operator.ports import CUSTOM, Deps, Json
 
 LIFE = (
@@ -211,7 +211,7 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
         for each in self.before.conditions:
             if each.type in kinds:
                 kind, is_true = ConditionType(each.type), each.status is ConditionStatus.TRUE
-                self.conditions.set(kind, is_true, Reason(each.reason), each.message)
+                self.conditions.set(kind, is_true, reason_named(each.reason), each.message)
 
     def flags(
         self, *, approved: bool, executing: bool, completed: bool, stopped: bool, reason: Reason, text: str

@@ -11,7 +11,7 @@ from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, ComponentScalingStatus
-from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet
+from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet, reason_named
 from pulsar_operator.domain.dataplane.scaling.replicas import SCALED, Rows, part_of
 
 WELL: Final = frozenset({Reason.WITHIN_TARGET, Reason.SCALED_OUT, Reason.SCALED_IN})
@@ -39,7 +39,7 @@ def kept(row: ComponentScalingStatus, replicas: int, current: int | None) -> Com
 
 def scaling_condition(rows: Rows) -> tuple[ConditionStatus, Reason, str] | None:
     """Condition ScalingActive: status, reason, message. False speaks first; None = nothing is decided of any."""
-    found = [(component, Reason(row.reason), row.message or "") for component, row in rows.items() if row.reason]
+    found = [(component, reason_named(row.reason), row.message or "") for component, row in rows.items() if row.reason]
     if not found:
         return None
     worst = next((each for each in found if each[1] not in WELL), None)
