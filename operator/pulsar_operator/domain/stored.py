@@ -22,6 +22,11 @@ def parsed(model: type[ModelT], stored: Mapping[str, Any] | None) -> ModelT:
         return model.model_validate(readable(model, stored))
 
 
+def unreadable(model: type[BaseModel], stored: Mapping[str, Any] | None) -> frozenset[str]:
+    """Names of the members of a stored status that the model does not accept."""
+    return frozenset(stored or {}) - readable(model, stored).keys()
+
+
 def readable(model: type[BaseModel], stored: Mapping[str, Any] | None) -> dict[str, Any]:
     """The members of a stored status that the model accepts, whole; the others are left out."""
     left = dict(stored or {})

@@ -159,6 +159,29 @@ async def test_a_consent_is_not_forgotten_for_a_later_one() -> None:
     assert w.condition(Kind.NAMESPACE, "n", "Accepted")[1] == "ConfirmationRequired"
 
 
+async def test_a_consent_is_not_forgotten_over_an_entry_of_a_newer_version() -> None:
+    """After a downgrade nobody can read the list."""
+    given: Json = {"confirmations": [confirmation("b")]}
+    w = await world(replicationClusters=["a"], allowedClusters=["a", "b"])
+    for allowed in (["a"], ["a", "b"]):
+        w.namespace(replicationClusters=["a"], allowedClusters=allowed, **given)
+        await w.run()
+    w.pulsar.topics["b"][X] = FakeTopic()
+    newer = {**confirmation("b"), "action": "OfANewerVersion", "usedTime": BEFORE}
+    status = w.status(Kind.NAMESPACE, "n")
+    status["usedConfirmations"] = [*status["usedConfirmations"], newer]
+    w.kube.set_status(CUSTOM[Kind.NAMESPACE], NS, "n", status)
+    w.namespace(replicationClusters=["a"], allowedClusters=["a"], **given)
+    await w.run()
+    assert holding(w) == {"a", "b"}
+    assert w.condition(Kind.NAMESPACE, "n", "Accepted")[1] == "ConfirmationRequired"
+    w.namespace(
+        replicationClusters=["a"], allowedClusters=["a"], confirmations=[confirmation("b", "2026-05-01T00:00:00Z")]
+    )
+    await w.run()
+    assert holding(w) == {"a"}, "another one counts"
+
+
 def renamed(w: LogicalWorld, spec: Json) -> str:
     w.namespace("n2", name="n", **spec)
     w.delete(Kind.NAMESPACE, "n")

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.base import DriftPolicy
-from pulsar_operator.api.v1alpha1.confirmations import ConfirmationAction
+from pulsar_operator.api.v1alpha1.confirmations import ConfirmationAction, UsedConfirmation
 from pulsar_operator.api.v1alpha1.namespace import (
     NamespaceClusterStatus,
     PulsarNamespaceSpec,
@@ -34,6 +34,7 @@ from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.replication_backlog import ClusterRemoval, ReplicationBacklogs
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.logical.stored_lists import check_lists_before_write
+from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, removed_clusters, used_confirmations
 from pulsar_operator.domain.logical.consent import Guard, asked_of, moment_of
 from pulsar_operator.domain.logical.namespace import (
@@ -50,7 +51,8 @@ from pulsar_operator.domain.logical.owners import owner_of, owner_properties, re
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, concerned
 from pulsar_operator.domain.logical.pulsar_names import namespace_path, tenant_path
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
-from pulsar_operator.ports import ConflictError, Deps, RefusedError
+from pulsar_operator.domain.stored import unreadable
+from pulsar_operator.ports import ConflictError, Deps, Json, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +68,16 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         super().__init__(deps)
         self._backlogs = ReplicationBacklogs()
         self._stored = StoredBytes()
+
+    def begin(self, obj: Json) -> NamespacePass:
+        """The context of one pass (see ObjectReconciler). Where the stored list of used confirmations cannot be read, all
+        declared ones count as used: one that counted again would delete the data of a cluster that joined since."""
+        ctx = super().begin(obj)
+        if ctx.spec is not None and "usedConfirmations" in unreadable(PulsarNamespaceStatus, obj.get("status")):
+            used_time = timestamp(ctx.conditions.now)
+            used = [UsedConfirmation(**each.model_dump(), used_time=used_time) for each in ctx.spec.confirmations]
+            ctx.before = ctx.before.model_copy(update={"used_confirmations": used})
+        return ctx
 
     def name_in_pulsar(self, ctx: NamespacePass, scope: Scope) -> str:
         """tenant/namespace."""
