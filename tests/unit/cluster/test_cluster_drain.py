@@ -129,6 +129,55 @@ def _ready(pod: Json, ready: int) -> None:
             condition["status"] = "True" if ready else "False"
 
 
+@pytest.mark.parametrize("flapping", [False, True])
+async def test_a_drain_of_a_rollout_times_out_once(monkeypatch: pytest.MonkeyPatch, flapping: bool) -> None:
+    """Although the budget keeps the pod afterwards, or brokers are unready by turns: the time does not start again."""
+    world = await BusyWorld.up(4, drain={"timeoutSeconds": 120})
+    answer, clock = world.busy.brokers.call, world.deps.clock
+
+    async def no_moves(endpoint: AdminEndpoint, method: str, path: Sequence[str], **more: Any) -> Any:
+        if path[-1] == "unload":
+            raise UnavailableError("HTTP 500: busy", status=500)
+        return await answer(endpoint, method, path, **more)
+
+    monkeypatch.setattr(world.busy.brokers, "call", no_moves)
+    before, begun = await uids(world), clock.now()
+    world.busy.unready = set(before)
+    await world.change(Kind.CLUSTER, "east", config)
+    since = set[str]()
+    for turn in range(16):
+        # A sidecar of one broker is unready, so that the budget lets no ready one go.
+        unready = "east-broker-3" if flapping and turn % 4 < 2 else "east-broker-2"
+        for pod in ("east-broker-2", "east-broker-3"):
+            await world.backstage.edit(PODS, world.namespace, pod, lambda each, pod=pod: _ready(each, int(pod != unready)))
+        await world.round()
+        if (drain := (await world.status(Kind.CLUSTER, "east")).get("drain")) is not None:
+            since.add(drain["since"])
+        if await uids(world) != before:
+            break
+    if flapping:
+        assert await uids(world) != before and (clock.now() - begun).total_seconds() < 300
+        return
+    assert len(since) == 1 and await uids(world) == before
+    assert (clock.now() - begun).total_seconds() > 300
+    await world.backstage.edit(PODS, world.namespace, "east-broker-2", lambda each: _ready(each, 1))
+    for _ in range(2):
+        await world.round()
+    assert await uids(world) != before, "it goes as soon as it may"
+
+
+async def test_a_broker_with_an_unready_sidecar_hands_its_bundles_over() -> None:
+    """It serves all the same."""
+    world = await BusyWorld.up(3)
+    before = await uids(world)
+    world.busy.unready = {"east-broker-1"}
+    await world.backstage.edit(PODS, world.namespace, "east-broker-1", lambda pod: _ready(pod, 0))
+    await world.change(Kind.CLUSTER, "east", config)
+    await world.run(rounds=600)
+    assert not set(before.values()) & set((await uids(world)).values())
+    assert world.busy.displaced == []
+
+
 async def test_a_broker_that_is_unready_for_a_moment_is_not_removed_with_its_bundles() -> None:
     """Its process serves on, and is registered; the kubelet's probe alone failed."""
     world = await BusyWorld.up(3)

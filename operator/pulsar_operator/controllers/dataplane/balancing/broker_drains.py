@@ -52,7 +52,7 @@ class DrainProgress:
 
     go: bool
     status: DrainStatus | None = None
-    """For the cluster's status while they may not."""
+    """For the cluster's status while they may not, and where they may with bundles left: until they are gone."""
     waiting_for: str | None = None
     """What is waited for, in words."""
 
@@ -180,9 +180,11 @@ class BrokerDrains:
         )
         decision = decide(facts, self._drain)
         if decision.go:
-            if decision.why:
-                await self._actor.warn(Reason.DRAIN_INCOMPLETE, f"Proceeding without full drain: {decision.why}")
-            return DrainProgress(True)
+            if not decision.why:
+                return DrainProgress(True)
+            await self._actor.warn(Reason.DRAIN_INCOMPLETE, f"Proceeding without full drain: {decision.why}")
+            # Something else may keep them: then the drain is over all the same, and its time does not start again.
+            return DrainProgress(True, self._status(pods, name, since, observation.bundles))
         if decision.recreate and live is not None:
             self._used.add(name)
             await self._actor.delete(CUSTOM[Kind.REBALANCE], live, decision.why)
@@ -192,10 +194,13 @@ class BrokerDrains:
                 manifest = drain_manifest(self._cluster, name, observation.ids, observation.excluded, self._drain)
                 await self._actor.apply(manifest, None)
         asked = name if decision.ask or decision.recreate else None
-        status = DrainStatus(
-            pods=sorted(pods), occasion=name, since=timestamp(since), bundles=observation.bundles, rebalance=asked
-        )
-        return DrainProgress(False, status, decision.why)
+        return DrainProgress(False, self._status(pods, name, since, observation.bundles, asked), decision.why)
+
+    @staticmethod
+    def _status(
+        pods: Collection[str], name: str, since: datetime, bundles: int | None, asked: str | None = None
+    ) -> DrainStatus:
+        return DrainStatus(pods=sorted(pods), occasion=name, since=timestamp(since), bundles=bundles, rebalance=asked)
 
     def _since(self, name: str, now: datetime) -> datetime:
         """Since when they are to go on this occasion, as the status says: whichever of them answer by now, its time

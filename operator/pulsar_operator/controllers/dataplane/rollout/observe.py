@@ -195,7 +195,7 @@ def _racks(known: KnownRacks | None, bookies: ComponentState) -> dict[str, str]:
 async def _with_brokers(found: RolloutFacts, facts: ClusterFacts, drains: BrokerDrains) -> RolloutFacts:
     """With the broker that goes first: the one that has begun to hand over, or has the fewest bundles."""
     state, broker = found.of(Component.BROKER), facts.spec.broker
-    serving = [pod.name for pod in state.outdated if pod.ready]
+    serving = [pod.name for pod in state.outdated if pod.serving]
     if broker is not None and state.total > broker.replicas >= 1:
         found = replace(found, surplus_brokers=broker.replicas)
     if len(serving) < 2:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus
 from pulsar_operator.balance.execution.drain import drain_name
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.balancing.broker_drains import BrokerDrains
@@ -31,6 +32,8 @@ class Preparation:
     drains: BrokerDrains | None
     drain: DrainFact | None = None
     """The drain in progress, once it was asked for."""
+    drained: DrainStatus | None = None
+    """A drain that ended with bundles left, in this pass."""
 
     async def prepare(self, found: RolloutFacts, candidate: Candidate) -> RolloutFacts:
         """Do it for the pod that is next; the facts with what keeps it from going now. Raises PortError of Kubernetes
@@ -43,7 +46,7 @@ class Preparation:
 
     async def _drain_broker(self, drains: BrokerDrains, found: RolloutFacts, candidate: Candidate) -> RolloutFacts:
         state = found.of(Component.BROKER)
-        outdated = [pod.name for pod in state.outdated if pod.ready]
+        outdated = [pod.name for pod in state.outdated if pod.serving]
         if candidate.name not in outdated or len(state.pods) < 2:
             return found  # it serves nothing, or nobody else could
         # Bundles go to brokers that are done, so that no bundle moves more often than it must.
@@ -54,6 +57,7 @@ class Preparation:
             [pod.name], occasion, avoid=[e for e in outdated if e != pod.name] if done else ()
         )
         if progress.go or progress.status is None:
+            self.drained = progress.status
             return found
         if outdated == [pod.name]:
             # It comes back empty; what it gets then is asked for while it is clear that it is the last.

@@ -34,6 +34,7 @@ async def rollout(ctx: PhaseContext) -> RolloutFact:
         work.drain,
         drains.asked if drains is not None else frozenset(),
         used_confirmation(found, decision),
+        drained=work.drained if decision.blocker is not None else None,
     )
 
 

@@ -126,6 +126,8 @@ class RolloutFact:
     """The confirmation it uses."""
     goes_on: bool = True
     """False = it is half done, and no pod goes before the specification is corrected."""
+    drained: DrainStatus | None = None
+    """The drain of the broker that is next, where it ended with bundles left."""
 
     @property
     def of_brokers(self) -> bool:
