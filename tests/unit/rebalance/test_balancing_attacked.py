@@ -36,6 +36,34 @@ async def test_boundaries_that_are_none_are_an_answer_that_cannot_be_read(answer
         await Traffic(world.deps, AdminEndpoint("east", URL)).observe()
 
 
+ODD_DOMAINS = [{"d": None}, {"d": ["b0"]}, {"d": {"brokers": 7}}, {"d": {"brokers": [["x"]]}}]
+
+
+@pytest.mark.parametrize(
+    ("what", "answer"),
+    [
+        *(("failureDomains", each) for each in [*ODD_DOMAINS, ["x"], "text", 7]),
+        *((what, each) for what in ("runtime", "namespaceIsolationPolicies") for each in (["x"], "text", 7)),
+    ],
+    ids=str,
+)
+async def test_an_answer_that_is_no_such_document_is_told_and_fails_no_pass(what: str, answer: Any) -> None:
+    world = BalancingWorld()
+    world.skewed()
+    answering(world, lambda asked, path: path[-1] == what, answer)
+    world.rebalance(autoApprove=True)
+    await world.run(seconds=60)
+    status, reason = world.condition("Ready")
+    assert status == "False" and reason in ("NoData", "AdminUnreachable", "Measuring"), world.status()
+
+
+async def test_a_broker_that_is_listed_twice_is_one() -> None:
+    world = BalancingWorld()
+    world.skewed()
+    answering(world, lambda asked, path: path == ["brokers"], [*world.pulsar.brokers, world.pulsar.brokers[0]])
+    assert await Traffic(world.deps, AdminEndpoint("east", URL)).brokers() == tuple(world.pulsar.brokers)
+
+
 @pytest.mark.parametrize("what", ["bundles", "antiAffinity"])
 async def test_a_namespace_that_is_not_reported_keeps_no_other_from_being_balanced(what: str) -> None:
     world = driven()

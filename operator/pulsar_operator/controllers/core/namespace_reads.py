@@ -97,9 +97,12 @@ class NamespaceReads:
 
     async def _isolation(self) -> dict[str, Json]:
         try:
-            return dict(await self.get("clusters", self.cluster, "namespaceIsolationPolicies") or {})
+            found = await self.get("clusters", self.cluster, "namespaceIsolationPolicies") or {}
         except NotFoundError:
             return {}
+        if not isinstance(found, Mapping):
+            raise NotReadableError("the answer about isolation policies is no map")
+        return dict(found)
 
 
 def _do_without(observed: Observed, unread: Mapping[str, PortError], number: int) -> None:

@@ -122,6 +122,13 @@ class Traffic:
         endpoint = broker_endpoint(self.endpoint, self._heard)
         return await self.deps.admin.call(endpoint, "GET", path, query=query, text=text)
 
+    async def _map(self, *path: str) -> Mapping[str, Any]:
+        """GET of what is to be a map. Raises PortError, also where it is none."""
+        found = await self.get(*path) or {}
+        if not isinstance(found, Mapping):
+            raise NotReadableError(f"the answer about {'/'.join(path)} is no map")
+        return found
+
     async def brokers(self) -> tuple[str, ...]:
         """Returns ids of the registered brokers."""
         found = await self.get("brokers") or []
@@ -129,12 +136,12 @@ class Traffic:
             raise NotReadableError("the answer about brokers is no list of names")
         if len(found) > MOST_BROKERS:
             raise NotReadableError(f"the cluster has more than {MOST_BROKERS} brokers")
-        return tuple(sorted(found))
+        return tuple(sorted(set(found)))
 
     async def leader(self) -> str | None:
         """Returns the id of the broker that leads; None while there is none."""
         try:
-            return str((await self.get("brokers", "leaderBroker") or {}).get("brokerId") or "") or None
+            return str((await self._map("brokers", "leaderBroker")).get("brokerId") or "") or None
         except NotFoundError:
             return None
 
@@ -151,7 +158,7 @@ class Traffic:
         return await self._seconds("statsUpdateInitialDelayInSecs")
 
     async def _seconds(self, setting: str) -> int:
-        settings = await self.get("brokers", "configuration", "runtime") or {}
+        settings = await self._map("brokers", "configuration", "runtime")
         text = str(settings.get(setting) or "")
         known = text.isascii() and text.isdecimal() and len(text) < 10
         return int(text) if known else DEFAULT_STATS_PERIOD_SECONDS
@@ -303,10 +310,13 @@ class Traffic:
     async def domains(self) -> dict[str, str]:
         """Failure domain of each broker that is in one."""
         try:
-            found = await self.get("clusters", self.endpoint.cluster, "failureDomains") or {}
+            found = await self._map("clusters", self.endpoint.cluster, "failureDomains")
         except NotFoundError:
             return {}
-        return {broker: name for name, domain in sorted(found.items()) for broker in domain.get("brokers") or ()}
+        try:
+            return {broker: name for name, domain in sorted(found.items()) for broker in domain.get("brokers") or ()}
+        except (AttributeError, TypeError):
+            raise NotReadableError("the answer about failure domains has no lists of brokers") from None
 
     async def split(self, bundle: BundleId, boundary: int) -> None:
         """Cut a bundle at one position; the pieces stay where they are. Read the boundaries afterwards: Pulsar answers
