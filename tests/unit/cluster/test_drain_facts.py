@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -310,3 +311,30 @@ async def test_a_drain_does_not_wait_for_a_third_broker() -> None:
     found = await brokers.drains().drain([PODS[2]], NAME)
     assert not found.go and found.status is not None
     assert (found.status.bundles, found.status.rebalance) == (1, NAME)
+
+
+async def test_silent_brokers_are_waited_for_at_once(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, twenty of them would take longer than a pass may."""
+    answer, running, most = brokers.pulsar.call, 0, 0
+
+    async def silent(endpoint: AdminEndpoint, method: str, path: Sequence[str], **more: Any) -> Any:
+        nonlocal running, most
+        if path[-1] != "ownedNamespaces":
+            return await answer(endpoint, method, path, **more)
+        running, most = running + 1, max(most, running + 1)
+        await asyncio.sleep(0)
+        running -= 1
+        raise UnavailableError("no answer in time")
+
+    monkeypatch.setattr(brokers.pulsar, "call", silent)
+    assert await brokers.drains().emptiest(PODS) is None
+    assert most == len(PODS)
+    most = 0
+    assert not (await brokers.drains().leave(PODS[1:], NAME)).go
+    assert most == len(PODS[1:])
+
+
+@pytest.mark.parametrize("odd", [["x"], "text", 7, {"brokerId": ["x"]}], ids=str)
+async def test_a_leader_that_is_none_fails_no_pass(brokers: Brokers, odd: Any) -> None:
+    answering(brokers.world, lambda asked, path: path[-1] == "leaderBroker", odd)
+    assert await brokers.drains().emptiest(PODS) in (None, PODS[2])

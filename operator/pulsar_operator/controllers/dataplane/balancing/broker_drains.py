@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -33,6 +32,7 @@ from pulsar_operator.balance.execution.drain import (
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.observation import SYSTEM_NAMESPACE
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.controllers.core.broker_reads import ask_each
 from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.dataplane.observed.outage import answers_since
@@ -121,13 +121,11 @@ class BrokerDrains:
         if len(namespaces) > FEW:
             return owned
         live: set[BundleId] = set()
-        for name in namespaces:
-            try:
-                found = await self._traffic.boundaries(name) or ()
-            except PortError:  # the broker is believed
+        for name, found in (await ask_each(namespaces, self._traffic.boundaries)).items():
+            if isinstance(found, PortError):  # the broker is believed
                 live.update(each for each in owned if each.namespace == name)
                 continue
-            live.update(BundleId(name, lower, upper) for lower, upper in itertools.pairwise(found))
+            live.update(BundleId(name, lower, upper) for lower, upper in itertools.pairwise(found or ()))
         return owned & live
 
     async def emptiest(self, pods: Sequence[str]) -> str | None:
@@ -142,11 +140,10 @@ class BrokerDrains:
         except PortError:
             return None
         pods = [pod for pod in pods if not leader or broker_id(pod, registered) != leader] or pods
-        counts = []
-        for pod in pods:
-            broker = broker_id(pod, registered)
-            with suppress(PortError):  # how many it has is unknown
-                counts.append((await self._bundles(broker) if broker else 0, pod))
+        ids = {pod: broker_id(pod, registered) for pod in pods}
+        found = await ask_each([each for each in ids.values() if each], self._bundles)
+        answers = [(found[broker] if broker else 0, pod) for pod, broker in ids.items()]
+        counts = [(count, pod) for count, pod in answers if not isinstance(count, PortError)]  # unknown
         # Equal ones go in the usual order: the highest ordinal first.
         least = min((count for count, _ in counts), default=0)
         return max((pod for count, pod in counts if count == least), key=lambda pod: (len(pod), pod), default=None)
@@ -215,7 +212,12 @@ class BrokerDrains:
             registered = await self._traffic.brokers()
             ids = tuple(found for pod in sorted(pods) if (found := broker_id(pod, registered)))
             excluded = tuple(found for pod in sorted(avoid) if (found := broker_id(pod, registered)))
-            bundles = len(await self._left({b for each in ids for b in await self._owned(each)}))
+            owned: set[BundleId] = set()
+            for answer in (await ask_each(ids, self._owned)).values():
+                if isinstance(answer, PortError):
+                    raise answer
+                owned |= answer
+            bundles = len(await self._left(owned))
         except PortError as error:
             return _Observation(failure=str(error)[:300])
         return _Observation(ids, bundles, others=len(set(registered) - {*ids, *excluded}), excluded=excluded)
