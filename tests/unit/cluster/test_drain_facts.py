@@ -330,7 +330,7 @@ async def test_silent_brokers_are_waited_for_at_once(brokers: Brokers, monkeypat
     assert await brokers.drains().emptiest(PODS) is None
     assert most == len(PODS)
     most = 0
-    assert not (await brokers.drains().leave(PODS[1:], NAME)).go
+    assert not (await brokers.drains().drain(PODS[1:], NAME)).go
     assert most == len(PODS[1:])
 
 
