@@ -13,7 +13,7 @@ from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceStatus
 from pulsar_operator.api.v1alpha1.scaling_status import ComponentScalingStatus
 from pulsar_operator.domain.apply import left_over
 from pulsar_operator.domain.conditions import TRUE, UNKNOWN, ConditionSet, abnormal
-from pulsar_operator.domain.dataplane.scaling.scaling_status import said
+from pulsar_operator.domain.dataplane.scaling.scaling_status import scaling_condition
 from pulsar_operator.domain.stored import readable
 from pulsar_operator.ports import CUSTOM, ConflictError, PortError, RefusedError
 from tests.fakes.kube_calls import Call
@@ -99,7 +99,7 @@ def test_a_reason_of_a_newer_version_fails_no_pass() -> None:
     stored = [of_a_newer_version(), of_a_newer_version("Progressing", "False")]
     assert abnormal([Condition.model_validate(each) for each in stored], {}, now) == []
     row = ComponentScalingStatus(current=3, desired=3, replicas=3, reason="NewReason", message="as it was")
-    told = said({Component.BROKER: row})
+    told = scaling_condition({Component.BROKER: row})
     assert told is not None and told[1] is Reason.UNKNOWN
     assert conditions.status(ConditionType.READY) is UNKNOWN
 

@@ -70,8 +70,8 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         self._stored = StoredBytes()
 
     def begin(self, obj: Json) -> NamespacePass:
-        """The context of one pass (see ObjectReconciler). Where the stored list of used confirmations cannot be read, all
-        declared ones count as used: one that counted again would delete the data of a cluster that joined since."""
+        """The context of one pass (see ObjectReconciler). Where the stored list of used confirmations cannot be read,
+        all declared ones count as used: one that counted again would delete the data of a cluster that joined since."""
         ctx = super().begin(obj)
         if ctx.spec is not None and "usedConfirmations" in unreadable(PulsarNamespaceStatus, obj.get("status")):
             used_time = timestamp(ctx.conditions.now)
