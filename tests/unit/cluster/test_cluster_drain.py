@@ -149,9 +149,8 @@ async def test_a_drain_of_a_rollout_times_out_once(monkeypatch: pytest.MonkeyPat
         # A sidecar of one broker is unready, so that the budget lets no ready one go.
         unready = "east-broker-3" if flapping and turn % 4 < 2 else "east-broker-2"
         for pod in ("east-broker-2", "east-broker-3"):
-            await world.backstage.edit(
-                PODS, world.namespace, pod, lambda each, pod=pod: _ready(each, int(pod != unready))
-            )
+            ready = int(pod != unready)
+            await world.backstage.edit(PODS, world.namespace, pod, lambda each, ready=ready: _ready(each, ready))
         await world.round()
         if (drain := (await world.status(Kind.CLUSTER, "east")).get("drain")) is not None:
             since.add(drain["since"])
