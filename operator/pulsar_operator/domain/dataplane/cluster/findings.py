@@ -42,7 +42,12 @@ def fold(findings: Iterable[Finding]) -> Finding:
     condition = [each for each in every if each.progressing is not None]
     first = min(condition, key=lambda each: (not each.under_way, not each.blocked), default=Finding())
     requeue = min((each.requeue for each in every if each.requeue is not None), default=None)
-    return Finding(requeue, first.progressing, first.under_way)
+    if first.progressing is None or not first.blocked:
+        return Finding(requeue, first.progressing, first.under_way)
+    # What is blocked may stay so for days, as until a window: it hides nothing else that a person has to see to.
+    blocked, reason, text = first.progressing
+    others = [each.progressing[2] for each in told if each.progressing is not None and each.blocked]
+    return Finding(requeue, (blocked, reason, ". ".join(dict.fromkeys((text, *others)))), first.under_way)
 
 
 def findings_of(view: ClusterView) -> Iterator[Finding]:
