@@ -5,21 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pulsar_operator.api.constants import LABEL_PURPOSE, Kind
+from pulsar_operator.api.constants import LABEL_PURPOSE, Component, Kind
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.balance.execution.drain import BLIND_SECONDS, DRAIN, FILL, drain_manifest, fill_manifest
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.balancing.broker_drains import FEW, BrokerDrains
+from pulsar_operator.controllers.dataplane.observed.outage import (
+    LONG_AGO,
+    answers_since,
+    back_since,
+    stores_answer_since,
+)
 from pulsar_operator.domain.conditions import timestamp
+from pulsar_operator.domain.dataplane.cluster.bring_up import StoreFact
+from pulsar_operator.domain.dataplane.cluster.cluster_view import InstanceFact
 from pulsar_operator.domain.stored import parsed
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Json, PortError, RefusedError, UnavailableError
 from tests.support.balancing.answers import answering
-from tests.support.balancing.world import LAST, NS, URL, BalancingWorld
+from tests.support.balancing.world import LAST, NS, URL, BalancingWorld, SetClock
 from tests.support.cluster.world import quickstart
 
 PODS = [f"east-broker-{number}" for number in range(3)]
@@ -338,3 +347,20 @@ async def test_silent_brokers_are_waited_for_at_once(brokers: Brokers, monkeypat
 async def test_a_leader_that_is_none_fails_no_pass(brokers: Brokers, odd: Any) -> None:
     answering(brokers.world, lambda asked, path: path[-1] == "leaderBroker", odd)
     assert await brokers.drains().emptiest(PODS) in (None, PODS[2])
+
+
+def test_a_time_to_come_at_which_a_store_answers_holds_no_deadline() -> None:
+    """The clock was ahead, and was set back: what counts from the store's return counts from long ago."""
+    clock = SetClock()
+    ahead, behind = (timestamp(clock.moment + timedelta(hours=hours)) for hours in (48, -48))
+    metadata = {"type": "MetadataReady", "status": "True", "lastTransitionTime": ahead}
+    spec = PulsarClusterSpec.model_validate(quickstart()[1]["spec"])
+
+    def facts(since: str) -> Any:
+        instance = InstanceFact(True, StoreFact(True, since=since))
+        return SimpleNamespace(spec=spec, instance=instance, obj={"status": {"conditions": [metadata]}})
+
+    assert answers_since(facts(ahead), Component.BROKER, clock) == LONG_AGO
+    assert answers_since(facts(behind), Component.BROKER, clock) == clock.moment - timedelta(hours=48)
+    assert set(stores_answer_since(facts(ahead), clock.moment).values()) == {LONG_AGO}
+    assert back_since(facts(ahead), clock.moment) == LONG_AGO

@@ -162,7 +162,7 @@ class DecommissionObservation:
             generation=ctx.facts.meta.generation,
             now=now,
             timeout=keeper.decommission.timeout_seconds,
-            counts_from=back_since(ctx.facts),
+            counts_from=back_since(ctx.facts, now),
             uid=pod.uid if pod is not None else "",
             ends=pod is not None and pod.terminating,
             rack=self._has_rack(bookie, ordinal, desired),

@@ -7,20 +7,22 @@ does (measured on 4.0.8: eight seconds later), so there is nothing to repair, an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
+from math import isinf
 from typing import Final
 
 from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import ClusterMode
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
-from pulsar_operator.domain.conditions import parse_time
+from pulsar_operator.domain.conditions import parse_time, seconds_since
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
 from pulsar_operator.domain.dataplane.rollout.facts import DEPENDS_ON
 from pulsar_operator.ports import Clock
 
 READERS: Final = frozenset({Component.BROKER, Component.PROXY})
 """Components that need the configuration store to start."""
+LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def stored_unavailability(facts: ClusterFacts) -> str | None:
@@ -51,12 +53,19 @@ def unavailable_store(facts: ClusterFacts, view: ClusterView) -> str | None:
 def answers_since(facts: ClusterFacts, component: Component, clock: Clock) -> datetime | None:
     """Since when the store answers that a component's pods read to start: what became of them before says nothing of
     their template. Now while it does not, or no status says that it does; None = the component does not read it."""
-    return (back_since(facts) or clock.now()) if component in READERS else None
+    return (back_since(facts, clock.now()) or clock.now()) if component in READERS else None
 
 
-def back_since(facts: ClusterFacts) -> datetime | None:
+def back_since(facts: ClusterFacts, now: datetime) -> datetime | None:
     """Since when the store answers; None while it does not, or no status says that it does."""
-    return parse_time(facts.instance.store.since) if stored_unavailability(facts) is None else None
+    return _not_ahead(facts.instance.store.since, now) if stored_unavailability(facts) is None else None
+
+
+def _not_ahead(text: str | None, now: datetime) -> datetime | None:
+    """A time of a status. A time in the future was written before the clock was set back: it counts as long ago, so that
+    no deadline waits until it is reached."""
+    found = parse_time(text)
+    return LONG_AGO if found is not None and isinf(seconds_since(found, now)) else found
 
 
 def stores_answer_since(facts: ClusterFacts, now: datetime) -> Mapping[Component, datetime]:
@@ -65,6 +74,6 @@ def stores_answer_since(facts: ClusterFacts, now: datetime) -> Mapping[Component
     if facts.spec.mode is ClusterMode.STANDALONE:
         return {}
     metadata = condition_of(facts.obj, ConditionType.METADATA_READY) or {}
-    local = parse_time(metadata.get("lastTransitionTime")) if metadata.get("status") == "True" else None
+    local = _not_ahead(metadata.get("lastTransitionTime"), now) if metadata.get("status") == "True" else None
     found = dict.fromkeys(DEPENDS_ON, local or now)
-    return found | {component: max(found[component], back_since(facts) or now) for component in READERS}
+    return found | {component: max(found[component], back_since(facts, now) or now) for component in READERS}
