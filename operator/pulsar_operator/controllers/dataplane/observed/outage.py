@@ -62,8 +62,8 @@ def back_since(facts: ClusterFacts, now: datetime) -> datetime | None:
 
 
 def _not_ahead(text: str | None, now: datetime) -> datetime | None:
-    """A time of a status. A time in the future was written before the clock was set back: it counts as long ago, so that
-    no deadline waits until it is reached."""
+    """A time of a status. A time in the future was written before the clock was set back: it counts as long ago, so
+    that no deadline waits until it is reached."""
     found = parse_time(text)
     return LONG_AGO if found is not None and isinf(seconds_since(found, now)) else found
 

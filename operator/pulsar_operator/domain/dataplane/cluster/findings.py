@@ -39,14 +39,14 @@ class Finding:
 def fold(findings: Iterable[Finding]) -> Finding:
     """One report of those of the phases, given in their order."""
     every = list(findings)
-    condition = [each for each in every if each.progressing is not None]
-    first = min(condition, key=lambda each: (not each.under_way, not each.blocked), default=Finding())
+    reported = [each for each in every if each.progressing is not None]
+    first = min(reported, key=lambda each: (not each.under_way, not each.blocked), default=Finding())
     requeue = min((each.requeue for each in every if each.requeue is not None), default=None)
     if first.progressing is None or not first.blocked:
         return Finding(requeue, first.progressing, first.under_way)
     # What is blocked may stay so for days, as until a window: it hides nothing else that a person has to see to.
     blocked, reason, text = first.progressing
-    others = [each.progressing[2] for each in told if each.progressing is not None and each.blocked]
+    others = [each.progressing[2] for each in reported if each.progressing is not None and each.blocked]
     return Finding(requeue, (blocked, reason, ". ".join(dict.fromkeys((text, *others)))), first.under_way)
 
 
