@@ -145,7 +145,7 @@ async def test_a_leak_would_be_seen(kind: Kind, path: str, broken: str, monkeypa
     for world in (standalone, ready_world):
         await world()  # brought up before anything is broken, as for all others
     if broken == "apply":
-        monkeypatch.setattr(apply, "_is_told", lambda path, value: True)
+        monkeypatch.setattr(apply, "_is_shown", lambda path, value: True)
     elif broken == "validation":
 
         def telling(error: Any) -> str:
