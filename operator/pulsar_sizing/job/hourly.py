@@ -96,11 +96,10 @@ def _pack(tables: Sequence[Any]) -> Iterator[Any]:
         rows = rows.filter(good)
     if not rows.num_rows:
         return
-    # Rows with all of these equal are one group; a name's position is nearly always the same, and so is its namespace.
+    # Neighbours with all of these equal are one group. Rows of a topic are in the order of their files, by hour and
+    # broker, so that a topic has few groups; where it has more they are brought together behind the shuffle.
     keys = [rows["position"].to_numpy(), rows["unit"].to_numpy(), *(_codes(rows[name]) for name in _NAMES)]
     order = np.argsort(keys[2], kind="stable")
-    if any((np.diff(key[order])[np.diff(keys[2][order]) == 0] != 0).any() for key in (*keys[:2], *keys[3:])):
-        order = np.lexsort(keys)
     starts = np.flatnonzero(np.append(True, np.logical_or.reduce([np.diff(key[order]) != 0 for key in keys])))
     ends = np.append(starts, len(order))
     amounts = np.empty((len(order), len(AMOUNTS)), np.int64)
