@@ -269,7 +269,7 @@ def test_the_condition_says_state_cause_and_remedy() -> None:
     assert balancing_condition(story((5, False))[-1], able, "east-balancer")[:2] == (True, Reason.OPERATOR_BALANCES)
     given = balancing_condition(back, blind, "east-balancer")
     assert given[:2] == (False, Reason.PULSAR_BALANCES)
-    for part in ("since 2001-09-09T02:01:40Z", "NoData: as it is. Look at", "not before 2001-09-09T02:31:40Z"):
+    for part in ("since 2001-09-09T02:01:40Z", "NoData: as it is. Check the", "not before 2001-09-09T02:31:40Z"):
         assert part in given[2], given[2]
     assert "since 2001-09-09T01:46:40Z" in pulsar_balances_message(back, blind)
     again = story((16, False), (5, True))[-1]
