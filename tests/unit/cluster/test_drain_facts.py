@@ -360,7 +360,7 @@ def test_a_time_to_come_at_which_a_store_answers_holds_no_deadline() -> None:
         instance = InstanceFact(True, StoreFact(True, since=since))
         return SimpleNamespace(spec=spec, instance=instance, obj={"status": {"conditions": [metadata]}})
 
-    assert answers_since(facts(ahead), Component.BROKER, clock) == LONG_AGO
-    assert answers_since(facts(behind), Component.BROKER, clock) == clock.moment - timedelta(hours=48)
+    assert answers_since(facts(ahead), Component.BROKER, clock.moment) == LONG_AGO
+    assert answers_since(facts(behind), Component.BROKER, clock.moment) == clock.moment - timedelta(hours=48)
     assert set(stores_answer_since(facts(ahead), clock.moment).values()) == {LONG_AGO}
     assert back_since(facts(ahead), clock.moment) == LONG_AGO

@@ -8,9 +8,10 @@ by a PulsarRebalance that belongs to the cluster, as all moves are. While one is
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from pulsar_operator.api.constants import Component, Kind, Reason
@@ -90,8 +91,8 @@ class BrokerDrains:
         self._traffic = Traffic(deps, endpoint)
         self._name = cluster["metadata"]["name"]
         self._namespace = cluster["metadata"]["namespace"]
-        self.counts_from: datetime | None = None
-        """No time before it counts towards a drain's time-out: no bundle could be moved."""
+        self.counts_from: Callable[[datetime], datetime | None] = lambda now: None
+        """The time from which a drain's time-out counts, by the time of the pass: no bundle could be moved before."""
         self.mixed_managers = False
         """Whether the brokers run more than one load manager, as they do while ``spec.loadBalancing.manager``
         changes."""
@@ -204,7 +205,7 @@ class BrokerDrains:
         goes on, and begins anew where the clock was set back."""
         old = self._before
         since = parse_time(old.since) if old is not None and old.occasion == name else None
-        since = now if since is None else max(since, self.counts_from or since)
+        since = now if since is None else max(since, self.counts_from(now) or since)
         return min(since, now)
 
     async def _observe(self, pods: Collection[str], avoid: Collection[str]) -> _Observation:
@@ -282,5 +283,5 @@ def drains_of(ctx: PhaseContext) -> BrokerDrains | None:
         return None
     drains = BrokerDrains(ctx.actor.deps, ctx.actor, facts.obj, facts.spec, endpoint, facts.before.drain)
     drains.mixed_managers = len(load_managers(ctx.live)) > 1
-    drains.counts_from = answers_since(facts, Component.BROKER, ctx.actor.deps.clock)
+    drains.counts_from = partial(answers_since, facts, Component.BROKER)
     return drains

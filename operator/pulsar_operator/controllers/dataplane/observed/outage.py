@@ -18,7 +18,6 @@ from pulsar_operator.controllers.dataplane.observed.cluster_facts import Cluster
 from pulsar_operator.domain.conditions import parse_time, seconds_since
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
 from pulsar_operator.domain.dataplane.rollout.facts import DEPENDS_ON
-from pulsar_operator.ports import Clock
 
 READERS: Final = frozenset({Component.BROKER, Component.PROXY})
 """Components that need the configuration store to start."""
@@ -50,10 +49,10 @@ def unavailable_store(facts: ClusterFacts, view: ClusterView) -> str | None:
     return f"the configuration store to answer: {found.message}" if silent else None
 
 
-def answers_since(facts: ClusterFacts, component: Component, clock: Clock) -> datetime | None:
+def answers_since(facts: ClusterFacts, component: Component, now: datetime) -> datetime | None:
     """Since when the store answers that a component's pods read to start: what became of them before says nothing of
     their template. Now while it does not, or no status says that it does; None = the component does not read it."""
-    return (back_since(facts, clock.now()) or clock.now()) if component in READERS else None
+    return (back_since(facts, now) or now) if component in READERS else None
 
 
 def back_since(facts: ClusterFacts, now: datetime) -> datetime | None:

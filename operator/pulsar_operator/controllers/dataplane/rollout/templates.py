@@ -48,7 +48,7 @@ async def templates(ctx: PhaseContext) -> TemplateOrder:
     """Whose turn it is. On record goes which template proved itself, and which roll stopped."""
     now, spec = ctx.actor.deps.clock.now(), ctx.facts.spec
     absent = _absent(ctx, now)
-    tiers = [replace(each, down=down(each, now, spec.progress_deadline_seconds, absent)) for each in _tiers(ctx)]
+    tiers = [replace(each, down=down(each, now, spec.progress_deadline_seconds, absent)) for each in _tiers(ctx, now)]
     canary = spec.upgrade.canary
     watched: dict[Component, Blocker] = {}
     minutes, canaries = canary.minutes if canary is not None else 0, []
@@ -109,7 +109,7 @@ def _fixed(facts: ClusterFacts) -> dict[Component, Blocker]:
     return {Component.BROKER: Blocker(Reason.METADATA_CONFLICT, text)}
 
 
-def _tiers(ctx: PhaseContext) -> list[Tier]:
+def _tiers(ctx: PhaseContext, now: datetime) -> list[Tier]:
     found = []
     states = {each.component: each for each in component_states(ctx.live, BRING_UP_ORDER)}
     for component in BRING_UP_ORDER:
@@ -117,7 +117,7 @@ def _tiers(ctx: PhaseContext) -> list[Tier]:
         if rendered is None:
             continue
         live, state = ctx.live.stateful_set(component), states.get(component)
-        since = answers_since(ctx.facts, component, ctx.actor.deps.clock)
+        since = answers_since(ctx.facts, component, now)
         tier = Tier(component, rendered, _record(ctx, component), live, state, answers_since=since)
         # The same object, where it may be: it knows the hash of its rendering by now.
         found.append(tier if _tested(ctx, tier) else replace(tier, may_go_back=False))
