@@ -79,6 +79,11 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None and _NO_SECRET_NAME.search(name) is None
 
 
+def sentence(text: str) -> str:
+    """Returns the text with its first letter in upper case, to follow a full stop."""
+    return text[:1].upper() + text[1:]
+
+
 def contains_secret(name: str, value: str) -> bool:
     """Whether a value may be a secret, by what it is called or by how it looks. Better one too many: its place is said,
     and its owner can copy it."""

@@ -186,7 +186,7 @@ def test_columns_show_status_as_a_table(apiserver: ApiServer, namespace: str) ->
         "Brokers": "0/2",
         "Proxies": None,
         "Scaling": "NoData",
-        "Waiting": "bookies",
+        "Blocker": "bookies",
         "Message": "1 of 3 bookies is ready.",
     }
 

@@ -91,7 +91,9 @@ async def test_what_is_nowhere_else_is_counted_in_slices_part_by_part() -> None:
             break
         told.append(str(found))
     assert isinstance(found, LedgerScan) and found.only == 1000
-    assert told[0] == f"the ledgers of bookie {ME} to be examined: 200 of about 2,000" and len(told) == len(set(told))
+    assert told[0] == f"The ledgers of bookie {ME} are being examined: 200 of about 2,000" and len(told) == len(
+        set(told)
+    )
     assert len(ledgers.reads) <= 2000 + 150 * 2, "no ledger is read twice for it"
 
 

@@ -165,7 +165,7 @@ async def test_how_far_it_is() -> None:
     ledgers, said = filled(), []
     for _ in range(3):
         said.append(str(await ledgers.examine(Slice(100, 1e9))))
-    assert said == [f"the ledgers to be examined: {done} of about 300" for done in (100, 200, 300)]
+    assert said == [f"The ledgers are being examined: {done} of about 300" for done in (100, 200, 300)]
 
 
 async def test_each_ledger_is_read_once_whatever_the_slices() -> None:

@@ -182,7 +182,7 @@ def test_what_is_said(racks: Racks, known: KnownRacks, written: Any, head: Any, 
 
 def test_nothing_is_said_without_racks_and_what_cannot_be_read_is() -> None:
     assert racks_known(None, None, None, None) is None
-    assert unreadable("why")[:2] == (FALSE, Reason.RACKS_UNREADABLE) and "not written over" in unreadable("why")[2]
+    assert unreadable("why")[:2] == (FALSE, Reason.RACKS_UNREADABLE) and "does not overwrite" in unreadable("why")[2]
 
 
 OF = {"b-0": "/a", "b-1": "/b", "b-2": "/a", "b-3": "/b"}

@@ -118,7 +118,7 @@ def test_whether_ledgers_can_be_made(writable: int, widest: int | None, before: 
 def test_what_is_said_names_bookie_usage_time_and_remedy() -> None:
     full, other = ReadOnly("c", FULL, 97, THEN), ReadOnly("d", UNKNOWN, None, THEN)
     text = describe_read_only(ReadOnlyBookies(STOCK, (other, full), writable=3, widest=Widest(2, "the default")))
-    for words in ("bookie c", THEN, "beyond 95 %", "97 %", "spec.bookkeeper.replicas", "bookie d", "nobody knows"):
+    for words in ("bookie c", THEN, "beyond 95 %", "97 %", "spec.bookkeeper.replicas", "bookie d", "an unknown share"):
         assert words in text, words
     assert ReadOnlyBookies(STOCK, (other, full)).reason is FULL
     assert ReadOnlyBookies(STOCK, (other,)).reason is UNKNOWN

@@ -56,7 +56,7 @@ async def test_groups_that_cannot_be_read_are_waited_for() -> None:
     world.store.put("/bookies", "{")
     await world.resize(3)
     await world.settle(60)
-    assert "the affinity groups of bookies to be known" in (await world.progressing())[2]
+    assert "The affinity groups of the bookies are unknown" in (await world.progressing())[2]
     assert not world.bookies.servers[host(3)].readonly
 
 

@@ -50,10 +50,10 @@ async def test_before_a_removal_begins_the_cluster_says_how_far_it_is() -> None:
     await world.run(rounds=200, each=look)
     await left(world)
     texts = [text for _, _, text in said]
-    examining = [place for place, text in enumerate(texts) if "to be examined" in text]
-    waiting = "waiting for the ledgers to be examined: 20 of about 64"
-    assert f"Bookie {bookie(2)} is to be removed: {waiting}" in texts
-    again = f"Bookie {bookie(2)} leaves, step Stopping: waiting for the ledgers to be examined"
+    examining = [place for place, text in enumerate(texts) if "are being examined" in text]
+    waiting = "The ledgers are being examined: 20 of about 64"
+    assert f"Bookie {bookie(2)} is to be removed. {waiting}" in texts
+    again = f"Bookie {bookie(2)} is being decommissioned (step Stopping). The ledgers are being examined"
     assert [text for text in texts if text.startswith(again)], "examined once more when its pod is gone"
     between = said[examining[0] : examining[-1]]
     assert all(status == "True" and bookie(2) in text for status, _, text in between), between
@@ -84,14 +84,14 @@ async def test_the_deadline_does_not_wait_for_the_examination() -> None:
         await world.round()
 
     async def examines() -> bool:
-        return "to be examined" in (await world.progressing())[2]
+        return "are being examined" in (await world.progressing())[2]
 
     await world.until(examines, rounds=100)
     world.clock.forward(HOUR)
     await world.settle(20)
     status, reason, text = await world.progressing()
     assert (status, reason) == ("False", "DecommissionStuck")
-    assert "waiting for the ledgers to be examined" in text
+    assert "not all ledgers were examined" in text
     assert bookie(2) in world.store.children(f"{LEDGERS}/available"), "it takes entries again"
 
 
@@ -107,7 +107,7 @@ async def test_a_store_that_does_not_answer_is_said_before_a_removal_begins() ->
     for _ in range(4):
         await world.round()
     status, reason, text = await world.progressing()
-    assert (status, text) == ("True", "A bookie is to be removed: waiting for connection loss"), reason
+    assert (status, text) == ("True", "A bookie is to be decommissioned. Connection loss"), reason
 
 
 async def test_a_bookie_gets_a_new_volume() -> None:
@@ -145,6 +145,6 @@ async def test_ledgers_in_too_few_racks_are_counted_over_many_passes() -> None:
     reads = reads_of(world)
     await world.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].update(racks={"byOrdinal": ["a", "b"]}))
     await world.run(rounds=100, each=look)
-    assert any(text.endswith("; waiting for the ledgers to be examined: 20 of about 35") for text in said), said
+    assert any(text.endswith(". The ledgers are being examined: 20 of about 35") for text in said), said
     assert "of 35 ledgers have copies in too few racks" in said[-1]
     assert len(reads) == 35 and COUNT_PATH not in world.store.nodes

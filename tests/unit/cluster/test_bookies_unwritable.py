@@ -140,7 +140,7 @@ async def test_one_that_does_not_answer_keeps_its_cause() -> None:
     world.bookies.failing.add(host(1))
     await world.run()
     status, reason, text = await told(world)
-    assert (status, reason) == ("True", "DisksFull") and "nobody knows how much" in text
+    assert (status, reason) == ("True", "DisksFull") and "an unknown share" in text
     assert events(world) == ["DisksFull"]
 
 

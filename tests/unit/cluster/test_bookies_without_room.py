@@ -86,7 +86,7 @@ async def test_a_bookie_that_does_not_say_how_full_it_is_is_waited_for() -> None
     world.bookies.disks[host(1)] = DiskInfo(0, 0)
     await world.resize(2)
     await world.settle(60)
-    assert f"waiting for bookie {bookie(1)} to say how full its ledger disks are" in (await world.progressing())[2]
+    assert f"Bookie {bookie(1)} does not report how full its ledger disks are" in (await world.progressing())[2]
     assert DECOMMISSION_RECORD_PATH not in world.store.nodes
     use(world, 1, 10)
     await world.settle()
@@ -111,7 +111,7 @@ async def test_a_copy_ends_before_a_bookie_is_full_and_goes_on_once_there_is_roo
     status, reason, text = await world.progressing()
     assert (status, reason) == ("False", "DecommissionRefused") and "has 13 GiB" in text, text
     told = [event.message for event in world.journal.events if event.reason == "DecommissionRefused"]
-    assert len(told) == 1 and "no more of it is copied" in told[0]
+    assert len(told) == 1 and "copying its ledgers is suspended" in told[0]
     world.clock.forward(24 * 3600)
     await world.settle(60)
     assert DECOMMISSION_RECORD_PATH not in world.store.nodes, "it is not tried before there is room"
@@ -132,7 +132,7 @@ async def test_a_bookie_that_falls_silent_meanwhile_gets_no_other_copy() -> None
     world.clock.forward(400)
     await world.settle(40)
     assert len(copies_asked(world)) == before
-    assert "to say how full its ledger disks are" in (await world.progressing())[2]
+    assert "does not report how full its ledger disks are" in (await world.progressing())[2]
     use(world, 1, 10)
     world.copies = True
     await world.settle()
@@ -189,7 +189,7 @@ async def test_the_next_copy_begins_after_a_delay_that_doubles() -> None:
         for ordinal in range(2):
             use(world, ordinal, 93 if copying else 10)
         await world.round()
-        events = [each for each in world.journal.events if "no more of it is copied" in each.message]
+        events = [each for each in world.journal.events if "copying its ledgers is suspended" in each.message]
         if len(events) > len(begun):
             begun.append(world.clock.now())
         world.clock.forward(30)

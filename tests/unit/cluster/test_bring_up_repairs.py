@@ -15,7 +15,7 @@ from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie, claims,
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, quickstart
 
-METADATA = Gate(Reason.WAITING_FOR_ZOOKEEPER, "ZooKeeper to be ready")
+METADATA = Gate(Reason.WAITING_FOR_ZOOKEEPER, "ZooKeeper is not ready")
 THREE = {"ensembleSize": 3, "writeQuorum": 3, "ackQuorum": 2}
 AUTORECOVERY, BROKERS, PROXIES = "east-autorecovery", "east-broker", "east-proxy"
 
@@ -30,8 +30,8 @@ def facts(
     proven: frozenset[Component] = frozenset(),
 ) -> BringUpFacts:
     return BringUpFacts(
-        metadata, METADATA, enough, "bookies to be ready", StoreFact(store, message="the store"), True, brokers,
-        "brokers to be ready", one, proven,
+        metadata, METADATA, enough, "Bookies are not ready", StoreFact(store, message="the store"), True, brokers,
+        "Brokers are not ready", one, proven,
     )  # fmt: skip
 
 

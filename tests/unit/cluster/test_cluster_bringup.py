@@ -27,10 +27,10 @@ async def test_bring_up_goes_by_observed_readiness_and_says_what_it_waits_for() 
     await world.run(each=look)
     assert await world.all_ready() == {}
     assert waited == [
-        "ZooKeeper to be ready: ZooKeeper: 0 of 1 ready",
-        "bookies to be ready: bookies: 0 of 1 ready",
-        "brokers to be ready: brokers: 0 of 1 ready",
-        "proxies to be ready: proxies: 0 of 1 ready",
+        "ZooKeeper is not ready: ZooKeeper: 0 of 1 ready",
+        "Bookies are not ready: bookies: 0 of 1 ready",
+        "Brokers are not ready: brokers: 0 of 1 ready",
+        "Proxies are not ready: proxies: 0 of 1 ready",
     ]
     assert "blocker" not in await world.status(Kind.CLUSTER, "east")
     assert world.journal.of(KUBERNETES, "apply", kind="StatefulSet") == [
@@ -62,14 +62,17 @@ async def test_nothing_is_created_before_what_it_needs_is_ready() -> None:
 @pytest.mark.parametrize(
     ("stuck", "gate"),
     [
-        ("east-zookeeper-*", ("MetadataReady", "WaitingForZooKeeper", "Waiting for ZooKeeper: 0 of 1 ready")),
+        (
+            "east-zookeeper-*",
+            ("MetadataReady", "WaitingForZooKeeper", "ZooKeeper is not ready: ZooKeeper: 0 of 1 ready"),
+        ),
         (
             "east-bookie-*",
-            ("BrokersReady", "WaitingForBookies", "Waiting for bookies to be ready: bookies: 0 of 1 ready"),
+            ("BrokersReady", "WaitingForBookies", "Bookies are not ready: bookies: 0 of 1 ready"),
         ),
         (
             "east-broker-*",
-            ("ProxiesReady", "WaitingForBrokers", "Waiting for brokers to be ready: brokers: 0 of 1 ready"),
+            ("ProxiesReady", "WaitingForBrokers", "Brokers are not ready: brokers: 0 of 1 ready"),
         ),
     ],
 )

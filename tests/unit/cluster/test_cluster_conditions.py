@@ -65,11 +65,15 @@ def test_what_is_in_progress() -> None:
     spec = PulsarClusterSpec.model_validate({"instanceRef": {"name": "demo"}})
     rollout = RolloutStatus(component="broker", reason="image changed", pods_done=1, pods_total=3)
     drain = DrainStatus(pods=["east-broker-2"], since="2026-01-01T00:00:00Z", bundles=4)
-    leaves = DrainFact(drain, "4 bundles")
+    leaves = DrainFact(drain, "4 bundles are left")
     cases = [
-        (ClusterView(rollout=RolloutFact(rollout, leaves)), "RolloutInProgress", "Rolling broker: 1 of 3 pods done"),
-        (ClusterView(scale=ScaleFact(leaves)), "Draining", "Waiting for 4 bundles"),
-        (ClusterView(stopped_for="bookies"), "Pending", "Waiting for bookies"),
+        (
+            ClusterView(rollout=RolloutFact(rollout, leaves)),
+            "RolloutInProgress",
+            "Rollout of the broker pods: 1 of 3 are done",
+        ),
+        (ClusterView(scale=ScaleFact(leaves)), "Draining", "4 bundles are left"),
+        (ClusterView(stopped_for="No bookie is up"), "Pending", "No bookie is up"),
     ]
     for view, reason, message in cases:
         found = conditions()

@@ -65,7 +65,9 @@ async def test_what_waits_for_its_tier_names_the_pod_too() -> None:
     await world.run()
     await later(world)
     _, found, message = await world.condition(Kind.CLUSTER, "east", "Progressing")
-    assert found == "Unschedulable" and "Rolling broker" in message and "east-bookie-3, added to 3" in message
+    assert (
+        found == "Unschedulable" and "Rollout of the broker pods" in message and "east-bookie-3, added to 3" in message
+    )
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -83,7 +83,7 @@ async def test_a_broker_that_does_not_end_keeps_bookies_and_zookeeper_running() 
     for _ in range(12):
         await world.round()
     assert await world.names(STATEFUL_SETS) == ["east-autorecovery", "east-bookie", "east-zookeeper"]
-    assert (await world.status(Kind.CLUSTER, "east"))["blocker"] == "the broker and standalone pods to stop"
+    assert (await world.status(Kind.CLUSTER, "east"))["blocker"] == "The broker and standalone pods are not stopped yet"
 
     def let_go(obj: dict[str, dict[str, list[str]]]) -> None:
         obj["metadata"]["finalizers"].remove(hold)
@@ -179,7 +179,7 @@ async def test_children_of_the_previous_object_are_waited_for() -> None:
     for key in await world.keys():
         await world.reconcile(key)
     status = await world.status(Kind.CLUSTER, "east")
-    assert status["blocker"].endswith("of the deleted object of the same name to be gone")
+    assert status["blocker"].endswith("of the deleted object of the same name still exists")
     assert {c.verb for c in world.journal.since(mark)} == {"status"}
     assert (await world.get(STATEFUL_SETS, "east-zookeeper")) == old
     await world.run()

@@ -34,7 +34,7 @@ IN_A_WINDOW = RolloutFact(
 DRAIN = ScaleFact(DrainFact(DrainStatus(pods=["east-broker-2"], since="2026-01-01T00:00:00Z", bundles=4), "4 bundles"))
 BEGUN = DecommissionFact("b:3181", 2, "ReadOnly", message="Bookie b leaves")
 REFUSED = DecommissionFact(message="No bookie can leave", reason=Reason.DECOMMISSION_REFUSED)
-SOON = DecommissionFact(message="A bookie is to be removed")
+SOON = DecommissionFact(message="A bookie is to be decommissioned")
 FOREIGN = VolumesFact(foreign="the volume of another")
 
 
@@ -73,12 +73,12 @@ FOREIGN = VolumesFact(foreign="the volume of another")
         ),
         pytest.param(ClusterView(decommission=REFUSED), (False, Reason.DECOMMISSION_REFUSED), id="a refusal"),
         pytest.param(
-            ClusterView(decommission=SOON, scale=ScaleFact(waiting_for="x")),
+            ClusterView(decommission=SOON, scale=ScaleFact(blocker="x")),
             (True, Reason.DECOMMISSIONING_BOOKIE),
             id="both wait",
         ),
         pytest.param(
-            ClusterView(scale=ScaleFact(waiting_for="x", store_blocker="y")), (True, Reason.PENDING), id="to be added"
+            ClusterView(scale=ScaleFact(blocker="x", store_blocker="y")), (True, Reason.PENDING), id="to be added"
         ),
         pytest.param(
             ClusterView(scale=ScaleFact(store_blocker="y")), (True, Reason.CONFIGURATION_STORE_UNAVAILABLE), id="held"
@@ -105,7 +105,7 @@ def test_progress(view: ClusterView, expected: tuple[bool, Reason] | None) -> No
         pytest.param(ClusterView(scaling=ScalingFact(again=True), decommission=BEGUN), AGAIN_SECONDS, id="autoscaling"),
         pytest.param(ClusterView(decommission=BEGUN), RETRY_SECONDS, id="a step"),
         pytest.param(ClusterView(decommission=SOON), None, id="no step"),
-        pytest.param(ClusterView(scale=ScaleFact(waiting_for="x")), RETRY_SECONDS, id="bookies to be added"),
+        pytest.param(ClusterView(scale=ScaleFact(blocker="x")), RETRY_SECONDS, id="bookies to be added"),
         pytest.param(ClusterView(scale=ScaleFact(store_blocker="x")), RETRY_SECONDS, id="held"),
         pytest.param(ClusterView(scale=DRAIN), None, id="a drain alone"),
     ],

@@ -251,7 +251,9 @@ async def test_the_entry_does_not_stay_since_a_status_was_lost_while_it_leaves()
     await world.backstage.edit(CUSTOM[Kind.INSTANCE], NS, "demo", lambda obj: obj.pop("status"))
     await world.reconcile(Key(Kind.CLUSTER, NS, "west"))
     found = await blocked(world)
-    assert found is not None and "PulsarInstance pulsar/demo to say where its configuration store is" in found[1]
+    assert (
+        found is not None and "PulsarInstance pulsar/demo does not report where its configuration store is" in found[1]
+    )
     await world.run()
     assert await blocked(world) is None and naming(world) == []
 

@@ -343,4 +343,4 @@ async def test_a_roll_that_waits_for_a_lost_node_says_so() -> None:
     await world.run()
     status, found, message = await world.condition(Kind.CLUSTER, "east", "Progressing")
     assert (status, found) == ("True", "NodeUnreachable")
-    assert message.startswith("Rolling bookie: ") and ". Pod east-bookie-0 is Terminating" in message
+    assert message.startswith("Rollout of the bookie pods: ") and ". Pod east-bookie-0 is Terminating" in message

@@ -35,7 +35,7 @@ async def roll(world: LedgerWorld, value: str) -> None:
 
 async def waits(world: LedgerWorld) -> bool:
     text = (await world.progressing())[2]
-    return "1 ledger to have all copies again" in text and "add this entry to spec.confirmations" in text
+    return "1 ledger lacks copies" in text and "add this entry to spec.confirmations" in text
 
 
 def gone(world: LedgerWorld) -> list[str]:

@@ -111,7 +111,7 @@ LOST, CONFLICT = Reason.METADATA_LOST, Reason.METADATA_CONFLICT
         (
             facts(record=INITIALIZING, store_id=OTHER),
             CONFLICT,
-            "initialized by somebody else with instance id id-other",
+            "initialized by another writer with instance id id-other",
         ),
         (facts(record=replace(INITIALIZED, cluster_name="d"), store_id=OURS), CONFLICT, "belongs to cluster 'd'"),
         # nonsense

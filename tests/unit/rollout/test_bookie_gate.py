@@ -87,21 +87,21 @@ CASES: list[tuple[str, BookieFacts, Reason | None, str, bool]] = [
         "copies are missing",
         replace(STEP, storage=replace(WELL, under_replicated=UnderReplicated(3))),
         Reason.UNDER_REPLICATED,
-        "3 ledgers to have all copies again",
+        "3 ledgers lack copies",
         True,
     ),
     (
         "nobody counts them",
         replace(STEP, storage=replace(WELL, auditor=None)),
         Reason.UNDER_REPLICATED,
-        "an auditor",
+        "is the auditor",
         True,
     ),
     (
         "nobody makes them",
         replace(STEP, storage=replace(WELL, disabled=True)),
         Reason.UNDER_REPLICATED,
-        "replication to be switched on",
+        "Replication is switched off",
         True,
     ),
     (
@@ -197,7 +197,7 @@ def test_a_group_that_has_more_bookies_is_waited_for() -> None:
     step = confirmed(replace(STEP, ids=(A, B, C, D), storage=storage, bound=bound))
     found = blocked(step)
     assert found is not None and found.reason is Reason.WAITING_FOR_BOOKIES
-    assert f"2 writable bookies of affinity group gold beside {C}, for namespace shop/or" in found.message
+    assert f"takes 2 writable bookies of affinity group gold, and 1 would be left without {C}" in found.message
     well = replace(step, storage=replace(WELL, writable=FOUR))
     assert (blocked(well), pauses(well)) == (None, None)
 

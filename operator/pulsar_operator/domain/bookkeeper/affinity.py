@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pulsar_operator.domain.bookkeeper.rack_entries import Entries
+from pulsar_operator.domain.texts import sentence
 
 LOCAL_POLICIES: Final = "/admin/local-policies"
 """In the cluster's own store, below tenant and namespace (class LocalPolicies)."""
@@ -108,13 +109,13 @@ def _widest_first(found: Iterable[Bound]) -> list[Bound]:
 
 
 def awaited_in_group(bookie: str, writable: Collection[str], found: Iterable[Bound]) -> str | None:
-    """Which writable bookies a rollout waits for before it takes a bookie for a moment, so that each namespace can have
-    new ledgers meanwhile; None = none. A namespace with no more bookies than it takes is not waited for."""
+    """Returns why a rollout cannot restart a bookie yet: a namespace could have no new ledger until the bookie is back.
+    None if each could. A namespace with no more bookies than it takes is not waited for."""
     for each in _widest_first(found):
         left = each.bookies.intersection(writable) - {bookie}
         if bookie in each.bookies and len(left) < each.size < len(each.bookies):
-            groups, ends = _in_groups(each), f"there are {len(left)}"
-            return f"{each.size} writable bookies of {groups} beside {bookie}, for {each.whose}; {ends}"
+            takes = f"{each.whose} takes {each.size} writable bookies of {_in_groups(each)}"
+            return sentence(f"{takes}, and {len(left)} would be left without {bookie}")
     return None
 
 

@@ -67,7 +67,7 @@ def racks_known(
     if racks is None or known is None:
         return None
     if written is None:
-        return UNKNOWN, Reason.METADATA_UNREACHABLE, problem or "The metadata store was not looked at yet"
+        return UNKNOWN, Reason.METADATA_UNREACHABLE, problem or "The metadata store is not checked yet"
     if known.unknown:
         more = f" (and {len(known.unknown) - 1} more)" if len(known.unknown) > 1 else ""
         return FALSE, Reason.RACK_UNKNOWN, f"{next(iter(known.unknown.values()))}{more}"
@@ -90,8 +90,8 @@ def unreadable(why: str) -> RacksCondition:
     return (
         FALSE,
         Reason.RACKS_UNREADABLE,
-        f"The racks of bookies are not written: {why}. Repair it, or delete znode {RACKS_PATH} if nobody needs what is "
-        "in it; it is not written over",
+        f"The racks of bookies are not written: {why}. The operator does not overwrite them. Repair znode "
+        f"{RACKS_PATH}, or delete it if its content is not needed",
     )
 
 

@@ -58,7 +58,7 @@ def placement_message(found: PlacementStatus | None) -> str:
     if found is None:
         return ""
     if found.against is None:
-        return "; how many ledgers have copies in too few racks is not known: they could not all be looked at"
+        return "; the number of ledgers with copies in too few racks is unknown: not all ledgers could be read"
     if not found.against:
         return ""
     return (

@@ -42,7 +42,7 @@ class Examining:
 
     def __str__(self) -> str:
         total = max(self.examined, self.total)
-        return f"the {self.what} to be examined: {self.examined:,} of about {total:,}"
+        return f"The {self.what} are being examined: {self.examined:,} of about {total:,}"
 
 
 @dataclass

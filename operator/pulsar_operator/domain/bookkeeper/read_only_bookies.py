@@ -179,10 +179,10 @@ def nearly_full(fact: ReadOnlyBookies) -> str:
 
 
 def _what(each: ReadOnly, limits: DiskLimits) -> str:
-    used = "nobody knows how much" if each.usage is None else f"{each.usage} %"
-    text = f"bookie {each.bookie} takes nothing new since {each.since}"
+    used = "an unknown share" if each.usage is None else f"{each.usage} %"
+    text = f"bookie {each.bookie} is read-only since {each.since}"
     if each.reason is not Reason.DISKS_FULL:
-        return f"{text}, and not because of its disks, of which {used} is used"
+        return f"{text}, not because of its ledger disks, of which {used} is used"
     return f"{text}: its ledger disks were used beyond {100 * limits.full:g} %, now {used}"
 
 

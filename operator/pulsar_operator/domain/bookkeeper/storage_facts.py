@@ -19,6 +19,7 @@ from pulsar_operator.domain.bookkeeper.abandoned_ledgers import GIVEN_UP_PATH, G
 from pulsar_operator.domain.bookkeeper.bookie_ids import Counts, OwnBookies
 from pulsar_operator.domain.bookkeeper.znodes import DISABLE
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, parse_time, timestamp
+from pulsar_operator.domain.texts import sentence
 
 LISTED: Final = 20
 """Ledgers that are named of those that lack copies."""
@@ -98,16 +99,18 @@ class StorageFacts:
 
 
 def not_replicated(facts: StorageFacts) -> str | None:
-    """What must happen before every ledger is known to have all its copies, as in "waits for ..."; None = nothing."""
+    """Returns why not every ledger is known to have all its copies, as a sentence; None if every ledger has them."""
     lacking = facts.under_replicated
     if facts.disabled:
-        return f"replication to be switched on: znode {DISABLE} exists"
+        return f"Replication is switched off: znode {DISABLE} exists"
     if facts.auditor is None:
-        return "an auditor, one of the auto-recovery pods: without it nobody notices that copies are missing"
+        return "No auto-recovery pod is the auditor, so missing copies are not detected"
     if lacking.count:
-        return f"{_counted(lacking)} to have all copies again"
+        return sentence(
+            f"{_counted(lacking)} {'lacks' if lacking.count == 1 and not lacking.at_least else 'lack'} copies"
+        )
     if lacking.at_least:
-        return "the ledgers that lack copies to be counted"
+        return "The number of ledgers that lack copies is unknown"
     return None
 
 
@@ -139,8 +142,8 @@ def replicated(
         return (
             FALSE,
             Reason.NO_AUDITOR,
-            f"No auto-recovery pod is the auditor, so nobody notices missing copies{known}: look at the auto-recovery "
-            "pods",
+            f"No auto-recovery pod is the auditor, so missing copies are not detected{known}. Check the "
+            "auto-recovery pods",
         )
     if lacking.count:
         since = _since(lacking, previous)

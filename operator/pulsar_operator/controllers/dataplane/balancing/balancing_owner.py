@@ -98,8 +98,12 @@ def _not_obeyed(error: PortError) -> tuple[bool, Reason, str] | None:
     if isinstance(error, UnavailableError) and not error.status:
         return None
     why = str(error)[:2000]
-    text = f"The settings of Pulsar's own balancer are not as they are to be: {why}. See whether Pulsar lets the "
-    return False, Reason.ADMIN_UNREACHABLE, f"{text}operator's role change dynamic settings, and look at these settings"
+    text = f"The settings of Pulsar's own load balancer differ from the desired ones: {why}. Check these settings, and "
+    return (
+        False,
+        Reason.ADMIN_UNREACHABLE,
+        f"{text}whether Pulsar allows the operator's role to change dynamic settings",
+    )
 
 
 async def _judged(actor: Actor, record: BalancerRecord, asked: Question, now: datetime) -> BalancerTurn:

@@ -54,8 +54,8 @@ class DrainProgress:
     go: bool
     status: DrainStatus | None = None
     """For the cluster's status while they may not, and where they may with bundles left: until they are gone."""
-    waiting_for: str | None = None
-    """What is waited for, in words."""
+    blocker: str | None = None
+    """What the drain waits for, as a sentence."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,8 @@ class BrokerDrains:
                 manifest = drain_manifest(self._cluster, name, observation.ids, observation.excluded, self._drain)
                 await self._actor.apply(manifest, None)
         asked = name if decision.ask or decision.recreate else None
-        return DrainProgress(False, self._status(pods, name, since, observation.bundles, asked), decision.why)
+        status = self._status(pods, name, since, observation.bundles, asked)
+        return DrainProgress(False, status, f"The drain waits for {decision.why}")
 
     @staticmethod
     def _status(

@@ -209,7 +209,7 @@ async def _annotate_pods(ctx: PhaseContext, written: Mapping[str, str]) -> bool:
         if rack is None or rack != known.of.get(pod.ordinal) or rack == current or pod.terminating:
             continue
         if not ctx.actor.act:
-            ctx.actor.pending.append(f"Tell pod {pod.name} that it is in rack {rack}")
+            ctx.actor.pending.append(f"Annotate pod {pod.name} with rack {rack}")
             continue
         identity = {"name": pod.name, "namespace": meta["namespace"], "uid": pod.uid}
         annotated = {"metadata": {**identity, "annotations": {ANNOTATION_RACK: rack}}}
@@ -218,7 +218,7 @@ async def _annotate_pods(ctx: PhaseContext, written: Mapping[str, str]) -> bool:
         except (ConflictError, NotFoundError):
             complete = False
             continue
-        await ctx.actor.record_event(Reason.APPLIED, f"Told pod {pod.name} that it is in rack {rack}")
+        await ctx.actor.record_event(Reason.APPLIED, f"Annotated pod {pod.name} with rack {rack}")
     return complete
 
 
@@ -234,4 +234,4 @@ def not_written(ctx: PhaseContext, ordinals: Collection[int]) -> str | None:
     why = (
         f": {found.condition[2]}" if found is not None and found.condition is not None and found.written is None else ""
     )
-    return f"the rack of bookie {missing[0]} to be in znode {RACKS_PATH}{why}"
+    return f"The rack of bookie {missing[0]} is not in znode {RACKS_PATH} yet{why}"

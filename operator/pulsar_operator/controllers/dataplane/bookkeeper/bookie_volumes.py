@@ -59,7 +59,7 @@ class Returns:
 
     free: int
     """So many of them from the first on."""
-    waiting_for: str | None = None
+    blocker: str | None = None
     """What the others wait for, in words."""
     foreign: str | None = None
     """Why one of them cannot come, in words."""
@@ -75,7 +75,7 @@ async def returns(ctx: PhaseContext, ordinals: Iterable[int], cookies: frozenset
     """
     instance_id = ctx.view.metadata.instance_id if ctx.view.metadata is not None else None
     if instance_id is None:
-        return Returns(0, "the metadata store to be known")
+        return Returns(0, "The metadata store is unknown")
     ordinals = tuple(ordinals)
     own, every, emptied = own_bookies(ctx), await claims(ctx, ordinals), await _emptied(ctx)
     free, through, blocked, waiting, foreign = 0, 0, False, None, None
@@ -84,13 +84,13 @@ async def returns(ctx: PhaseContext, ordinals: Iterable[int], cookies: frozenset
         gone = emptied is not None and own.ordinal(emptied) == ordinal
         found = may_return(bookie, own_claims, cookie=bookie in cookies, instance_id=instance_id, emptied=gone)
         if found.free and bookie not in own.present and own.count(ordinal).spent:
-            found = Return(waiting_for=f"the next incarnation of bookie {bookie} to be counted")
+            found = Return(blocker=f"The next incarnation of bookie {bookie} is not recorded yet")
         blocked = blocked or not found.free
         free += not blocked
         for claim in found.delete:
             await _delete(ctx, claim, f"marked as empty; bookie {bookie} comes back with a new volume")
-            waiting = waiting or f"PersistentVolumeClaim {claim.name} to be gone"
-        waiting, foreign = waiting or found.waiting_for, foreign or found.foreign
+            waiting = waiting or f"PersistentVolumeClaim {claim.name} still exists"
+        waiting, foreign = waiting or found.blocker, foreign or found.foreign
         through = place if found.free and waiting is None else through
     return Returns(free, waiting, foreign, through)
 

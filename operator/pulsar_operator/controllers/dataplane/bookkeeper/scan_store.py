@@ -89,7 +89,7 @@ class ScanStore:
             chunk, part = await self._stored_chunk(index), self._record.parts[index]
             known = chunk.part(part.alive)
             if not known.first <= part.first <= part.last <= known.last:
-                raise ValueError(f"{chunk_path(index)} lacks ledgers that were examined: somebody else wrote there")
+                raise ValueError(f"{chunk_path(index)} lacks ledgers that were examined: another writer changed it")
             if known != part:  # killed before the head was written
                 self._record.parts[index], self._changed, self._recount = known, True, True
             self._chunks[index], self._before[index] = chunk, chunk.by_peers()

@@ -95,12 +95,12 @@ async def _by_volumes(ctx: PhaseContext, replicas: int) -> tuple[Gate | None, in
     says so); else BookKeeper refuses to start on it (decommission/volume_record.py says so). Raises PortError."""
     storage = ctx.view.storage
     if storage is None or storage.facts is None:
-        return Gate(Reason.WAITING_FOR_METADATA, "the metadata store to say which bookies it knows"), None
+        return Gate(Reason.WAITING_FOR_METADATA, "The metadata store does not report which bookies it knows"), None
     found = await returns(ctx, range(replicas), storage.facts.cookies)
     if found.foreign is not None:
-        gate = Gate(Reason.FOREIGN_VOLUME, f"volumes that are its own: {found.foreign}")
+        gate = Gate(Reason.FOREIGN_VOLUME, found.foreign)
         return (None, found.through) if found.through else (gate, None)
-    return (Gate(Reason.PENDING, found.waiting_for) if found.waiting_for is not None else None), None
+    return (Gate(Reason.PENDING, found.blocker) if found.blocker is not None else None), None
 
 
 def _as_many(live: Live, component: Component, manifests: Sequence[Json]) -> list[Json]:

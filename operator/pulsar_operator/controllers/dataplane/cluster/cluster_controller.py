@@ -196,7 +196,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         view = replace(view, instance=facts.instance, live=facts.live)
         leftovers = facts.live.of_previous_owner()
         if leftovers:
-            text = f"{leftovers[0]} of the deleted object of the same name to be gone"
+            text = f"{leftovers[0]} of the deleted object of the same name still exists"
             # Its pods are not ours.
             return replace(view, live=None, stopped_for=text)
         problems, refusal = spec_problems(facts.spec, facts.quorum), Reason.INVALID_SPEC

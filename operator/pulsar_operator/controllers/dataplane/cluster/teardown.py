@@ -56,11 +56,11 @@ async def tear_down(
             "release the finalizer"
         )
         reason = Reason.PAUSED if meta_of(obj).paused else Reason.DRY_RUN
-        return Waiting(f"a person to end the pause or dry run of the object: {resume(obj)}", reason)
+        return Waiting(f"The deletion waits for a person to end the pause or dry run: {resume(obj)}", reason)
     users = await _users_of_its_store(deps, obj)
     if users:
         names = ", ".join(users)
-        text = f"clusters that use its metadata store as configuration store to be deleted first: {names}"
+        text = f"Other clusters use its metadata store as configuration store. Delete them first: {names}"
         return Waiting(text, Reason.DEPENDENTS_EXIST)
     try:
         waiting = await _stop_and_clean(deps, owner, obj, spec, before, actor)
@@ -109,7 +109,7 @@ async def _stop_and_clean(
     for step in STEPS:
         if Component.BROKER in step:
             await _give_balancer_back(deps, owner, obj, spec, before.balancer, actor, live)
-        pods = f"the {' and '.join(component.value for component in step)} pods to stop"
+        pods = f"The {' and '.join(component.value for component in step)} pods are not stopped yet"
         written = Component.BROKER in step and await record_tear_down(deps, obj)
         if not await delete_workloads(actor, live, step, "the PulsarCluster is being deleted") or written:
             return Waiting(pods)

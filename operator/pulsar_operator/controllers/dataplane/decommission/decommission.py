@@ -40,6 +40,7 @@ from pulsar_operator.domain.dataplane.decommission.decommission_record import (
     parse_decommission_record,
 )
 from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import Json, PortError
 
 
@@ -51,7 +52,7 @@ async def decommission(ctx: PhaseContext) -> DecommissionFact:
     # Before anything else: a request must be kept while its pod is there.
     asked = await requests(ctx, there)
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
-        return _unknown(ctx, storage.problem if storage is not None else "the metadata store is not known")
+        return _unknown(ctx, storage.problem if storage is not None else "The metadata store is unknown")
     if (unavailable := ctx.store_unavailable) is not None:
         short = "while the configuration store is away: too few others do"
         await make_writable(ctx, short, others=storage.facts.writable)
@@ -70,8 +71,8 @@ def _store_unavailable(ctx: PhaseContext, there: Json, unavailable: str) -> Deco
     """While the configuration store is away no topic can be unloaded: none begins to leave, and none goes on."""
     if stored_row(ctx) is not None or replicas_of(there) <= desired_pods(ctx, Component.BOOKIE):
         return _unknown(ctx, unavailable)
-    text = f"A bookie is to be removed: waiting for {unavailable}"
-    return DecommissionFact(waiting_for=unavailable, reason=Reason.CONFIGURATION_STORE_UNAVAILABLE, message=text)
+    text = f"A bookie is to be decommissioned. {unavailable}"
+    return DecommissionFact(blocker=unavailable, reason=Reason.CONFIGURATION_STORE_UNAVAILABLE, message=text)
 
 
 def _unknown(ctx: PhaseContext, why: str) -> DecommissionFact:
@@ -80,8 +81,8 @@ def _unknown(ctx: PhaseContext, why: str) -> DecommissionFact:
     if row is None:
         if there is None or replicas_of(there) <= desired_pods(ctx, Component.BOOKIE):
             return DecommissionFact()
-        return DecommissionFact(waiting_for=why, message=f"A bookie is to be removed: waiting for {why}")
-    text = f"Bookie {row.id} leaves: waiting for {why}"
+        return DecommissionFact(blocker=why, message=f"A bookie is to be decommissioned. {sentence(why)}")
+    text = f"Bookie {row.id} is being decommissioned. {sentence(why)}"
     return DecommissionFact(row.id, row.ordinal, row.step, why, message=text, blocks_rollout=True)
 
 
@@ -120,7 +121,7 @@ async def _of_another(work: Decommission, record: DecommissionRecord, own: OwnBo
 async def _act(work: Decommission, bookie: DecommissionFacts, found: Next) -> DecommissionFact:
     actor = work.actor
     if found.act is Act.NOTHING:
-        waits = fact(bookie, found, waiting_for=None if found.reason is not None else found.text)
+        waits = fact(bookie, found, blocker=None if found.reason is not None else found.text)
         if bookie.examining is not None:
             return replace(waits, again=actor.act)
         by = work.observation.answered(found.question) if found.question is not None and actor.act else None
@@ -143,7 +144,7 @@ async def _act(work: Decommission, bookie: DecommissionFacts, found: Next) -> De
         if action.write is not None and record is not None:
             await action.write(work, bookie, found, record)
     except PortError as error:
-        return fact(bookie, found, waiting_for=f"{found.act.value}: {error}")
+        return fact(bookie, found, blocker=f"The operator could not {found.act.value}: {error}")
     if action.finish is not None and (ended := await action.finish(work, bookie, found)):
         return ended
     return replace(fact(bookie, found), again=action.again)

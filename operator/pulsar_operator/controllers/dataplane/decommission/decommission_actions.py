@@ -36,6 +36,7 @@ from pulsar_operator.domain.dataplane.decommission.decommission_record import (
 )
 from pulsar_operator.domain.dataplane.decommission.volume_replacement import AUDITOR
 from pulsar_operator.domain.render.child_names import workload_name
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import PODS, ConflictError, Json, NotFoundError, PortError, ZooKeeperSession
 
 
@@ -118,22 +119,22 @@ def _done(bookie: DecommissionFacts) -> Reason:
     return Reason.DECOMMISSIONING_BOOKIE if bookie.has_cookie else Reason.BOOKIE_DECOMMISSIONED
 
 
-def fact(bookie: DecommissionFacts, found: Next, *, waiting_for: str | None = None) -> DecommissionFact:
+def fact(bookie: DecommissionFacts, found: Next, *, blocker: str | None = None) -> DecommissionFact:
     """What the status says of it."""
     name, step = bookie.bookie, found.step.value if found.step is not None else None
     reason = doing(bookie, found)
-    verb = "leaves" if reason is Reason.DECOMMISSIONING_BOOKIE else "gets a new volume"
+    verb = "is being decommissioned" if reason is Reason.DECOMMISSIONING_BOOKIE else "gets a new volume"
     if found.reason is not None:
         message = found.text
     elif step is None:
-        message = f"Bookie {name} is to be {bookie.deed}: waiting for {waiting_for}" if waiting_for else found.text
+        message = f"Bookie {name} is to be {bookie.deed}. {blocker}" if blocker else found.text
     else:
-        message = f"Bookie {name} {verb}, step {step}: " + (f"waiting for {waiting_for}" if waiting_for else found.text)
+        message = f"Bookie {name} {verb} (step {step}). {blocker or sentence(found.text)}"
     return DecommissionFact(
         bookie=name,
         ordinal=bookie.ordinal,
         step=step,
-        waiting_for=waiting_for,
+        blocker=blocker,
         reason=found.reason,
         message=message,
         # Of one that is refused, or does not come up, no step is shown: what is changed may be what it needs.
@@ -195,11 +196,11 @@ async def _unload(work: Decommission, bookie: DecommissionFacts, found: Next) ->
         try:
             await work.remember(replace(record, handles=handles, through=through, missed=missed))
         except PortError as error:
-            return fact(bookie, found, waiting_for=f"{found.act.value}: {error}")
-    text = "topics to be unloaded that may write to it"
+            return fact(bookie, found, blocker=f"The operator could not {found.act.value}: {error}")
+    text = "Topics that may write to ledgers on it are not unloaded yet"
     if came.failures:
         text += f"; {came.failures[0]}"
-    return replace(fact(bookie, found, waiting_for=text), again=not came.failures)
+    return replace(fact(bookie, found, blocker=text), again=not came.failures)
 
 
 async def _round(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
@@ -253,8 +254,8 @@ async def _raise(work: Decommission, bookie: DecommissionFacts, found: Next) -> 
     numbered = await raise_to(work.ctx, work.there, bookie.ordinal + 1, bookie.storage.cookies)
     if numbered.foreign is not None:
         return replace(fact(bookie, found), reason=Reason.FOREIGN_VOLUME, message=numbered.foreign)
-    if numbered.waiting_for is not None:
-        return fact(bookie, found, waiting_for=f"{numbered.waiting_for}; {found.text}")
+    if numbered.blocker is not None:
+        return fact(bookie, found, blocker=f"{numbered.blocker}. {sentence(found.text)}")
     return None
 
 

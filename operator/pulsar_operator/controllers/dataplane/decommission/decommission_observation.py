@@ -300,11 +300,11 @@ def _rollout_blocker(ctx: PhaseContext) -> str | None:
     states = component_states(ctx.live, BRING_UP_ORDER, ctx.facts.order)
     outdated = next((each for each in states if each.revision is not None and each.outdated), None)
     if outdated is not None:
-        return f"the roll of {outdated.component.value} pods to end"
+        return f"The rollout of the {outdated.component.value} pods is not complete"
     template_order = ctx.view.template_order
     if template_order is None or not ctx.live.settled():
-        return "the pod templates to be applied"
+        return "The pod templates are not applied yet"
     pending, blocker = template_order.pending, template_order.blocker
     if pending is None or (blocker is not None and blocker.reason is Reason.MAINTENANCE_WINDOW):
         return None
-    return f"the roll of {pending.value} pods to end"
+    return f"The rollout of the {pending.value} pods is not complete"

@@ -41,8 +41,8 @@ async def requests(ctx: PhaseContext, there: Json) -> dict[int, str]:
         if request is not None and pod is not None and goes_on(request, uid) and ctx.actor.act:
             await ctx.actor.record_event(
                 Reason.REPLACING_VOLUME,
-                f"Pod {pod.name} was replaced before its volume was. The request ({request.why}) goes on: the "
-                "bookie's PersistentVolumeClaims have it. To take it back, annotate the pod with "
+                f"Pod {pod.name} was replaced before its volume was. The request ({request.why}) still applies: it "
+                "is recorded on the bookie's PersistentVolumeClaims. To withdraw it, annotate the pod with "
                 f"{ANNOTATION_REPLACE_VOLUME}=false",
             )
             request = replace(request, annotated_pod=uid)

@@ -34,18 +34,19 @@ SHOWN: Final = 5
 """Pairs and clusters that a message names."""
 WORDS: Final[Mapping[Reason, str]] = {
     Reason.NOT_CONNECTED: (
-        "{pair}: {apart} of {replicators} replicators are not connected, and what waits for them grows: {backlog} "
-        "messages. Look at the brokers of {target}, and at whether those of {source} reach the addresses it publishes"
+        "{pair}: {apart} of {replicators} replicators are not connected, and their backlog ({backlog} messages) grows. "
+        "Check the brokers of {target}, and whether the brokers of {source} reach the addresses that {target} publishes"
     ),
     Reason.FALLING_BEHIND: (
-        "{pair}: {backlog} messages wait, ever more, and {rate} a second are delivered: more is published than "
-        "replication takes. Look at the network between both and the load of {target}'s brokers, and at "
-        "replicatorDispatchRate"
+        "{pair}: the replication backlog grows ({backlog} messages, {rate} a second are delivered): the publish rate "
+        "exceeds the replication throughput. Check the network between both clusters, the load of the brokers of "
+        "{target}, and replicatorDispatchRate"
     ),
     Reason.NOT_DELIVERING: (
-        "{pair}: {stuck} topics have messages that wait, and none was delivered for 5 minutes although their "
-        "replicators are connected: {topics}. Each is unloaded once an hour while bookies of both are well; where that "
-        "does not help, look at the log of its broker, and at whether {target} takes messages (backlog quotas)"
+        "{pair}: {stuck} topics have a replication backlog, and no message was delivered for 5 minutes although their "
+        "replicators are connected: {topics}. The operator unloads each of them once an hour while the bookies of both "
+        "clusters are ready. If that does not help, check the log of the topic's broker, and whether {target} accepts "
+        "messages (backlog quotas)"
     ),
     Reason.EXPIRING: (
         "{pair}: messages expire before they are replicated ({backlog} wait), and {target} never gets them: raise "

@@ -74,8 +74,8 @@ async def _ask(deps: Deps, endpoint: AdminEndpoint) -> bool | None:
 
 
 def _left_out(name: str, fact: ReachabilityFact) -> str:
-    last = f", the last answer came at {fact.last_response_time}" if fact.last_response_time else ""
+    last = f" (last response at {fact.last_response_time})" if fact.last_response_time else ""
     return (
-        f"Cluster {name} gave no answer to {TIMEOUTS} calls in a row{last}: from {fact.since} on it is left "
-        "out, and nothing that it is needed for is done, until it answers. Look at its brokers and its metadata store"
+        f"Cluster {name} has been unreachable since {fact.since}: {TIMEOUTS} consecutive calls had no answer{last}. "
+        "Operations that need the cluster are suspended until it answers. Check its brokers and its metadata store"
     )

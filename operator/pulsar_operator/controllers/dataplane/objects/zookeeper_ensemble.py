@@ -152,5 +152,5 @@ async def delete_ours(actor: Actor, kind: ResourceType, found: Json, *, ours: bo
     if ours:
         await actor.delete(kind, found, "reclaimPolicy is Delete")
     else:
-        why = "not made by this operator for this object; delete it yourself if nobody needs it"
+        why = "it was not created by this operator for this object. Delete it if it is no longer needed"
         await actor.warn(Reason.NOT_DELETED, f"{kind.kind} {found['metadata']['name']} kept: {why}")

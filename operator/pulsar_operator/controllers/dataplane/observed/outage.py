@@ -29,7 +29,7 @@ def stored_unavailability(facts: ClusterFacts) -> str | None:
     store = facts.instance.store
     if facts.spec.mode is ClusterMode.STANDALONE or store.ready:
         return None
-    return f"the instance's configuration store: {store.message}"
+    return f"The configuration store of the instance is unavailable: {store.message}"
 
 
 def unavailable_store(facts: ClusterFacts, view: ClusterView) -> str | None:
@@ -40,13 +40,11 @@ def unavailable_store(facts: ClusterFacts, view: ClusterView) -> str | None:
         return known
     if found is None:
         observed = "metadata" in view.ran
-        return (
-            "ZooKeeper, which is the configuration store, to have a quorum" if instance.own_store and observed else None
-        )
+        return "ZooKeeper, which is the configuration store, has no quorum" if instance.own_store and observed else None
     # With its own store done a cluster asks the configuration store.
     asked = found.local_ready or instance.own_store
     silent = found.reason is Reason.METADATA_UNREACHABLE and asked
-    return f"the configuration store to answer: {found.message}" if silent else None
+    return f"The configuration store does not answer: {found.message}" if silent else None
 
 
 def answers_since(facts: ClusterFacts, component: Component, now: datetime) -> datetime | None:

@@ -90,7 +90,7 @@ async def widest_ensemble(
     try:
         return replace(widest, bound=await _bound(local, asked, groups))
     except UndecodableError as error:
-        return replace(widest, problem=f"the affinity groups of bookies to be known: {error}")
+        return replace(widest, problem=f"The affinity groups of the bookies are unknown: {error}")
 
 
 async def _bound(store: ZooKeeperSession, asked: Mapping[str, Widest], groups: Groups) -> tuple[Bound, ...]:

@@ -185,7 +185,7 @@ class _Bootstrap:
             try:
                 await step(store)
             except (ConflictError, NotFoundError) as error:
-                log.info("metadata in %s changed during set-up, looking again: %s", store, error)
+                log.info("metadata in %s changed during set-up, reading it again: %s", store, error)
                 disturbed = error
             else:
                 return
@@ -327,8 +327,8 @@ class _Bootstrap:
             except DamagedRecordError as error:
                 raise _StopError(
                     Reason.METADATA_CONFLICT,
-                    f"ConfigMap {request.namespace}/{request.record_name} is damaged ({error}): restore it, or delete "
-                    "it to have it written anew from the metadata store",
+                    f"ConfigMap {request.namespace}/{request.record_name} is damaged ({error}). Restore it, or delete "
+                    "it: the operator then writes it again from the metadata store",
                 ) from error
 
     async def _write_record(self, record: Record, why: str) -> None:
@@ -348,7 +348,7 @@ class _Bootstrap:
 
     def _known_record(self) -> Record:
         if self.record is None:
-            raise RuntimeError("the record is used before the local store was looked at")
+            raise RuntimeError("the record is used before the local store was read")
         return self.record
 
     def _result(self, ok: bool, reason: Reason, message: str) -> BootstrapResult:

@@ -150,12 +150,12 @@ class Deregistration:
             async with asyncio.timeout(RECHECK_SECONDS):
                 found = [text for each in self._others.staying if (text := await self._with_cursor(each, cursor))]
         except TimeoutError:
-            found = [f"not all topics of the others were looked at within {RECHECK_SECONDS:g} s"]
+            found = [f"not all topics of the other clusters were checked within {RECHECK_SECONDS:g} s"]
         if not found:
             return None
         text = f"cursors {cursor}: {'; '.join(found)}"
         if not confirmed_deletion(self._obj) and not self._waited_for_cursors():
-            return Waiting(f"the other clusters to drop their {text}", Reason.WAITING_FOR_REPLICATION)
+            return Waiting(f"The other clusters have not dropped their {text}", Reason.WAITING_FOR_REPLICATION)
         await self._actor.warn(
             Reason.NOT_DELETED,
             f"Left with others, which keep messages for {self._name} behind them until the topic is loaded and neither "
@@ -207,7 +207,7 @@ class Deregistration:
                 wrote = True
             else:
                 disturbed = "lists of clusters are widened again"
-        return Waiting(f"another writer to leave {self._store} alone: {disturbed}")
+        return Waiting(f"Another writer changes {self._store}: {disturbed}")
 
     async def _store_not_known(self) -> bool | Waiting:
         """The status of the instance was lost, and comes back with its next pass; or there never was a store."""
@@ -215,7 +215,7 @@ class Deregistration:
         if record is None or not record.registered:
             return False
         meta = self._instance["metadata"]
-        why = f"PulsarInstance {meta['namespace']}/{meta['name']} to say where its configuration store is"
+        why = f"PulsarInstance {meta['namespace']}/{meta['name']} does not report where its configuration store is"
         return await self._blocked(Reason.CONFIGURATION_STORE_UNAVAILABLE, why) or False
 
     async def _blocked(self, reason: Reason, why: str) -> Waiting | None:

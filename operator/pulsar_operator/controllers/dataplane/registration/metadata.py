@@ -57,7 +57,7 @@ async def metadata(ctx: PhaseContext) -> MetadataFact | None:
         ),
     )
     if result.quorum not in (None, facts.quorum_on_record, rendered.quorum):
-        raise ConflictError(f"the quorums on record became {result.quorum} while the cluster was looked at")
+        raise ConflictError(f"the quorums on record became {result.quorum} while the cluster was observed")
     actor.pending.extend(result.pending)
     if facts.overruled and result.quorum == rendered.quorum:
         await actor.warn(

@@ -32,7 +32,7 @@ async def observe_blocker(facts: ClusterFacts, actor: Actor) -> Blocker | None:
         return Blocker(Reason.MAINTENANCE_WINDOW, text)
     store = facts.instance.store
     if not store.ready:
-        text = f"The configuration store of the instance is unavailable: {store.message}. The rollout goes on with it"
+        text = f"The configuration store of the instance is unavailable: {store.message}"
         return Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, text)
     bookie = next((row for row in facts.before.bookies if row.step), None)
     return decommissioning(bookie.id) if bookie is not None else await _peer(facts, actor)
@@ -61,9 +61,9 @@ def _waits_for(other: Json) -> Blocker:
     meta, progressing = meta_of(other), condition_of(other, ConditionType.PROGRESSING) or {}
     text = (
         f"PulsarCluster {meta.namespace}/{meta.name} has been rolling out since {other['status']['rollout']['since']} "
-        f"({progressing.get('reason')}), and clusters of an instance roll out one after another. To go on without it, "
-        f"pause it (kubectl -n {meta.namespace} annotate pulsarcluster/{meta.name} {ANNOTATION_PAUSE}=true) or delete "
-        "it"
+        f"({progressing.get('reason')}), and clusters of an instance roll out one after another. To proceed without "
+        f"it, pause it (kubectl -n {meta.namespace} annotate pulsarcluster/{meta.name} {ANNOTATION_PAUSE}=true) or "
+        "delete it"
     )
     return Blocker(Reason.WAITING_FOR_CLUSTERS, text)
 

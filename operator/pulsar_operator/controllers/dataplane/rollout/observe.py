@@ -45,6 +45,7 @@ from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrde
 from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
 from pulsar_operator.domain.render import BRING_UP_ORDER
 from pulsar_operator.domain.render.child_names import pod_host
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import Deps, PortError
 
 CLIENT_PORT: Final = 2181
@@ -84,7 +85,7 @@ def _absent(live: Live, component: Component) -> Blocker | None:
     """Why a pod of a component is absent: nobody creates it, or its node is lost."""
     facts = live.facts(component)
     problem = next((each for each in facts.problems if each.reason in _ABSENT), None) if facts is not None else None
-    return Blocker(problem.reason, f"{problem.message[:1].upper()}{problem.message[1:]}") if problem else None
+    return Blocker(problem.reason, sentence(problem.message)) if problem else None
 
 
 async def _unknown(facts: ClusterFacts, actor: Actor, components: Iterable[ComponentState]) -> Blocker | None:
@@ -102,7 +103,7 @@ def _known(
     """What the pass knows already."""
     unavailable, pending = unavailable_store(facts, view), template_order.pending
     turn = template_order.of[pending] if pending is not None else None
-    store = Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, f"The rollout waits for {unavailable}")
+    store = Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, unavailable or "")
     given_up = {}
     if live.at is not None:
         there, answers = [each.component for each in components], stores_answer_since(facts, live.at)

@@ -62,8 +62,8 @@ class Preparation:
         if outdated == [pod.name]:
             # It comes back empty; what it gets then is asked for while it is clear that it is the last.
             await drains.fill(pod.uid[-5:], [pod.name], there=True)
-        self.drain = DrainFact(progress.status, progress.waiting_for)
-        text = f"Broker {pod.name} hands its bundles over. The rollout waits for {progress.waiting_for}"
+        self.drain = DrainFact(progress.status, progress.blocker)
+        text = f"Broker {pod.name} hands its bundles over. {progress.blocker}"
         return replace(found, handover={**found.handover, pod.uid: Blocker(Reason.DRAINING, text)})
 
     async def _delay_recovery(self, found: RolloutFacts, candidate: Candidate) -> RolloutFacts:

@@ -100,7 +100,7 @@ def _fixed(facts: ClusterFacts) -> dict[Component, Blocker]:
     """Brokers, while the record that says their quorums cannot be read, or there are fewer racks than they would
     enforce; what reads the configuration store, while it is away."""
     if (unavailable := stored_unavailability(facts)) is not None:
-        text = f"The pod template is not applied without {unavailable}"
+        text = f"{unavailable}. The pod template is not applied until it answers"
         return dict.fromkeys(READERS, Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, text))
     if facts.config_map is None or facts.record is not None:
         few = facts.too_few_racks

@@ -31,7 +31,7 @@ async def scale(ctx: PhaseContext) -> ScaleFact:
             continue
         if component in READERS and (unavailable := ctx.store_unavailable) is not None:
             found = replace(
-                found, store_blocker=found.store_blocker or f"{component.value} pods wait for {unavailable}"
+                found, store_blocker=found.store_blocker or f"The {component.value} pods are not scaled. {unavailable}"
             )
             continue
         if component in READERS and (not ctx.facts.instance.store_known or not_ours(ctx)):
@@ -39,7 +39,7 @@ async def scale(ctx: PhaseContext) -> ScaleFact:
         if component is Component.BOOKIE:
             if replicas_of(there) < desired:
                 bookies = await _bookies(ctx, there, desired)
-                found = replace(found, waiting_for=bookies.waiting_for, foreign=bookies.foreign)
+                found = replace(found, blocker=bookies.blocker, foreign=bookies.foreign)
             continue  # fewer: decommission/decommission.py
         if component is Component.BROKER and (drains := drains_of(ctx)) is not None:
             of_brokers = await _brokers(ctx, drains, there, desired)
@@ -57,9 +57,9 @@ async def _bookies(ctx: PhaseContext, there: Json, desired: int) -> Returns:
     is being forgotten whose ordinal they might get."""
     metadata, storage, leave = ctx.view.metadata, ctx.view.storage, ctx.view.decommission
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
-        return Returns(0, "the metadata store to answer")
+        return Returns(0, "The metadata store does not answer")
     if leave is None or leave.forgotten:
-        return Returns(0, "a bookie to be removed first")
+        return Returns(0, "The decommission of another bookie is not complete")
     return await raise_to(ctx, there, desired, storage.facts.cookies)
 
 
@@ -80,4 +80,4 @@ async def _brokers(ctx: PhaseContext, drains: BrokerDrains, there: Json, desired
     progress = await drains.drain(going, scale_in_name(meta.name, desired))
     if progress.go or progress.status is None:
         return ScaleFact(asked=drains.asked)
-    return ScaleFact(DrainFact(progress.status, progress.waiting_for), drains.asked)
+    return ScaleFact(DrainFact(progress.status, progress.blocker), drains.asked)

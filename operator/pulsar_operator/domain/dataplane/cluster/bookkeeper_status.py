@@ -54,7 +54,7 @@ def set_replicated(conditions: ConditionSet, view: ClusterView, *, acts: bool) -
     kind, storage = ConditionType.REPLICATED, view.storage
     if storage is None:
         if not conditions.carry(kind):
-            conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The storage was not looked at yet")
+            conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The storage is not checked yet")
         return
     before = next((each for each in conditions.previous if each.get("type") == kind.value), None)
     unknown = view.volumes.problem if view.volumes is not None else None
@@ -74,7 +74,7 @@ def set_racks(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterVi
         status, reason, text = view.racks.condition
         placed = view.placement.status if view.placement is not None and status is TRUE else None
         going = view.placement.examining if view.placement is not None and status is TRUE else None
-        counting = f"; waiting for {going}" if going is not None else ""
+        counting = f". {going}" if going is not None else ""
         conditions.set(kind, status, reason, f"{text}{placement_message(placed)}{counting}")
     elif spec.bookkeeper is not None and spec.bookkeeper.racks is not None and not conditions.carry(kind):
-        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The racks were not looked at yet")
+        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The racks are not checked yet")

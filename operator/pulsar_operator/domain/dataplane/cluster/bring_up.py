@@ -132,18 +132,18 @@ def bring_up_facts(
     bookie, broker = components.get(Component.BOOKIE), components.get(Component.BROKER)
     if metadata is None:
         text = _text("ZooKeeper", zookeeper)
-        gate = Gate(Reason.WAITING_FOR_ZOOKEEPER, f"ZooKeeper to be ready: {text}")
+        gate = Gate(Reason.WAITING_FOR_ZOOKEEPER, f"ZooKeeper is not ready: {text}")
     else:
         gate = Gate(metadata.reason, metadata.message)
     return BringUpFacts(
         metadata_ready=metadata is not None and metadata.local_ready,
         metadata_gate=gate,
         bookies_writable=_enough_bookies(ensemble, bookie),
-        bookies_text=f"bookies to be ready: {_text('bookies', bookie)}",
+        bookies_text=f"Bookies are not ready: {_text('bookies', bookie)}",
         configuration_store=store,
         registered=metadata is not None and metadata.registered,
         brokers_ready=None if broker is None or broker.ready is None else broker.ready > 0,
-        brokers_text=f"brokers to be ready: {_text('brokers', broker)}",
+        brokers_text=f"Brokers are not ready: {_text('brokers', broker)}",
         bookie_ready=None if bookie is None or bookie.ready is None else bookie.ready > 0,
         proven=frozenset(proven),
     )

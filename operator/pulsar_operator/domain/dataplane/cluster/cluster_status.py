@@ -94,7 +94,7 @@ def set_conditions(
     set_config_condition(conditions, view.config, spec.version if view.config_unchecked else None)
     if deleting:
         conditions.set(ConditionType.READY, False, Reason.DELETING, "The cluster is being deleted")
-        text = f"Waiting for {view.waiting_for}" if view.waiting_for else "The cluster is being deleted"
+        text = view.blocker or "The cluster is being deleted"
         conditions.set(ConditionType.PROGRESSING, True, Reason.DELETING, text)
         if view.kept_for is not None:
             conditions.set(ConditionType.DELETION_BLOCKED, True, view.kept_by, view.kept_for)
@@ -107,7 +107,7 @@ def set_conditions(
         ConditionType.BOOKKEEPER_READY,
         ConditionType.BROKERS_READY,
         ConditionType.PROXIES_READY,
-        ready_message="Paused: all components were ready when last looked at" if paused else "All components are ready",
+        ready_message="Paused: all components were ready at the last check" if paused else "All components are ready",
     )
     found = fold(findings_of(view)).progressing
     if view.error is not None:
@@ -120,8 +120,8 @@ def set_conditions(
     elif conditions.is_true(ConditionType.READY):
         conditions.set(ConditionType.PROGRESSING, False, Reason.READY, "Nothing is in progress")
     else:
-        text = view.waiting_for or "components to be ready"
-        conditions.set(ConditionType.PROGRESSING, True, Reason.PENDING, f"Waiting for {text}")
+        text = view.blocker or "Components are not ready"
+        conditions.set(ConditionType.PROGRESSING, True, Reason.PENDING, text)
 
 
 def _accepted(conditions: ConditionSet, view: ClusterView) -> None:
@@ -145,7 +145,7 @@ def _metadata(conditions: ConditionSet, view: ClusterView) -> None:
         if view.error is not None:
             conditions.set(kind, UNKNOWN, view.error_reason, view.error)
         elif reason in (Reason.PENDING, Reason.NOT_READY, Reason.READY):
-            conditions.set(kind, FALSE, Reason.WAITING_FOR_ZOOKEEPER, f"Waiting for {text}")
+            conditions.set(kind, FALSE, Reason.WAITING_FOR_ZOOKEEPER, f"ZooKeeper is not ready: {text}")
         else:
             conditions.set(kind, FALSE, reason, text)
     elif metadata.local_ready and metadata.reason not in _REFUSALS:
@@ -161,7 +161,7 @@ def _component(
     facts, gate = view.components.get(component), view.gates.get(component)
     if facts is None:
         if gate is not None:
-            conditions.set(kind, FALSE, gate.reason, f"Waiting for {gate.message}")
+            conditions.set(kind, FALSE, gate.reason, gate.message)
         elif view.error is not None:
             conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error)
         else:
@@ -169,7 +169,12 @@ def _component(
         return
     reason, text = facts.summary(noun)
     if facts.desired == 0 and component is Component.BROKER:
-        conditions.set(kind, FALSE, Reason.SCALED_TO_ZERO, f"{noun}: scaled to 0, nobody serves clients")
+        conditions.set(
+            kind,
+            FALSE,
+            Reason.SCALED_TO_ZERO,
+            f"{noun}: scaled to 0, so clients cannot connect. Set spec.broker.replicas to 1 or more",
+        )
         return
     conditions.set(kind, UNKNOWN if facts.all_ready is None else facts.all_ready, reason, text)
 
@@ -270,7 +275,7 @@ def cluster_status(
     known: dict[str, Any] = {
         "observed_generation": conditions.generation,
         "conditions": conditions.result(),
-        "blocker": view.waiting_for,
+        "blocker": view.blocker,
         "missing_pods": missing_rows(before.missing_pods, view.missing, now),
         "used_confirmations": _used(before.used_confirmations, spec, view, now),
         "bookies": _bookies(before.bookies, view, now),

@@ -30,6 +30,7 @@ from pulsar_operator.domain.dataplane.objects.pods import ComponentFacts
 from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder
 from pulsar_operator.domain.dataplane.scaling.replicas import Rows
 from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster
+from pulsar_operator.domain.texts import sentence
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class DrainFact:
     """Brokers that hand over their bundles."""
 
     status: DrainStatus
-    waiting_for: str | None
+    blocker: str | None
     """In words."""
 
 
@@ -144,7 +145,7 @@ class DecommissionFact:
     ordinal: int | None = None
     step: str | None = None
     """Where it is on its way out; None = it has not begun."""
-    waiting_for: str | None = None
+    blocker: str | None = None
     """What is waited for, in words; None = nothing."""
     reason: Reason | None = None
     """Why it does not leave; None = it does, or may soon."""
@@ -186,7 +187,7 @@ class ScaleFact:
     """Of the brokers that are too many."""
     asked: frozenset[str] = frozenset()
     """PulsarRebalances it needs."""
-    waiting_for: str | None = None
+    blocker: str | None = None
     """What bookies wait for that are to be added, in words."""
     foreign: str | None = None
     """Why a bookie cannot be added, in words."""
@@ -290,7 +291,7 @@ class ClusterView:
         return next((fact.drain for fact in (self.scale, self.rollout) if fact is not None and fact.drain), None)
 
     @property
-    def waiting_for(self) -> str | None:
+    def blocker(self) -> str | None:
         """What the cluster waits for, in words: the first of all in the order of bring-up."""
         if self.stopped_for is not None:
             return self.stopped_for
@@ -298,7 +299,7 @@ class ClusterView:
             if gate is not None and component not in self.components:
                 return gate.message
         if self.scale is not None and self.scale.drain is not None:
-            return self.scale.drain.waiting_for
+            return self.scale.drain.blocker
         return _unready(self)
 
 
@@ -317,5 +318,6 @@ def _unready(view: ClusterView) -> str | None:
     for component, facts in view.components.items():
         if facts.all_ready is False:
             noun = NOUNS[component]
-            return f"{noun} to be ready: {facts.summary(noun)[1]}"
+            verb = "is" if component is Component.ZOOKEEPER else "are"
+            return f"{sentence(noun)} {verb} not ready: {facts.summary(noun)[1]}"
     return None

@@ -86,7 +86,7 @@ def _rollout(fact: RolloutFact, template_order: TemplateOrder | None) -> Finding
     if template_order is not None and template_order.stop is not None and template_order.blocker is not None:
         return Finding(progressing=(False, template_order.stop.reason, template_order.blocker.message), under_way=True)
     blocked = Reason(rollout.blocked_by) if rollout.blocked_by is not None else Reason.ROLLOUT_IN_PROGRESS
-    text = f"Rolling {rollout.component}: {rollout.pods_done} of {rollout.pods_total} pods done"
+    text = f"Rollout of the {rollout.component} pods: {rollout.pods_done} of {rollout.pods_total} are done"
     text = f"{text}. {rollout.message}" if rollout.message is not None else text
     reason = Reason.ROLLOUT_IN_PROGRESS if blocked in ROLLOUT_IN_PROGRESS else blocked
     return Finding(progressing=(reason is not Reason.MAINTENANCE_WINDOW, reason, text), under_way=True)
@@ -94,11 +94,13 @@ def _rollout(fact: RolloutFact, template_order: TemplateOrder | None) -> Finding
 
 def _scale(fact: ScaleFact) -> Finding:
     """What pods that are added or removed wait for."""
-    requeue = RETRY_SECONDS if fact.waiting_for or fact.store_blocker else None
+    requeue = RETRY_SECONDS if fact.blocker or fact.store_blocker else None
     if fact.drain is not None:
-        return Finding(requeue, (True, Reason.DRAINING, f"Waiting for {fact.drain.waiting_for}"), under_way=True)
-    if fact.waiting_for is not None:
-        return Finding(requeue, (True, Reason.PENDING, f"Adding bookies: waiting for {fact.waiting_for}"))
+        return Finding(
+            requeue, (True, Reason.DRAINING, fact.drain.blocker or "Brokers are being drained"), under_way=True
+        )
+    if fact.blocker is not None:
+        return Finding(requeue, (True, Reason.PENDING, f"Bookies are to be added. {fact.blocker}"))
     if fact.store_blocker is not None:
         return Finding(requeue, (True, Reason.CONFIGURATION_STORE_UNAVAILABLE, fact.store_blocker))
     return Finding(requeue)

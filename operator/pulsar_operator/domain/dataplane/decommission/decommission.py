@@ -89,12 +89,12 @@ def stays(bookie: DecommissionFacts, why: str) -> Next | None:
     if record is None:
         return None
     if bookie.ordinal >= bookie.replicas:
-        return Next(Act.NOTHING, f"the pod of bookie {bookie.bookie} to be back", shown(bookie))
+        return Next(Act.NOTHING, f"The pod of bookie {bookie.bookie} does not exist yet", shown(bookie))
     if bookie.readonly and not record.restored:
         return Next(Act.WRITABLE, f"Bookie {bookie.bookie} takes entries again: {why}", shown(bookie))
     if bookie.readonly is None and bookie.has_cookie:
         # Nothing is held for it: what is changed may be what it needs to come up, and it comes up writable.
-        return Next(Act.NOTHING, f"bookie {bookie.bookie} to say that it is writable")
+        return Next(Act.NOTHING, f"Bookie {bookie.bookie} does not report whether it is writable")
     return Next(Act.END, f"Bookie {bookie.bookie} stays: {why}")
 
 
@@ -113,7 +113,7 @@ def before(bookie: DecommissionFacts) -> Next:
         new = {each for each in bookie.others if bookie_state(bookie.storage, each) is BookieState.NEW}
         unavailable = sorted(set(bookie.others) - bookie.storage.writable - new)
         if unavailable:
-            return Next(Act.NOTHING, f"bookie {unavailable[0]} to be writable: one bookie is away at a time")
+            return Next(Act.NOTHING, f"Bookie {unavailable[0]} is not writable, and only one bookie may be unavailable")
         missing = not_replicated(bookie.storage)
         if missing is not None:
             return Next(Act.NOTHING, missing)
@@ -163,7 +163,7 @@ def _racks(bookie: DecommissionFacts) -> Next | None:
         return None
     if bookie.racks_left is None:
         step = shown(bookie) if bookie.under_way else None
-        return Next(Act.NOTHING, "the racks of bookies to be known: see condition RacksKnown", step)
+        return Next(Act.NOTHING, "The racks of the bookies are unknown. See condition RacksKnown", step)
     return refused(
         f"Bookie {bookie.bookie} cannot be {bookie.deed}: writable bookies would be left in {bookie.racks_left} of the "
         f"{bookie.required_racks} racks that spec.bookkeeper.racks.minimum enforces, so no ledger could be created. "
@@ -174,8 +174,8 @@ def _racks(bookie: DecommissionFacts) -> Next | None:
 def _unreadable(bookie: DecommissionFacts, scan: LedgerScan) -> str:
     more = f" (and {scan.undecodable - 1} more)" if scan.undecodable > 1 else ""
     return (
-        f"Bookie {bookie.bookie} cannot be {bookie.deed}: znode {scan.unreadable[0]}{more} says nothing that is "
-        "known here, so the ledger may be on it. Repair it, or delete it if nobody needs that ledger"
+        f"Bookie {bookie.bookie} cannot be {bookie.deed}: znode {scan.unreadable[0]}{more} cannot be "
+        "decoded, so the ledger may be on it. Repair the znode, or delete it if the ledger is not needed"
     )
 
 
@@ -237,15 +237,15 @@ def emptying(
             short = f"{bookie.left} other bookies are writable, and new ledgers take {record.ensemble}"
             if bookie.readonly:
                 return Next(Act.WRITABLE, f"Bookie {name} takes entries for now: {short}", Step.READ_ONLY)
-            return Next(Act.NOTHING, f"other bookies to be writable: {short}", Step.READ_ONLY)
+            return Next(Act.NOTHING, f"Too few other bookies are writable: {short}", Step.READ_ONLY)
         if bookie.readonly is None:
-            return Next(Act.NOTHING, f"bookie {name} to say whether it is read-only", shown(bookie))
+            return Next(Act.NOTHING, f"Bookie {name} does not report whether it is read-only", shown(bookie))
     # One that was made writable, and is read-only by itself since, may have taken entries in between.
     anew = record.run != bookie.process or record.restored or record.restoring
     if bookie.readonly is False or (bookie.registered and anew):
         return Next(Act.READ_ONLY, f"Bookie {name} takes no new entries: it leaves", Step.READ_ONLY)
     if bookie.state is BookieState.WRITABLE:
-        return Next(Act.NOTHING, f"bookie {name} to be registered as read-only", Step.READ_ONLY)
+        return Next(Act.NOTHING, f"Bookie {name} is not registered as read-only yet", Step.READ_ONLY)
     if scan is None:
         return Next(Act.SCAN, "", shown(bookie))
     if scan.undecodable:
@@ -261,27 +261,33 @@ def emptying(
     if scan.naming:
         return copies(bookie, record, scan)
     if bookie.step not in (Step.VERIFYING, Step.STOPPING):
-        return Next(Act.NOTHING, f"another look at all ledgers: none names bookie {name}", Step.VERIFYING)
+        return Next(
+            Act.NOTHING,
+            f"No ledger references bookie {name}. The operator checks all ledgers once more",
+            Step.VERIFYING,
+        )
     return None
 
 
 def copied(bookie: DecommissionFacts, record: DecommissionRecord, scan: LedgerScan) -> Next:
     """Its ledgers go to other bookies. One copy is asked for at a time: a second waits behind the first, and a pod that
     ends forgets what it was asked."""
-    left = f"{scan.naming} ledger{'' if scan.naming == 1 else 's'} on bookie {bookie.bookie} to be copied"
+    left = f"{_ledgers(scan.naming)} on bookie {bookie.bookie} {'is' if scan.naming == 1 else 'are'} not copied yet"
     short = short_of_room(bookie, scan)
     going = record.renewal is not None and record.renewal.claims  # then there is no way back
     if short is not None and not going:
         text = (
-            f"Bookie {bookie.bookie} takes entries again, and no more of it is copied: {short}. It goes on once there "
-            "is room"
+            f"Bookie {bookie.bookie} is writable again, and copying its ledgers is suspended: {short}. Copying resumes "
+            "once there is room"
         )
         return Next(Act.RELEASE, text, Step.COPYING)
     unknown = unknown_room(bookie, scan)
     if unknown is not None:
-        return Next(Act.NOTHING, f"bookie {unknown} to say how full its ledger disks are: {left}", Step.COPYING)
+        return Next(
+            Act.NOTHING, f"Bookie {unknown} does not report how full its ledger disks are. {left}", Step.COPYING
+        )
     if not bookie.helpers:
-        return Next(Act.NOTHING, f"an auto-recovery pod to be ready: {left}", Step.COPYING)
+        return Next(Act.NOTHING, f"No auto-recovery pod is ready. {left}", Step.COPYING)
     asked = next((each for each in bookie.helpers if each.uid == record.asked), None)
     # None was left, so that the copy came to its end; these are named since.
     done = bookie.step in (Step.VERIFYING, Step.STOPPING, Step.FORGETTING)
@@ -295,12 +301,16 @@ def copied(bookie: DecommissionFacts, record: DecommissionRecord, scan: LedgerSc
     if record.naming is None or scan.naming < record.naming:
         return Next(Act.NOTE, left, Step.COPYING, helper=asked)
     other = next((each for each in bookie.helpers if each is not asked), asked)
-    return Next(Act.COPY, f"{left}, none was in {quiet:.0f} s", Step.COPYING, helper=other)
+    return Next(Act.COPY, f"{left}, and none was copied in {quiet:.0f} s", Step.COPYING, helper=other)
+
+
+def _ledgers(number: int) -> str:
+    return f"{number} ledger{'' if number == 1 else 's'}"
 
 
 def _stuck(bookie: DecommissionFacts, scan: LedgerScan | None) -> str:
     if scan is None:
-        what = f"the operator was waiting for {bookie.examining}"
+        what = f"not all ledgers were examined ({bookie.examining})"
     elif scan.naming:
         what = f"{scan.naming} ledgers are still on it: {scan.named()}"
     else:
@@ -318,9 +328,9 @@ def _without_pod(bookie: DecommissionFacts) -> Next | None:
     """The StatefulSet has no such ordinal any more: by this operator, or by somebody's hand."""
     scan, name, record = bookie.scan, bookie.bookie, bookie.record
     if bookie.pod:
-        return Next(Act.NOTHING, f"the pod of bookie {name} to be gone", Step.STOPPING)
+        return Next(Act.NOTHING, f"The pod of bookie {name} still exists", Step.STOPPING)
     if bookie.registered:
-        return Next(Act.NOTHING, f"the registration of bookie {name} to end", Step.STOPPING)
+        return Next(Act.NOTHING, f"Bookie {name} is still registered in the metadata store", Step.STOPPING)
     if not bookie.has_cookie:
         if record is None:
             return None
@@ -333,7 +343,7 @@ def _without_pod(bookie: DecommissionFacts) -> Next | None:
                 text = f"Bookie {name} has no pod and no cookie any more, and {why}. Its claims are kept"
                 return Next(Act.NOTHING, text, None, Reason.DECOMMISSION_REFUSED)
         if bookie.rack:
-            return Next(Act.NOTHING, f"the rack of bookie {name} to be taken out", Step.FORGETTING)
+            return Next(Act.NOTHING, f"The rack of bookie {name} is not removed yet", Step.FORGETTING)
         if any(not claim.going and claim.mark is None for claim in bookie.claims):
             return Next(Act.MARK, f"bookie {name} is removed, and no ledger named it", Step.FORGETTING)
         return Next(Act.END, f"Bookie {name} is removed")

@@ -40,7 +40,7 @@ class Act(StrEnum):
     NOTHING = "nothing"
     ASK = "ask for the largest ensemble"
     SCAN = "read every ledger"
-    BEGIN = "remember that it leaves, and since when"
+    BEGIN = "record that it is decommissioned, and the start time"
     READ_ONLY = "make it read-only"
     WRITABLE = "make it writable"
     UNLOAD = "unload topics"

@@ -40,7 +40,7 @@ def no_room(bookie: DecommissionFacts, scan: LedgerScan) -> Next | None:
     """Whether those that are left have room for what is on it, before anything of it is copied."""
     unknown = unknown_room(bookie, scan)
     if unknown is not None:
-        return Next(Act.NOTHING, f"bookie {unknown} to say how full its ledger disks are")
+        return Next(Act.NOTHING, f"Bookie {unknown} does not report how full its ledger disks are")
     short = short_of_room(bookie, scan, MARGIN)
     if short is None:
         return None

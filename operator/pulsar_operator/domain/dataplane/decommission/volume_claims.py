@@ -122,7 +122,7 @@ class Return:
 
     delete: tuple[Claim, ...] = ()
     """Claims to delete first: they are marked."""
-    waiting_for: str | None = None
+    blocker: str | None = None
     """What must happen first, in words; None = it may."""
     foreign: str | None = None
     """Why it never will as things are, with the remedy, in words."""
@@ -130,7 +130,7 @@ class Return:
     @property
     def free(self) -> bool:
         """Whether it may return now."""
-        return not self.delete and self.waiting_for is None and self.foreign is None
+        return not self.delete and self.blocker is None and self.foreign is None
 
 
 def may_return(
@@ -144,7 +144,7 @@ def may_return(
     there = list(claims)
     going = [claim for claim in there if claim.going]
     if going:
-        return Return(waiting_for=f"PersistentVolumeClaim {going[0].name} to be gone")
+        return Return(blocker=f"PersistentVolumeClaim {going[0].name} still exists")
     here = EmptyMark(bookie, instance_id, "")
     marked = tuple(claim for claim in there if here.same(claim.mark))
     if cookie:
@@ -160,7 +160,7 @@ def may_return(
     if strange:
         return Return(
             foreign=f"PersistentVolumeClaim {strange[0].name} is the volume of a bookie that the metadata store does "
-            f"not know: {bookie} would not start with it. Delete the claim if nobody needs what is on it, or set "
+            f"not know: {bookie} would not start with it. Delete the claim if its data is not needed, or set "
             "spec.bookkeeper.replicas, with autoscaling its maxReplicas, to what it was"
         )
     return Return(delete=marked)
@@ -175,7 +175,7 @@ def unknown_volume(bookie: str, claims: Iterable[Claim], since: str) -> str | No
         return None
     return (
         f"Bookie {bookie} does not start: PersistentVolumeClaim {older[0].name} is the volume of a bookie that the "
-        "metadata store does not know. If nobody needs what is on it, delete the claim and then pod "
+        "metadata store does not know. If its data is not needed, delete the claim and then pod "
         f"{bookie.partition('.')[0]}. If it is the volume of this bookie, write its cookie into the metadata store "
         "again with `bin/bookkeeper shell cookie_create -cf <ledger folder>/current/VERSION <bookie>`"
     )

@@ -70,7 +70,7 @@ def next_step(bookie: DecommissionFacts) -> Next | None:
 
 
 def _begins(bookie: DecommissionFacts) -> Next | None:
-    desired = None if bookie.asked in (None, FALSE) else f"somebody wants a new one for it: {bookie.asked}"
+    desired = None if bookie.asked in (None, FALSE) else f"a new volume was requested for it: {bookie.asked}"
     lost = bookie.lost or desired
     if lost is not None and not bookie.registered:
         # One without a cookie does not start with its volume either: somebody deleted it, or it never was up.
@@ -121,7 +121,9 @@ def _renewed(bookie: DecommissionFacts, record: DecommissionRecord, renewal: Ren
         accepted=bookie.scan is not None and not bookie.scan.clear,
     )
     if not claims:
-        return Next(Act.NOTHING, f"claims of bookie {bookie.bookie} to be there", shown(bookie))
+        return Next(
+            Act.NOTHING, f"The PersistentVolumeClaims of bookie {bookie.bookie} do not exist yet", shown(bookie)
+        )
     return Next(Act.DISCARD, f"bookie {bookie.bookie} gets a new volume, and {why}", Step.STOPPING, renewal=given)
 
 
@@ -164,7 +166,8 @@ def _emptied(bookie: DecommissionFacts, record: DecommissionRecord) -> Next | No
 def _audited(bookie: DecommissionFacts, record: DecommissionRecord, scan: LedgerScan) -> Next | None:
     """Copies of what was on a bookie that is not there come from others. None = what is left is given up."""
     storage, name = bookie.storage, bookie.bookie
-    left = f"{scan.naming} ledger{'' if scan.naming == 1 else 's'} of bookie {name} to be copied from other bookies"
+    ledgers = "1 ledger" if scan.naming == 1 else f"{scan.naming} ledgers"
+    left = f"{ledgers} of bookie {name} {'is' if scan.naming == 1 else 'are'} not copied from other bookies yet"
     # What was given up with another bookie may be part of a ledger, and the rest is on this volume while it is there.
     earlier = bookie.given_up if bookie.lost is not None else frozenset[int]()
     nowhere = [row for row in scan.only_there if row.ledger not in earlier]
@@ -178,9 +181,9 @@ def _audited(bookie: DecommissionFacts, record: DecommissionRecord, scan: Ledger
         named = replace(scan, only=only, only_there=tuple(nowhere)).named_only()
         return _given_up(bookie, record, f"{only} ledgers have entries on no other bookie: {named}", only)
     if storage.disabled:
-        return Next(Act.NOTHING, f"replication to be switched on: {left}", Step.COPYING)
+        return Next(Act.NOTHING, f"Replication is switched off. {left}", Step.COPYING)
     if storage.auditor is None:
-        return Next(Act.NOTHING, f"an auditor, one of the auto-recovery pods: {left}", Step.COPYING)
+        return Next(Act.NOTHING, f"No auto-recovery pod is the auditor. {left}", Step.COPYING)
     if record.asked != AUDITOR:
         return Next(Act.AUDIT, left, Step.COPYING)
     quiet = (bookie.now - record.asked_at).total_seconds() if record.asked_at is not None else STALL_SECONDS
@@ -193,14 +196,15 @@ def _audited(bookie: DecommissionFacts, record: DecommissionRecord, scan: Ledger
     if record.stalled:
         words = (
             f"{elsewhere} ledgers of bookie {name} cannot be copied from other bookies, although their metadata names "
-            f"some: none was in {STALL_SECONDS:.0f} s. {only} more have entries on no other bookie: {scan.named()}"
+            f"some: none was copied in {STALL_SECONDS:.0f} s. {only} more have entries on no other bookie: "
+            f"{scan.named()}"
         )
         if quiet < STALL_SECONDS or _is_accepted(bookie, elsewhere + only):
             return _given_up(bookie, record, words, elsewhere + only)
         return Next(Act.AUDIT, words, Step.COPYING)
     if quiet < STALL_SECONDS:
         return Next(Act.NOTHING, left, Step.COPYING)
-    return Next(Act.AUDIT, f"{left}, none was in {quiet:.0f} s", Step.COPYING)
+    return Next(Act.AUDIT, f"{left}, and none was copied in {quiet:.0f} s", Step.COPYING)
 
 
 def _no_room(bookie: DecommissionFacts, scan: LedgerScan, elsewhere: int) -> Next | None:
@@ -222,7 +226,7 @@ def _given_up(bookie: DecommissionFacts, record: DecommissionRecord, words: str,
     """None where somebody confirmed that so many ledgers are lost; else that nobody did."""
     unavailable = sorted(bookie.storage.missing.intersection(bookie.others) - bookie.lost_too)
     if unavailable:
-        text = f"{words}. Bookie {unavailable[0]} is away too, and may have copies"
+        text = f"{words}. Bookie {unavailable[0]} is unavailable too, and may have copies"
         return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST)
     if _is_accepted(bookie, number):
         return None
@@ -255,17 +259,17 @@ def _afterwards(bookie: DecommissionFacts, record: DecommissionRecord, renewal: 
         if kept:
             return Next(Act.DISCARD, f"bookie {name} gets a new volume, and {_why(bookie, renewal)}", Step.STOPPING)
         if bookie.ends:
-            return Next(Act.NOTHING, f"the pod of bookie {name} to be gone", Step.STOPPING)
+            return Next(Act.NOTHING, f"The pod of bookie {name} still exists", Step.STOPPING)
         return Next(Act.REPLACE, f"bookie {name} gets a new volume, and {_why(bookie, renewal)}", Step.STOPPING)
     if old:
-        return Next(Act.NOTHING, f"PersistentVolumeClaim {old[0].name} to be gone", Step.STOPPING)
+        return Next(Act.NOTHING, f"PersistentVolumeClaim {old[0].name} still exists", Step.STOPPING)
     if renewal.cookie is not None and bookie.cookie == renewal.cookie:
         if bookie.registered:
-            return Next(Act.NOTHING, f"the registration of bookie {name} to end", Step.FORGETTING)
+            return Next(Act.NOTHING, f"Bookie {name} is still registered in the metadata store", Step.FORGETTING)
         if scan is None:
             return Next(Act.SCAN, "", shown(bookie))
         if scan.undecodable and not renewal.accepted:
-            text = f"znode {scan.unreadable[0]} to be readable, or gone: its ledger may be on bookie {name}"
+            text = f"Znode {scan.unreadable[0]} cannot be decoded, so its ledger may be on bookie {name}"
             return Next(Act.NOTHING, text, Step.FORGETTING)
         if scan.naming and not renewal.accepted:
             found = _audited(bookie, record, scan)
@@ -282,7 +286,7 @@ def _afterwards(bookie: DecommissionFacts, record: DecommissionRecord, renewal: 
     if bookie.state is BookieState.NEW and started is BookieState.NEW and other is not None:
         return Next(Act.END, f"Bookie {name} has nothing, and did not start with its new volume: {other}")
     # Nothing is held for it: what is changed may be what it needs to come up.
-    return Next(Act.NOTHING, f"bookie {name} to start with its new volume")
+    return Next(Act.NOTHING, f"Bookie {name} has not started with its new volume yet")
 
 
 def _why(bookie: DecommissionFacts, renewal: Renewal) -> str:

@@ -238,9 +238,9 @@ def decide_identity(facts: IdentityFacts) -> Identity | Refusal:
         return _lost(facts, record)
     if found is not None:
         return _conflict(
-            f"{facts.store} was initialized by somebody else with instance id {found} while this cluster was being set "
-            f"up with {record.instance_id}: use another store or chroot, or delete ConfigMap {facts.record_name} to "
-            "adopt what is there"
+            f"{facts.store} was initialized by another writer with instance id {found} while this cluster was being "
+            f"set up with {record.instance_id}: use another store or chroot, or delete ConfigMap "
+            f"{facts.record_name} to adopt what is there"
         )
     if facts.remnants:
         return _headless(facts)

@@ -242,8 +242,8 @@ def _empty_under_topics(facts: RegistrationFacts) -> Refusal | None:
         Reason.METADATA_LOST,
         f"the configuration store {facts.store} is empty, but the metadata store of this cluster has topics, which "
         "brokers make after the cluster is registered: the configuration store is lost, or it is another one. Nothing "
-        "is written. Restore it from its volumes or a backup, or correct its address. If tenants and namespaces are to "
-        f"begin anew, {how_to_answer(question, facts.confirmations, facts.now)}",
+        "is written. Restore it from its volumes or a backup, or correct its address. To start again without "
+        f"tenants and namespaces, {how_to_answer(question, facts.confirmations, facts.now)}",
     )
 
 

@@ -218,7 +218,7 @@ def storage_under_replicated(facts: RolloutFacts, candidate: Candidate) -> Block
     found, bookie = _storage(facts, candidate)
     if found is None or bookie not in found.storage.registered or (lacking := not_replicated(found.storage)) is None:
         return None
-    return _unless_confirmed(found, Blocker(Reason.UNDER_REPLICATED, f"The rollout of bookies waits for {lacking}"))
+    return _unless_confirmed(found, Blocker(Reason.UNDER_REPLICATED, lacking))
 
 
 def too_few_bookies(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
@@ -235,7 +235,7 @@ def too_few_bookies(facts: RolloutFacts, candidate: Candidate) -> Blocker | None
         )
         return Blocker(Reason.WAITING_FOR_BOOKIES, text)
     awaited = awaited_in_group(bookie, found.storage.writable, found.bound)
-    return Blocker(Reason.WAITING_FOR_BOOKIES, f"The rollout of bookies waits for {awaited}") if awaited else None
+    return Blocker(Reason.WAITING_FOR_BOOKIES, awaited) if awaited else None
 
 
 def surplus_brokers(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
@@ -259,7 +259,7 @@ def volume_being_deleted(facts: RolloutFacts, candidate: Candidate) -> Blocker |
     text = (
         f"PersistentVolumeClaim {claim} is being deleted. Replacing pod {candidate.name} now would delete its volume. "
         f"Have a bookie's volume replaced (annotation {ANNOTATION_REPLACE_VOLUME} on its pod), or delete the pod if "
-        "nobody needs the data on the volume"
+        "the data on the volume is not needed"
     )
     return Blocker(Reason.VOLUME_PENDING, text)
 
@@ -272,7 +272,7 @@ def volume_missing(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
         return None
     text = (
         f"PersistentVolumeClaim {claim} does not exist. Replacing pod {candidate.name} now would give it an empty "
-        "volume. Copy the data on the volume, or delete the pod if nobody needs the data"
+        "volume. Copy the data on the volume, or delete the pod if the data is not needed"
     )
     return Blocker(Reason.VOLUME_PENDING, text)
 
@@ -338,7 +338,7 @@ ROLLOUT_IN_PROGRESS: Final = frozenset(
 
 def decommissioning(bookie: object) -> Blocker:
     """That a bookie is being decommissioned."""
-    text = f"Bookie {bookie} is being decommissioned. The rollout goes on when it is gone"
+    text = f"Bookie {bookie} is being decommissioned. The rollout continues when that is done"
     return Blocker(Reason.DECOMMISSIONING_BOOKIE, text)
 
 
