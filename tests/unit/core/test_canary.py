@@ -156,7 +156,7 @@ async def test_a_leak_would_be_seen(kind: Kind, path: str, broken: str, monkeypa
     else:
         for row in entry_rows.NAMESPACE_ENTRIES:
             changed = copy.copy(row)
-            monkeypatch.setitem(row.__dict__, "tell", describe)
+            monkeypatch.setitem(row.__dict__, "describe_value", describe)
             assert changed.field == row.field
     assert any(CANARY in leak for leak in await leaks(kind, path))
 

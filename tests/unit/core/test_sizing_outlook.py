@@ -79,12 +79,12 @@ async def test_a_result_of_an_older_job_has_no_profile(served: Served) -> None:
         (
             OLD | {"verdict": OLD["verdict"] | {"hottest": HOTTEST | TINY}},
             RefusedError,
-            "verdict.hottest: .* no amount",
+            "verdict.hottest: .* not a valid target load",
         ),
         (
             OLD | {"verdict": OLD["verdict"] | {"hottest": HOTTEST | VAST}},
             RefusedError,
-            "verdict.hottest: .* no amount",
+            "verdict.hottest: .* not a valid target load",
         ),
         (b"[", RefusedError, "cannot be read"),
         (503, UnavailableError, "answered 503"),
