@@ -115,6 +115,6 @@ def test_the_earliest_pass_that_a_phase_asks_for(view: ClusterView, expected: fl
 
 
 def test_what_is_blocked_hides_nothing_else_that_is() -> None:
-    found = fold(findings_of(ClusterView(volumes=FOREIGN, roll=IN_A_WINDOW, scale=DRAIN))).progressing
+    found = fold(findings_of(ClusterView(volumes=FOREIGN, rollout=IN_A_WINDOW, scale=DRAIN))).progressing
     assert found is not None and found[:2] == (False, Reason.MAINTENANCE_WINDOW)
     assert "No window is open" in found[2] and "the volume of another" in found[2] and "4 bundles" not in found[2]

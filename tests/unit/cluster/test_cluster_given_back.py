@@ -76,7 +76,7 @@ async def test_it_says_since_when_pulsar_balances_why_and_until_when() -> None:
     world = await given_back()
     status, reason, message = await condition(world)
     assert (status, reason) == ("False", "PulsarBalances")
-    assert f"PulsarRebalance {NAME} says NoData" in message and "no answer from the broker" in message
+    assert f"PulsarRebalance {NAME} reports NoData" in message and "no answer from the broker" in message
     assert "not before" in message
     (event,) = [each for each in world.journal.events if each.reason == "PulsarBalances"]
     assert (event.kind, event.object_name) == ("Warning", "east")

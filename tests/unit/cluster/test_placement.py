@@ -117,7 +117,7 @@ async def test_what_cannot_be_counted_is_not_known_and_not_asked_at_each_pass() 
         await world.round()
     found = await row(world)
     assert found is not None and (found.against, found.ledgers) == (None, None) and len(failed) == 1
-    assert "is not known" in await told(world)
+    assert "is unknown" in await told(world)
 
 
 def reads_of_ledgers(world: LedgerWorld) -> Callable[[], int]:
