@@ -16,7 +16,7 @@ from pulsar_operator.ports import PODS, STATEFUL_SETS, Json
 from tests.support.cluster.rolls import BROKEN, reason, three, two
 from tests.support.cluster.world import ClusterWorld
 
-RENDERERS = ("cluster", "configuration_store")
+RENDERERS = ("cluster.cluster_controller", "instance.configuration_store")
 
 
 @pytest.fixture
