@@ -176,7 +176,7 @@ def _open(place: Place) -> tuple[Any, str]:
         raise StoreError("the root is empty: give a folder or a URL such as s3://bucket/folder")
     try:
         if place.on_s3:
-            bucket = root.partition("://")[2].strip("/")
+            bucket = root.partition("://")[2].rstrip("/")
             return _s3(place.s3, bucket.partition("/")[0]), bucket
         if place.s3.endpoint is not None:
             raise StoreError(f"an S3 endpoint is given, but the root is {root!r}: use s3://bucket/folder")

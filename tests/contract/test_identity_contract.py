@@ -126,7 +126,7 @@ def test_the_count_is_read_alike(data: Any, expected: tuple[int, int] | None) ->
             parsed_by_start(raw, "2")
         return
     mine, theirs = OwnBookies.of(FIRST, parse_incarnations(raw)).count(2), parsed_by_start(raw, "2")
-    assert (mine.number, mine.observed) == (theirs.number, theirs.observed) == expected
+    assert (mine.number, mine.observed) == (theirs.number, theirs.seen) == expected
 
 
 class Case(NamedTuple):
