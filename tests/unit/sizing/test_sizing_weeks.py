@@ -2,8 +2,8 @@
 
 They were made by the job before it wrote tables, and no field differs. Two changes are intended and show in none of
 them: files that an older collector's compaction replaced count as duplicates while they linger (the week "compacted"
-has none left), and cost factors are learned from the newest 14 days of a longer window. The sentence of the verdict
-has been reworded in the documents since.
+has none left), and cost factors are learned from the newest 14 days of a longer window. Two sentences
+have been reworded in the documents since.
 """
 
 from __future__ import annotations
