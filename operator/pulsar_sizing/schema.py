@@ -14,7 +14,6 @@ from typing import Final
 SCHEMA_VERSION: Final = 1
 TRAFFIC: Final = "traffic"
 MARKERS: Final = "markers"
-PARTITION_KEYS: Final = ("instance", "cluster", "day", "hour")
 
 
 @dataclass(frozen=True)

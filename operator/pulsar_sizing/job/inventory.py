@@ -259,9 +259,3 @@ def _cpu(said: Any) -> dict[str, tuple[int, int]]:
     once = told.group_by(["sample_time", "broker"]).aggregate([("parts", "max")])
     found = once.group_by("broker").aggregate([("parts_max", "count"), ("parts_max", "sum")])
     return {row["broker"]: (row["parts_max_count"], row["parts_max_sum"]) for row in found.to_pylist()}
-
-
-def window_of(days: Sequence[datetime], length: timedelta) -> tuple[datetime, datetime]:
-    """The last `length` of time up to the end of the last recorded day, as whole days."""
-    end = days[-1] + timedelta(days=1)
-    return end - length, end

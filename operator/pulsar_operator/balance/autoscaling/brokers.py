@@ -166,9 +166,10 @@ def _need(facts: BrokerFacts, policy: Policy, now: float, belief: _Belief) -> Ne
 
 
 def _once(found: Pressure, workload: Workload, policy: Policy, traffic: TrafficGrowth | None) -> Pressure:
-    """Returns the need for one observation of CPU. It adds nothing by itself, since it may be a garbage collection; it
-    adds what more traffic bears out: no more in proportion than traffic rose, and no more CPU than what came on top can
-    use."""
+    """Returns the need for one observation of CPU, which alone adds no broker, since it may be a garbage collection.
+
+    The need grows no more in proportion than the traffic rose, and by no more CPU than the additional traffic can use.
+    """
     if not _presses(found, workload, policy):
         return found
     most = workload.serving * (1 + policy.tolerance)

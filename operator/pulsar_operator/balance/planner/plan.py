@@ -133,7 +133,7 @@ def _refusal(model: ClusterModel) -> str:
     if not any(bundle.owner in known for bundle in model.bundles):
         return "no broker serves a bundle"
     if not able:
-        return "every broker is to be emptied: none is left to take a bundle"
+        return "all brokers are being drained, so none can take a bundle"
     if len(known) == 1:
         return "there is one broker only: nothing can be moved"
     if not any(bundle.weight > 0 for bundle in model.bundles if bundle.owner in known) and len(able) == len(known):

@@ -197,7 +197,9 @@ def too_few(bookie: DecommissionFacts) -> Next | None:
     few = short_of_bookies(bookie, widest)
     if few is None:
         return _too_few_racks(bookie)
-    text = f"Bookie {bookie.bookie} stays as it is: {few}. It is tried again after the next change of the specification"
+    text = (
+        f"Bookie {bookie.bookie} stays as it is: {few}. The operator retries after the next change of the specification"
+    )
     return Next(Act.STOP, text, reason=Reason.DECOMMISSION_STUCK)
 
 
@@ -205,7 +207,7 @@ def _too_few_racks(bookie: DecommissionFacts) -> Next | None:
     found = _racks(bookie)
     if found is None or found.reason is None:
         return found
-    text = f"{found.text}. It is tried again after the next change of the specification"
+    text = f"{found.text}. The operator retries after the next change of the specification"
     return Next(Act.STOP, text, reason=Reason.DECOMMISSION_STUCK)
 
 

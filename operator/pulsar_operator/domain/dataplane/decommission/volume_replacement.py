@@ -103,8 +103,8 @@ def _renewed(bookie: DecommissionFacts, record: DecommissionRecord, renewal: Ren
         return given_up(bookie, record)
     if record.stopped is not None:
         if bookie.readonly and not record.restored:
-            return Next(Act.WRITABLE, f"Bookie {bookie.bookie} takes entries until it is tried again")
-        return Next(Act.END, f"Bookie {bookie.bookie} is tried again: the specification was changed")
+            return Next(Act.WRITABLE, f"Bookie {bookie.bookie} is made writable until the operator retries")
+        return Next(Act.END, f"Bookie {bookie.bookie} is retried: the specification was changed")
     late = too_late(bookie, record) if bookie.registered else None
     found = late or _emptied(bookie, record) or too_few(bookie)
     if found is not None:
