@@ -122,7 +122,7 @@ CASES: list[tuple[str, DecommissionFacts, Act, Step | None, Reason | None, str]]
     ("enough racks left", before(required_racks=2, racks_left=2), Act.SCAN, None, None, ""),
     ("none are enforced", before(racks_left=1), Act.SCAN, None, None, ""),
     ("fewer racks by now", leaving(step=STOPPING, scan=CLEAR, required_racks=2, racks_left=1), Act.STOP, None, STUCK,
-     "tried again after the next change"),
+     "retries after the next change"),
     ("its rack is there", outside(storage=FORGOTTEN, record=FORGOT, rack=True, step=FORGETTING), Act.NOTHING,
      FORGETTING,
      None, "The rack of bookie"),
