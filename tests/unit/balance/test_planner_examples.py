@@ -212,7 +212,7 @@ NOTHING: list[tuple[str, ClusterModel, Options, str]] = [
         "all drain",
         replace(UNEVEN, brokers=tuple(replace(b, draining=True) for b in UNEVEN.brokers)),
         Options(),
-        "every broker",
+        "all brokers are being drained",
     ),
     ("even", cluster({A: [5.0], B: [5.4]}), Options(), "within the tolerance"),
     ("budget", UNEVEN, Options(budget=Budget(max_moves=0)), "budget"),
