@@ -185,7 +185,7 @@ def test_scale_in_drains_the_brokers_that_leave(
 def drained_first(deployed: Deployed) -> None:
     """Events say that drains were asked for, and none that a broker left with bundles."""
     events = deployed.kubectl.items("events", deployed.namespace)
-    asked = [e["message"] for e in events if e["reason"] == "Applied" and "Created PulsarRebalance" in e["message"]]
+    asked = [e["message"] for e in events if e["reason"] == "Draining" and "PulsarRebalance" in e["message"]]
     assert [message for message in asked if "east-drain-" in message], "the operator's events can be seen"
     assert [e["message"] for e in events if e["reason"] == "DrainIncomplete"] == []
 

@@ -263,13 +263,11 @@ class Reason(StrEnum):
     CONFIGURATION_STORE_UNAVAILABLE = "ConfigurationStoreUnavailable"
     DRAINING = "Draining"
     DRAIN_INCOMPLETE = "DrainIncomplete"
-    APPLIED = "Applied"
     DELETED = "Deleted"
     NOT_DELETED = "NotDeleted"
     # logical plane
     CREATED = "Created"
     ADOPTED = "Adopted"
-    UPDATED = "Updated"
     REPAIRED = "Repaired"
     IN_SYNC = "InSync"
     DRIFT_DETECTED = "DriftDetected"

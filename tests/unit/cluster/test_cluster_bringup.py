@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import pytest
@@ -142,20 +143,22 @@ def _set_budget(obj: Json) -> None:
     ids=lambda value: getattr(value, "kind", None) or (value if isinstance(value, str) else value.__name__),
 )
 async def test_a_child_changed_by_hand_is_repaired_with_a_reason(
-    kind: ResourceType, name: str, change: Callable[[Json], None]
+    kind: ResourceType, name: str, change: Callable[[Json], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     world = await ready_world()
     name = await world.configuration(name) if kind == CONFIG_MAPS else name
     wanted = await world.get(kind, name)
     await world.backstage.edit(kind, world.namespace, name, change)
-    mark = len(world.journal.effects)
-    await world.run()
+    mark, events = len(world.journal.effects), len(world.journal.events)
+    with caplog.at_level(logging.DEBUG, "pulsar_operator"):
+        await world.run()
     found = await world.get(kind, name)
     assert found.get("spec") == wanted.get("spec")
     assert found.get("data") == wanted.get("data")
     assert found["metadata"]["labels"] == wanted["metadata"]["labels"]
     assert [c.name for c in world.journal.since(mark) if c.verb == "apply"] == [name]
-    assert any(f"Updated {kind.kind} {name}:" in e.message for e in world.journal.events)
+    assert any(f"Updated {kind.kind} {name}:" in each.getMessage() for each in caplog.records)
+    assert world.journal.events[events:] == [], "an internal write is no event"
 
 
 @pytest.mark.parametrize("kind", [STATEFUL_SETS, SERVICES, CONFIG_MAPS, PDBS, SERVICE_ACCOUNTS], ids=lambda k: k.kind)

@@ -58,7 +58,7 @@ def test_a_pass_that_fails_is_logged_without_secrets(problem: Exception, caplog:
 
         await run(kube, fails, seconds=5)
 
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.DEBUG):
         run_virtual(scenario())
     records = [each for each in caplog.records if "reconcile" in each.getMessage()]
     assert records

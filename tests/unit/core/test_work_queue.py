@@ -222,7 +222,7 @@ def test_an_exception_is_logged_with_traceback_and_the_key(caplog: pytest.LogCap
             engine.enqueue(key("a"))
             await asyncio.sleep(0.1)
 
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.WARNING):
         run_virtual(scenario())
     record = next(r for r in caplog.records if r.exc_info)
     assert (record.kind, record.namespace, record.object) == ("PulsarTopic", "ns", "a")  # type: ignore[attr-defined]

@@ -98,7 +98,7 @@ async def test_the_others_are_proposed_for_and_the_one_created_again_counts_by_w
     remember(world, ORDERS, OTHERS)
     of_others = {t: rate for t, rate in world.pulsar.rates.items() if f"://{OTHERS}/" in t}
     world.pulsar.rates = {**of_others, **dict.fromkeys(topics(ORDERS, "new"), 100.0)}
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.DEBUG):
         made = splits(await ran(world))
     assert made and all("/shop/others/" in each for each in made)
     assert world.pulsar.boundaries[ORDERS] == [0, LAST]

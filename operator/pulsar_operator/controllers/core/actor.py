@@ -1,4 +1,8 @@
-"""Acting on Kubernetes with a reason, or only saying what would be done (pause, dry run)."""
+"""Performs actions on Kubernetes, each with a reason, or only lists them as pending (pause, dry run).
+
+Decisions that users must know are events and log lines at info or warning; the writes that carry them out are log
+lines at debug.
+"""
 
 from __future__ import annotations
 
@@ -91,15 +95,15 @@ class Actor:
             self.refused.append(f"{name}: the Kubernetes API server does not serve this type: {quoted(str(error))}")
             return live
         self.written.append(result)
-        await self._record(f"{verb}d {name}: {why}", Reason.APPLIED)
+        self.record_write(f"{verb}d {name}: {why}")
         return result
 
     def _check(self, kind: str) -> None:
         if self.writes is not None and kind not in {each.kind for each in self.writes}:
             raise ValueError(f"this part of the pass does not write {kind}")
 
-    async def delete(self, kind: ResourceType, obj: Json, why: str, *, reason: Reason = Reason.DELETED) -> None:
-        """Deletes exactly this object."""
+    async def delete(self, kind: ResourceType, obj: Json, why: str, *, reason: Reason | None = None) -> None:
+        """Deletes exactly this object. With a reason the deletion is an event, without one an internal write."""
         self._check(kind.kind)
         meta = obj["metadata"]
         text = f"{kind.kind} {meta['name']}: {why}"
@@ -107,9 +111,12 @@ class Actor:
             self.pending.append(f"Delete {text}")
             return
         await self.deps.kube.delete(kind, meta["namespace"], meta["name"], uid=meta["uid"])
-        await self._record(f"Deleted {text}", reason)
+        if reason is None:
+            self.record_write(f"Deleted {text}")
+        else:
+            await self.record_event(reason, f"Deleted {text}")
 
-    async def evict(self, pod: Json, why: str, *, reason: Reason = Reason.DELETED) -> str | None:
+    async def evict(self, pod: Json, why: str, *, reason: Reason) -> str | None:
         """Evicts exactly this pod; returns the message of its PodDisruptionBudget if that does not allow it now.
 
         A refusal is no action: it may come at every pass, and is in no event. None also when nothing is acted on.
@@ -122,19 +129,27 @@ class Actor:
             return None
         refusal = await self.deps.kube.evict(meta["namespace"], meta["name"], uid=meta["uid"])
         if refusal is None:
-            await self._record(f"Evicted {text}", reason)
+            await self.record_event(reason, f"Evicted {text}")
         return refusal
 
     async def warn(self, reason: Reason, message: str) -> None:
-        """Records a Warning event."""
+        """Records what a person must know: log line at warning and Warning event."""
         if self.act:
+            log.warning(message, extra=self._fields(reason.value))
             await self.deps.kube.event(self.owner, kind="Warning", reason=reason.value, message=message)
 
     async def record_event(self, reason: Reason, message: str) -> None:
-        """Records an action done elsewhere: log line and Normal event."""
-        await self._record(message, reason)
-
-    async def _record(self, message: str, reason: Reason) -> None:
+        """Records a decision that was carried out: log line at info and Normal event."""
         self.done.append(message)
-        log.info(message, extra={"object": self.owner["metadata"]["name"], "reason": reason.value})
+        log.info(message, extra=self._fields(reason.value))
         await self.deps.kube.event(self.owner, kind="Normal", reason=reason.value, message=message)
+
+    def record_write(self, message: str) -> None:
+        """Records an internal write: log line at debug, no event."""
+        self.done.append(message)
+        log.debug(message, extra=self._fields())
+
+    def _fields(self, reason: str | None = None) -> dict[str, str]:
+        meta = self.owner["metadata"]
+        fields = {"kind": self.owner.get("kind", ""), "namespace": meta["namespace"], "object": meta["name"]}
+        return fields | ({"reason": reason} if reason else {})

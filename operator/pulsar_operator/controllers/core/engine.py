@@ -227,7 +227,7 @@ class Engine:
         result = "error" if outcome.backoff else "requeue" if outcome.requeue_after is not None else "ok"
         self._deps.metrics.reconciled(key.kind.value, result, seconds)
         log.log(
-            logging.WARNING if error else logging.INFO,
+            logging.WARNING if error else logging.DEBUG,
             "reconciled %s: %s",
             key,
             error or result,

@@ -7,6 +7,7 @@ stores what it manages before the first write that needs it.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,9 +23,14 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.objects import Meta, invalid_fields, meta_of
 from pulsar_operator.controllers.core.reconciler import DONE, GONE, Outcome
 from pulsar_operator.controllers.core.status import write_status
-from pulsar_operator.domain.conditions import ConditionSet
+from pulsar_operator.domain.conditions import TRUE, ConditionSet
 from pulsar_operator.domain.stored import parsed
 from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, NotFoundError
+
+log = logging.getLogger(__name__)
+
+WAITS = (ConditionType.READY, ConditionType.PROGRESSING, ConditionType.DELETION_BLOCKED)
+"""Conditions whose messages say what an object waits for."""
 
 SpecT = TypeVar("SpecT", bound=BaseModel)
 StatusT = TypeVar("StatusT", bound=CommonStatus)
@@ -133,6 +139,7 @@ class ObjectReconciler(ABC, Generic[ContextT]):
             outcome = await self.run(ctx)
             if outcome is None:
                 return DONE
+            self._log_waits(ctx)
             await ctx.write()
         except NotFoundError:
             if await self._exists(ctx):
@@ -141,6 +148,15 @@ class ObjectReconciler(ABC, Generic[ContextT]):
         except ConflictError:
             return Outcome(backoff=True)  # another object of the same name, or another writer was faster
         return outcome
+
+    def _log_waits(self, ctx: ContextT) -> None:
+        """Logs at debug what the object waits for, or what blocks it."""
+        where = {"kind": self.kind.value, "namespace": ctx.meta.namespace, "object": ctx.meta.name}
+        for kind in WAITS:
+            status, reason, message = ctx.conditions.explained(kind) or (TRUE, Reason.READY, "")
+            if reason is not Reason.READY:
+                fields = {**where, "reason": reason.value}
+                log.debug("%s %s: %s", kind.value, status.value, message, extra=fields)
 
     async def _exists(self, ctx: ContextT) -> bool:
         """Whether the API server still has the object of the pass, and not another one of its name."""

@@ -235,7 +235,7 @@ class Traffic:
             else:
                 observed.cuts[name] = await asyncio.to_thread(_take_recorded, observed, each, found)
         if unused:
-            log.info("cluster %s: recorded traffic that does not count: %s", self.endpoint.cluster, unused)
+            log.debug("cluster %s: recorded traffic that does not count: %s", self.endpoint.cluster, unused)
         if all(each.namespace in unused or each.namespace == SYSTEM_NAMESPACE for each in there):
             observed.missing.append(_of_nothing(result, unused))
         elif unused and not observed.missing:

@@ -242,7 +242,8 @@ class LogicalController(
     ) -> str | None:
         """Makes one call; returns Pulsar's message if it refuses."""
         await self.check_before_write(ctx, scope, action)
-        log.info("%s %s/%s: %s", self.kind.value, ctx.meta.namespace, ctx.meta.name, action.reason)
+        level = logging.INFO if action.verb in EVENT_REASONS else logging.DEBUG
+        log.log(level, "%s %s/%s: %s", self.kind.value, ctx.meta.namespace, ctx.meta.name, action.reason)
         try:
             if action.cluster is None:
                 await scope.admin.anywhere(action.call)
@@ -265,9 +266,10 @@ class LogicalController(
             ) from error
         ctx.created = ctx.created if ctx.created is not None or action.verb is not Verb.CREATE else True
         lost = action.verb is Verb.CREATE and memory.established
-        reason = Reason.REPAIRED if lost else EVENT_REASONS[action.verb]
-        # Another client deletes, or writes.
-        await ctx.event(reason, action.reason, warning=reason in (Reason.REPAIRED, Reason.DRIFT_REPAIRED))
+        reason = Reason.REPAIRED if lost else EVENT_REASONS.get(action.verb)
+        if reason is not None:
+            # Another client deletes, or writes.
+            await ctx.event(reason, action.reason, warning=reason in (Reason.REPAIRED, Reason.DRIFT_REPAIRED))
         return None
 
     async def _record_refusals(self, ctx: LogicalPass[SpecT, StatusT], refused: Refusals) -> None:

@@ -97,21 +97,8 @@ class LogicalPass(Context[SpecT, StatusT]):
         return self.before.pulsar_name is not None or bool(self.before.managed_fields)
 
     async def event(self, reason: Reason, message: str, *, warning: bool = False) -> None:
-        """Queues an event; it is recorded at the end of the pass.
-
-        What a new object is given is reported with its creation: an Event costs the API server as much as a status.
-        """
-        kind, message = "Warning" if warning else "Normal", message[:MAX_MESSAGE]
-        if (
-            self.events
-            and self.events[-1][:2] == ("Normal", Reason.CREATED)
-            and (kind, reason) == ("Normal", Reason.UPDATED)
-        ):
-            text = f"{self.events[-1][2]}; {message}"
-            if len(text) <= MAX_MESSAGE:
-                self.events[-1] = (kind, Reason.CREATED, text)
-                return
-        self.events.append((kind, reason, message))
+        """Queues an event; it is recorded at the end of the pass."""
+        self.events.append(("Warning" if warning else "Normal", reason, message[:MAX_MESSAGE]))
 
     async def record_events(self) -> None:
         """Record the events of the pass. Never raises."""

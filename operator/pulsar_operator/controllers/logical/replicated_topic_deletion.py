@@ -161,7 +161,7 @@ class TopicDeletion:
             except AdminUnreachableError as error:
                 if not self.force:
                     raise
-                log.info("the replication of topic %s cannot be ended: %s", "/".join(self.path), error)
+                log.debug("the replication of topic %s cannot be ended: %s", "/".join(self.path), error)
         return None
 
     async def _remember(self, cluster: str) -> None:

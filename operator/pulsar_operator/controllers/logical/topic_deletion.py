@@ -311,7 +311,7 @@ async def unload_fenced(scope: Scope, cluster: str, places: Iterable[tuple[str, 
                 log.info("unload bundle %s of %s in cluster %s: a topic stays fenced", bundle, path, cluster)
                 await scope.admin.at(cluster, Call("PUT", (*path, bundle, "unload")))
         except (PortError, ValueError, IndexError) as error:
-            log.info("a fenced topic's bundle in cluster %s: %s", cluster, error)
+            log.debug("the bundle of a fenced topic in cluster %s is not unloaded: %s", cluster, error)
     return unloaded
 
 
@@ -343,6 +343,6 @@ async def _free(scope: Scope, cluster: str, places: Sequence[tuple[str, ...]]) -
                 )
                 await scope.admin.at(cluster, Call("PUT", (*place, "unload")))
         except PortError as error:
-            log.info("%s in cluster %s is not unloaded: %s", name, cluster, error)
+            log.debug("%s in cluster %s is not unloaded: %s", name, cluster, error)
 
     await each_of(places, free)

@@ -22,12 +22,8 @@ class Verb(StrEnum):
     RESET = "Reset"
 
 
-EVENT_REASONS: Mapping[Verb, Reason] = {
-    Verb.CREATE: Reason.CREATED,
-    Verb.SET: Reason.UPDATED,
-    Verb.REPAIR: Reason.DRIFT_REPAIRED,
-    Verb.RESET: Reason.UPDATED,
-}
+EVENT_REASONS: Mapping[Verb, Reason] = {Verb.CREATE: Reason.CREATED, Verb.REPAIR: Reason.DRIFT_REPAIRED}
+"""Verbs that are reported by an event. The others write a declared value, which only the debug log shows."""
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,9 @@ class BrokerDrains:
             self._used.add(name)
             if live is None and not foreign:
                 manifest = drain_manifest(self._cluster, name, observation.ids, observation.excluded, self._drain)
-                await self._actor.apply(manifest, None)
+                if await self._actor.apply(manifest, None) is not None:
+                    text = f"{len(pods)} brokers hand their bundles over before they stop: PulsarRebalance {name}"
+                    await self._actor.record_event(Reason.DRAINING, text)
         asked = name if decision.ask or decision.recreate else None
         status = self._status(pods, name, since, observation.bundles, asked)
         return DrainProgress(False, status, f"The drain waits for {decision.why}")

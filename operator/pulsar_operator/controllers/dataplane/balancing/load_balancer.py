@@ -105,13 +105,13 @@ async def hold(
         await record.write(saved, kept)
         return Balancer(BalancerStatus(disabled_for=None, saved=saved), again=True)
     await record.write(before.saved, kept)
-    for name, value in FLAGS.items():
-        if values.get(name) != value:
-            await deps.admin.call(endpoint, "POST", (*CONFIGURATION, name, value))
-            await actor.record_event(
-                Reason.LOAD_BALANCER_PAUSED,
-                f"Dynamic setting {name} is {value} while {desired or 'the operator'} balances",
-            )
+    changed = {name: value for name, value in FLAGS.items() if values.get(name) != value}
+    for name, value in changed.items():
+        await deps.admin.call(endpoint, "POST", (*CONFIGURATION, name, value))
+    if changed:
+        settings = ", ".join(f"{name}={value}" for name, value in changed.items())
+        text = f"Switched Pulsar's own balancer off while {desired or 'the operator'} balances: {settings}"
+        await actor.record_event(Reason.LOAD_BALANCER_PAUSED, text)
     return Balancer(before.model_copy(update={"disabled_for": desired}))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from pulsar_operator.api.constants import ANNOTATION_RACK, Component, Reason
+from pulsar_operator.api.constants import ANNOTATION_RACK, Component
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import own_bookies
 from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
 from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
@@ -92,7 +92,7 @@ async def _inherit(ctx: PhaseContext, session: ZooKeeperSession) -> None:
         await session.set(RACKS_PATH, entries_data(after), version=there.version)
     except (ConflictError, NotFoundError):
         return  # another writer was faster: the next pass looks again
-    await ctx.actor.record_event(Reason.APPLIED, f"Wrote {text}")
+    ctx.actor.record_write(f"Wrote {text}")
 
 
 def _renamed(before: Entries, after: Entries) -> str:
@@ -128,7 +128,7 @@ async def _written(ctx: PhaseContext, session: ZooKeeperSession, storage: Storag
         node = await _put(session, RECORD_PATH, node, record_data(record | desired))
         if after != before:
             await _put(session, RACKS_PATH, there, entries_data(after))
-            await ctx.actor.record_event(Reason.APPLIED, f"Wrote {text}")
+            ctx.actor.record_write(f"Wrote {text}")
         await _put(session, RECORD_PATH, node, record_data(kept))
     except (ConflictError, NotFoundError):
         return _Written(racks_of(before), frozenset(record), again=True)
@@ -218,7 +218,7 @@ async def _annotate_pods(ctx: PhaseContext, written: Mapping[str, str]) -> bool:
         except (ConflictError, NotFoundError):
             complete = False
             continue
-        await ctx.actor.record_event(Reason.APPLIED, f"Annotated pod {pod.name} with rack {rack}")
+        ctx.actor.record_write(f"Annotated pod {pod.name} with rack {rack}")
     return complete
 
 

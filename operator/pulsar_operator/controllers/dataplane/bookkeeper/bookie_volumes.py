@@ -163,4 +163,4 @@ async def claims_there(ctx: PhaseContext, uids: Mapping[str, str]) -> list[str]:
 
 async def _delete(ctx: PhaseContext, claim: Claim, why: str) -> None:
     meta = {"name": claim.name, "namespace": ctx.facts.owner.namespace, "uid": claim.uid}
-    await ctx.actor.delete(PVCS, {"metadata": meta}, why)
+    await ctx.actor.delete(PVCS, {"metadata": meta}, why, reason=Reason.DELETED)

@@ -109,7 +109,7 @@ class _Counting:
                     written = count.ledgers
                     await self._save()
                 if over:
-                    log.info("%d of about %d ledgers counted", count.ledgers, max(count.total, count.ledgers))
+                    log.debug("%d of about %d ledgers counted", count.ledgers, max(count.total, count.ledgers))
                     return Examining(count.ledgers, count.total)
         count.undecodable += len(bad)
         if self._act and self._version is not None:

@@ -149,7 +149,7 @@ class LedgerExamination(ScanSweep):
             spent = asyncio.get_running_loop().time() - begin
             text = "bookie %s: %d of about %d ledgers examined, %.0f a second"
             rate = (record.examined - before) / spent if spent else 0.0
-            log.info(text, self._bookie, record.examined, max(record.total, record.examined), rate)
+            log.debug(text, self._bookie, record.examined, max(record.total, record.examined), rate)
         await self._finish(writers)
 
     async def _bad(self, paths: list[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster_status import RecoveryDelayStatus
 from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.core.stores import Store, metadata_store
@@ -88,7 +88,7 @@ async def _settle_delay(ctx: PhaseContext, session: ZooKeeperSession) -> RaisedD
     raised, back = await raised_delay(session), _bookies_are_back(ctx)
     if not ctx.actor.act:
         if raised is not None and back:
-            ctx.actor.pending.append(f"{_giving_back(raised)}: no bookie is being replaced")
+            ctx.actor.pending.append(f"{_restoring(raised)}: no bookie is being replaced")
         return raised
     if back:
         await _restore_delay(ctx, session)
@@ -98,7 +98,7 @@ async def _settle_delay(ctx: PhaseContext, session: ZooKeeperSession) -> RaisedD
     return await raised_delay(session)
 
 
-def _giving_back(raised: RaisedDelay) -> str:
+def _restoring(raised: RaisedDelay) -> str:
     return f"Set lostBookieRecoveryDelay back from {raised.raised} to {raised.before} s"
 
 
@@ -119,7 +119,7 @@ def _bookies_are_back(ctx: PhaseContext) -> bool:
 async def _restore_delay(ctx: PhaseContext, session: ZooKeeperSession) -> None:
     found = await restore_delay(session)
     if found is not None:
-        await ctx.actor.record_event(Reason.APPLIED, f"{_giving_back(found)}: the bookies are back")
+        ctx.actor.record_write(f"{_restoring(found)}: the bookies are back")
 
 
 IN_FLIGHT: Final = 16

@@ -135,7 +135,9 @@ async def _marked(
             continue
         await discard(ctx, own_claims, f"marked as empty; bookie {bookie} comes back with a new volume")
         if not pod.terminating:
-            await ctx.actor.delete(PODS, dict(pod.raw), "it never starts on volumes that are marked as empty")
+            await ctx.actor.delete(
+                PODS, dict(pod.raw), "it never starts on volumes that are marked as empty", reason=Reason.DELETED
+            )
     return stays
 
 

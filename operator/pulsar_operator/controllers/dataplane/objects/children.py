@@ -133,7 +133,9 @@ async def prune(actor: Actor, live: Live, rendered: Iterable[Json], *, keep: fro
             if (kind.kind, name) in desired or component_of(obj) in kept or controller_uid(obj) != uid:
                 continue
             if kind != CONFIG_MAPS:
-                await actor.delete(kind, obj, "removed from spec")
+                await actor.delete(
+                    kind, obj, "removed from spec", reason=Reason.DELETED if kind == STATEFUL_SETS else None
+                )
 
 
 async def prune_configurations(actor: Actor, live: Live, rendered: Iterable[Json]) -> None:

@@ -80,7 +80,7 @@ async def record_founding(
         return True
     manifest["metadata"]["uid"] = found["metadata"]["uid"]
     await kube.apply(manifest)
-    await actor.record_event(Reason.APPLIED, f"Updated ConfigMap {name}: it did not say that the ensemble was founded")
+    actor.record_write(f"Updated ConfigMap {name}: it did not say that the ensemble was founded")
     return True
 
 
@@ -150,7 +150,7 @@ async def delete_volumes(actor: Actor, owner: Owner) -> None:
 async def delete_ours(actor: Actor, kind: ResourceType, found: Json, *, ours: bool) -> None:
     """Delete what the operator made; what somebody else did stays, and that is told."""
     if ours:
-        await actor.delete(kind, found, "reclaimPolicy is Delete")
+        await actor.delete(kind, found, "reclaimPolicy is Delete", reason=Reason.DELETED if kind == PVCS else None)
     else:
         why = "it was not created by this operator for this object. Delete it if it is no longer needed"
         await actor.warn(Reason.NOT_DELETED, f"{kind.kind} {found['metadata']['name']} kept: {why}")

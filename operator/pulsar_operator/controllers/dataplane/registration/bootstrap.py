@@ -185,7 +185,7 @@ class _Bootstrap:
             try:
                 await step(store)
             except (ConflictError, NotFoundError) as error:
-                log.info("metadata in %s changed during set-up, reading it again: %s", store, error)
+                log.debug("metadata in %s changed during set-up, reading it again: %s", store, error)
                 disturbed = error
             else:
                 return
@@ -344,7 +344,7 @@ class _Bootstrap:
 
     def _did(self, text: str) -> None:
         self.actions.append(text)
-        log.info(text, extra={"object": self.request.owner})
+        log.debug(text, extra={"object": self.request.owner})
 
     def _known_record(self) -> Record:
         if self.record is None:

@@ -301,7 +301,7 @@ class Deregistration:
         for write in plan.narrowing:
             assert write.version is not None, "lists of clusters are those that were read"
             await _answer(session.set(write.path, write.data, version=write.version))
-            await self._actor.record_event(Reason.UPDATED, f"Updated {write.path} in {self._store}: {write.why}")
+            self._actor.record_write(f"Updated {write.path} in {self._store}: {write.why}")
         for removal in plan.removals:
             await self._remove(session, removal)
         if plan.narrowing or plan.removals:

@@ -13,6 +13,7 @@ from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.controllers.dataplane.registration.bootstrap import BootstrapRequest, ensure_cluster_metadata
 from pulsar_operator.domain.dataplane.cluster.bring_up import MetadataFact
 from pulsar_operator.domain.dataplane.observed.remote_clusters import RemoteUrls, observed_clusters, remote_urls
+from pulsar_operator.domain.dataplane.registration.metadata import RecordState
 from pulsar_operator.domain.dataplane.registration.registration import CLUSTERS_PATH, ClusterUrls, cluster_path
 from pulsar_operator.domain.render.child_names import labels
 from pulsar_operator.domain.render.quorum import FIELD
@@ -66,8 +67,11 @@ async def metadata(ctx: PhaseContext) -> MetadataFact | None:
             f"brokers have {facts.quorum}, and {FIELD} does not ask for the change: what brokers have counts, and "
             f"{result.quorum} is on record now. If {facts.quorum_on_record} is meant, set {FIELD}",
         )
-    for action in (*result.actions, *(result.notes if result.actions else ())):
-        await actor.record_event(Reason.METADATA_INITIALIZED, action)
+    known = facts.record
+    if result.local_ready and result.actions and not (known is not None and known.state is RecordState.INITIALIZED):
+        await actor.record_event(Reason.METADATA_INITIALIZED, f"Initialized the metadata in {local}")
+    for note in result.notes if result.actions else ():
+        await actor.record_event(Reason.METADATA_INITIALIZED, note)
     remote = None
     if result.registered and store is not None:
         remote = await remote_clusters(actor.deps, store.servers, store.chroot, pulsar_name(facts.obj))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_manifest
 from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.domain.dataplane.registration.metadata import versions_text
@@ -35,7 +34,7 @@ async def remember(ctx: PhaseContext) -> None:
     # The one that was read, and no other of its name.
     manifest["metadata"]["uid"] = facts.config_map["metadata"]["uid"]
     await actor.deps.kube.apply(manifest)
-    await actor.record_event(Reason.APPLIED, f"Updated {text}")
+    actor.record_write(f"Updated {text}")
 
 
 def _everywhere(ctx: PhaseContext) -> bool:
