@@ -44,8 +44,13 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
     [
         ({"bundles": 0}, True, False, ""),
         ({"pods": ()}, True, False, ""),
-        ({}, False, True, "broker b-1 to hand over 4 bundles"),
-        ({"pods": ("b-1", "b-2", "b-3", "b-4", "b-5")}, False, True, "brokers b-1, b-2, b-3 and 2 more"),
+        ({}, False, True, "Broker b-1 still has 4 bundles"),
+        (
+            {"pods": ("b-1", "b-2", "b-3", "b-4", "b-5")},
+            False,
+            True,
+            "b-1, b-2, b-3 and 2 more still have 4",
+        ),
         ({"age": 1799.0}, False, True, "4 bundles"),
         ({"age": 1800.0}, True, False, "still had 4 bundles after 1800 s"),
         ({"others": 0}, False, False, "can take the bundles"),
@@ -54,10 +59,25 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
         ({"mixed_managers": True, "bundles": None}, True, False, "still had bundles"),
         ({"mixed_managers": True, "bundles": 0}, True, False, ""),
         ({"mixed_managers": True, "rebalance": rebalance(Ready=("False", "NoData"))}, True, False, "two load managers"),
-        ({"bundles": None, "failure": "timeout"}, False, False, "to say what it serves (timeout)"),
-        ({"bundles": None, "failure": "timeout", "age": LATE}, True, False, "did not say"),
-        ({"rebalance": rebalance(generation=0)}, False, True, "(PulsarRebalance east-drain-1-abcde)"),
-        ({"rebalance": {"metadata": {"name": "x", "generation": 1}}}, False, True, "(PulsarRebalance x)"),
+        ({"bundles": None, "failure": "timeout"}, False, False, "not known yet: timeout"),
+        (
+            {"bundles": None, "failure": "timeout", "age": LATE},
+            True,
+            False,
+            "b-1 are not known: timeout",
+        ),
+        (
+            {"rebalance": rebalance(generation=0)},
+            False,
+            True,
+            "abcde is not reconciled yet",
+        ),
+        (
+            {"rebalance": {"metadata": {"name": "x", "generation": 1}}},
+            False,
+            True,
+            "x is not reconciled yet",
+        ),
         (
             {"rebalance": rebalance(progress={"done": 1, "total": 4}, Executing=("True", "Executing"))},
             False,
@@ -72,7 +92,7 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
             },
             True,
             False,
-            "stayed: because",
+            "still had 4 bundles: because",
         ),
         (
             {
@@ -84,13 +104,13 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
             },
             False,
             False,
-            "that came after",
+            "which came after PulsarRebalance",
         ),
         (
             {"rebalance": rebalance(progress={"finishedTime": "t", "done": 3, "total": 3}, Completed=("True", "C"))},
             False,
             False,
-            "that came after",
+            "which came after PulsarRebalance",
         ),
         (
             {
@@ -103,7 +123,12 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
             "because",
         ),
         ({"rebalance": rebalance(Ready=("False", "NoData"))}, False, True, "because"),
-        ({"rebalance": rebalance(Ready=("False", "NoData")), "age": LATE}, True, False, "could not be planned for"),
+        (
+            {"rebalance": rebalance(Ready=("False", "NoData")), "age": LATE},
+            True,
+            False,
+            "no plan for the 4 bundles",
+        ),
         ({"rebalance": rebalance(Ready=("False", "BrokersChanging")), "age": LATE}, False, True, "because"),
     ],
 )

@@ -56,7 +56,8 @@ def test_return(
 ) -> None:
     found = may_return(ME, claims, cookie=cookie, instance_id="i")
     assert found.delete == delete
-    for said, name in ((found.blocker, waiting), (found.foreign, foreign)):
+    blocker = found.blocker.message if found.blocker is not None else None
+    for said, name in ((blocker, waiting), (found.foreign, foreign)):
         assert (said is None) is (name is None) and (name or "") in (said or "")
     assert found.free is (found == Return())
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import pytest
 
 from pulsar_operator.api.constants import Component, Kind, Reason
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE
-from pulsar_operator.domain.dataplane.cluster.bring_up import BringUpFacts, Gate, StoreFact, gates
+from pulsar_operator.domain.dataplane.cluster.bring_up import BringUpFacts, StoreFact, gates
 from pulsar_operator.ports import PODS, PVCS, STATEFUL_SETS
 from tests.fakes.zookeeper import FakeEnsemble
 from tests.support.cluster.leaving_bookies import TWO, confirm, lose
@@ -15,7 +16,7 @@ from tests.support.cluster.ledgers import WORKLOAD, LedgerWorld, bookie, claims,
 from tests.support.cluster.workloads import Trouble
 from tests.support.cluster.world import NS, quickstart
 
-METADATA = Gate(Reason.WAITING_FOR_ZOOKEEPER, "ZooKeeper is not ready")
+METADATA = Blocker(Reason.WAITING_FOR_ZOOKEEPER, "ZooKeeper is not ready")
 THREE = {"ensembleSize": 3, "writeQuorum": 3, "ackQuorum": 2}
 AUTORECOVERY, BROKERS, PROXIES = "east-autorecovery", "east-broker", "east-proxy"
 

@@ -9,6 +9,7 @@ import pytest
 from pulsar_operator.api.constants import ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus, RolloutStatus
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.conditions import ConditionSet
 from pulsar_operator.domain.dataplane.cluster.bring_up import MetadataFact
 from pulsar_operator.domain.dataplane.cluster.cluster_status import (
@@ -65,7 +66,7 @@ def test_what_is_in_progress() -> None:
     spec = PulsarClusterSpec.model_validate({"instanceRef": {"name": "demo"}})
     rollout = RolloutStatus(component="broker", reason="image changed", pods_done=1, pods_total=3)
     drain = DrainStatus(pods=["east-broker-2"], since="2026-01-01T00:00:00Z", bundles=4)
-    leaves = DrainFact(drain, "4 bundles are left")
+    leaves = DrainFact(drain, Blocker(Reason.DRAINING, "4 bundles are left"))
     cases = [
         (
             ClusterView(rollout=RolloutFact(rollout, leaves)),

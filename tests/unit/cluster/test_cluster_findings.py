@@ -6,6 +6,7 @@ import pytest
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus, RolloutStatus
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.cluster.cluster_view import (
     BalanceFact,
     ClusterView,
@@ -31,7 +32,13 @@ IN_A_WINDOW = RolloutFact(
         message="No window is open",
     )
 )
-DRAIN = ScaleFact(DrainFact(DrainStatus(pods=["east-broker-2"], since="2026-01-01T00:00:00Z", bundles=4), "4 bundles"))
+PENDING, STORE = Blocker(Reason.PENDING, "x"), Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, "y")
+DRAIN = ScaleFact(
+    DrainFact(
+        DrainStatus(pods=["east-broker-2"], since="2026-01-01T00:00:00Z", bundles=4),
+        Blocker(Reason.DRAINING, "4 bundles"),
+    )
+)
 BEGUN = DecommissionFact("b:3181", 2, "ReadOnly", message="Bookie b leaves")
 REFUSED = DecommissionFact(message="No bookie can leave", reason=Reason.DECOMMISSION_REFUSED)
 SOON = DecommissionFact(message="A bookie is to be decommissioned")
@@ -73,15 +80,13 @@ FOREIGN = VolumesFact(foreign="the volume of another")
         ),
         pytest.param(ClusterView(decommission=REFUSED), (False, Reason.DECOMMISSION_REFUSED), id="a refusal"),
         pytest.param(
-            ClusterView(decommission=SOON, scale=ScaleFact(blocker="x")),
+            ClusterView(decommission=SOON, scale=ScaleFact(blocker=PENDING)),
             (True, Reason.DECOMMISSIONING_BOOKIE),
             id="both wait",
         ),
+        pytest.param(ClusterView(scale=ScaleFact(blocker=PENDING)), (True, Reason.PENDING), id="to be added"),
         pytest.param(
-            ClusterView(scale=ScaleFact(blocker="x", store_blocker="y")), (True, Reason.PENDING), id="to be added"
-        ),
-        pytest.param(
-            ClusterView(scale=ScaleFact(store_blocker="y")), (True, Reason.CONFIGURATION_STORE_UNAVAILABLE), id="held"
+            ClusterView(scale=ScaleFact(blocker=STORE)), (True, Reason.CONFIGURATION_STORE_UNAVAILABLE), id="held"
         ),
     ],
 )
@@ -105,8 +110,8 @@ def test_progress(view: ClusterView, expected: tuple[bool, Reason] | None) -> No
         pytest.param(ClusterView(scaling=ScalingFact(again=True), decommission=BEGUN), AGAIN_SECONDS, id="autoscaling"),
         pytest.param(ClusterView(decommission=BEGUN), RETRY_SECONDS, id="a step"),
         pytest.param(ClusterView(decommission=SOON), None, id="no step"),
-        pytest.param(ClusterView(scale=ScaleFact(blocker="x")), RETRY_SECONDS, id="bookies to be added"),
-        pytest.param(ClusterView(scale=ScaleFact(store_blocker="x")), RETRY_SECONDS, id="held"),
+        pytest.param(ClusterView(scale=ScaleFact(blocker=PENDING)), RETRY_SECONDS, id="bookies to be added"),
+        pytest.param(ClusterView(scale=ScaleFact(blocker=STORE)), RETRY_SECONDS, id="held"),
         pytest.param(ClusterView(scale=DRAIN), None, id="a drain alone"),
     ],
 )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmationAction, UsedClusterConfirmation
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.affinity import Bound, Groups
 from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts, UnderReplicated
@@ -20,7 +21,7 @@ from pulsar_operator.domain.dataplane.rollout.checks import (
     used_confirmation,
     writes_pause,
 )
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker, BookieFacts, RolloutFacts
+from pulsar_operator.domain.dataplane.rollout.facts import BookieFacts, RolloutFacts
 from pulsar_operator.domain.dataplane.rollout.order import Candidate, Urgency
 
 A, B, C = "b-0.x:3181", "b-1.x:3181", "b-2.x:3181"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.objects.template_record import Kept, Stop, TemplateRecord, parse_record
 from pulsar_operator.domain.dataplane.rollout.canary import watch
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker
 from pulsar_operator.domain.dataplane.rollout.progress import proved
 from pulsar_operator.domain.dataplane.rollout.template_order import Tier, template_order
 from tests.support.cluster.stateful_sets import LATER

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.storage_facts import UnderReplicated
 from pulsar_operator.domain.dataplane.observed.pod_counters import Counts, Tally
 from pulsar_operator.domain.dataplane.rollout.canary import compare, counted
@@ -20,7 +21,6 @@ from pulsar_operator.domain.dataplane.rollout.checks import NOT_RECORDED, decide
 from pulsar_operator.domain.dataplane.rollout.facts import (
     DEPENDS_ON,
     FORWARDS,
-    Blocker,
     ComponentState,
     RollOrder,
     RolloutFacts,

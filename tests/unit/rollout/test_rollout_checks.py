@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts, UnderReplicated
 from pulsar_operator.domain.dataplane.rollout import checks
 from pulsar_operator.domain.dataplane.rollout.checks import CHECKS, blocker_of, decide
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker, BookieFacts, RolloutFacts, component_state
+from pulsar_operator.domain.dataplane.rollout.facts import BookieFacts, RolloutFacts, component_state
 from pulsar_operator.domain.dataplane.rollout.order import Candidate, Urgency, next_pods
 from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
 from tests.support.cluster.stateful_sets import pod, stateful_set

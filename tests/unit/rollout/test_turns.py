@@ -11,9 +11,10 @@ import pytest
 
 from pulsar_operator.api.constants import ANNOTATION_TEMPLATE, Component, Reason
 from pulsar_operator.domain.apply import manifest_hash
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.objects.absent_pods import Absence
 from pulsar_operator.domain.dataplane.objects.template_record import Kept, Stop, TemplateRecord
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RollOrder, component_state
+from pulsar_operator.domain.dataplane.rollout.facts import RollOrder, component_state
 from pulsar_operator.domain.dataplane.rollout.progress import down
 from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder, Tier, template_order
 from tests.support.cluster.stateful_sets import pod, stateful_set, template

@@ -14,6 +14,7 @@ from typing import Any, Final
 from pulsar_operator.api.constants import LABEL_PURPOSE, Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import Drain
 from pulsar_operator.balance.execution.custom_resource import own_rebalance
+from pulsar_operator.domain.texts import sentence
 
 BLIND_SECONDS: Final = 120.0
 """Seconds to wait for brokers that do not answer, or whose traffic is not known."""
@@ -55,12 +56,13 @@ class Decision:
     recreate: bool = False
     """Whether the drain has done its steps and must be made again for bundles that came after its plan."""
     why: str = ""
-    """The blocker, or why the pods are deleted with bundles left; empty = they have none."""
+    """Why the pods may not be deleted yet, or why they are deleted with bundles left, as a sentence; empty = they have
+    none."""
 
 
 def decide(facts: DrainFacts, drain: Drain) -> Decision:
-    """Whether brokers may go now."""
-    who = _brokers(facts.pods)
+    """Decides whether brokers may stop now."""
+    who, has = _brokers(facts.pods), "has" if len(facts.pods) == 1 else "have"
     left = "bundles" if facts.bundles is None else f"{facts.bundles} bundles"
     if not facts.pods or facts.bundles == 0:
         return Decision(True)
@@ -75,24 +77,24 @@ def decide(facts: DrainFacts, drain: Drain) -> Decision:
         return Decision(True, why=f"{who} still had {left} after {drain.timeout_seconds} s (spec.broker.drain)")
     if facts.others < 1:
         if facts.age < BLIND_SECONDS:
-            return Decision(False, why=f"a broker that can take the bundles of {who}")
+            return Decision(False, why=f"No other broker can take the bundles of {who} yet")
         return Decision(True, why=f"no other broker can take the {left} of {who}")
     if facts.bundles is None:
         if facts.age < BLIND_SECONDS:
-            return Decision(False, why=f"{who} to say what it serves ({facts.failure})")
-        return Decision(True, why=f"{who} did not say what it serves ({facts.failure})")
+            return Decision(False, why=f"The bundles of {who} are not known yet: {facts.failure}")
+        return Decision(True, why=f"the bundles of {who} are not known: {facts.failure}")
     if facts.rebalance is None:
-        return Decision(False, ask=True, why=f"{who} to hand over {left}")
-    return _of_rebalance(facts, who, left)
+        return Decision(False, ask=True, why=f"{sentence(who)} still {has} {left}")
+    return _of_rebalance(facts, who, f"{sentence(who)} still {has} {left}", left)
 
 
-def _of_rebalance(facts: DrainFacts, who: str, left: str) -> Decision:
-    """Returns what the drain's own status says."""
+def _of_rebalance(facts: DrainFacts, who: str, state: str, left: str) -> Decision:
+    """Decides by the status of the drain; ``state`` is the sentence on what the brokers still have."""
     assert facts.rebalance is not None
     name = facts.rebalance["metadata"]["name"]
     status = facts.rebalance.get("status") or {}
     if status.get("observedGeneration") != facts.rebalance["metadata"].get("generation"):
-        return Decision(False, ask=True, why=f"{who} to hand over {left} (PulsarRebalance {name})")
+        return Decision(False, ask=True, why=f"{state}. PulsarRebalance {name} is not reconciled yet")
     conditions = {c.get("type"): c for c in status.get("conditions") or ()}
     progress = status.get("progress") or {}
 
@@ -101,9 +103,7 @@ def _of_rebalance(facts: DrainFacts, who: str, left: str) -> Decision:
 
     if true(ConditionType.EXECUTING):
         done, total = progress.get("done", 0), progress.get("total", 0)
-        return Decision(
-            False, ask=True, why=f"{who} to hand over {left} ({done} of {total} steps of PulsarRebalance {name} done)"
-        )
+        return Decision(False, ask=True, why=f"{state}. PulsarRebalance {name} has done {done} of {total} steps")
     ended = bool(progress.get("finishedTime"))
     ready = conditions.get(ConditionType.READY.value) or {}
     if ended and not true(ConditionType.STOPPED):
@@ -112,13 +112,12 @@ def _of_rebalance(facts: DrainFacts, who: str, left: str) -> Decision:
         if progress.get("total", 0) or found_nothing:
             # Pulsar may give a broker bundles until it is told to stop, and a moving one has no owner for a moment:
             # planned for once more, until a plan says that they must stay.
-            return Decision(
-                False, recreate=True, why=f"{who} to hand over {left} that came after PulsarRebalance {name}"
-            )
-        return Decision(True, why=f"{left} of {who} stayed: {_words(ready)}")
+            why = f"{state}, which came after PulsarRebalance {name} was planned"
+            return Decision(False, recreate=True, why=why)
+        return Decision(True, why=f"{who} still had {left}: {_words(ready)}")
     if ready.get("reason") in _BLIND and facts.age >= BLIND_SECONDS:
-        return Decision(True, why=f"{left} of {who} could not be planned for: {ready.get('message', '')}"[:500])
-    return Decision(False, ask=True, why=f"{who} to hand over {left} (PulsarRebalance {name}: {_words(ready)})")
+        return Decision(True, why=f"no plan for the {left} of {who}: {ready.get('message', '')}"[:500])
+    return Decision(False, ask=True, why=f"{state}. PulsarRebalance {name}: {_words(ready)}")
 
 
 def _words(condition: Mapping[str, Any]) -> str:

@@ -30,7 +30,6 @@ from pulsar_operator.controllers.core.reconciler import Outcome
 from pulsar_operator.controllers.core.stores import share_store
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.logical.deletion import LogicalDeletion
-from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.drift import Backoff
 from pulsar_operator.controllers.logical.logical_pass import (
     MAX_FIELDS,
@@ -55,6 +54,7 @@ from pulsar_operator.controllers.logical.scope import (
     Scope,
     resolve_scope,
 )
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.conditions import UNKNOWN
 from pulsar_operator.domain.logical.plan import EVENT_REASONS, Action, Memory, Plan, Verb
 from pulsar_operator.ports import ConflictError, Json, Key, NotFoundError, RefusedError

@@ -23,9 +23,10 @@ from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.controllers.core.index import PARENT_FIELD, key_of
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.parent_resolution import DeclaredLocation, ParentResolver, location_of
-from pulsar_operator.controllers.logical.deletion_results import Blocker, continue_deletion_command, keep
+from pulsar_operator.controllers.logical.deletion_results import continue_deletion_command, keep
 from pulsar_operator.controllers.logical.retained import gives_up
 from pulsar_operator.controllers.logical.scope import Scope
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.conditions import seconds_since
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 

@@ -15,11 +15,12 @@ from pulsar_operator.controllers.core.duplicates import DuplicateFinder
 from pulsar_operator.controllers.core.failures import reason_of
 from pulsar_operator.controllers.core.reconciler import DONE, Outcome
 from pulsar_operator.controllers.logical.declared_inside import CHILDREN, DeclaredInside
-from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Progress, Unfinished, keep
+from pulsar_operator.controllers.logical.deletion_results import NotOurs, Progress, Unfinished, keep
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass, SpecT, StatusT
 from pulsar_operator.controllers.logical.reconciler_base import ReconcilerBase
 from pulsar_operator.controllers.logical.retained import RetainedContent
 from pulsar_operator.controllers.logical.scope import Scope
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, RefusedError
 
 BLOCKED_SECONDS = 10.0

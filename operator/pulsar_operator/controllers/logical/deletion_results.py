@@ -6,15 +6,8 @@ from dataclasses import dataclass
 
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.controllers.core.objects import patch_spec, resume
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.ports import Json
-
-
-@dataclass(frozen=True)
-class Blocker:
-    """What keeps an object from being deleted in Pulsar."""
-
-    reason: Reason
-    message: str
 
 
 @dataclass(frozen=True)

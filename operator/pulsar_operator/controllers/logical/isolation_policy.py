@@ -27,12 +27,12 @@ from pulsar_operator.balance.model.isolation import host_of
 from pulsar_operator.controllers.core.index import references
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.controller import DUPLICATE_SECONDS, LogicalController
-from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.logical_pass import KNOWN, LogicalPass, Refusals
 from pulsar_operator.controllers.logical.owner_records import NodeRecord
 from pulsar_operator.controllers.logical.ownership import Record
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.shared_brokers import record_shared_brokers
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.logical.isolation_policy import (
     CLUSTERS,
     DOMAINS,

@@ -24,7 +24,6 @@ from pulsar_operator.controllers.core.objects import invalid_fields
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.consent import StoredBytes, inherited_by_namespace
 from pulsar_operator.controllers.logical.controller import LogicalController
-from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.initial_bundles import new_bundles
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.namespace_deletion import NamespaceDeletion, unrestored
@@ -34,6 +33,7 @@ from pulsar_operator.controllers.logical.policies import read_own
 from pulsar_operator.controllers.logical.replication_backlog import ClusterRemoval, ReplicationBacklogs
 from pulsar_operator.controllers.logical.scope import ObstacleError, Scope, resolve_scope
 from pulsar_operator.controllers.logical.stored_lists import check_lists_before_write
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.logical.clusters import clusters_of, confirmed, removed_clusters, used_confirmations
 from pulsar_operator.domain.logical.consent import Guard, asked_of, moment_of

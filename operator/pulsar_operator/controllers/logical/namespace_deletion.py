@@ -20,10 +20,11 @@ from typing import Any
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.namespace import ClusterLists, PulsarNamespaceSpec, PulsarNamespaceStatus
 from pulsar_operator.controllers.core.watch_cache import name_of
-from pulsar_operator.controllers.logical.deletion_results import Blocker, keep
+from pulsar_operator.controllers.logical.deletion_results import keep
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.stored_lists import check_lists_before_deletion
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.logical.clusters import allowed_of, clusters_of, replication_of
 from pulsar_operator.domain.logical.pulsar_names import namespace_path
 from pulsar_operator.domain.policies import Call

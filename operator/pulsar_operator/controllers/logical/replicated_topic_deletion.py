@@ -18,10 +18,11 @@ from typing import Final
 
 from pulsar_operator.api.constants import Kind, Reason
 from pulsar_operator.api.v1alpha1.topic import OwnClusterList, PulsarTopicSpec, PulsarTopicStatus
-from pulsar_operator.controllers.logical.deletion_results import Blocker, Progress, keep
+from pulsar_operator.controllers.logical.deletion_results import Progress, keep
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope, partitions_of
 from pulsar_operator.controllers.logical.topic_deletion import Unused, delete_in, users, whole_of
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import NotFoundError, PortError, RefusedError
 

@@ -10,9 +10,9 @@ from pulsar_operator.api.v1alpha1.resource_group import PulsarResourceGroupSpec,
 from pulsar_operator.controllers.core.index import mentions
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.controller import LogicalController
-from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import Scope
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.logical.plan import Memory, Plan
 from pulsar_operator.domain.logical.pulsar_names import resource_group_path
 from pulsar_operator.domain.logical.resource_group import plan_resource_group

@@ -19,10 +19,11 @@ from pulsar_operator.api.v1alpha1.base import DeletionPolicy
 from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
 from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.core.objects import meta_of
-from pulsar_operator.controllers.logical.deletion_results import Blocker, Progress, keep
+from pulsar_operator.controllers.logical.deletion_results import Progress, keep
 from pulsar_operator.controllers.logical.owner_records import TopicRecord, parsed
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, ObstacleError, Scope
 from pulsar_operator.controllers.logical.topic_inventory import TopicInventory, read_inventory
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.logical.owners import Owner
 from pulsar_operator.domain.logical.pulsar_names import is_system_topic, namespace_path, topic_name, topic_path
 from pulsar_operator.domain.policies import Call

@@ -10,10 +10,10 @@ from pulsar_operator.api.v1alpha1.base import MAX_CLUSTERS
 from pulsar_operator.api.v1alpha1.tenant import PulsarTenantSpec, PulsarTenantStatus
 from pulsar_operator.controllers.core.watch_cache import name_of, reader_of
 from pulsar_operator.controllers.logical.controller import LogicalController
-from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.controllers.logical.stored_lists import check_tenant_before_write
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.logical.clusters import clusters_of
 from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb
 from pulsar_operator.domain.logical.pulsar_names import tenant_path

@@ -23,7 +23,7 @@ from pulsar_operator.controllers.core.watch_cache import name_of
 from pulsar_operator.controllers.logical.compactions import compact
 from pulsar_operator.controllers.logical.consent import inherited_by_topic, stored_of_topic
 from pulsar_operator.controllers.logical.controller import LogicalController
-from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Unfinished
+from pulsar_operator.controllers.logical.deletion_results import NotOurs, Unfinished
 from pulsar_operator.controllers.logical.logical_pass import LogicalPass
 from pulsar_operator.controllers.logical.owner_records import TopicRecord
 from pulsar_operator.controllers.logical.ownership import Record
@@ -60,6 +60,7 @@ from pulsar_operator.controllers.logical.topic_presence import (
     present_in,
     read_back_topic,
 )
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.logical.clusters import allowed_of, replication_of
 from pulsar_operator.domain.logical.consent import Guard, Stored, asked_of
 from pulsar_operator.domain.logical.namespace import unfinished_deletion

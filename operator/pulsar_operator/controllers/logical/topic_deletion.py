@@ -13,7 +13,6 @@ from pulsar_operator.api.constants import Reason
 from pulsar_operator.balance.model.hashing import topic_hash
 from pulsar_operator.balance.model.ranges import boundary_points
 from pulsar_operator.controllers.core.bounded import each_of
-from pulsar_operator.controllers.logical.deletion_results import Blocker
 from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Scope
 from pulsar_operator.controllers.logical.topic_content import (
     COMPACTION,
@@ -22,6 +21,7 @@ from pulsar_operator.controllers.logical.topic_content import (
     compacted_entries,
     kept_entries,
 )
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.logical.pulsar_names import namespace_path
 from pulsar_operator.domain.logical.retention import describe_kept
 from pulsar_operator.domain.policies import Call

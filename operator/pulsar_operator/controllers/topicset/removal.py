@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
-from pulsar_operator.controllers.logical.deletion_results import Blocker, NotOurs, Progress
+from pulsar_operator.controllers.logical.deletion_results import NotOurs, Progress
 from pulsar_operator.controllers.logical.owner_records import parsed
 from pulsar_operator.controllers.logical.replicated_topic_deletion import (
     PER_PASS,
@@ -26,6 +26,7 @@ from pulsar_operator.controllers.logical.scope import AdminUnreachableError, Obs
 from pulsar_operator.controllers.logical.topic_deletion import Unused, in_use
 from pulsar_operator.controllers.topicset.round import Listing
 from pulsar_operator.controllers.topicset.topic_schedule import ScheduledTopic, State
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.logical.owners import Owner
 from pulsar_operator.domain.logical.pulsar_names import topic_path
 from pulsar_operator.domain.logical.topic_set import Left

@@ -38,6 +38,7 @@ from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.controllers.dataplane.observed.outage import answers_since
 from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.cluster.applied_config import load_managers
 from pulsar_operator.domain.render.child_names import workload_name
@@ -53,9 +54,9 @@ class DrainProgress:
 
     go: bool
     status: DrainStatus | None = None
-    """For the cluster's status while they may not, and where they may with bundles left: until they are gone."""
-    blocker: str | None = None
-    """What the drain waits for, as a sentence."""
+    """For the cluster's status while they may not stop, and until they are gone where they stop with bundles left."""
+    blocker: Blocker | None = None
+    """Why they may not stop yet."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ class BrokerDrains:
             return DrainProgress(True, self._status(pods, name, since, observation.bundles))
         if decision.recreate and live is not None:
             self._used.add(name)
-            await self._actor.delete(CUSTOM[Kind.REBALANCE], live, decision.why)
+            await self._actor.delete(CUSTOM[Kind.REBALANCE], live, "another plan is needed for bundles that came later")
         if decision.ask:
             self._used.add(name)
             if live is None and not foreign:
@@ -195,7 +196,7 @@ class BrokerDrains:
                     await self._actor.record_event(Reason.DRAINING, text)
         asked = name if decision.ask or decision.recreate else None
         status = self._status(pods, name, since, observation.bundles, asked)
-        return DrainProgress(False, status, f"The drain waits for {decision.why}")
+        return DrainProgress(False, status, Blocker(Reason.DRAINING, decision.why))
 
     @staticmethod
     def _status(

@@ -11,15 +11,22 @@ from pulsar_operator.controllers.dataplane.bookkeeper.incarnations import own_bo
 from pulsar_operator.controllers.dataplane.bookkeeper.replication import local_store
 from pulsar_operator.controllers.dataplane.objects.pod_successors import refused_successor
 from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
 from pulsar_operator.domain.dataplane.decommission.decommission_record import (
     DECOMMISSION_RECORD_PATH,
     parse_decommission_record,
 )
-from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim, EmptyMark, Return, claims_of, may_return
+from pulsar_operator.domain.dataplane.decommission.volume_claims import (
+    Claim,
+    EmptyMark,
+    Return,
+    claims_of,
+    may_return,
+    still_exists,
+)
 from pulsar_operator.domain.dataplane.objects.pods import pods_of
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker
 from pulsar_operator.domain.render.child_names import selector_text, workload_name
 from pulsar_operator.ports import PVCS, STATEFUL_SETS, Json, PortError
 
@@ -58,14 +65,14 @@ class Returns:
     """Which of some ordinals may have a pod."""
 
     free: int
-    """So many of them from the first on."""
-    blocker: str | None = None
-    """What the others wait for, in words."""
+    """How many of them may, counted from the first."""
+    blocker: Blocker | None = None
+    """Why the others may not yet."""
     foreign: str | None = None
-    """Why one of them cannot come, in words."""
+    """Why one of them cannot return, as a message."""
     through: int = 0
-    """So many from the first on are to be made for all that may have a pod and wait for nothing: a pod on a foreign
-    volume among them does not start."""
+    """How many must be created, counted from the first, so that each that is not blocked gets its pod; a pod on a
+    foreign volume among them does not start."""
 
 
 async def returns(ctx: PhaseContext, ordinals: Iterable[int], cookies: frozenset[str]) -> Returns:
@@ -75,7 +82,7 @@ async def returns(ctx: PhaseContext, ordinals: Iterable[int], cookies: frozenset
     """
     instance_id = ctx.view.metadata.instance_id if ctx.view.metadata is not None else None
     if instance_id is None:
-        return Returns(0, "The metadata store is unknown")
+        return Returns(0, Blocker(Reason.PENDING, "The metadata store is unknown"))
     ordinals = tuple(ordinals)
     own, every, emptied = own_bookies(ctx), await claims(ctx, ordinals), await _emptied(ctx)
     free, through, blocked, waiting, foreign = 0, 0, False, None, None
@@ -84,12 +91,13 @@ async def returns(ctx: PhaseContext, ordinals: Iterable[int], cookies: frozenset
         gone = emptied is not None and own.ordinal(emptied) == ordinal
         found = may_return(bookie, own_claims, cookie=bookie in cookies, instance_id=instance_id, emptied=gone)
         if found.free and bookie not in own.present and own.count(ordinal).spent:
-            found = Return(blocker=f"The next incarnation of bookie {bookie} is not recorded yet")
+            text = f"The next incarnation of bookie {bookie} is not recorded yet"
+            found = Return(blocker=Blocker(Reason.PENDING, text))
         blocked = blocked or not found.free
         free += not blocked
         for claim in found.delete:
             await _delete(ctx, claim, f"marked as empty; bookie {bookie} comes back with a new volume")
-            waiting = waiting or f"PersistentVolumeClaim {claim.name} still exists"
+            waiting = waiting or still_exists(claim)
         waiting, foreign = waiting or found.blocker, foreign or found.foreign
         through = place if found.free and waiting is None else through
     return Returns(free, waiting, foreign, through)

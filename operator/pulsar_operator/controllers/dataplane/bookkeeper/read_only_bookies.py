@@ -22,6 +22,7 @@ from pulsar_operator.domain.bookkeeper.read_only_bookies import (
 )
 from pulsar_operator.domain.dataplane.registration.quorum_record import default_ensemble
 from pulsar_operator.domain.render.volumes import disk_shares
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import PortError
 
 
@@ -39,7 +40,7 @@ async def read_only_bookies(ctx: PhaseContext) -> ReadOnlyBookies | None:
     found = read_only(facts, own_ids & await _not_writable(ctx, facts.readonly & own_ids), usage, limits)
     rows = rows_of(found, usage, previous, ctx.actor.deps.clock.now())
     for each in begun(rows, previous):
-        await ctx.actor.warn(each.reason, _capital(describe_bookie(each, limits)))
+        await ctx.actor.warn(each.reason, sentence(describe_bookie(each, limits)))
     widest = await _widest(ctx, len(facts.writable)) if rows else None
     return ReadOnlyBookies(
         limits,
@@ -86,7 +87,3 @@ async def _widest(ctx: PhaseContext, writable: int) -> Widest | None:
     if found.problem is not None and writable >= found.size:
         return None  # whether each namespace that is bound to groups can have ledgers
     return found if found.size > default.size else replace(found, size=default.size, whose=default.whose)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

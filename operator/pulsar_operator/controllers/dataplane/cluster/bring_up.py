@@ -15,7 +15,8 @@ from pulsar_operator.controllers.dataplane.observed.outage import READERS
 from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext, desired_pods, not_ours
 from pulsar_operator.controllers.dataplane.rollout.templates import rendered_with_record
 from pulsar_operator.domain.apply import why_apply
-from pulsar_operator.domain.dataplane.cluster.bring_up import Gate, bring_up_facts, gates
+from pulsar_operator.domain.blockers import Blocker
+from pulsar_operator.domain.dataplane.cluster.bring_up import bring_up_facts, gates
 from pulsar_operator.domain.dataplane.cluster.cluster_view import TierFact
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.objects.template_record import parse_record, record_name
@@ -42,7 +43,7 @@ async def proxies(ctx: PhaseContext) -> TierFact:
 async def _tier(ctx: PhaseContext, *components: Component) -> TierFact:
     instance, quorum = ctx.facts.instance, ctx.rendered.quorum
     ensemble = quorum.ensemble_size if quorum is not None else None
-    found: dict[Component, Gate | None] = {}
+    found: dict[Component, Blocker | None] = {}
     for component in components:
         if component not in ctx.rendered.components:
             continue
@@ -78,29 +79,29 @@ def proven(ctx: PhaseContext) -> frozenset[Component]:
     return frozenset(each for each, found in records.items() if parse_record(found).good is not None)
 
 
-def _by_racks(ctx: PhaseContext, component: Component) -> Gate | None:
+def _by_racks(ctx: PhaseContext, component: Component) -> Blocker | None:
     """Why a component is not made yet: racks of bookies that nobody knows, or with which brokers could create no
     ledger."""
     if component is Component.BOOKIE:
         missing = not_written(ctx, range(desired_pods(ctx, component)))
-        return Gate(Reason.WAITING_FOR_METADATA, missing) if missing is not None else None
+        return Blocker(Reason.WAITING_FOR_METADATA, missing) if missing is not None else None
     if component is Component.BROKER and (few := ctx.facts.too_few_racks) is not None:
-        return Gate(Reason.TOO_FEW_RACKS, few)
+        return Blocker(Reason.TOO_FEW_RACKS, few)
     return None
 
 
-async def _by_volumes(ctx: PhaseContext, replicas: int) -> tuple[Gate | None, int | None]:
+async def _by_volumes(ctx: PhaseContext, replicas: int) -> tuple[Blocker | None, int | None]:
     """Why bookies are not made on the volumes that are there, and how many are made where not all may be: a volume that
     starts no bookie keeps no other bookie down. Its pod is not made where it would be the last one (scaling/scale.py
     says so); else BookKeeper refuses to start on it (decommission/volume_record.py says so). Raises PortError."""
     storage = ctx.view.storage
     if storage is None or storage.facts is None:
-        return Gate(Reason.WAITING_FOR_METADATA, "The metadata store does not report which bookies it knows"), None
+        return Blocker(Reason.WAITING_FOR_METADATA, "The metadata store does not report which bookies it knows"), None
     found = await returns(ctx, range(replicas), storage.facts.cookies)
     if found.foreign is not None:
-        gate = Gate(Reason.FOREIGN_VOLUME, found.foreign)
+        gate = Blocker(Reason.FOREIGN_VOLUME, found.foreign)
         return (None, found.through) if found.through else (gate, None)
-    return (Gate(Reason.PENDING, found.blocker) if found.blocker is not None else None), None
+    return found.blocker, None
 
 
 def _as_many(live: Live, component: Component, manifests: Sequence[Json]) -> list[Json]:

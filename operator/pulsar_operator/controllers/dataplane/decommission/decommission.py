@@ -72,7 +72,7 @@ def _store_unavailable(ctx: PhaseContext, there: Json, unavailable: str) -> Deco
     if stored_row(ctx) is not None or replicas_of(there) <= desired_pods(ctx, Component.BOOKIE):
         return _unknown(ctx, unavailable)
     text = f"A bookie is to be decommissioned. {unavailable}"
-    return DecommissionFact(blocker=unavailable, reason=Reason.CONFIGURATION_STORE_UNAVAILABLE, message=text)
+    return DecommissionFact(reason=Reason.CONFIGURATION_STORE_UNAVAILABLE, message=text)
 
 
 def _unknown(ctx: PhaseContext, why: str) -> DecommissionFact:
@@ -81,9 +81,9 @@ def _unknown(ctx: PhaseContext, why: str) -> DecommissionFact:
     if row is None:
         if there is None or replicas_of(there) <= desired_pods(ctx, Component.BOOKIE):
             return DecommissionFact()
-        return DecommissionFact(blocker=why, message=f"A bookie is to be decommissioned. {sentence(why)}")
+        return DecommissionFact(message=f"A bookie is to be decommissioned. {sentence(why)}")
     text = f"Bookie {row.id} is being decommissioned. {sentence(why)}"
-    return DecommissionFact(row.id, row.ordinal, row.step, why, message=text, blocks_rollout=True)
+    return DecommissionFact(row.id, row.ordinal, row.step, message=text, blocks_rollout=True)
 
 
 async def _next_action(work: Decommission, storage: StorageFacts) -> DecommissionFact:

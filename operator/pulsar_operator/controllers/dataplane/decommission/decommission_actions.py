@@ -120,7 +120,7 @@ def _done(bookie: DecommissionFacts) -> Reason:
 
 
 def fact(bookie: DecommissionFacts, found: Next, *, blocker: str | None = None) -> DecommissionFact:
-    """What the status says of it."""
+    """Returns what the status reports of the bookie; ``blocker`` is a sentence on what the decommission waits for."""
     name, step = bookie.bookie, found.step.value if found.step is not None else None
     reason = doing(bookie, found)
     verb = "is being decommissioned" if reason is Reason.DECOMMISSIONING_BOOKIE else "gets a new volume"
@@ -134,7 +134,6 @@ def fact(bookie: DecommissionFacts, found: Next, *, blocker: str | None = None) 
         bookie=name,
         ordinal=bookie.ordinal,
         step=step,
-        blocker=blocker,
         reason=found.reason,
         message=message,
         # Of one that is refused, or does not come up, no step is shown: what is changed may be what it needs.
@@ -255,7 +254,7 @@ async def _raise(work: Decommission, bookie: DecommissionFacts, found: Next) -> 
     if numbered.foreign is not None:
         return replace(fact(bookie, found), reason=Reason.FOREIGN_VOLUME, message=numbered.foreign)
     if numbered.blocker is not None:
-        return fact(bookie, found, blocker=f"{numbered.blocker}. {sentence(found.text)}")
+        return fact(bookie, found, blocker=f"{numbered.blocker.message}. {sentence(found.text)}")
     return None
 
 

@@ -31,6 +31,7 @@ from pulsar_operator.controllers.dataplane.objects.zookeeper_ensemble import (
 )
 from pulsar_operator.controllers.dataplane.rollout.apply import roll_out
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states, observe_servers
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.cluster.applied_config import (
     running_configs,
     set_config_condition,
@@ -40,7 +41,7 @@ from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.objects.local_volumes import with_local_volumes, without_a_roll
 from pulsar_operator.domain.dataplane.objects.pods import observe_component
 from pulsar_operator.domain.dataplane.rollout.checks import READINESS, ROLLOUT_IN_PROGRESS, decide
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RolloutFacts, given_up_since
+from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts, given_up_since
 from pulsar_operator.domain.render import ImageTemplates, RenderedStore, render_configuration_store, store_problems
 from pulsar_operator.domain.render.settings import judge, left_out, unchecked
 from pulsar_operator.ports import STATEFUL_SETS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.controllers.core.actor import Actor
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.objects.absent_pods import short
 from pulsar_operator.domain.dataplane.objects.pod_admission import refuses, successor
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker
 from pulsar_operator.ports import (
     ConflictError,
     DeadlineError,

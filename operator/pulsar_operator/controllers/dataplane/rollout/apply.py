@@ -16,11 +16,12 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.objects.children import observe_children
 from pulsar_operator.controllers.dataplane.objects.pod_successors import ABOUT_ONE_POD, refused_successor
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.objects.absent_pods import short
 from pulsar_operator.domain.dataplane.objects.budgets import describe_several, selecting
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.rollout.checks import CHECKS, Decision, blocker_of, decide
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RolloutFacts
+from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts
 from pulsar_operator.domain.dataplane.rollout.order import Candidate, next_pods
 from pulsar_operator.ports import (
     PDBS,

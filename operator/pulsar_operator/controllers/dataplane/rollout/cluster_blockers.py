@@ -18,8 +18,8 @@ from pulsar_operator.controllers.core.clusters import instance_of, members
 from pulsar_operator.controllers.core.objects import meta_of
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.rollout.checks import decommissioning
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker
 from pulsar_operator.domain.windows import closed_until
 from pulsar_operator.ports import CUSTOM, Json
 

@@ -17,6 +17,7 @@ from pulsar_operator.controllers.dataplane.observed.cluster_facts import Cluster
 from pulsar_operator.controllers.dataplane.observed.outage import READERS, stores_answer_since, unavailable_store
 from pulsar_operator.controllers.dataplane.observed.quorums import broker_groups, widest_ensemble
 from pulsar_operator.controllers.dataplane.rollout.cluster_blockers import observe_blocker
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.bookie_racks import KnownRacks
 from pulsar_operator.domain.consent import answered, how_to_answer
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
@@ -31,7 +32,6 @@ from pulsar_operator.domain.dataplane.rollout.checks import (
 )
 from pulsar_operator.domain.dataplane.rollout.facts import (
     FORWARDS,
-    Blocker,
     BookieFacts,
     ComponentState,
     PendingTemplate,

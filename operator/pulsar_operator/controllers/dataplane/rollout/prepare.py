@@ -12,10 +12,11 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.balancing.broker_drains import BrokerDrains
 from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import raise_delay, seconds_for
 from pulsar_operator.controllers.dataplane.observed.cluster_facts import ClusterFacts
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.bookie_racks import ordinal_of
 from pulsar_operator.domain.dataplane.cluster.cluster_view import DrainFact
 from pulsar_operator.domain.dataplane.rollout.checks import writes_pause
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker, RolloutFacts
+from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts
 from pulsar_operator.domain.dataplane.rollout.order import Candidate, Urgency
 from pulsar_operator.domain.render import StoreAddress
 from pulsar_operator.ports import PortError
@@ -56,15 +57,14 @@ class Preparation:
         progress = await drains.drain(
             [pod.name], occasion, avoid=[e for e in outdated if e != pod.name] if done else ()
         )
-        if progress.go or progress.status is None:
+        if progress.status is None or progress.blocker is None:
             self.drained = progress.status
             return found
         if outdated == [pod.name]:
             # It comes back empty; what it gets then is asked for while it is clear that it is the last.
             await drains.fill(pod.uid[-5:], [pod.name], there=True)
         self.drain = DrainFact(progress.status, progress.blocker)
-        text = f"Broker {pod.name} hands its bundles over. {progress.blocker}"
-        return replace(found, handover={**found.handover, pod.uid: Blocker(Reason.DRAINING, text)})
+        return replace(found, handover={**found.handover, pod.uid: progress.blocker})
 
     async def _delay_recovery(self, found: RolloutFacts, candidate: Candidate) -> RolloutFacts:
         bookies = found.bookies

@@ -16,6 +16,7 @@ from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.controllers.dataplane.rollout.canary_comparison import compared
 from pulsar_operator.controllers.dataplane.rollout.cluster_blockers import observe_blocker
 from pulsar_operator.controllers.dataplane.rollout.observe import component_states
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.objects.absent_pods import Absence, absences
 from pulsar_operator.domain.dataplane.objects.template_record import (
     Kept,
@@ -28,7 +29,6 @@ from pulsar_operator.domain.dataplane.objects.template_record import (
     with_template,
 )
 from pulsar_operator.domain.dataplane.rollout.canary import watch
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker
 from pulsar_operator.domain.dataplane.rollout.progress import (
     down,
     first_ready,

@@ -11,6 +11,7 @@ from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import Retu
 from pulsar_operator.controllers.dataplane.objects.children import apply_children
 from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext
 from pulsar_operator.controllers.dataplane.rollout.templates import rendered_with_record
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.decommission.volume_sizes import new_claims
 from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of, with_replicas
 from pulsar_operator.ports import PODS, STATEFUL_SETS, ConflictError, Json
@@ -21,7 +22,7 @@ async def raise_to(ctx: PhaseContext, there: Json, replicas: int, cookies: froze
     have = replicas_of(there)
     missing = not_written(ctx, range(have, replicas))
     if missing is not None:
-        return Returns(0, missing)
+        return Returns(0, Blocker(Reason.PENDING, missing))
     found = await returns(ctx, range(have, replicas), cookies)
     if found.free:
         templates, name = there["spec"].get("volumeClaimTemplates") or (), there["metadata"]["name"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pulsar_operator.api.constants import Component
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.balance.execution.drain import scale_in_name
 from pulsar_operator.controllers.dataplane.balancing.broker_drains import BrokerDrains, drains_of
 from pulsar_operator.controllers.dataplane.bookkeeper.bookie_volumes import Returns
@@ -13,6 +13,7 @@ from pulsar_operator.controllers.dataplane.observed.outage import READERS
 from pulsar_operator.controllers.dataplane.observed.phase import PhaseContext, not_ours
 from pulsar_operator.controllers.dataplane.rollout.templates import rendered_with_record
 from pulsar_operator.controllers.dataplane.scaling.bookie_count import raise_to, workload
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.cluster.cluster_view import DrainFact, ScaleFact
 from pulsar_operator.domain.dataplane.objects.pods import pods_of
 from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of
@@ -30,16 +31,15 @@ async def scale(ctx: PhaseContext) -> ScaleFact:
         if there is None or desired is None or replicas_of(there) == desired:
             continue
         if component in READERS and (unavailable := ctx.store_unavailable) is not None:
-            found = replace(
-                found, store_blocker=found.store_blocker or f"The {component.value} pods are not scaled. {unavailable}"
-            )
+            text = f"The {component.value} pods are not scaled. {unavailable}"
+            found = replace(found, blocker=found.blocker or Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, text))
             continue
         if component in READERS and (not ctx.facts.instance.store_known or not_ours(ctx)):
             continue
         if component is Component.BOOKIE:
             if replicas_of(there) < desired:
                 bookies = await _bookies(ctx, there, desired)
-                found = replace(found, blocker=bookies.blocker, foreign=bookies.foreign)
+                found = replace(found, blocker=_to_be_added(bookies.blocker), foreign=bookies.foreign)
             continue  # fewer: decommission/decommission.py
         if component is Component.BROKER and (drains := drains_of(ctx)) is not None:
             of_brokers = await _brokers(ctx, drains, there, desired)
@@ -57,10 +57,15 @@ async def _bookies(ctx: PhaseContext, there: Json, desired: int) -> Returns:
     is being forgotten whose ordinal they might get."""
     metadata, storage, leave = ctx.view.metadata, ctx.view.storage, ctx.view.decommission
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
-        return Returns(0, "The metadata store does not answer")
+        return Returns(0, Blocker(Reason.PENDING, "The metadata store does not answer"))
     if leave is None or leave.forgotten:
-        return Returns(0, "The decommission of another bookie is not complete")
+        return Returns(0, Blocker(Reason.PENDING, "The decommission of another bookie is not complete"))
     return await raise_to(ctx, there, desired, storage.facts.cookies)
+
+
+def _to_be_added(blocker: Blocker | None) -> Blocker | None:
+    """Returns the blocker of bookies in the words of the cluster's condition."""
+    return replace(blocker, message=f"Bookies are to be added. {blocker.message}") if blocker is not None else None
 
 
 async def _brokers(ctx: PhaseContext, drains: BrokerDrains, there: Json, desired: int) -> ScaleFact:
@@ -78,6 +83,6 @@ async def _brokers(ctx: PhaseContext, drains: BrokerDrains, there: Json, desired
     # Unready ones too: a broker that comes and goes has bundles still; one that is gone is not registered.
     going = [pod.name for pod in pods_there if pod.ordinal >= desired]
     progress = await drains.drain(going, scale_in_name(meta.name, desired))
-    if progress.go or progress.status is None:
+    if progress.status is None or progress.blocker is None:
         return ScaleFact(asked=drains.asked)
     return ScaleFact(DrainFact(progress.status, progress.blocker), drains.asked)

@@ -17,6 +17,7 @@ from datetime import timedelta
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.instance import OutageStatus
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.objects.pods import ComponentFacts
 from pulsar_operator.domain.dataplane.observed.remote_clusters import RemoteUrls
 from pulsar_operator.domain.dataplane.observed.store_sessions import GRANTED
@@ -43,19 +44,11 @@ class StoreFact:
 
 
 @dataclass(frozen=True)
-class Gate:
-    """Why a component is not created yet."""
-
-    reason: Reason
-    message: str
-
-
-@dataclass(frozen=True)
 class BringUpFacts:
     """What decides the gates; None = not known."""
 
     metadata_ready: bool
-    metadata_gate: Gate
+    metadata_gate: Blocker
     bookies_writable: bool | None
     bookies_text: str
     configuration_store: StoreFact
@@ -84,7 +77,7 @@ class MetadataFact:
     """Other clusters in the configuration store, None for one that cannot be read; None = they were not read."""
 
 
-def gates(facts: BringUpFacts) -> dict[Component, Gate | None]:
+def gates(facts: BringUpFacts) -> dict[Component, Blocker | None]:
     """For each component that waits for something: the gate; None = it may be created.
 
     Bookies need BookKeeper's INSTANCEID. Brokers need the configuration store, and the first time enough bookies to
@@ -94,11 +87,11 @@ def gates(facts: BringUpFacts) -> dict[Component, Gate | None]:
     metadata = None if facts.metadata_ready else facts.metadata_gate
     store = None
     if not facts.configuration_store.ready:
-        store = Gate(facts.configuration_store.reason, facts.configuration_store.message)
+        store = Blocker(facts.configuration_store.reason, facts.configuration_store.message)
     elif not facts.registered:
         store = facts.metadata_gate
-    enough = None if facts.bookies_writable else Gate(Reason.WAITING_FOR_BOOKIES, facts.bookies_text)
-    serving = None if facts.brokers_ready else Gate(Reason.WAITING_FOR_BROKERS, facts.brokers_text)
+    enough = None if facts.bookies_writable else Blocker(Reason.WAITING_FOR_BOOKIES, facts.bookies_text)
+    serving = None if facts.brokers_ready else Blocker(Reason.WAITING_FOR_BROKERS, facts.brokers_text)
     one = None if facts.bookie_ready or facts.bookies_writable else enough
     again = facts.proven
     brokers = metadata or (None if Component.BROKER in again else enough) or store
@@ -132,9 +125,9 @@ def bring_up_facts(
     bookie, broker = components.get(Component.BOOKIE), components.get(Component.BROKER)
     if metadata is None:
         text = _text("ZooKeeper", zookeeper)
-        gate = Gate(Reason.WAITING_FOR_ZOOKEEPER, f"ZooKeeper is not ready: {text}")
+        gate = Blocker(Reason.WAITING_FOR_ZOOKEEPER, f"ZooKeeper is not ready: {text}")
     else:
-        gate = Gate(metadata.reason, metadata.message)
+        gate = Blocker(metadata.reason, metadata.message)
     return BringUpFacts(
         metadata_ready=metadata is not None and metadata.local_ready,
         metadata_gate=gate,

@@ -20,11 +20,12 @@ from pulsar_operator.api.v1alpha1.cluster_status import (
     RolloutStatus,
 )
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.abandoned_ledgers import GivenUp
 from pulsar_operator.domain.bookkeeper.bookie_racks import RacksCondition
 from pulsar_operator.domain.bookkeeper.read_only_bookies import ReadOnlyBookies
 from pulsar_operator.domain.bookkeeper.storage_facts import Space, StorageFacts
-from pulsar_operator.domain.dataplane.cluster.bring_up import Gate, MetadataFact, StoreFact
+from pulsar_operator.domain.dataplane.cluster.bring_up import MetadataFact, StoreFact
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.objects.pods import ComponentFacts
 from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder
@@ -101,7 +102,7 @@ class PlacementFact:
 class TierFact:
     """What a phase that applies components found."""
 
-    gates: Mapping[Component, Gate | None] = field(default_factory=dict)
+    gates: Mapping[Component, Blocker | None] = field(default_factory=dict)
     """Why a component is not created yet; None = it may be."""
 
 
@@ -110,8 +111,8 @@ class DrainFact:
     """Brokers that hand over their bundles."""
 
     status: DrainStatus
-    blocker: str | None
-    """In words."""
+    blocker: Blocker
+    """Why they may not stop yet."""
 
 
 @dataclass(frozen=True)
@@ -144,9 +145,7 @@ class DecommissionFact:
     """Its id; None = none is, or may be."""
     ordinal: int | None = None
     step: str | None = None
-    """Where it is on its way out; None = it has not begun."""
-    blocker: str | None = None
-    """What is waited for, in words; None = nothing."""
+    """The step of the decommission; None = it has not begun."""
     reason: Reason | None = None
     """Why it does not leave; None = it does, or may soon."""
     message: str = ""
@@ -187,12 +186,10 @@ class ScaleFact:
     """Of the brokers that are too many."""
     asked: frozenset[str] = frozenset()
     """PulsarRebalances it needs."""
-    blocker: str | None = None
-    """What bookies wait for that are to be added, in words."""
+    blocker: Blocker | None = None
+    """Why pods are not added or removed yet."""
     foreign: str | None = None
-    """Why a bookie cannot be added, in words."""
-    store_blocker: str | None = None
-    """What waits for the configuration store, in words."""
+    """Why a bookie cannot be added, as a message."""
 
 
 @dataclass(frozen=True)
@@ -280,7 +277,7 @@ class ClusterView:
         return self.live.missing() if self.live is not None else None
 
     @property
-    def gates(self) -> Mapping[Component, Gate | None]:
+    def gates(self) -> Mapping[Component, Blocker | None]:
         """Of all components whose phase ran."""
         tiers = (self.bookies, self.brokers, self.proxies)
         return {component: gate for tier in tiers if tier is not None for component, gate in tier.gates.items()}
@@ -299,7 +296,7 @@ class ClusterView:
             if gate is not None and component not in self.components:
                 return gate.message
         if self.scale is not None and self.scale.drain is not None:
-            return self.scale.drain.blocker
+            return self.scale.drain.blocker.message
         return _unready(self)
 
 

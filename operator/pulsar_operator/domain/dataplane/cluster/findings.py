@@ -94,13 +94,7 @@ def _rollout(fact: RolloutFact, template_order: TemplateOrder | None) -> Finding
 
 def _scale(fact: ScaleFact) -> Finding:
     """What pods that are added or removed wait for."""
-    requeue = RETRY_SECONDS if fact.blocker or fact.store_blocker else None
-    if fact.drain is not None:
-        return Finding(
-            requeue, (True, Reason.DRAINING, fact.drain.blocker or "Brokers are being drained"), under_way=True
-        )
-    if fact.blocker is not None:
-        return Finding(requeue, (True, Reason.PENDING, f"Bookies are to be added. {fact.blocker}"))
-    if fact.store_blocker is not None:
-        return Finding(requeue, (True, Reason.CONFIGURATION_STORE_UNAVAILABLE, fact.store_blocker))
-    return Finding(requeue)
+    requeue = RETRY_SECONDS if fact.blocker is not None else None
+    blocker = fact.drain.blocker if fact.drain is not None else fact.blocker
+    progressing = (True, blocker.reason, blocker.message) if blocker is not None else None
+    return Finding(requeue, progressing, under_way=fact.drain is not None)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, ANNOTATION_VOLUME_REQUESTED
+from pulsar_operator.api.constants import ANNOTATION_VERIFIED_EMPTY, ANNOTATION_VOLUME_REQUESTED, Reason
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.bookie_ids import same_pod
 from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.decommission.volume_requests import VolumeRequest, parse_request
@@ -122,15 +123,20 @@ class Return:
 
     delete: tuple[Claim, ...] = ()
     """Claims to delete first: they are marked."""
-    blocker: str | None = None
-    """What must happen first, in words; None = it may."""
+    blocker: Blocker | None = None
+    """Why it may not yet; None = nothing blocks it."""
     foreign: str | None = None
-    """Why it never will as things are, with the remedy, in words."""
+    """Why it cannot until a person acts, with the remedy, as a message."""
 
     @property
     def free(self) -> bool:
         """Whether it may return now."""
         return not self.delete and self.blocker is None and self.foreign is None
+
+
+def still_exists(claim: Claim) -> Blocker:
+    """Returns the blocker of an ordinal whose earlier claim is being deleted."""
+    return Blocker(Reason.PENDING, f"PersistentVolumeClaim {claim.name} still exists")
 
 
 def may_return(
@@ -144,7 +150,7 @@ def may_return(
     there = list(claims)
     going = [claim for claim in there if claim.going]
     if going:
-        return Return(blocker=f"PersistentVolumeClaim {going[0].name} still exists")
+        return Return(blocker=still_exists(going[0]))
     here = EmptyMark(bookie, instance_id, "")
     marked = tuple(claim for claim in there if here.same(claim.mark))
     if cookie:

@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from pulsar_operator.api.constants import ANNOTATION_REPLACE_VOLUME, Component, Reason
 from pulsar_operator.api.v1alpha1.confirmations import ClusterConfirmationAction, UsedClusterConfirmation
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.affinity import awaited_in_group, paused_in_group
 from pulsar_operator.domain.bookkeeper.bookie_racks import ordinal_of
 from pulsar_operator.domain.bookkeeper.storage_facts import not_replicated
 from pulsar_operator.domain.consent import Question
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker, BookieFacts, RolloutFacts, and_more, not_ready
+from pulsar_operator.domain.dataplane.rollout.facts import BookieFacts, RolloutFacts, and_more, not_ready
 from pulsar_operator.domain.dataplane.rollout.order import Candidate, Urgency, next_pods
 from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import unsynced
 

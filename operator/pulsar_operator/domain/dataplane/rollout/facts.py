@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.confirmations import UsedClusterConfirmation
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.affinity import Bound
 from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies
 from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts
@@ -21,15 +22,6 @@ from pulsar_operator.domain.dataplane.objects.pods import NO_PLACE, PodFacts, po
 from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
 
 Json = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Blocker:
-    """What keeps a pod from being replaced, or a pod template from being applied."""
-
-    reason: Reason
-    message: str
-    """State, cause and remedy in sentences, without the last period."""
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from pulsar_operator.api.constants import Component, Reason
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.objects.absent_pods import Absence
 from pulsar_operator.domain.dataplane.objects.pods import NO_PLACE, PodFacts, unready_since
 from pulsar_operator.domain.dataplane.objects.template_record import Stop
 from pulsar_operator.domain.dataplane.rollout.canary import Watch
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker, ComponentState
+from pulsar_operator.domain.dataplane.rollout.facts import ComponentState
 from pulsar_operator.domain.dataplane.rollout.template_order import Tier
 
 

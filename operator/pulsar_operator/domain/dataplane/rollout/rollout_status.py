@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pulsar_operator.api.v1alpha1.cluster_status import RolloutStatus
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.rollout.checks import Decision
-from pulsar_operator.domain.dataplane.rollout.facts import Blocker, ComponentState, RolloutFacts
+from pulsar_operator.domain.dataplane.rollout.facts import ComponentState, RolloutFacts
 
 
 def rollout_status(facts: RolloutFacts, decision: Decision, stored: RolloutStatus | None) -> RolloutStatus | None:

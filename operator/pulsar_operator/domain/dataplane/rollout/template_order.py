@@ -28,6 +28,7 @@ from functools import cached_property
 from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import CanaryStatus
 from pulsar_operator.domain.apply import first_difference
+from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.objects.template_record import (
     Json,
     Stop,
@@ -35,7 +36,7 @@ from pulsar_operator.domain.dataplane.objects.template_record import (
     applied_hash,
     template_hash,
 )
-from pulsar_operator.domain.dataplane.rollout.facts import FORWARDS, Blocker, ComponentState, RollOrder
+from pulsar_operator.domain.dataplane.rollout.facts import FORWARDS, ComponentState, RollOrder
 from pulsar_operator.domain.dataplane.rollout.pod_diff import replacement_reason
 
 

@@ -1,0 +1,16 @@
+"""Why something is not done yet, in the form in which conditions, status and logs report it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pulsar_operator.api.constants import Reason
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """A reason and its message."""
+
+    reason: Reason
+    message: str
+    """State, cause and remedy in sentences, without the last period."""
