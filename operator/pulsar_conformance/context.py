@@ -23,6 +23,8 @@ T = TypeVar("T")
 _UNFIT = re.compile(r"[^a-z0-9]+")
 NEEDS_JAVA = "needs the Java client"
 """What a check says first that is skipped without it."""
+PATIENCE = 60
+"""Seconds until a client gives up an operation or a send; a busy machine may stall a broker for 20."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +240,7 @@ class Context:
         found = token or self.instance.token
         if found:
             options.setdefault("authentication", pulsar.AuthenticationToken(found))
-        options.setdefault("operation_timeout_seconds", 20)
+        options.setdefault("operation_timeout_seconds", PATIENCE)
         log = pulsar.FileLogger(pulsar.LoggerLevel.Warn, self.instance.client_log)
         made = pulsar.Client(service_url or self.instance.service_url, logger=log, **options)
         (self._elsewhere if service_url else self._clients).append(made)
@@ -246,7 +248,7 @@ class Context:
 
     def producer(self, topic: str, *, client: Any = None, **options: Any) -> Any:
         """A producer; keyword arguments as pulsar.Client.create_producer."""
-        options.setdefault("send_timeout_millis", 20_000)
+        options.setdefault("send_timeout_millis", 1000 * PATIENCE)
         return self.tamper.wrap("producer", (client or self._shared()).create_producer(topic, **options))
 
     def consumer(self, topic: Any, subscription: str = "sub", *, client: Any = None, **options: Any) -> Any:
