@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+from typing import Final
+
 import pytest
 
-from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.constants import Component, Reason
 from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus, RolloutStatus
 from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.cluster.cluster_view import (
@@ -20,6 +24,8 @@ from pulsar_operator.domain.dataplane.cluster.cluster_view import (
     VolumesFact,
 )
 from pulsar_operator.domain.dataplane.cluster.findings import AGAIN_SECONDS, RETRY_SECONDS, findings_of, fold
+from pulsar_operator.domain.dataplane.objects.template_record import Stop
+from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder
 
 ROLLOUT = RolloutFact(RolloutStatus(component="broker", reason="image", pods_done=1, pods_total=3))
 IN_A_WINDOW = RolloutFact(
@@ -32,13 +38,15 @@ IN_A_WINDOW = RolloutFact(
         message="No window is open",
     )
 )
-PENDING, STORE = Blocker(Reason.PENDING, "x"), Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, "y")
+PENDING = Blocker(Reason.PENDING, "Bookies are to be added. The store does not answer")
+STORE = Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, "The configuration store is away")
 DRAIN = ScaleFact(
     DrainFact(
         DrainStatus(pods=["east-broker-2"], since="2026-01-01T00:00:00Z", bundles=4),
         Blocker(Reason.DRAINING, "4 bundles"),
     )
 )
+IN_PROXIES = RolloutStatus(component="proxy", reason="image", pods_done=1, pods_total=3)
 BEGUN = DecommissionFact("b:3181", 2, "ReadOnly", message="Bookie b leaves")
 REFUSED = DecommissionFact(message="No bookie can leave", reason=Reason.DECOMMISSION_REFUSED)
 SOON = DecommissionFact(message="A bookie is to be decommissioned")
@@ -80,13 +88,13 @@ FOREIGN = VolumesFact(foreign="the volume of another")
         ),
         pytest.param(ClusterView(decommission=REFUSED), (False, Reason.DECOMMISSION_REFUSED), id="a refusal"),
         pytest.param(
-            ClusterView(decommission=SOON, scale=ScaleFact(blocker=PENDING)),
+            ClusterView(decommission=SOON, scale=ScaleFact(blockers=(PENDING,))),
             (True, Reason.DECOMMISSIONING_BOOKIE),
             id="both wait",
         ),
-        pytest.param(ClusterView(scale=ScaleFact(blocker=PENDING)), (True, Reason.PENDING), id="to be added"),
+        pytest.param(ClusterView(scale=ScaleFact(blockers=(PENDING,))), (True, Reason.PENDING), id="to be added"),
         pytest.param(
-            ClusterView(scale=ScaleFact(blocker=STORE)), (True, Reason.CONFIGURATION_STORE_UNAVAILABLE), id="held"
+            ClusterView(scale=ScaleFact(blockers=(STORE,))), (True, Reason.CONFIGURATION_STORE_UNAVAILABLE), id="held"
         ),
     ],
 )
@@ -110,8 +118,8 @@ def test_progress(view: ClusterView, expected: tuple[bool, Reason] | None) -> No
         pytest.param(ClusterView(scaling=ScalingFact(again=True), decommission=BEGUN), AGAIN_SECONDS, id="autoscaling"),
         pytest.param(ClusterView(decommission=BEGUN), RETRY_SECONDS, id="a step"),
         pytest.param(ClusterView(decommission=SOON), None, id="no step"),
-        pytest.param(ClusterView(scale=ScaleFact(blocker=PENDING)), RETRY_SECONDS, id="bookies to be added"),
-        pytest.param(ClusterView(scale=ScaleFact(blocker=STORE)), RETRY_SECONDS, id="held"),
+        pytest.param(ClusterView(scale=ScaleFact(blockers=(PENDING,))), RETRY_SECONDS, id="bookies to be added"),
+        pytest.param(ClusterView(scale=ScaleFact(blockers=(STORE,))), RETRY_SECONDS, id="held"),
         pytest.param(ClusterView(scale=DRAIN), None, id="a drain alone"),
     ],
 )
@@ -120,6 +128,87 @@ def test_the_earliest_pass_that_a_phase_asks_for(view: ClusterView, expected: fl
 
 
 def test_what_is_blocked_hides_nothing_else_that_is() -> None:
-    found = fold(findings_of(ClusterView(volumes=FOREIGN, rollout=IN_A_WINDOW, scale=DRAIN))).progressing
-    assert found is not None and found[:2] == (False, Reason.MAINTENANCE_WINDOW)
-    assert "No window is open" in found[2] and "the volume of another" in found[2] and "4 bundles" not in found[2]
+    view = ClusterView(volumes=FOREIGN, rollout=IN_A_WINDOW, scale=ScaleFact(blockers=(PENDING,)))
+    found = fold(findings_of(view)).progressing
+    assert found is not None and found[:2] == (False, Reason.FOREIGN_VOLUME), "a window opens by itself"
+    assert "No window is open" in found[2] and "the volume of another" in found[2] and PENDING.message in found[2]
+
+
+HELD = RolloutFact(
+    RolloutStatus(
+        component="broker",
+        reason="image",
+        pods_done=0,
+        pods_total=3,
+        blocked_by=Reason.DECOMMISSIONING_BOOKIE.value,
+        message="The rollout continues when the bookie is gone",
+    )
+)
+STUCK = DecommissionFact("b:3181", 2, "Copying", message="Bookie b is not empty", reason=Reason.DECOMMISSION_STUCK)
+STOP = TemplateOrder(
+    {},
+    Blocker(Reason.ROLLOUT_FAILED, "The rollout of proxy pods failed"),
+    Component.PROXY,
+    Stop("0123", "crash", Reason.ROLLOUT_FAILED),
+    stopping={Component.PROXY: Blocker(Reason.ROLLOUT_FAILED, "The rollout of proxy pods failed")},
+)
+PROGRESS, BLOCKED, WAITS = range(3)
+REPORTS: Final = {
+    "a bookie is decommissioned": (PROGRESS, ClusterView(decommission=BEGUN), "Bookie b leaves"),
+    "a pod is replaced": (PROGRESS, ClusterView(rollout=ROLLOUT), "1 of 3 are done"),
+    "brokers are drained": (PROGRESS, ClusterView(scale=DRAIN), "4 bundles"),
+    "a foreign volume": (BLOCKED, ClusterView(volumes=FOREIGN), "the volume of another"),
+    "a refused decommission": (BLOCKED, ClusterView(decommission=REFUSED), "No bookie can leave"),
+    "a stuck decommission": (BLOCKED, ClusterView(decommission=STUCK), "Bookie b is not empty"),
+    "no window": (BLOCKED, ClusterView(rollout=IN_A_WINDOW), "No window is open"),
+    "a failed rollout": (
+        BLOCKED,
+        ClusterView(rollout=replace(ROLLOUT, status=IN_PROXIES), template_order=STOP),
+        "The rollout of proxy pods failed",
+    ),
+    "a bookie cannot be added": (BLOCKED, ClusterView(scale=ScaleFact(foreign="not ours")), "not ours"),
+    "a decommission is to begin": (WAITS, ClusterView(decommission=SOON), "A bookie is to be decommissioned"),
+    "a rollout that a bookie holds": (WAITS, ClusterView(rollout=HELD), "when the bookie is gone"),
+    "bookies are to be added": (WAITS, ClusterView(scale=ScaleFact(blockers=(PENDING,))), PENDING.message),
+    "nothing is scaled": (WAITS, ClusterView(scale=ScaleFact(blockers=(STORE,))), STORE.message),
+}
+"""What a phase may report, alone: what it is, the view, and what its message says."""
+FIELDS: Final = ("volumes", "decommission", "rollout", "template_order", "scale")
+
+
+def both(first: ClusterView, second: ClusterView) -> ClusterView | None:
+    """A pass that found both; None where one phase would have to report two things."""
+    given = [{name: fact for name in FIELDS if (fact := getattr(each, name)) is not None} for each in (first, second)]
+    return None if given[0].keys() & given[1].keys() else ClusterView(**given[0], **given[1])
+
+
+PAIRS: Final = [pair for pair in itertools.combinations(REPORTS, 2) if both(*(REPORTS[name][1] for name in pair))]
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS)
+def test_no_report_hides_another(first: str, second: str) -> None:
+    """Progressing is True while any phase makes progress, and the message names both; what is blocked comes before what
+    waits. What time ends comes after what a person has to see to: condition Stalled follows from the reason."""
+    alone = [(REPORTS[name][0], fold(findings_of(REPORTS[name][1])).progressing) for name in (first, second)]
+    view = both(REPORTS[first][1], REPORTS[second][1])
+    assert view is not None
+    found = fold(findings_of(view)).progressing
+    assert found is not None
+    rank = min(each for each, _ in alone)
+    assert found[:2] in [each[:2] for at, each in alone if each is not None and at == rank]
+    assert all(REPORTS[name][2] in found[2] for name in (first, second))
+    only_a_window = all(name == "no window" or REPORTS[name][0] == WAITS for name in (first, second))
+    assert (found[1] is Reason.MAINTENANCE_WINDOW) == ("no window" in (first, second) and only_a_window)
+
+
+def test_one_phase_hides_none_of_its_own_reports() -> None:
+    scale = ScaleFact(DRAIN.drain, blockers=(PENDING, STORE), foreign="not ours")
+    found = fold(findings_of(ClusterView(scale=scale))).progressing
+    assert found is not None and found[:2] == (True, Reason.DRAINING)
+    assert all(each in found[2] for each in ("4 bundles", PENDING.message, "not ours", STORE.message))
+
+
+def test_components_that_a_failed_rollout_does_not_hold_go_on() -> None:
+    found = fold(findings_of(ClusterView(rollout=ROLLOUT, template_order=STOP))).progressing
+    assert found is not None and found[:2] == (True, Reason.ROLLOUT_IN_PROGRESS)
+    assert "1 of 3 are done" in found[2] and "The rollout of proxy pods failed" in found[2]

@@ -32,14 +32,17 @@ async def scale(ctx: PhaseContext) -> ScaleFact:
             continue
         if component in READERS and (unavailable := ctx.store_unavailable) is not None:
             text = f"The {component.value} pods are not scaled. {unavailable}"
-            found = replace(found, blocker=found.blocker or Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, text))
+            held = [each.reason for each in found.blockers]
+            if Reason.CONFIGURATION_STORE_UNAVAILABLE not in held:
+                blocker = Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, text)
+                found = replace(found, blockers=(*found.blockers, blocker))
             continue
         if component in READERS and (not ctx.facts.instance.store_known or not_ours(ctx)):
             continue
         if component is Component.BOOKIE:
             if replicas_of(there) < desired:
                 bookies = await _bookies(ctx, there, desired)
-                found = replace(found, blocker=_to_be_added(bookies.blocker), foreign=bookies.foreign)
+                found = replace(found, blockers=_to_be_added(bookies.blocker), foreign=bookies.foreign)
             continue  # fewer: decommission/decommission.py
         if component is Component.BROKER and (drains := drains_of(ctx)) is not None:
             of_brokers = await _brokers(ctx, drains, there, desired)
@@ -63,9 +66,9 @@ async def _bookies(ctx: PhaseContext, there: Json, desired: int) -> Returns:
     return await raise_to(ctx, there, desired, storage.facts.cookies)
 
 
-def _to_be_added(blocker: Blocker | None) -> Blocker | None:
+def _to_be_added(blocker: Blocker | None) -> tuple[Blocker, ...]:
     """Returns the blocker of bookies in the words of the cluster's condition."""
-    return replace(blocker, message=f"Bookies are to be added. {blocker.message}") if blocker is not None else None
+    return (replace(blocker, message=f"Bookies are to be added. {blocker.message}"),) if blocker is not None else ()
 
 
 async def _brokers(ctx: PhaseContext, drains: BrokerDrains, there: Json, desired: int) -> ScaleFact:

@@ -186,7 +186,7 @@ class ScaleFact:
     """Of the brokers that are too many."""
     asked: frozenset[str] = frozenset()
     """PulsarRebalances it needs."""
-    blocker: Blocker | None = None
+    blockers: tuple[Blocker, ...] = ()
     """Why pods are not added or removed yet."""
     foreign: str | None = None
     """Why a bookie cannot be added, as a message."""

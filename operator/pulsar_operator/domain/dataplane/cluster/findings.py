@@ -1,6 +1,7 @@
 """What each phase of a pass reports beside its facts: whether it makes progress, and when to look again. Pure.
 
-Reports fold in the order of the phases. What is under way comes before what is blocked, and that before what waits.
+What makes progress comes first, then what is blocked, then what waits for something else; within these, the order of
+the phases. Status and reason of condition Progressing are those of the first report, and its message names all of them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_operator.api.constants import Reason
+from pulsar_operator.api.healing import HEALING, Healing
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView, DecommissionFact, RolloutFact, ScaleFact
 from pulsar_operator.domain.dataplane.rollout.checks import ROLLOUT_IN_PROGRESS
 from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder
@@ -28,26 +30,27 @@ class Finding:
     progressing: tuple[bool, Reason, str] | None = None
     """Condition Progressing; None = nothing is under way, and nothing waits."""
     under_way: bool = False
-    """Whether it has begun."""
+    """Whether it has begun, and is not held by something that another phase, cluster or person ends."""
 
     @property
-    def blocked(self) -> bool:
-        """Whether it makes no progress that could be waited for."""
-        return self.progressing is not None and not self.progressing[0]
+    def rank(self) -> tuple[bool, bool, bool, bool]:
+        """The lowest comes first. What is blocked may stay so for days, as until a maintenance window: it hides nothing
+        that makes progress, and what time ends hides nothing that a person has to see to."""
+        allowed, reason, _ = self.progressing or (True, Reason.READY, "")
+        progress = allowed and self.under_way
+        return not progress, allowed, HEALING[reason] is Healing.ITSELF, not self.under_way
 
 
 def fold(findings: Iterable[Finding]) -> Finding:
     """One report of those of the phases, given in their order."""
     every = list(findings)
-    reported = [each for each in every if each.progressing is not None]
-    first = min(reported, key=lambda each: (not each.under_way, not each.blocked), default=Finding())
+    reported = sorted((each for each in every if each.progressing is not None), key=lambda each: each.rank)
     requeue = min((each.requeue for each in every if each.requeue is not None), default=None)
-    if first.progressing is None or not first.blocked:
-        return Finding(requeue, first.progressing, first.under_way)
-    # What is blocked may stay so for days, as until a window: it hides nothing else that a person has to see to.
-    blocked, reason, text = first.progressing
-    others = [each.progressing[2] for each in reported if each.progressing is not None and each.blocked]
-    return Finding(requeue, (blocked, reason, ". ".join(dict.fromkeys((text, *others)))), first.under_way)
+    texts = dict.fromkeys(each.progressing[2] for each in reported if each.progressing is not None)
+    if not reported or reported[0].progressing is None:
+        return Finding(requeue)
+    allowed, reason, _ = reported[0].progressing
+    return Finding(requeue, (allowed, reason, ". ".join(texts)), reported[0].under_way)
 
 
 def findings_of(view: ClusterView) -> Iterator[Finding]:
@@ -57,11 +60,9 @@ def findings_of(view: ClusterView) -> Iterator[Finding]:
     if view.decommission is not None:
         yield _decommission(view.decommission)
     if view.rollout is not None:
-        yield _rollout(view.rollout, view.template_order)
+        yield from _rollout(view.rollout, view.template_order)
     if view.scale is not None:
-        yield _scale(view.scale)
-        if view.scale.foreign is not None:
-            yield _foreign(view.scale.foreign)
+        yield from _scale(view.scale)
     for fact in (view.racks, view.placement, view.balance, view.scaling):
         if fact is not None and fact.again:
             yield Finding(AGAIN_SECONDS)
@@ -78,23 +79,31 @@ def _decommission(fact: DecommissionFact) -> Finding:
     return Finding(AGAIN_SECONDS if fact.again else RETRY_SECONDS if fact.step else None, condition, begun)
 
 
-def _rollout(fact: RolloutFact, template_order: TemplateOrder | None) -> Finding:
-    """What a rollout is about. One that failed, or waits for its window, makes no progress."""
+def _rollout(fact: RolloutFact, template_order: TemplateOrder | None) -> Iterator[Finding]:
+    """What a rollout is about. One that failed, or waits for its window, makes no progress; one whose next pod is held
+    by something outside of it makes none before that ends."""
     rollout = fact.status
     if rollout is None:
-        return Finding()
-    if template_order is not None and template_order.stop is not None and template_order.blocker is not None:
-        return Finding(progressing=(False, template_order.stop.reason, template_order.blocker.message), under_way=True)
+        return
     blocked = Reason(rollout.blocked_by) if rollout.blocked_by is not None else Reason.ROLLOUT_IN_PROGRESS
+    passes = blocked in ROLLOUT_IN_PROGRESS
+    if template_order is not None and template_order.stop is not None and template_order.blocker is not None:
+        stopped = template_order.stop.reason
+        yield Finding(progressing=(False, stopped, template_order.blocker.message), under_way=True)
+        if not passes or template_order.stopped is None or rollout.component in template_order.stopping:
+            return  # else a component goes on that the failed one needs
     text = f"Rollout of the {rollout.component} pods: {rollout.pods_done} of {rollout.pods_total} are done"
     text = f"{text}. {rollout.message}" if rollout.message is not None else text
-    reason = Reason.ROLLOUT_IN_PROGRESS if blocked in ROLLOUT_IN_PROGRESS else blocked
-    return Finding(progressing=(reason is not Reason.MAINTENANCE_WINDOW, reason, text), under_way=True)
+    reason = Reason.ROLLOUT_IN_PROGRESS if passes else blocked
+    yield Finding(progressing=(reason is not Reason.MAINTENANCE_WINDOW, reason, text), under_way=passes)
 
 
-def _scale(fact: ScaleFact) -> Finding:
+def _scale(fact: ScaleFact) -> Iterator[Finding]:
     """What pods that are added or removed wait for."""
-    requeue = RETRY_SECONDS if fact.blocker is not None else None
-    blocker = fact.drain.blocker if fact.drain is not None else fact.blocker
-    progressing = (True, blocker.reason, blocker.message) if blocker is not None else None
-    return Finding(requeue, progressing, under_way=fact.drain is not None)
+    if fact.drain is not None:
+        draining = fact.drain.blocker
+        yield Finding(progressing=(True, draining.reason, draining.message), under_way=True)
+    for blocker in fact.blockers:
+        yield Finding(RETRY_SECONDS, (True, blocker.reason, blocker.message))
+    if fact.foreign is not None:
+        yield _foreign(fact.foreign)
