@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import Kind
-from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, AdminEndpoint, Json, UnavailableError
+from pulsar_operator.ports import CUSTOM, PODS, STATEFUL_SETS, AdminEndpoint, Json, RefusedError, UnavailableError
 from tests.fakes.killed import Killed
 from tests.support.cluster.busy import BusyWorld
 from tests.support.cluster.workloads import Trouble
+from tests.support.core.journal import PortCall
 
 THE_PLANS = 3
 """Which reading of a broker's bundles is the planner's."""
@@ -313,6 +314,54 @@ async def test_brokers_that_do_not_answer_block_nothing_for_ever(unreachable: st
     await world.change(Kind.CLUSTER, "east", config)
     await world.until(lambda: _changed(world, before), rounds=400)
     assert any(each.reason == "DrainIncomplete" for each in world.journal.events)
+
+
+async def test_a_budget_that_keeps_a_broker_has_its_drain_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = await BusyWorld.up(3)
+    world.busy.brokers.mute = set(world.busy.brokers.brokers)
+    port = world.deps.kube
+    evict, refusals = port.evict, 0
+
+    async def kept(namespace: str, name: str, *, uid: str) -> str | None:
+        nonlocal refusals
+        if name.startswith("east-broker-") and refusals < 10:
+            refusals += 1
+            return "Cannot evict pod as it would violate the pod's disruption budget."
+        return await evict(namespace, name, uid=uid)
+
+    monkeypatch.setattr(port, "evict", kept)
+    before = await uids(world)
+    await world.change(Kind.CLUSTER, "east", config)
+    await world.until(lambda: _changed(world, before), rounds=400)
+    incomplete = [each.message for each in world.journal.events if each.reason == "DrainIncomplete"]
+    assert refusals == 10 and len(incomplete) <= 3, incomplete
+    brokers = [message.partition(" did not")[0].partition(" still had")[0] for message in incomplete]
+    assert len(set(brokers)) == len(brokers), incomplete
+
+
+async def test_a_refused_removal_has_its_drain_reported_once() -> None:
+    """The drain is over: it does not begin again with each attempt to lower the StatefulSet."""
+    world = await BusyWorld.up(3)
+    world.busy.brokers.mute = {each for each in world.busy.brokers.brokers if each.startswith("east-broker-2.")}
+    refused = 0
+
+    def refuse(call: PortCall) -> None:
+        nonlocal refused
+        if call.verb == "apply" and (call.kind, call.name) == (STATEFUL_SETS.kind, "east-broker") and refused < 10:
+            refused += 1
+            raise RefusedError("admission webhook denied the request")
+
+    world.journal.before.append(refuse)
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=2))
+
+    async def gone() -> bool:
+        return await world.live(PODS, "east-broker-2") is None
+
+    await world.until(gone, rounds=400)
+    incomplete = [each.message for each in world.journal.events if each.reason == "DrainIncomplete"]
+    assert refused == 10 and len(incomplete) == 1, incomplete
+    await world.run()
+    assert "drain" not in await world.status(Kind.CLUSTER, "east")
 
 
 async def _changed(world: BusyWorld, before: dict[str, str]) -> bool:

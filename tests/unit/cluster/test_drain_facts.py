@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from pulsar_operator.api.constants import LABEL_PURPOSE, Component, Kind
+from pulsar_operator.api.v1alpha1 import wire
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
-from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
+from pulsar_operator.api.v1alpha1.cluster_status import DrainStatus, PulsarClusterStatus
 from pulsar_operator.balance.execution.drain import BLIND_SECONDS, DRAIN, FILL, drain_manifest, fill_manifest
 from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.dataplane.balancing.broker_drains import FEW, BrokerDrains
@@ -62,6 +63,14 @@ class Brokers:
         """What the status says of a drain: these pods, since so many seconds."""
         since = timestamp(self.clock.moment - timedelta(seconds=seconds))
         self.world._cluster_status({"drain": {"pods": list(pods), "since": since, "occasion": occasion or NAME}})
+
+    def store(self, drain: DrainStatus) -> None:
+        """The pass writes the status."""
+        self.world._cluster_status({"drain": wire(drain)})
+
+    def incomplete(self) -> int:
+        """Events that a broker goes with bundles left."""
+        return sum(event.reason == "DrainIncomplete" for event in self.kube.events)
 
     def drains(self, replicas: int = 3) -> BrokerDrains:
         """Of one pass."""
@@ -117,6 +126,43 @@ async def test_the_time_of_these_pods_goes_on(brokers: Brokers, seconds: int, go
     assert ["DrainIncomplete"] * go == [
         event.reason for event in brokers.kube.events if event.reason == "DrainIncomplete"
     ]
+
+
+@pytest.mark.parametrize("paused", [False, True])
+async def test_a_drain_reports_once_that_it_is_incomplete(brokers: Brokers, paused: bool) -> None:
+    """Whatever keeps the pods afterwards, however the number of bundles changes, and also after a restart."""
+    brokers.said(["east-broker-2"], TIMEOUT)
+    if paused:
+        drains = brokers.drains()
+        drains._actor.act = False
+        found = await drains.drain(["east-broker-2"], NAME)
+        assert found.status is not None and found.status.incomplete_since is None, "nobody was told"
+        brokers.store(found.status)
+    begun = brokers.clock.moment
+    for bundles in range(3):
+        brokers.bundles(f"shop/more-{bundles}", "east-broker-2")
+        found = await brokers.drains().drain(["east-broker-2"], NAME)
+        assert found.go and found.status is not None
+        assert found.status.incomplete_since == timestamp(begun)
+        brokers.store(found.status)
+        brokers.clock.moment += timedelta(seconds=30)
+    assert brokers.incomplete() == 1
+    other = "east-drain-to-0"
+    brokers.said(["east-broker-2"], TIMEOUT, other)
+    assert (await brokers.drains().drain(["east-broker-2"], other)).go
+    assert brokers.incomplete() == 2, "another drain"
+
+
+async def test_a_drain_that_goes_on_reports_nothing_again(brokers: Brokers) -> None:
+    """A broker that did not answer, answers for a while, and is silent again: that is one drain."""
+    brokers.said(["east-broker-2"], BLIND_SECONDS)
+    brokers.pulsar.mute = {broker("east-broker-2")}
+    for mute in (brokers.pulsar.mute, set(), brokers.pulsar.mute):
+        brokers.pulsar.mute = mute
+        found = await brokers.drains().drain(["east-broker-2"], NAME)
+        assert found.go is bool(mute) and found.status is not None
+        brokers.store(found.status)
+    assert brokers.incomplete() == 1
 
 
 async def test_a_broker_that_goes_next_takes_nothing(brokers: Brokers) -> None:

@@ -127,6 +127,28 @@ async def test_a_bookie_is_replaced_without_a_word_of_what_is_elsewhere(clusters
     assert bool(told) is ("east" in clusters)
 
 
+async def test_a_bookie_that_a_budget_keeps_pauses_no_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is reported once for each bookie, when it goes, and not in each pass in which its budget keeps it."""
+    world = await LedgerWorld.up(3, topics=())
+    policies = {"replication_clusters": ["east"], "persistence": {"bookkeeperEnsemble": 3}}
+    world.store.put("/admin/policies/shop/wide", json.dumps(policies))
+    evict, refusals = world.kube.evict, 0
+
+    async def kept(namespace: str, name: str, *, uid: str) -> str | None:
+        nonlocal refusals
+        if "bookie" in name and refusals < 5:
+            refusals += 1
+            return "Cannot evict pod as it would violate the pod's disruption budget."
+        return await evict(namespace, name, uid=uid)
+
+    monkeypatch.setattr(world.kube, "evict", kept)
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["bookkeeper"].update(config={"flushInterval": "1000"}))
+    await world.run()
+    assert refusals == 5 and len([name for name in world.journal.pods_gone() if "bookie" in name]) == 3
+    reported = [event.message.partition(":")[0] for event in world.journal.events if event.reason == "TooFewBookies"]
+    assert len(reported) == len(set(reported)) == 3, reported
+
+
 @pytest.mark.parametrize("clusters", [["west"], ["east", "west"]])
 async def test_a_bookie_leaves_whatever_is_asked_for_elsewhere(clusters: list[str]) -> None:
     world = await LedgerWorld.up(3)

@@ -103,6 +103,9 @@ class DrainStatus(ApiModel):
     """Number of bundles that the pods still have. Unset if they do not answer."""
     rebalance: str | None = None
     """PulsarRebalance that moves the bundles."""
+    incomplete_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
+    """Time since which the pods may be restarted or removed although they still have bundles, as event DrainIncomplete
+    reports. Unset until then."""
 
 
 class BookieStatus(ApiModel):

@@ -181,9 +181,10 @@ class BrokerDrains:
         if decision.go:
             if not decision.why:
                 return DrainProgress(True)
-            await self._actor.warn(Reason.DRAIN_INCOMPLETE, f"Proceeding without full drain: {decision.why}")
+            incomplete = await self._incomplete(name, now, decision.why)
             # Something else may keep them: then the drain is over all the same, and its time does not start again.
-            return DrainProgress(True, self._status(pods, name, since, observation.bundles))
+            status = self._status(pods, name, since, observation.bundles)
+            return DrainProgress(True, status.model_copy(update={"incomplete_since": incomplete}))
         if decision.recreate and live is not None:
             self._used.add(name)
             await self._actor.delete(CUSTOM[Kind.REBALANCE], live, "another plan is needed for bundles that came later")
@@ -198,17 +199,37 @@ class BrokerDrains:
         status = self._status(pods, name, since, observation.bundles, asked)
         return DrainProgress(False, status, Blocker(Reason.DRAINING, decision.why))
 
-    @staticmethod
+    async def _incomplete(self, name: str, now: datetime, why: str) -> str | None:
+        """Since when the pods may go with bundles left. An event reports it once for a drain, however long a
+        PodDisruptionBudget or a refusal keeps the pods; None = nothing is acted on, so it is yet to be reported."""
+        old = self._stored(name)
+        if old is not None and old.incomplete_since is not None:
+            return old.incomplete_since
+        await self._actor.warn(Reason.DRAIN_INCOMPLETE, f"Proceeding without full drain: {why}")
+        return timestamp(now) if self._actor.act else None
+
+    def _stored(self, name: str) -> DrainStatus | None:
+        """The drain of the status, where it is the one of this occasion."""
+        return self._before if self._before is not None and self._before.occasion == name else None
+
     def _status(
-        pods: Collection[str], name: str, since: datetime, bundles: int | None, asked: str | None = None
+        self, pods: Collection[str], name: str, since: datetime, bundles: int | None, asked: str | None = None
     ) -> DrainStatus:
-        return DrainStatus(pods=sorted(pods), occasion=name, since=timestamp(since), bundles=bundles, rebalance=asked)
+        old = self._stored(name)
+        return DrainStatus(
+            pods=sorted(pods),
+            occasion=name,
+            since=timestamp(since),
+            bundles=bundles,
+            rebalance=asked,
+            incomplete_since=old.incomplete_since if old is not None else None,
+        )
 
     def _since(self, name: str, now: datetime) -> datetime:
         """Since when they are to go on this occasion, as the status says: whichever of them answer by now, its time
         goes on, and begins anew where the clock was set back."""
-        old = self._before
-        since = parse_time(old.since) if old is not None and old.occasion == name else None
+        old = self._stored(name)
+        since = parse_time(old.since) if old is not None else None
         since = now if since is None else max(since, self.counts_from(now) or since)
         return min(since, now)
 

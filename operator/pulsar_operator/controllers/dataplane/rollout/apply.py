@@ -20,7 +20,7 @@ from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.dataplane.objects.absent_pods import short
 from pulsar_operator.domain.dataplane.objects.budgets import describe_several, selecting
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
-from pulsar_operator.domain.dataplane.rollout.checks import CHECKS, Decision, blocker_of, decide
+from pulsar_operator.domain.dataplane.rollout.checks import CHECKS, Decision, blocker_of, decide, writes_pause
 from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts
 from pulsar_operator.domain.dataplane.rollout.order import Candidate, next_pods
 from pulsar_operator.ports import (
@@ -78,7 +78,12 @@ async def _replace(actor: Actor, live: Live, facts: RolloutFacts, candidate: Can
     there = live.stateful_set(candidate.component)
     refused = await refused_successor(actor, there, pod) if actor.act and there is not None else None
     refused = refused or await _leave(actor, pod, candidate)
-    return (facts, True) if refused is None else (facts.refusing(candidate.uid, refused), False)
+    if refused is not None:
+        return facts.refusing(candidate.uid, refused), False
+    if (pause := writes_pause(facts, candidate)) is not None:
+        # Once: as long as a budget keeps the pod nothing pauses.
+        await actor.warn(Reason.TOO_FEW_BOOKIES, f"Replacing {candidate.name}: {pause}")
+    return facts, True
 
 
 async def _leave(actor: Actor, pod: Json, candidate: Candidate) -> Blocker | None:

@@ -15,7 +15,6 @@ from pulsar_operator.controllers.dataplane.observed.cluster_facts import Cluster
 from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.domain.bookkeeper.bookie_racks import ordinal_of
 from pulsar_operator.domain.dataplane.cluster.cluster_view import DrainFact
-from pulsar_operator.domain.dataplane.rollout.checks import writes_pause
 from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts
 from pulsar_operator.domain.dataplane.rollout.order import Candidate, Urgency
 from pulsar_operator.domain.render import StoreAddress
@@ -81,6 +80,4 @@ class Preparation:
                 return found
             text = f"The metadata store does not answer: {error}"
             return found.refusing(candidate.uid, Blocker(Reason.METADATA_UNREACHABLE, text))
-        if (pause := writes_pause(found, candidate)) is not None:
-            await self.actor.warn(Reason.TOO_FEW_BOOKIES, f"Replacing {candidate.name}: {pause}")
         return found

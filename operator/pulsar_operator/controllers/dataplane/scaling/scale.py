@@ -46,12 +46,16 @@ async def scale(ctx: PhaseContext) -> ScaleFact:
             continue  # fewer: decommission/decommission.py
         if component is Component.BROKER and (drains := drains_of(ctx)) is not None:
             of_brokers = await _brokers(ctx, drains, there, desired)
-            found = replace(found, drain=of_brokers.drain, asked=of_brokers.asked)
+            found = replace(found, drain=of_brokers.drain, asked=of_brokers.asked, drained=of_brokers.drained)
             if found.drain is not None:
                 continue
-        await apply_children(
+        live = await apply_children(
             ctx.actor, ctx.live, workload(await rendered_with_record(ctx, component), there, manifests)
         )
+        after = live.stateful_set(component)
+        lowered = after is None or replicas_of(after) == desired or not ctx.actor.act
+        if component is Component.BROKER and lowered:
+            found = replace(found, drained=None)
     return found
 
 
@@ -87,5 +91,5 @@ async def _brokers(ctx: PhaseContext, drains: BrokerDrains, there: Json, desired
     going = [pod.name for pod in pods_there if pod.ordinal >= desired]
     progress = await drains.drain(going, scale_in_name(meta.name, desired))
     if progress.status is None or progress.blocker is None:
-        return ScaleFact(asked=drains.asked)
+        return ScaleFact(asked=drains.asked, drained=progress.status)
     return ScaleFact(DrainFact(progress.status, progress.blocker), drains.asked)

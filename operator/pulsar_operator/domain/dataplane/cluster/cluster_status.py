@@ -320,7 +320,7 @@ def cluster_status(
         known["placement"] = view.placement.status
     if view.drain is not None or (view.rollout is not None and view.scale is not None):
         # The stored one, with its time, stays while a phase that decides on it did not run.
-        ended = view.rollout.drained if view.rollout is not None else None
+        ended = next((each.drained for each in (view.scale, view.rollout) if each is not None and each.drained), None)
         known["drain"] = view.drain.status if view.drain is not None else ended
     if view.balance is not None and view.balance.observed:
         known["balancer"] = view.balance.status

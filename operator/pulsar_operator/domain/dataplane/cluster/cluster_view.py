@@ -190,6 +190,8 @@ class ScaleFact:
     """Why pods are not added or removed yet."""
     foreign: str | None = None
     """Why a bookie cannot be added, as a message."""
+    drained: DrainStatus | None = None
+    """The drain of brokers that are too many and still there, where it ended with bundles left."""
 
 
 @dataclass(frozen=True)
