@@ -262,6 +262,7 @@ class Reason(StrEnum):
     MAINTENANCE_WINDOW = "MaintenanceWindow"
     CONFIGURATION_STORE_UNAVAILABLE = "ConfigurationStoreUnavailable"
     DRAINING = "Draining"
+    STATUS_UNREADABLE = "StatusUnreadable"
     DRAIN_INCOMPLETE = "DrainIncomplete"
     DELETED = "Deleted"
     NOT_DELETED = "NotDeleted"

@@ -66,6 +66,8 @@ _CONSENT = {
     Reason.CONFIRMATION_REQUIRED,
     Reason.WAITING_FOR_CONFIRMATION,
     Reason.WAITING_FOR_APPROVAL,
+    # A person is asked before what was done once is done again.
+    Reason.STATUS_UNREADABLE,
     Reason.STOPPED_BY_USER,
 }
 _CHANGE = {

@@ -1,21 +1,24 @@
 """A stored status, as far as this version of the operator can read it.
 
 Another version may have written it: after an upgrade, or back after one. What it says in a form that is not known any
-more counts as never said, as a lost status does (docs/architecture.md); a pass must not fail on it for ever.
+more counts as never said, as a lost status does (docs/architecture.md); a pass must not fail on it for ever. Where
+something decides by what it says, unknown is not absent: `unreadable` names what was there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
+
+from pulsar_operator.api.v1alpha1.base import Rows
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def parsed(model: type[ModelT], stored: Mapping[str, Any] | None) -> ModelT:
-    """A stored status with the members that the model accepts, whole; the others have their defaults."""
+    """A stored status with what the model accepts; the rest has its defaults."""
     try:
         return model.model_validate(stored or {})
     except ValidationError:
@@ -23,21 +26,52 @@ def parsed(model: type[ModelT], stored: Mapping[str, Any] | None) -> ModelT:
 
 
 def unreadable(model: type[BaseModel], stored: Mapping[str, Any] | None) -> frozenset[str]:
-    """Names of the members of a stored status that the model does not accept."""
-    return frozenset(stored or {}) - readable(model, stored).keys()
+    """What the model does not accept: names of members, also of a list that has such an entry, and ``member.row`` of a
+    row in `Rows`."""
+    return _read(model, stored)[1]
 
 
 def readable(model: type[BaseModel], stored: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The members of a stored status that the model accepts, whole; the others are left out."""
-    left = dict(stored or {})
+    """The members of a stored status that the model accepts; the others are left out. A member is left out whole, but
+    for entries of lists and for rows, which affect only themselves."""
+    return _read(model, stored)[0]
+
+
+def _read(model: type[BaseModel], stored: Mapping[str, Any] | None) -> tuple[dict[str, Any], frozenset[str]]:
+    left, lost = dict(stored or {}), set[str]()
     while left:
         try:
             model.model_validate(left)
         except ValidationError as error:
-            refused = {str(each["loc"][0]) for each in error.errors(include_url=False) if each["loc"]} & set(left)
-            if not refused:
-                return {}
-            left = {name: value for name, value in left.items() if name not in refused}
+            refused = [each["loc"] for each in error.errors(include_url=False) if each["loc"]]
+            names = {str(loc[0]) for loc in refused} & set(left)
+            if not names:
+                return {}, frozenset(stored or {})
+            for name in names:
+                of_name = [loc[1:] for loc in refused if str(loc[0]) == name]
+                whole, rows = _without(model, name, left.pop(name), of_name)
+                if whole is not None:
+                    left[name] = whole
+                lost |= {f"{name}.{row}" for row in rows} or {name}
         else:
-            return left
-    return left
+            break
+    return left, frozenset(lost)
+
+
+def _without(
+    model: type[BaseModel], name: str, value: Any, refused: Iterable[tuple[int | str, ...]]
+) -> tuple[Any, frozenset[str]]:
+    """A member without the entries or rows that are refused, and the names of those rows; None = all of it goes."""
+    firsts = {loc[0] if loc else None for loc in refused}
+    if isinstance(value, list) and all(isinstance(each, int) for each in firsts):
+        return [each for number, each in enumerate(value) if number not in firsts], frozenset()
+    if isinstance(value, Mapping) and firsts <= value.keys() and _has_rows(model, name):
+        return {key: each for key, each in value.items() if key not in firsts}, frozenset(map(str, firsts))
+    return None, frozenset()
+
+
+def _has_rows(model: type[BaseModel], name: str) -> bool:
+    """Whether a member is of type `Rows`, also where it may be unset."""
+    field = next((each for key, each in model.model_fields.items() if name in (key, each.alias)), None)
+    types = (field.annotation, *get_args(field.annotation)) if field is not None else ()
+    return any(isinstance(each, type) and issubclass(each, Rows) for each in types)

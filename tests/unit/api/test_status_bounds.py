@@ -108,6 +108,8 @@ SCALING = {
     "limited_by": ONE,
     "message": "scaling._MOST_WORDS",
     "reason": ONE,
+    "unreadable": "replicas.with_unreadable: components that may have autoscaling",
+    "unreadable[]": ONE,
 }
 TIERS = ("zookeeper", "bookkeeper", "autorecovery", "broker", "proxy", "standalone")
 
@@ -143,7 +145,7 @@ def place_of(path: str) -> str | None:
     """Where the growth of a field ends."""
     scaling, _, rest = path.partition("autoscaling.")
     if not scaling and rest:
-        return SCALING.get(rest.partition(".")[2])
+        return SCALING.get(rest.partition(".")[2] or rest)
     tier, _, inside = path.partition(".")
     return PLACES.get(inside if tier in TIERS else path)
 

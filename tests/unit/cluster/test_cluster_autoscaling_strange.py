@@ -9,11 +9,12 @@ import pytest
 
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.ports import CUSTOM, STATEFUL_SETS
+from pulsar_operator.ports import CUSTOM, STATEFUL_SETS, UnavailableError
 from tests.support.cluster import scaling_bookies
 from tests.support.cluster.ledgers import WORKLOAD
-from tests.support.cluster.scaling import LIMITS, LOOK, minutes, said, scaling, wanted
+from tests.support.cluster.scaling import LIMITS, LOOK, TARGET, minutes, said, scaling, wanted
 from tests.support.cluster.world import NS, ClusterWorld
+from tests.support.core.journal import PortCall
 
 
 async def rewritten(world: ClusterWorld, component: str, **fields: Any) -> None:
@@ -69,6 +70,63 @@ async def test_bookies_that_are_too_few_by_hand_come_back_although_the_status_wa
     await scaling_bookies.looks(world, 3)
     await scaling_bookies.at_rest(world, 2)
     assert (await world.condition(Kind.CLUSTER, "east", "Accepted"))[:2] == ("True", "Valid")
+
+
+@pytest.mark.parametrize(
+    ("odd", "obstacle"), [({"desired": "four", "current": 4, "replicas": 2}, "none"), (7, "invalid"), ([], "silent")]
+)
+async def test_a_decision_that_cannot_be_read_changes_no_number(odd: Any, obstacle: str) -> None:
+    """Autoscaling was removed, so that four brokers stay where replicas says two; another version wrote the row. Also
+    after passes in which no phase ran."""
+    world, loads = await scaling()
+    loads.total = 4 * TARGET
+    await minutes(world, loads, 5)
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].pop("autoscaling"))
+    await minutes(world, loads, 2)
+    assert await wanted(world) == 4
+    loads.total = TARGET
+    await world.backstage.set_status(CUSTOM[Kind.CLUSTER], NS, "east", {"autoscaling": {"broker": odd}})
+    if obstacle == "invalid":
+        await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(mode="Odd"))
+    if obstacle == "silent":
+        world.journal.before.append(silent)
+    if obstacle != "none":
+        await world.round()
+        assert (await world.status(Kind.CLUSTER, "east"))["autoscaling"]["unreadable"] == ["broker"]
+        world.journal.before.clear()
+        await world.change(Kind.CLUSTER, "east", lambda spec: spec.update(mode="Distributed"))
+    for _ in range(3):
+        await minutes(world, loads, 1)
+        assert await wanted(world) == 4
+    stored = (await world.status(Kind.CLUSTER, "east"))["autoscaling"]
+    assert stored.keys() == {"broker"} and (stored["broker"]["desired"], stored["broker"]["replicas"]) == (4, 2)
+    assert [event.reason for event in world.journal.events].count("StatusUnreadable") == 1
+    await world.change(Kind.CLUSTER, "east", lambda spec: spec["broker"].update(replicas=3))
+    await minutes(world, loads, 3)
+    assert await wanted(world) == 3, "replicas counts again once it is changed"
+
+
+def silent(call: PortCall) -> None:
+    """The API server lists no StatefulSets: the pass ends before anything is known."""
+    if call.kind == STATEFUL_SETS.kind and not call.is_write:
+        raise UnavailableError("HTTP 503", status=503)
+
+
+async def test_autoscaling_reports_a_decision_that_it_cannot_read_and_decides_anew() -> None:
+    world, loads = await scaling()
+    loads.total = 4 * TARGET
+    await minutes(world, loads, 5)
+    assert await wanted(world) == 4
+    await world.backstage.set_status(CUSTOM[Kind.CLUSTER], NS, "east", {"autoscaling": {"broker": {"desired": "four"}}})
+    await world.round()
+    status, reason, message = await world.condition(Kind.CLUSTER, "east", "ScalingActive")
+    assert (status, reason) == ("False", "StatusUnreadable")
+    assert "keeps 4 replicas" in message and "another version" in message and "decides again" in message
+    await minutes(world, loads, 2)
+    assert await wanted(world) == 4 and await said(world) == ("True", "WithinTarget")
+    loads.total = TARGET
+    await minutes(world, loads, 12)
+    assert await wanted(world) == 2, "it is not held for ever"
 
 
 async def test_what_somebody_else_left_in_a_decision_goes_and_nothing_is_written_for_ever() -> None:

@@ -27,11 +27,12 @@ from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.objects.pods import pod_facts
 from pulsar_operator.domain.dataplane.scaling.replicas import replicas as replicas_that_count
-from pulsar_operator.domain.dataplane.scaling.replicas import with_desired
+from pulsar_operator.domain.dataplane.scaling.replicas import with_desired, with_unreadable
 from pulsar_operator.domain.dataplane.scaling.scaling_status import scaling_condition
 from pulsar_operator.domain.render import Owner
 from pulsar_operator.domain.render.proxy import drain_problems, proxy_pod
-from pulsar_operator.ports import Json
+from pulsar_operator.domain.stored import parsed, unreadable
+from pulsar_operator.ports import STATEFUL_SETS, Json
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWNER = Owner(Kind.CLUSTER, "east", "pulsar", "u", "v1", "demo")
@@ -230,6 +231,55 @@ def test_replicas_that_count(
     scaled = {} if limits is None else {"autoscaling": {"minReplicas": limits[0], "maxReplicas": limits[1]}}
     part = Proxy.model_validate({"replicas": replicas, **scaled})
     assert replicas_that_count(part, row, there, NOW) == wanted
+
+
+ODD = {"desired": "odd"}
+GOOD = {"current": 5, "desired": 5, "replicas": 2}
+
+
+@pytest.mark.parametrize(
+    ("stored", "there", "expected"),
+    [
+        ({"broker": GOOD, "proxy": ODD}, (4, 6, 7), (5, 6, 3)),
+        ({"broker": ODD, "bookkeeper": {**GOOD, "replicas": 3}}, (4, None, 7), (4, 2, 5)),
+        ({"broker": GOOD, "bookkeeper": ODD}, (4, None, 7), (5, 2, 7)),
+        ({"broker": GOOD, "functionWorker": ODD}, (4, None, None), (5, 2, 3)),
+        ("odd", (4, 6, 7), (4, 6, 7)),
+        ({"broker": GOOD, "unreadable": 7}, (4, 6, None), (5, 6, 3)),
+        ({"broker": GOOD, "unreadable": ["broker", "proxy"]}, (4, 6, None), (5, 6, 3)),
+        ({"proxy": ODD}, (None, None, None), (2, 2, 3)),
+    ],
+    ids=["proxies", "brokers", "bookies", "unknown component", "no rows", "odd list", "noted before", "no workload"],
+)
+def test_a_row_that_cannot_be_read_affects_only_its_component(
+    stored: Json, there: tuple[int | None, ...], expected: tuple[int, ...]
+) -> None:
+    """Its number of pods stays, and that of the others is as it was decided. Of brokers, proxies and bookies."""
+    raw = {"autoscaling": stored}
+    status = with_unreadable(parsed(PulsarClusterStatus, raw), unreadable(PulsarClusterStatus, raw))
+    spec = PulsarClusterSpec.model_validate(
+        {
+            "instanceRef": {"name": "prod"},
+            "broker": {"replicas": 2},
+            "proxy": {"replicas": 2},
+            "bookkeeper": {"replicas": 3, "ensemble": {"ensembleSize": 2, "writeQuorum": 2, "ackQuorum": 2}},
+        }
+    )
+    owner = {"kind": OWNER.kind.value, "metadata": {"name": OWNER.name, "uid": OWNER.uid}}
+    children = [
+        {
+            "kind": STATEFUL_SETS.kind,
+            "metadata": {
+                "name": f"east-{name}",
+                "ownerReferences": [{"uid": OWNER.uid, "controller": True}],
+            },
+            "spec": {"replicas": number},
+        }
+        for name, number in zip(("broker", "proxy", "bookie"), there, strict=True)
+        if number is not None
+    ]
+    found = with_desired(spec, status, Live.of(owner, children), NOW)
+    assert tuple(getattr(found, name).replicas for name in ("broker", "proxy", "bookkeeper")) == expected
 
 
 def row(reason: Reason | None) -> ComponentScalingStatus:

@@ -57,6 +57,11 @@ class ApiModel(BaseModel):
     )
 
 
+class Rows(ApiModel):
+    """Base of a status struct whose members are rows, one for each of a fixed set of names. A row that cannot be read
+    affects only itself (`domain/stored.py`)."""
+
+
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_1035 = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 

@@ -268,6 +268,9 @@ class PulsarRebalanceStatus(CommonStatus):
     replaced_proposal: Annotated[str, Field(max_length=32)] | None = None
     """ID of the previous proposal, which was replaced while it waited for approval. The annotation must then contain
     the ID of the proposal that it approves."""
+    approval_required: bool | None = None
+    """Whether proposals need approval despite spec.autoApprove, because the operator could not read the status and so
+    does not know what was executed. Unset once a proposal is approved."""
     measured: BalanceStatus | None = None
     """Balance that was measured at least two statistics periods after the last step."""
     measured_brokers: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=24)] = Field(

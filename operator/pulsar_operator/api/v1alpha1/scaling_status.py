@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pulsar_operator.api.v1alpha1.base import ApiModel, ReadTime, Time
+from pulsar_operator.api.v1alpha1.base import ApiModel, ReadTime, Rows, Time
 
 Epoch = Annotated[int, Field(ge=0, le=2**40)]
 
@@ -151,7 +151,7 @@ class ComponentScalingStatus(ApiModel):
     """Data for the next decision."""
 
 
-class AutoscalingStatus(ApiModel):
+class AutoscalingStatus(Rows):
     """Decisions of autoscaling."""
 
     broker: ComponentScalingStatus | None = None
@@ -160,3 +160,12 @@ class AutoscalingStatus(ApiModel):
     """Proxies."""
     bookkeeper: ComponentScalingStatus | None = None
     """Bookies."""
+    unreadable: (
+        Annotated[
+            list[Annotated[str, Field(max_length=64)]],
+            Field(max_length=8, json_schema_extra={"x-kubernetes-list-type": "set"}),
+        ]
+        | None
+    ) = None
+    """Components whose last decision the operator could not read, such as broker. They keep their number of pods until
+    the next decision. Unset if there are none."""

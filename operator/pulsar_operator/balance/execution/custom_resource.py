@@ -217,6 +217,14 @@ def own_rebalance(
     }
 
 
+def is_own(rebalance: Mapping[str, Any]) -> bool:
+    """Whether the operator made it for a cluster and approved it with that: a drain, a fill, or the standing one."""
+    meta = rebalance["metadata"]
+    owners = meta.get("ownerReferences") or ()
+    owned = any(each.get("kind") == Kind.CLUSTER and each.get("controller") for each in owners)
+    return owned and (meta.get("labels") or {}).get(LABEL_MANAGED_BY) == MANAGED_BY
+
+
 def standing_name(cluster: Mapping[str, Any]) -> str:
     """Returns the name of the PulsarRebalance through which the operator drives a cluster."""
     return f"{cluster['metadata']['name']}-balancer"

@@ -9,9 +9,10 @@ whom.
 from __future__ import annotations
 
 from pulsar_operator.api.constants import ConditionType, Kind, Reason
+from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceStatus
-from pulsar_operator.balance.execution.custom_resource import Command, command_of, refused_approval
+from pulsar_operator.balance.execution.custom_resource import Command, command_of, is_own, refused_approval
 from pulsar_operator.balance.execution.drain import DRAIN, brokers_change, purpose_of
 from pulsar_operator.balance.planner import plan as planner
 from pulsar_operator.controllers.core.clusters import published_endpoint
@@ -23,7 +24,7 @@ from pulsar_operator.controllers.core.traffic import Traffic
 from pulsar_operator.controllers.rebalance import execution, proposal
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, LIFE, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet, parse_time, seconds_since
-from pulsar_operator.domain.stored import parsed, readable
+from pulsar_operator.domain.stored import parsed, unreadable
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError
 
 
@@ -46,9 +47,13 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
     def begin(self, obj: Json) -> RebalancePass:
         """See ObjectReconciler."""
         stored = obj.get("status") or {}
-        if readable(PulsarRebalanceStatus, stored).keys() != stored.keys():
-            obj = {**obj, "status": {}}  # a part of what was under way is no plan to continue with
-        return super().begin(obj)
+        if not unreadable(PulsarRebalanceStatus, stored):
+            return super().begin(obj)
+        # A part of what was under way is no plan to continue with, and what was done once is not done again unasked.
+        state = super().begin({**obj, "status": {}})
+        if not is_own(obj) or _stopped_by_user(stored):
+            state.set(approval_required=True)
+        return state
 
     async def run(self, state: RebalancePass, /) -> Outcome | None:
         """See ObjectReconciler. The cluster controller restores Pulsar's balancer for one that is being deleted."""
@@ -56,7 +61,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
 
     async def refuse(self, state: RebalancePass, /) -> Outcome | None:
         """See ObjectReconciler."""
-        state.status = PulsarRebalanceStatus()
+        state.status = PulsarRebalanceStatus(approval_required=state.status.approval_required)
         return await super().refuse(state)
 
     async def converge(self, state: RebalancePass, /) -> Outcome:
@@ -173,7 +178,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
             if refusal := refused_approval(command, ident, state.status.replaced_proposal, how):
                 await state.actor.warn(Reason.APPROVAL_REFUSED, refusal)
                 state.command, state.done_command = None, True
-        if state.command == "approve" or state.spec.auto_approve:
+        if state.command == "approve" or state.approved_by_spec:
             state.done_command = state.command == "approve"
             if state.actor.act:
                 return await execution.begin(self._tools, state)
@@ -199,6 +204,12 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         )
         left = state.spec.repeat_seconds - seconds_since(last, state.now) if last else 0.0
         return Outcome(requeue_after=left) if left > 0 else await proposal.propose(self._tools, state)
+
+
+def _stopped_by_user(stored: Json) -> bool:
+    """Whether a status of which only a part can be read says that a person stopped the rebalance."""
+    kept = parsed(PulsarRebalanceStatus, stored).condition(ConditionType.STOPPED)
+    return kept is not None and (kept.status, kept.reason) == (ConditionStatus.TRUE, Reason.STOPPED_BY_USER)
 
 
 def _obstructed(state: RebalancePass, reason: Reason, text: str) -> None:

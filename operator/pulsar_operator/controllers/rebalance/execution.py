@@ -62,7 +62,7 @@ async def begin(tools: Tools, state: RebalancePass) -> Outcome:
     assert proposal is not None
     reason = Reason.AUTO_APPROVED if state.command != "approve" else Reason.APPROVED
     total = proposal.splits + proposal.moves
-    state.set(progress=None, measured=None, measured_brokers=[], replaced_proposal=None)
+    state.set(progress=None, measured=None, measured_brokers=[], replaced_proposal=None, approval_required=None)
     state.progress(done=0, total=total, started_time=timestamp(state.now))
     state.carry(ConditionType.PROPOSAL_READY)
     _executing(state, Reason.WAITING_FOR_BALANCER, "Waiting until Pulsar's own balancer is off")

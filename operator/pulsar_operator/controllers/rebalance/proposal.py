@@ -53,7 +53,7 @@ from pulsar_operator.controllers.rebalance.proposal_messages import (
 from pulsar_operator.controllers.rebalance.rebalance_pass import RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.controllers.rebalance.warming_up import uncounted
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
-from pulsar_operator.domain.texts import without_login
+from pulsar_operator.domain.texts import sentence, without_login
 from pulsar_operator.ports import CONFIG_MAPS, PortError
 
 ACT_ABOVE = 2.5
@@ -237,7 +237,7 @@ async def _publish(
     state.conditions.set(ConditionType.PROPOSAL_READY, True, why or Reason.PROPOSED, text)
     await state.actor.record_event(Reason.PROPOSED, text)
     waiting_conditions(state)
-    return Outcome(requeue_after=1.0 if state.spec.auto_approve else float(state.spec.expire_seconds))
+    return Outcome(requeue_after=1.0 if state.approved_by_spec else float(state.spec.expire_seconds))
 
 
 def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -> Outcome:
@@ -371,11 +371,16 @@ def approval(state: RebalancePass) -> str:
 
 def waiting_conditions(state: RebalancePass) -> None:
     """Handles a proposal that is not approved yet."""
-    text = (
-        "Approved by spec.autoApprove: execution begins at the next pass"
-        if state.spec.auto_approve
-        else f"Review ConfigMap {state.meta.name}-proposal, then {approval(state)} (or refresh, stop)"
-    )
-    reason = Reason.AUTO_APPROVED if state.spec.auto_approve else Reason.WAITING_FOR_APPROVAL
+    review = f"review ConfigMap {state.meta.name}-proposal, then {approval(state)} (or refresh, stop)"
+    if state.approved_by_spec:
+        reason, text = Reason.AUTO_APPROVED, "Approved by spec.autoApprove: execution begins at the next pass"
+    elif state.spec.auto_approve:
+        reason = Reason.STATUS_UNREADABLE
+        text = (
+            "The proposal waits for approval despite spec.autoApprove: the operator could not read the status, which "
+            f"another version may have written, so an earlier proposal may have been executed. To execute it, {review}"
+        )
+    else:
+        reason, text = Reason.WAITING_FOR_APPROVAL, sentence(review)
     state.flags(approved=False, executing=False, completed=False, stopped=False, reason=reason, text=text)
     state.conditions.set(ConditionType.READY, False, reason, text)

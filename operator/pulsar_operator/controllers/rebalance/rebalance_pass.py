@@ -197,6 +197,11 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
         handover = self.of_cluster.handover
         return handover.restored_time if handover is not None and is_standing(self.obj, self.cluster) else None
 
+    @property
+    def approved_by_spec(self) -> bool:
+        """Whether a proposal is executed without a person."""
+        return self.spec.auto_approve and not self.status.approval_required
+
     def set(self, **fields: Any) -> None:
         """Change the status."""
         self.status = self.status.model_copy(update=fields)
@@ -250,6 +255,7 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
         if fresh is None or fresh["metadata"]["uid"] != self.meta.uid:
             return
         given = fresh["metadata"].get("annotations") or {}
-        if given.get(ANNOTATION_REBALANCE) == self.meta.annotations.get(ANNOTATION_REBALANCE):  # else another one came
+        asked = given.get(ANNOTATION_REBALANCE)
+        if asked is not None and asked == self.meta.annotations.get(ANNOTATION_REBALANCE):  # else another one came
             pointer = ANNOTATION_REBALANCE.replace("~", "~0").replace("/", "~1")
             await self.deps.kube.remove_entries(fresh, [f"/metadata/annotations/{pointer}"])

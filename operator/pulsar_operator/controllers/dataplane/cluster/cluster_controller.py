@@ -57,7 +57,7 @@ from pulsar_operator.domain.dataplane.observed.running_versions import record_of
 from pulsar_operator.domain.dataplane.observed.store_sessions import session_of, with_store_unavailable
 from pulsar_operator.domain.dataplane.rollout.restart import with_reason_kept, with_restart
 from pulsar_operator.domain.dataplane.rollout.versions import VersionDecision, decide
-from pulsar_operator.domain.dataplane.scaling.replicas import with_desired, with_quorum
+from pulsar_operator.domain.dataplane.scaling.replicas import with_desired, with_quorum, with_unreadable
 from pulsar_operator.domain.render import (
     BRING_UP_ORDER,
     ClusterInputs,
@@ -69,6 +69,7 @@ from pulsar_operator.domain.render import (
     spec_problems,
 )
 from pulsar_operator.domain.render.settings import sift, with_kept
+from pulsar_operator.domain.stored import unreadable
 from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import STATEFUL_SETS, Deps, Json, PortError, RefusedError
 
@@ -105,6 +106,13 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         super().__init__(deps)
         self._meters = Meters(deps)
         self._forecasts = Forecasts(deps)
+
+    def begin(self, obj: Json) -> ClusterPass:
+        """See ObjectReconciler. A decision on replicas that cannot be read is unknown, and not absent: the number of
+        pods of its component stays."""
+        ctx = super().begin(obj)
+        ctx.before = with_unreadable(ctx.before, unreadable(PulsarClusterStatus, obj.get("status")))
+        return ctx
 
     async def refuse(self, ctx: ClusterPass, /) -> Outcome | None:
         """See ObjectReconciler. What is given back needs no specification, and neither does a deletion: what it says

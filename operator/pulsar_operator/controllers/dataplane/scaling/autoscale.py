@@ -39,21 +39,30 @@ from pulsar_operator.controllers.dataplane.scaling.scaling_inputs import (
     workload_of,
 )
 from pulsar_operator.domain.dataplane.cluster.cluster_view import ScalingFact
-from pulsar_operator.domain.dataplane.scaling.replicas import SCALED, part_of, rows_of, workload_replicas
-from pulsar_operator.domain.dataplane.scaling.scaling_status import NOUNS, kept
+from pulsar_operator.domain.dataplane.scaling.replicas import (
+    SCALED,
+    Part,
+    part_of,
+    rows_of,
+    unknown_of,
+    workload_replicas,
+)
+from pulsar_operator.domain.dataplane.scaling.scaling_status import NOUNS, kept, unknown
 from pulsar_operator.domain.render import BRING_UP_ORDER
 
 
 async def autoscale(ctx: PhaseContext) -> ScalingFact:
     """Decide for each component that has autoscaling; of one that has it no more the last number is remembered."""
-    stored = rows_of(ctx.facts.before)
+    stored, lost = rows_of(ctx.facts.before), unknown_of(ctx.facts.before)
     rows: dict[Component, ComponentScalingStatus] = {}
     again = False
     for component in SCALED:
         part, before = part_of(ctx.facts.declared, component), stored.get(component)
         if part is None:
             continue
-        if part.autoscaling is not None:
+        if component in lost:
+            rows[component] = await _unknown(ctx, component, part)
+        elif part.autoscaling is not None:
             rows[component] = await _decided(ctx, component, before)
             again = again or rows[component].desired != _number(ctx, component)
         elif before is not None:
@@ -61,6 +70,16 @@ async def autoscale(ctx: PhaseContext) -> ScalingFact:
             if last is not None:
                 rows[component] = last
     return ScalingFact(rows, again)
+
+
+async def _unknown(ctx: PhaseContext, component: Component, part: Part) -> ComponentScalingStatus:
+    deps, there = ctx.actor.deps, workload_replicas(ctx.live, component)
+    row = unknown(part, _number(ctx, component), there, deps.clock.now())
+    if part.autoscaling is not None:
+        meta, reason = ctx.facts.meta, Reason.STATUS_UNREADABLE
+        deps.metrics.scaling_decided(meta.namespace, meta.name, component.value, reason.value)
+    await ctx.actor.warn(Reason.STATUS_UNREADABLE, f"{NOUNS[component].capitalize()}: {row.message}")
+    return row
 
 
 def _number(ctx: PhaseContext, component: Component) -> int:

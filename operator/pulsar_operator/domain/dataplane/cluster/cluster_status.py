@@ -34,7 +34,6 @@ from pulsar_operator.domain.dataplane.objects.absent_pods import missing_rows
 from pulsar_operator.domain.dataplane.observed.remote_clusters import known_urls, remote_changes, remote_rows
 from pulsar_operator.domain.dataplane.observed.running_versions import pod_versions
 from pulsar_operator.domain.dataplane.scaling import scaling_status
-from pulsar_operator.domain.dataplane.scaling.replicas import rows_of
 from pulsar_operator.domain.render import Owner, selector_text
 
 CLUSTER_CONDITIONS = (
@@ -280,7 +279,7 @@ def cluster_status(
         "used_confirmations": _used(before.used_confirmations, spec, view, now),
         "bookies": _bookies(before.bookies, view, now),
         "remote_clusters": remote_rows(before, remote, now, applied_changes, known_urls(brokers)),
-        "autoscaling": scaling_status.status_of(rows_of(before) if view.scaling is None else view.scaling.rows),
+        "autoscaling": before.autoscaling if view.scaling is None else scaling_status.status_of(view.scaling.rows),
     }
     for component in Component:
         facts, name = view.components.get(component), STATUS_FIELDS.get(component, component.value)

@@ -8,7 +8,7 @@ subresource).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -32,12 +32,34 @@ Part = Broker | Proxy | BookKeeper
 COUNTS_SECONDS: Final = 1800.0
 """So long a decision counts that no pass wrote again; at rest they write it every five minutes."""
 Rows = Mapping[Component, ComponentScalingStatus]
+_MEMBER: Final = "autoscaling"
+"""Of the status."""
 
 
 def rows_of(status: PulsarClusterStatus) -> Rows:
     """Decisions in a stored status."""
     found = status.autoscaling or AutoscalingStatus()
     return {component: row for component, name in FIELDS.items() if (row := getattr(found, name)) is not None}
+
+
+def unknown_of(status: PulsarClusterStatus) -> frozenset[Component]:
+    """Components with a decision that could not be read."""
+    names = (status.autoscaling.unreadable or ()) if status.autoscaling is not None else ()
+    return frozenset(component for component, name in FIELDS.items() if name in names) - rows_of(status).keys()
+
+
+def with_unreadable(status: PulsarClusterStatus, lost: Collection[str]) -> PulsarClusterStatus:
+    """A status that names the components whose decisions were among what could not be read (`stored.unreadable`). It is
+    written with them until each has a decision again."""
+    every = not {_MEMBER, f"{_MEMBER}.unreadable"}.isdisjoint(lost)
+    names = {name for name in FIELDS.values() if every or f"{_MEMBER}.{name}" in lost}
+    found = status.autoscaling or AutoscalingStatus()
+    names = {name for name in names if getattr(found, name) is None}
+    if not names:
+        return status
+    before = {name for name in found.unreadable or () if name in FIELDS.values()}
+    known = found.model_copy(update={"unreadable": sorted(names | before)})
+    return status.model_copy(update={"autoscaling": known})
 
 
 def part_of(spec: PulsarClusterSpec, component: Component) -> Part | None:
@@ -71,15 +93,20 @@ def _counts(row: ComponentScalingStatus, now: datetime) -> bool:
 
 
 def with_desired(spec: PulsarClusterSpec, status: PulsarClusterStatus, live: Live, now: datetime) -> PulsarClusterSpec:
-    """The specification with the replicas that count; the same one where nothing was ever decided. Bookies that scale
-    themselves may be too few in it for the quorums on record (`with_quorum`)."""
-    rows = rows_of(status)
+    """The specification with the replicas that count; the same one where nothing was ever decided. What runs stays
+    where a decision could not be read: an unknown number is not the specification's. Bookies that scale themselves may
+    be too few in it for the quorums on record (`with_quorum`)."""
+    rows, unknown = rows_of(status), unknown_of(status)
     changed: dict[str, Part] = {}
     for component in SCALED:
         part = part_of(spec, component)
-        if part is None or (part.autoscaling is None and component not in rows):
+        if part is None or (part.autoscaling is None and component not in rows and component not in unknown):
             continue
-        number = replicas(part, rows.get(component), workload_replicas(live, component), now)
+        there = workload_replicas(live, component)
+        if component in unknown and there is not None:
+            number = there
+        else:
+            number = replicas(part, rows.get(component), there, now)
         if isinstance(part, BookKeeper):
             number = max(number, _largest(part))
         if number != part.replicas:

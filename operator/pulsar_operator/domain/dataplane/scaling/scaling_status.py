@@ -5,14 +5,15 @@ balance/autoscaling, the phase that has them made in controllers/dataplane/scali
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
 from pulsar_operator.api.constants import Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, ComponentScalingStatus
-from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet, reason_named
-from pulsar_operator.domain.dataplane.scaling.replicas import SCALED, Rows, part_of
+from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet, reason_named, timestamp
+from pulsar_operator.domain.dataplane.scaling.replicas import SCALED, Part, Rows, part_of
 
 WELL: Final = frozenset({Reason.WITHIN_TARGET, Reason.SCALED_OUT, Reason.SCALED_IN})
 NOUNS: Final[Mapping[Component, str]] = {
@@ -34,6 +35,25 @@ def kept(row: ComponentScalingStatus, replicas: int, current: int | None) -> Com
         replicas=replicas,
         message="autoscaling was removed: this number stays until replicas is changed",
         last_scale_time=row.last_scale_time,
+    )
+
+
+def unknown(part: Part, replicas: int, current: int | None, now: datetime) -> ComponentScalingStatus:
+    """What is remembered where the last decision could not be read: the number of pods stays as it is. With autoscaling
+    the next pass decides again, without what the last decisions knew."""
+    number, decides = replicas if current is None else current, part.autoscaling is not None
+    remedy = "It decides again in the next pass" if decides else "To change it, change replicas in the specification"
+    text = (
+        f"The operator keeps {number} replicas: it could not read its last decision in the status, which another "
+        f"version may have written. {remedy}"
+    )
+    return ComponentScalingStatus(
+        current=number,
+        desired=number,
+        replicas=part.replicas,
+        reason=Reason.STATUS_UNREADABLE.value if decides else None,
+        message=text,
+        updated_time=timestamp(now),
     )
 
 
