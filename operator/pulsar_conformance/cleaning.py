@@ -17,14 +17,14 @@ from pulsar_conformance.waiting import eventually
 
 
 def remove_topics(admin: Admin, namespaces: Iterable[str]) -> list[str]:
-    """Remove the topics of namespaces; what could not be removed, in words."""
+    """Remove the topics of namespaces; what could not be removed, as a message."""
     return _each(namespaces, partial(_emptied, admin), "emptied")
 
 
 def remove_namespaces(
     admin: Admin, namespaces: Iterable[str], cluster: str = "", remote: Admin | None = None
 ) -> list[str]:
-    """Remove namespaces with all that is in them; what could not be removed, in words.
+    """Remove namespaces with all that is in them; what could not be removed, as a message.
 
     ``cluster`` is the one that ``admin`` is of, and ``remote`` is of the other one that may have some of them too.
     """
@@ -78,7 +78,7 @@ def _left_by_another(admin: Admin, cluster: str, remote: Admin, namespace: str) 
     Pulsar deletes no namespace of several clusters. A cluster that is taken out deletes the topics that it has loaded,
     and those alone, where its brokers hear of that: not after their session with the configuration store ended. A topic
     that is deleted in one is made again by the replicator of the other, unless that is forbidden; a system topic is
-    made again all the same, and so is loaded.
+    made again anyway, and so is loaded.
     """
     try:
         found = admin.get(f"namespaces/{namespace}")

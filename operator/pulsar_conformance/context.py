@@ -393,7 +393,7 @@ class Context:
         self._cleanups.append(action)
 
     def close(self) -> list[str]:
-        """Close every client and remove the topics; what could not be removed, in words."""
+        """Close every client and remove the topics; what could not be removed, as a message."""
         for action in reversed(self._cleanups):
             with contextlib.suppress(Exception):
                 action()

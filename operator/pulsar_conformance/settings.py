@@ -65,7 +65,7 @@ LONG: Mapping[str, str] = {
     "rebalancing.split_by_topics": "needs several brokers",
     "rebalancing.worked_example": "needs several brokers",
 }
-"""Checks at Pulsar's defaults that take longer than :data:`LONG_SECONDS` all the same, and why."""
+"""Checks at Pulsar's defaults that take longer than :data:`LONG_SECONDS` anyway, and why."""
 
 LONG_SECONDS = 45.0
 

@@ -36,7 +36,7 @@ class Mutation:
     """Id of the check that must fail."""
     name: str
     breaks: str
-    """What is broken, in words."""
+    """What is broken, as a message."""
     rules: tuple[Rule, ...]
 
     @property

@@ -71,7 +71,7 @@ def sample_file(who: str, sample_time: datetime) -> str:
 
 
 def is_visible(name: str) -> bool:
-    """Whether a reader looks at a file."""
+    """Whether a reader checks a file."""
     return name.endswith(PARQUET_SUFFIX) and not name.startswith(("_", "."))
 
 

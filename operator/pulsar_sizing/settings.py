@@ -132,7 +132,7 @@ class Settings(BaseModel):
         return {name: tuple(dict.fromkeys(urls)) for name, urls in found.items()}
 
     def address(self) -> tuple[str | None, int]:
-        """Host (None = every address) and port to listen on. Raises ValueError."""
+        """Host (None if every address) and port to listen on. Raises ValueError."""
         host, mark, port = self.listen.rpartition(":")
         if not mark or not (port.isascii() and port.isdigit()) or int(port) > 65535:
             raise ValueError(f"listen is {self.listen!r}: give host:port, such as 127.0.0.1:8080, or :8080")

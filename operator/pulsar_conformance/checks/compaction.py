@@ -129,10 +129,11 @@ def compacted(ctx: Context, topic: str, count: int) -> list[str]:
 
 
 def compact(ctx: Context, topic: str) -> str:
-    """Compact a topic and wait for the end; what went wrong before that, in words. Raises CheckFailed without an end.
+    """Compact a topic and wait for the end; what went wrong before that, as a message. Raises CheckFailed without an
+    end.
 
     A compaction may lose its connection when its reader goes back to the first message (apache/pulsar issue 25279); it
-    is started again then, as the broker itself does at the next look at its topics.
+    is started again then, as the broker itself does at the next check its topics.
     """
     path = f"{ctx.path(topic)}/compaction"
     failed: list[str] = []

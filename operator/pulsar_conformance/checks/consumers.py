@@ -199,7 +199,7 @@ def seek_time(ctx: Context) -> str:
     seconds=4,
 )
 def unsubscribe(ctx: Context) -> str:
-    """A Shared subscription with two consumers, then with one; a new one of the same name starts anew."""
+    """A Shared subscription with two consumers, then with one; a new one of the same name starts again."""
     topic = ctx.topic()
     first, second = (ctx.consumer(topic, consumer_type=pulsar.ConsumerType.Shared) for _ in range(2))
     producer = ctx.producer(topic)

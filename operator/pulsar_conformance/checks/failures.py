@@ -31,7 +31,7 @@ BACK = 240.0
 COPIED = 330.0
 """Seconds for copies to be elsewhere: a bookie's session ends, an auditor may have to be elected, attempts time out."""
 AGAIN = 5.0
-"""Seconds between two looks at that."""
+"""Seconds between two checks that."""
 TWO_COPIES = {
     "bookkeeperEnsemble": 2,
     "bookkeeperWriteQuorum": 2,
@@ -49,7 +49,7 @@ def _published(ctx: Context, namespace: str, count: int = BEFORE) -> tuple[str, 
 
 
 def _still_read(ctx: Context, topic: str, texts: list[str], when: str) -> str:
-    """Read a topic from its beginning by a client that knows nothing yet; in words, how much."""
+    """Read a topic from its beginning by a client that knows nothing yet; as a message, how much."""
     client = ctx.client(operation_timeout_seconds=60)
     got = ctx.texts(ctx.receive(ctx.reader(topic, client=client), len(texts), within=60, ack=False))
     ctx.expect(got == texts, f"{when}: {len(texts)} messages published before, read {got}")
@@ -82,7 +82,7 @@ def _another_owner(ctx: Context, topic: str, former: str, within: float) -> str:
 def bookie_killed(ctx: Context) -> str:
     """Two copies of all; a bookie that has one of the open ledger's is killed, and kept from coming back.
 
-    First the topic's ledger goes on without it, then closed ledgers get their second copy elsewhere.
+    First the topic's ledger continues without it, then closed ledgers get their second copy elsewhere.
     """
     ctx.may_fault()
     bookies = len(ctx.admin.get("bookies/all")["bookies"])
@@ -155,7 +155,7 @@ def _replicated(ctx: Context, topic: str, bookie: str, ledgers: set[int]) -> Non
     alone=True,
 )
 def bookie_fenced(ctx: Context) -> str:
-    """The owner stands still past its session with sends in its hands; another recovers the ledger; it goes on."""
+    """The owner stands still past its session with sends in its hands; another recovers the ledger; it continues."""
     ctx.may_fault()
     brokers, seconds = several(ctx, 2), session(ctx)
     namespace = counted_namespace(ctx)
@@ -183,7 +183,7 @@ def bookie_fenced(ctx: Context) -> str:
 
 
 def _recovered(ctx: Context, topic: str, ledger: int) -> Copies:
-    """The ledger, closed, while the topic goes on in another. Raises CheckFailed until it is."""
+    """The ledger, closed, while the topic continues in another. Raises CheckFailed until it is."""
     found = copies(ctx, topic)
     for one in found[:-1]:
         if one.id == ledger and one.closed:

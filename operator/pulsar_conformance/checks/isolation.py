@@ -52,7 +52,7 @@ def primary(ctx: Context) -> str:
     seconds=4,
 )
 def secondary(ctx: Context) -> str:
-    """The primaries are gone: the policy names a broker that does not exist. Messages go on."""
+    """The primaries are gone: the policy names a broker that does not exist. Messages continue."""
     manager = ctx.setting("loadManagerClassName").rpartition(".")[2]
     ctx.require(manager != "NoopLoadManager", f"brokers have {manager}, as a standalone does: it isolates nothing")
     (host, *_rest) = several(ctx, 1)

@@ -87,7 +87,7 @@ def exclusive(ctx: Context) -> str:
     seconds=2,
 )
 def shared_first(ctx: Context) -> str:
-    """The Shared producer goes on; after it has closed the Exclusive one gets in."""
+    """The Shared producer continues; after it has closed the Exclusive one gets in."""
     topic, other = ctx.topic(), ctx.client()
     first = ctx.producer(topic, client=ctx.client(), access_mode=MODE.Shared)
     text = ctx.refused(pulsar.ProducerFenced, lambda: ctx.producer(topic, client=other, access_mode=MODE.Exclusive))

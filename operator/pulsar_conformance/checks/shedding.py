@@ -65,9 +65,9 @@ def shedding_overloaded(ctx: Context) -> str:
 )
 def shedding_extensible(ctx: Context) -> str:
     """Class TransferShedder acts while loads deviate by more than loadBalancerBrokerLoadTargetStd, or once a broker has
-    had no traffic for so many looks in a row.
+    had no traffic for so many consecutive observations.
 
-    Bundles of the quiet broker may be exchanged for those that come (its swap), so they are not looked at.
+    Bundles of the quiet broker may be exchanged for those that come (its swap), so they are not checked.
     """
     hosts = several(ctx, 2)
     _manages(ctx, "ExtensibleLoadManagerImpl", "TransferShedder")

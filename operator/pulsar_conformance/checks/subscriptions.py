@@ -22,7 +22,8 @@ RING = "activeConsumerFailoverConsistentHashing"
     seconds=4,
 )
 def exclusive(ctx: Context) -> str:
-    """The second consumer gets ConsumerBusy; after the first one has closed it gets in and goes on where it stopped."""
+    """The second consumer gets ConsumerBusy; after the first one has closed it gets in and continues where it
+    stopped."""
     topic = ctx.topic()
     first = ctx.consumer(topic, consumer_type=pulsar.ConsumerType.Exclusive)
     refusal = ctx.refused(

@@ -25,7 +25,7 @@ REFUSALS = (404, 409, 501, 503)
 def off(ctx: Context) -> str:
     """Both the admin REST and the binary protocol refuse.
 
-    The protocol is spoken here: a Java client (4.0) is told the same and tries again for ever.
+    The protocol is spoken here: a Java client (4.0) is told the same and tries again without end.
     """
     ctx.require(not enabled(ctx), f"brokers have {SWITCH}=true: transactions.on proves them")
     reason = denial(ctx, "admin/v3/transactions/coordinators", SWITCH)

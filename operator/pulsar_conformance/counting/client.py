@@ -29,7 +29,7 @@ _ALL_PARTITIONS = 1_000_000
 
 
 class CountingError(RuntimeError):
-    """The run could not begin; the message says what was tried, how far it came and what to look at."""
+    """The run could not begin; the message says what was tried, how far it came and what to check."""
 
 
 class CountingProducer:
@@ -259,8 +259,8 @@ class CountingRun:
         """Surrounds what is done to the cluster: it is what explains duplicates.
 
         At the end it waits, at most ``settle_within`` seconds, until everything sent so far has an outcome and is
-        received; a run that does not settle goes on, and the report says so. None leaves this to ``finish``, and gives
-        every duplicate a reason until then. An exception inside is let through.
+        received; a run that does not settle continues, and the report says so. None leaves this to ``finish``, and
+        gives every duplicate a reason until then. An exception inside is let through.
         """
         self._settles_at_end = False
         self.ledger.operation_began(name)

@@ -57,7 +57,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Progress:
-    """The counts while a run goes on. ``behind`` is confirmed and not yet received; pauses include a running one."""
+    """The counts while a run continues. ``behind`` is confirmed and not yet received; pauses include a running one."""
 
     seconds: float
     sent: int

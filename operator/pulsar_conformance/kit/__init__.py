@@ -1,1 +1,1 @@
-"""What several checks share: Pulsar's own rules computed anew, and what they do to and ask of brokers and clients."""
+"""What several checks share: Pulsar's own rules computed again, and what they do to and ask of brokers and clients."""

@@ -15,7 +15,7 @@ from pulsar_conformance.kit.faults import quick
 RATE = 50
 """Messages a second."""
 MORE = 50
-"""Messages after which it goes on again."""
+"""Messages after which it continues again."""
 DRAIN = 150.0
 """Seconds for what is confirmed to arrive: a client waits up to a minute between two attempts to connect."""
 
@@ -84,11 +84,11 @@ def goes_on(ctx: Context, run: CountingRun, *, within: float) -> None:
 
 
 def accounts(ctx: Context, run: CountingRun, topic: str, *, at: Sequence[Admin] = (), once: bool = True) -> str:
-    """End the run and judge all that was counted; the counts in words. Raises CheckFailed with all that is wrong.
+    """End the run and judge all that was counted; the counts as a message. Raises CheckFailed with all that is wrong.
 
-    Nothing confirmed is lost, no send failed, no client got an error, keys are in order, and what came twice
-    is a redelivery: nothing is stored twice, by the places at which messages came and by the broker's own count. ``at``
-    is admin REST of several clusters, that of the one first in which is published; without ``once`` the others may have
+    Nothing confirmed is lost, no send failed, no client got an error, keys are in order, and what came twice is a
+    redelivery: nothing is stored twice, by the places at which messages came and by the broker's own count. ``at`` is
+    admin REST of several clusters, that of the one first in which is published; without ``once`` the others may have
     stored messages twice.
     """
     report = run.finish(DRAIN)

@@ -22,7 +22,7 @@ _CLOSED = "state=CLOSED"
 
 @contextmanager
 def standing_still(ctx: Context, target: str) -> Iterator[None]:
-    """A process stands still, and goes on at the end whatever comes."""
+    """A process stands still, and continues at the end whatever comes."""
     try:
         ctx.fault("pause", target)
         yield

@@ -94,7 +94,7 @@ def owner(ranges: Ranges, place: int) -> str:
 
 
 def gaps(ranges: Ranges) -> list[str]:
-    """Where ranges leave out hashes of 1 to 65535 or hold them twice, in words; empty when they do neither."""
+    """Where ranges leave out hashes of 1 to 65535 or hold them twice, as a message; empty when they do neither."""
     found: list[str] = []
     expected = 1
     for low, high in sorted(one for owned in ranges.values() for one in owned):

@@ -49,7 +49,7 @@ def gather(
 
 
 def sizes(got: Mapping[str, Sequence[Any]]) -> str:
-    """How many messages each consumer got, in words."""
+    """How many messages each consumer got, as a message."""
     return ", ".join(f"{name} {len(messages)}" for name, messages in got.items())
 
 

@@ -71,7 +71,8 @@ class KubeAdapter:
             return None
 
     async def list(self, kind: ResourceType, namespace: str | None, *, selector: str | None = None) -> list[Json]:
-        """All objects of a namespace (None = every watched one), complete or an error. Items carry apiVersion, kind."""
+        """All objects of a namespace (None if every watched one), complete or an error. Items carry apiVersion,
+        kind."""
         scopes: Sequence[str | None] = [namespace] if namespace is not None else (self._namespaces or [None])
         items: list[Json] = []
         for scope in scopes:

@@ -31,7 +31,7 @@ def stamped(manifest: Json) -> Json:
 
 
 def why_apply(rendered: Json, live: Json | None) -> str | None:
-    """The reason to apply ``rendered`` (not stamped), in words; None when the live object is as rendered."""
+    """The reason to apply ``rendered`` (not stamped), as a message; None when the live object is as rendered."""
     if live is None:
         return "it does not exist"
     desired = stamped(rendered)

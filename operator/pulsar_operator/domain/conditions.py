@@ -1,4 +1,4 @@
-"""Conditions: computed anew in every pass, with the time of the last change of each status carried over."""
+"""Conditions: computed again in every pass, with the time of the last change of each status carried over."""
 
 from __future__ import annotations
 

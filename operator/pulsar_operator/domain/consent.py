@@ -1,8 +1,8 @@
 """Questions about the data of a cluster, and whether a confirmation in its specification answers one. Pure.
 
-A confirmation names what it answers, in words that the condition prints: the loss, the rollout, the store. So it needs
-no record of its use: a later loss has another name, and an old confirmation does not fit it, also where the object was
-deleted and applied again or its status is lost. One that names nothing is never used.
+A confirmation names what it answers, as a message that the condition prints: the loss, the rollout, the store. So it
+needs no record of its use: a later loss has another name, and an old confirmation does not fit it, also where the
+object was deleted and applied again or its status is lost. One that names nothing is never used.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def answered(
     used: Sequence[UsedClusterConfirmation],
     now: datetime,
 ) -> UsedClusterConfirmation | None:
-    """The confirmation that answers a question, as the status has it or is to have it; None = there is none."""
+    """The confirmation that answers a question, as the status has it or is to have it; None if there is none."""
     for each in given:
         if not _about(question, each) or _over(each, now) or not _fits(question, each):
             continue
@@ -59,7 +59,7 @@ def accepted_number(
     used: Sequence[UsedClusterConfirmation],
     now: datetime,
 ) -> int | None:
-    """How many ledgers a confirmation gives up that the status shows as used; None = there is none. The number of the
+    """How many ledgers a confirmation gives up that the status shows as used; None if there is none. The number of the
     question does not count."""
     for each in given:
         if _about(question, each) and not _over(each, now) and any(_same(entry, each) for entry in used):

@@ -15,7 +15,7 @@ from cronsim import CronSim, CronSimError
 from pulsar_operator.api.v1alpha1.compaction import CRON
 
 _ONE_NUMBER = re.compile(r"(?<![0-9])0*([0-9]+)-0*\1/[0-9]+(?![0-9])")
-"""A range of one number, with a step: cronsim takes it for a number with a step, which goes on to the field's end."""
+"""A range of one number, with a step: cronsim takes it for a number with a step, which continues to the field's end."""
 _REMEDY = "use minute, hour, day of the month, month and weekday that come, such as '0 2 * * 6' for Saturdays at two"
 _SOME_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)

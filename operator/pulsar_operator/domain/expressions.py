@@ -1,8 +1,8 @@
 """Regular expressions that Pulsar evaluates with Java's String.matches, evaluated here in bounded time.
 
-Python's own engine backtracks: an expression of ten characters can keep it busy for ever, and with it the event loop.
-RE2 needs time linear in the text. It does not know all of Java's syntax, and reads some of it in another way; of such
-an expression nothing is known here, which is neither a match nor none.
+Python's own engine backtracks: an expression of ten characters can keep it busy without end, and with it the event
+loop. RE2 needs time linear in the text. It does not know all of Java's syntax, and reads some of it in another way; of
+such an expression nothing is known here, which is neither a match nor none.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _covers(expression: str, text: str, work: Work) -> bool | None:
 
 @lru_cache(maxsize=4096)
 def _compiled(expression: str) -> Any:
-    """The expression for RE2; None = it is not known to mean there what it means in Java."""
+    """The expression for RE2; None if it is not known to mean there what it means in Java."""
     return _compile(expression) if len(expression) <= MAX_LENGTH and not _differs(expression) else None
 
 

@@ -38,7 +38,8 @@ def next_opening(windows: Sequence[MaintenanceWindow], now: datetime) -> datetim
 
 
 def closed_until(windows: Sequence[MaintenanceWindow], now: datetime) -> str | None:
-    """What is waited for, in words that stay the same until it comes; None while a window is open or there are none."""
+    """What is waited for, as a message that stay the same until it comes; None while a window is open or there are
+    none."""
     if is_open(windows, now):
         return None
     found = min(_openings(windows, now), key=lambda each: each[0], default=None)

@@ -30,7 +30,7 @@ UNREACHABLE_CALLS = 10
 
 
 class ExportError(RuntimeError):
-    """The export cannot go on; the message says why and what to do."""
+    """The export cannot continue; the message says why and what to do."""
 
 
 class Calls:

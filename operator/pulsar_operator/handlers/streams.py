@@ -74,7 +74,7 @@ class Watched:
 
     resource: ResourceType
     selector: str | None
-    """Of labels; None = all objects."""
+    """Of labels; None if all objects."""
     receiver: CustomResources | Children
 
 

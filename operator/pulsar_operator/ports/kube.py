@@ -66,7 +66,7 @@ class KubePort(Protocol):
         """The object, or None where there is none. Raises UnavailableError, RefusedError."""
 
     async def list(self, kind: ResourceType, namespace: str | None, *, selector: str | None = None) -> list[Json]:
-        """All objects of a namespace (None = every namespace the operator watches), complete or an error.
+        """All objects of a namespace (None if every namespace the operator watches), complete or an error.
 
         Items carry apiVersion and kind. Raises UnavailableError, RefusedError; never returns a truncated list.
         """

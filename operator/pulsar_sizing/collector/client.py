@@ -48,10 +48,10 @@ class Target:
     admin_urls: tuple[str, ...]
     """Tried in turn for the list of brokers."""
     broker_url: str | None = None
-    """Template of a broker's web address with {broker} (host:port), {host}, {port}; None = the admin URL's scheme and
+    """Template of a broker's web address with {broker} (host:port), {host}, {port}; None if the admin URL's scheme and
     the broker's id. Needed where brokers listen with and without TLS: the id names the port without."""
     token_file: Path | None = None
-    """Bearer token, read anew for every round."""
+    """Bearer token, read again for every round."""
     ca_file: Path | None = None
     """CA certificates that servers are checked with, besides none of the system's."""
 

@@ -110,7 +110,7 @@ class CpuReader:
         self._items: Any = ijson.sendable_list()
         self._events = ijson.items_coro(self._items, "item", use_float=True)
         self.share: float | None = None
-        """Of its CPU that the broker uses, as far as it was read; None = it does not say."""
+        """Of its CPU that the broker uses, as far as it was read; None if it does not say."""
 
     def feed(self, data: bytes) -> None:
         """Parse the next piece. Raises FormatError. A document that is cut says no less than up to there."""

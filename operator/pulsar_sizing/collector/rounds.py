@@ -49,7 +49,7 @@ class BrokerSample:
     seconds: float = 0.0
     error: str | None = None
     cpu: float | None = None
-    """Share of its CPU that it uses; None = not known."""
+    """Share of its CPU that it uses; None if not known."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Limits:
     """What a round may take, and when the next one is due."""
 
     interval: float | None = None
-    """Seconds between two rounds; None = not known."""
+    """Seconds between two rounds; None if not known."""
     deadline: float = 30.0
     """Seconds for one request, until its last byte."""
     round_seconds: float = 120.0

@@ -113,7 +113,7 @@ class Collector:
         return alive_problem(self._ended, self._now(), self._settings.interval)
 
     async def status(self) -> dict[str, Any]:
-        """The last round of each cluster; None = none has ended yet."""
+        """The last round of each cluster; None if none has ended yet."""
         return {
             "instance": self._settings.instance,
             "intervalSeconds": self._settings.interval,

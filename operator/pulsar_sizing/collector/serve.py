@@ -63,7 +63,7 @@ class Server:
         alive: Callable[[], str | None],
         metrics: Callable[[], bytes],
     ) -> None:
-        """``alive`` says what is wrong in a sentence; None = nothing."""
+        """``alive`` says what is wrong in a sentence; None for nothing."""
         self._store = store
         self._instance = instance
         self._status = status
@@ -74,7 +74,7 @@ class Server:
         """Port in use, once started."""
 
     async def start(self, host: str | None, port: int) -> None:
-        """Listen; ``host`` None = every address, ``port`` 0 = any free one. Raises OSError when the port is taken."""
+        """Listen; ``host`` None if every address, ``port`` 0 = any free one. Raises OSError when the port is taken."""
         app = web.Application()
         app.router.add_get("/v1/sizing/{cluster}", self._sizing)
         app.router.add_get("/v1/status", self._show_status)

@@ -13,7 +13,7 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def usable(available: int | None = None, *, cgroups: Path = CGROUPS, membership: Path = MEMBERSHIP) -> int:
-    """Whole processors, at least 1: of `available` (None = the affinity) no more than the tightest quota, rounded up.
+    """Whole processors, at least 1: of `available` (None if the affinity) no more than the tightest quota, rounded up.
 
     Quotas are ``cpu.max`` of cgroup v2 or ``cpu.cfs_quota_us`` of v1, of the own group and of all above it (Linux,
     admin-guide/cgroup-v2 and scheduler/sched-bwc). Java rounds up too, so Spark's ``local[*]`` agrees.

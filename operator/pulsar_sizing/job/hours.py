@@ -52,7 +52,7 @@ class HourState(_Model):
     rounds: int = 0
     brokers: dict[str, BrokerHour] = Field(default_factory=dict)
     placed: bool = False
-    """Whether its last round's bundles were looked at."""
+    """Whether its last round's bundles were checked."""
     carried: bool = False
     """Whether a topic was heavy in it, and brokers told their CPU."""
 

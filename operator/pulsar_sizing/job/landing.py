@@ -60,7 +60,7 @@ class Reading:
     place: Place
     model: CostModel
     time: int | None = None
-    """Only rows of this sample time, in milliseconds since 1970; None = all."""
+    """Only rows of this sample time, in milliseconds since 1970; None for all."""
 
     def tables(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Rows of the files that batches of FILES name, as :func:`judged` tells, READ_ROWS at most at once."""

@@ -24,7 +24,7 @@ from pulsar_sizing.job.topics import Heaviest, Question, heaviest, weigh
 from pulsar_sizing.store import Store
 
 LISTINGS = 3
-"""Times the files are listed anew when some went while they were read."""
+"""Times the files are listed again when some went while they were read."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class Request:
     start: datetime | None = None
     """First hour that counts; None = as far back as the window goes."""
     end: datetime | None = None
-    """Hours from here on do not count; None = all that is recorded."""
+    """Hours from here on do not count; None if all that is recorded."""
     percentile: float = 95.0
     """Of a topic's cost in the busy hours."""
     growth: float = 1.2
@@ -39,7 +39,7 @@ class Request:
     full: bool = False
     """Make every hour of the tables again."""
     capacity: float | None = None
-    """Byte-equivalents a second that an average broker can carry; None = not known."""
+    """Byte-equivalents a second that an average broker can carry; None if not known."""
     capacities: Mapping[str, str] = field(default_factory=dict)
     """CPU of brokers of different size, by the name of a pod, a host or a broker's id. Where one of them is not known
     they count as equal."""
@@ -50,7 +50,8 @@ class Request:
     min_completeness: float = 0.8
     """Share of the recorded traffic that must be there for a recommendation."""
     min_coverage_hours: int = 24
-    """Hours with that share of the samples they should have, below which nothing is recommended: a cut is for ever."""
+    """Hours with that share of the samples they should have, below which nothing is recommended: a cut is without
+    end."""
     batch_hours: int = 256
     """Hours at most that one batch makes: what a run that is killed repeats."""
     model: CostModel = field(default_factory=CostModel)

@@ -17,7 +17,7 @@ LOCK: Final = "in-use"
 
 @contextmanager
 def scratch(above: str | None) -> Iterator[Path]:
-    """A new folder in `above` (None = the system's for temporary files), after those of dead runs were deleted.
+    """A new folder in `above` (None if the system's for temporary files), after those of dead runs were deleted.
 
     Raises OSError when it cannot be made.
     """

@@ -50,7 +50,7 @@ class Disk:
     """Bytes."""
     writable: bool
     latency: float | None = None
-    """Seconds that 99 % of its writes take at most; None = not reported."""
+    """Seconds that 99 % of its writes take at most; None if not reported."""
 
     @property
     def share(self) -> float:
@@ -72,7 +72,7 @@ class BookieTargets:
     days: float = 3.0
     """Least seconds until they are full."""
     latency: float | None = None
-    """Highest write latency in seconds; None = not considered."""
+    """Highest write latency in seconds; None if not considered."""
     writable: int = 1
     """Bookies that must take writes: the largest ensemble."""
 
@@ -87,10 +87,10 @@ class BookieFacts:
     age: float
     """Seconds since the oldest was measured."""
     trend: Trend | None
-    """Growth of all; None = not known yet: no bookie is removed."""
+    """Growth of all; None if not known yet: no bookie is removed."""
     targets: BookieTargets = BookieTargets()
     refused: Refused | None = None
-    """Last refusal, while no bookie is tried; None = one may be."""
+    """Last refusal, while no bookie is tried; None if one may be."""
 
 
 @dataclass(frozen=True, slots=True)

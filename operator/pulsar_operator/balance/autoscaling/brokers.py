@@ -71,9 +71,9 @@ class BrokerFacts:
     workload: Workload
     signals: tuple[Signal, ...]
     recorded: Foreseen | None = None
-    """Of recorded traffic; None = it is not asked for, and nothing is foreseen."""
+    """Of recorded traffic; None if it is not asked for, and nothing is foreseen."""
     traffic: TrafficGrowth | None = None
-    """Of the brokers, against the minutes before; None = not known."""
+    """Of the brokers, against the minutes before; None if not known."""
 
 
 def decide(facts: BrokerFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:

@@ -58,16 +58,16 @@ class State:
     upwards: bool = False
     """Whether that was to more."""
     known: int | None = None
-    """Replicas that the measured load asked for when more than that were decided, while there are more; None = all are
+    """Replicas that the measured load asked for when more than that were decided, while there are more; None if all are
     there for measured load."""
     guessed: float | None = None
     """When that was."""
     came: bool = False
     """Whether the measured load asked for all of them since."""
     pressed: float | None = None
-    """Time since which CPU requires more; None = it does not."""
+    """Time since which CPU requires more; None if it does not."""
     saturated: float | None = None
-    """Time since which pods are saturated; None = they are not."""
+    """Time since which pods are saturated; None if they are not."""
     saturated_pods: int = 0
     """How many of them were ready then."""
     trust: int = FULL

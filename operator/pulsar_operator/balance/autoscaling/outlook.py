@@ -30,7 +30,7 @@ class Read:
     """Known recorded traffic of a cluster."""
 
     outlook: Outlook | None = None
-    """None = nothing."""
+    """None for nothing."""
     problem: str = ""
     """Why the last attempt to read it failed."""
 
@@ -42,7 +42,7 @@ class Foreseen:
     profile: Profile | None = None
     hottest: HotTopic | None = None
     age: float | None = None
-    """Seconds since the end of what was recorded; None = there is no record."""
+    """Seconds since the end of what was recorded; None if there is no record."""
     message: str = ""
     """Message about a forecast that is missing, or was not read recently."""
 

@@ -78,7 +78,7 @@ def broker_signals(
 
 
 def traffic_growth(measured: Mapping[str, Measured]) -> TrafficGrowth | None:
-    """Returns the traffic of the brokers against that of the minutes before; None = it is not known. Those that have
+    """Returns the traffic of the brokers against that of the minutes before; None if it is not known. Those that have
     just started are left out: what they carry others carried."""
     now, before = (measured.get(name, Measured({}, 0.0)).values for name in (TRAFFIC, TRAFFIC_BEFORE))
     was = fsum(before.values())

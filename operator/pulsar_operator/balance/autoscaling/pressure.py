@@ -69,7 +69,7 @@ class Doubt:
 
 
 def doubt(signal: Signal, workload: Workload, policy: Policy) -> Doubt | None:
-    """Of which ready pods a signal is not known, and why; None = it is known of all.
+    """Of which ready pods a signal is not known, and why; None if it is known of all.
 
     Missing is not zero, an old figure is none, and neither is one that is no amount, or more than a pod can have.
     """

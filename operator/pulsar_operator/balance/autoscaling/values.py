@@ -66,7 +66,7 @@ class Input:
 
     name: str
     value: float | None
-    """Over all pods; None = not known."""
+    """Over all pods; None if not known."""
     target: float
     """What all pods that serve are wanted to carry together."""
     age: float
@@ -157,7 +157,7 @@ class Need:
     """What the load requires, before windows and limits."""
 
     replicas: int | None
-    """Replicas; None = no decision, since something is not known."""
+    """Replicas; None if there is no decision, since something is not known."""
     message: str
     inputs: tuple[Input, ...] = ()
     urgent: int | None = None
@@ -174,7 +174,7 @@ class Need:
     """Replicas that the measured load asks for, where more are wanted for load that was not observed: CPU that is all
     in use, or a rise that is only recorded. None = what is wanted was measured."""
     plain: int | None = None
-    """Replicas at which the measured load is at its target, with nothing kept free below it; None = not known."""
+    """Replicas at which the measured load is at its target, with nothing kept free below it; None if not known."""
     used: bool = False
     """Whether what asks for more is CPU alone, which two pods never use for the same."""
     ahead: bool = False

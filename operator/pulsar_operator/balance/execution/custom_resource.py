@@ -153,7 +153,7 @@ def summary(before: BalanceStatus | None, after: BalanceStatus | None, measured:
 
 
 def selected(patterns: Sequence[str], namespaces: Iterable[str]) -> frozenset[str] | None:
-    """Returns namespaces that match a pattern tenant/namespace or tenant/*; None = no restriction."""
+    """Returns namespaces that match a pattern tenant/namespace or tenant/*; None if there is no restriction."""
     if not patterns:
         return None
     exact = {pattern for pattern in patterns if not pattern.endswith("/*")}

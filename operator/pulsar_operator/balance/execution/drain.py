@@ -34,7 +34,7 @@ class DrainFacts:
     age: float
     """Seconds since their removal was first requested."""
     bundles: int | None
-    """Bundles they own, those of Pulsar's own namespaces left out; None = they did not say."""
+    """Bundles they own, those of Pulsar's own namespaces left out; None if they did not say."""
     others: int
     """Brokers that may take them."""
     mixed_managers: bool = False

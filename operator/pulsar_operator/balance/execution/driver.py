@@ -63,9 +63,9 @@ class Decision:
     reason: str
     """Why it acts or not, for messages."""
     planned: Proposal | None = None
-    """What the planner offered; None = it was not asked."""
+    """What the planner offered; None if it was not asked."""
     used: Mapping[str, Usage] | None = None
-    """What each broker uses by the figures that are believed, smoothed; None = nothing was judged."""
+    """What each broker uses by the figures that are believed, smoothed; None if nothing was judged."""
     distrusted: Mapping[str, str] = field(default_factory=dict)
     """Why the CPU figure of a broker is distrusted, by broker, as the end of a sentence about it."""
 

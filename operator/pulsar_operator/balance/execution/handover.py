@@ -87,13 +87,13 @@ class Handover:
     balances."""
 
     undecided_since: float | None = None
-    """Since when the operator cannot decide, later where it could in between (CREDIT); None = it can."""
+    """Time since which the operator cannot decide, later where it could in between (CREDIT); None if it can."""
     decided_since: float | None = None
-    """Since when it can, while that is to be remembered."""
+    """Time since which it can, while that is to be remembered."""
     last_observed: float | None = None
     """About when the last observation was, while that is to be remembered."""
     restored_at: float | None = None
-    """When Pulsar's balancer was restored; None = the operator balances."""
+    """When Pulsar's balancer was restored; None if the operator balances."""
     count: int = 0
     """How often it was restored."""
 
@@ -103,14 +103,14 @@ class Ability:
     """Whether the standing PulsarRebalance can decide."""
 
     decides: bool | None
-    """None = its last observation says nothing of it."""
+    """None if its last observation says nothing of it."""
     reason: Reason
     message: str
     """A sentence without a period: why it cannot."""
 
 
 def judge(known: Handover, now: float, decides: bool | None) -> Handover:
-    """Returns the value after one observation. ``decides``: whether the operator can decide now; None = this
+    """Returns the value after one observation. ``decides``: whether the operator can decide now; None if this
     observation does not count."""
     known = _until(known, now)
     if decides is None:
@@ -157,7 +157,8 @@ def _until(known: Handover, now: float) -> Handover:
 
 
 def returns_at(known: Handover) -> float | None:
-    """Returns when the operator takes Pulsar's balancer again at the earliest, as far as is known; None = it has it."""
+    """Returns when the operator takes Pulsar's balancer again at the earliest, as far as is known; None if it has
+    it."""
     if known.restored_at is None:
         return None
     decided = known.decided_since
@@ -185,7 +186,7 @@ def ability_of(rebalance: Mapping[str, Any] | None, name: str, now: datetime, *,
 
 
 def _failing(rebalance: Mapping[str, Any], now: datetime) -> str | None:
-    """Returns why it is not to be expected that another execution moves bundles, as a message; None = it may."""
+    """Returns why it is not to be expected that another execution moves bundles, as a message; None if it may."""
     failed = (rebalance.get("status") or {}).get("failedExecutions") or {}
     count, last = failed.get("count"), parse_time(failed.get("lastTime"))
     if not isinstance(count, int) or count < FAILED or last is None or seconds_since(last, now) >= TRIAL_SECONDS:
@@ -254,8 +255,8 @@ def user_hold(rebalance: Mapping[str, Any]) -> str | None:
 def lapsed(rebalance: Mapping[str, Any], now: datetime) -> bool:
     """Whether a PulsarRebalance that executes has done no step for HOLD_SECONDS, so that it holds nothing.
 
-    It says itself since when it cannot continue (status.progress.blockedSince). One whose passes fail cannot: their
-    failure makes condition Ready Unknown.
+    It says itself the time since which it cannot continue (status.progress.blockedSince). One whose passes fail cannot:
+    their failure makes condition Ready Unknown.
     """
     progress = (rebalance.get("status") or {}).get("progress") or {}
     ready = _condition(rebalance, ConditionType.READY)

@@ -57,7 +57,7 @@ class Base:
     share: float = 0.0
     """Of its CPU, used whatever it carries."""
     own: float | None = None
-    """Variance of the share; None = nothing is known yet."""
+    """Variance of the share; None if nothing is known yet."""
     cost: float = 0.0
     """Variance of what its traffic costs, for what is believed of it."""
     both: float = 0.0

@@ -54,8 +54,8 @@ class Pace:
     """Share of the time in which bundles may be on their way; 1 = the next one as soon as the last one is there."""
 
     def apart(self, unload: float | None) -> float:
-        """Returns the seconds from the request of one step to that of the next, for moves that take so long; None = not
-        known."""
+        """Returns the seconds from the request of one step to that of the next, for moves that take so long; None if
+        not known."""
         least = 60.0 / self.moves_per_minute
         if unload is None:
             return least

@@ -51,7 +51,7 @@ def answering(model: ClusterModel, silent: Collection[str], *, unlisted: bool) -
 
 
 def too_much(known: Silence, brokers: Collection[str], silent: Collection[str]) -> str | None:
-    """Returns why nothing can be decided without the silent ones of the registered brokers, as a message; None = it
+    """Returns why nothing can be decided without the silent ones of the registered brokers, as a message; None if it
     can."""
     if not silent:
         return None

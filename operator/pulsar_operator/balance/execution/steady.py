@@ -67,7 +67,7 @@ class History:
 
     uneven_since: float | None = None
     idle_since: float | None = None
-    """Since when a broker is idle, which may be for good: it shortens no patience with an uneven placement."""
+    """Time since which a broker is idle, which may be for good: it shortens no patience with an uneven placement."""
     acted: float | None = None
     """When the last step ended."""
     refused: float | None = None

@@ -118,7 +118,7 @@ class Ownership:
     """Which broker has a bundle, as far as the brokers list what they have."""
 
     broker: str | None = None
-    """None = none of those that listed their bundles has it."""
+    """None if none of those that listed their bundles has it."""
     unanswered: tuple[str, ...] = ()
     """The brokers that did not list theirs, where no other one has it: one of them may."""
 

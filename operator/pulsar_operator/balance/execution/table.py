@@ -22,7 +22,7 @@ def load_table(
 ) -> list[str]:
     """Returns a line for each broker, the busiest first, between a line of titles and one of all together.
 
-    Of more than twice ``most`` brokers (None = all are shown) those in the middle share a line. ``planned``: with the
+    Of more than twice ``most`` brokers (None if all are shown) those in the middle share a line. ``planned``: with the
     values after the steps. ``clients``: whether clients are counted.
     """
     if not brokers:

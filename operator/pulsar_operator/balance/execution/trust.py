@@ -68,16 +68,16 @@ class Record:
     observations: int = 1
     """How often it was seen since."""
     load: float | None = None
-    """What the broker carried then, for a capacity of 1; None = that was not compared."""
+    """What the broker carried then, for a capacity of 1; None if that was not compared."""
     strays: bool = False
     """Whether the broker's traffic moved since."""
     surplus: float | None = None
-    """Smoothed: the part that the broker's traffic does not explain, below 0 where it explains more. None = it was not
+    """Smoothed: the part that the broker's traffic does not explain, below 0 where it explains more. None if it was not
     compared yet."""
     variance: float = 0.0025
     """Of the unexplained parts about the smoothed one, observation by observation."""
     over: float | None = None
-    """Since when the broker uses too much by this figure."""
+    """Time since which the broker uses too much by this figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Judged:
     errors: Mapping[str, float] = field(default_factory=dict)
     """Variance of the figures behind these, observation by observation."""
     over: Mapping[str, float] = field(default_factory=dict)
-    """Brokers that use more of a resource than the limit that was asked about, and since when."""
+    """Brokers that use more of a resource than the limit that was asked about, and the time since which."""
     drifting: frozenset[str] = frozenset()
     """Brokers whose figures drift: what was learned from them is not true either."""
 

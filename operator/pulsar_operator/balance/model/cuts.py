@@ -29,7 +29,7 @@ def _middle(left: int, right: int) -> int:
 
 
 class Line:
-    """The cells of one bundle with their running sum: many cuts of the same bundle without a look at each cell.
+    """The cells of one bundle with their running sum: many cuts of the same bundle without a check of each cell.
 
     `cells` ascend strictly by position, inside the range, with weights >= 0; ValueError otherwise. Position 0xffffffff
     cannot be cut from its neighbour 0xfffffffe, since no cut may equal the last boundary: the two count as one cell.

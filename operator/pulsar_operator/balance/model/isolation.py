@@ -39,7 +39,7 @@ def expressions_of(policy: Any, name: str) -> list[str] | None:
 
 
 def isolates(policy: Any, namespace: str, work: Work | None = None) -> bool | None:
-    """Whether a policy is for a namespace; None = not known."""
+    """Whether a policy is for a namespace; None if not known."""
     expressions = expressions_of(policy, "namespaces")
     return covers(expressions, namespace, work) if expressions is not None else None
 
@@ -100,7 +100,7 @@ def isolation_of(namespaces: Iterable[str], brokers: Collection[str], policies: 
 
 
 def _serving(policy: Any, brokers: Collection[str], work: Work) -> frozenset[str] | None:
-    """Returns the brokers that serve the namespaces of a policy; None = not known."""
+    """Returns the brokers that serve the namespaces of a policy; None if not known."""
     primary, limit = _matching(policy, "primary", brokers, work), _min_limit(policy)
     if primary is None or limit is None:
         return None

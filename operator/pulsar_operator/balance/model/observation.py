@@ -54,7 +54,7 @@ class Usage:
     """Of its limit: 1 = all of it."""
     resource: str
     cpu: float | None = None
-    """Share of its CPU; None = not said."""
+    """Share of its CPU; None if not said."""
 
 
 CPU = "CPU"
@@ -134,7 +134,7 @@ class Observed:
     """Namespaces of which Pulsar does not report the bundles, or the anti-affinity group, and why not: neither cut nor
     moved, and neither are namespaces of any group."""
     cuts: dict[str, frozenset[int]] | None = None
-    """By namespace: where the Spark job would cut; None = not known."""
+    """By namespace: where the Spark job would cut; None if not known."""
     missing: list[str] = field(default_factory=list)
     """What is not known of the namespaces, as a message: without it there is no proposal."""
     silent: dict[str, str] = field(default_factory=dict)

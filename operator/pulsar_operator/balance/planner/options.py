@@ -57,7 +57,7 @@ class Options:
     mode: Mode = Mode.FULL
     budget: Budget = field(default_factory=Budget)
     namespaces: frozenset[str] | None = None
-    """Namespaces whose bundles may be split and moved; None = all. The others count as load anyway."""
+    """Namespaces whose bundles may be split and moved; None for all. The others count as load anyway."""
     brokers: frozenset[str] = frozenset()
     """Of AddBrokers and RemoveBrokers."""
     tolerance: float = 0.1

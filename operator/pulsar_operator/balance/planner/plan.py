@@ -125,7 +125,7 @@ def _owned(model: ClusterModel, brokers: Collection[str]) -> bool:
 
 
 def _refusal(model: ClusterModel) -> str:
-    """Returns why no plan is possible; None = one is."""
+    """Returns why no plan is possible; None if one is."""
     known = {broker.id for broker in model.brokers}
     able = [broker for broker in model.brokers if not broker.draining]
     if not known:

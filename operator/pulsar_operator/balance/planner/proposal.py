@@ -29,7 +29,7 @@ class Move:
     weight: float
     reason: str
     topics: int | None = None
-    """Topics that one broker closes and the other loads; None = not counted, as the next."""
+    """Topics that one broker closes and the other loads; None if not counted, as the next."""
     clients: int | None = None
     """Producers and consumers that reconnect."""
 

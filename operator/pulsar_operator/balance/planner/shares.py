@@ -26,7 +26,7 @@ Pool = frozenset[str]
 def fair_shares(model: ClusterModel, namespaces: Collection[str] | None = None) -> dict[str, float]:
     """Returns the utilization of every broker that takes load, in the most even spread of bundles as they are.
 
-    What is pinned, what may go nowhere and what is not of ``namespaces`` (None = all are) stays where it is. Bundles
+    What is pinned, what may go nowhere and what is not of ``namespaces`` (None if all are) stays where it is. Bundles
     without a broker count for nothing.
     """
     shares = _Shares(model, namespaces)

@@ -93,7 +93,7 @@ class Goal(NamedTuple):
 def even_goal(groups: Mapping[frozenset[str] | None, Heaviest], brokers: Sequence[Broker]) -> Goal:
     """Returns how even the other brokers can be, once those are left out that must be busier than the mean.
 
-    `groups`: weights by the brokers that may take them (None = all). Brokers that must be busier are those that a
+    `groups`: weights by the brokers that may take them (None for all). Brokers that must be busier are those that a
     namespace with more than their part is limited to, and one for each cell hotter than the mean of the others.
     """
     left = {broker.id: broker.capacity for broker in brokers}

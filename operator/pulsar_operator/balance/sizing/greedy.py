@@ -20,7 +20,7 @@ class Piece(NamedTuple):
 
     weight: float
     allowed: frozenset[str] | None = None
-    """Broker ids; None = all."""
+    """Broker ids; None for all."""
 
 
 class _Pool:

@@ -74,7 +74,7 @@ def remade(recorded: NamespaceSizing, boundaries: Sequence[int]) -> str:
 
 
 def to_list(recorded: NamespaceSizing, boundaries: Sequence[int]) -> list[BundleId] | None:
-    """Returns the bundles of now whose topics are to be listed; None = all topics of the namespace at once."""
+    """Returns the bundles of now whose topics are to be listed; None if all topics of the namespace at once."""
     if sum(cell.topics for cell in recorded.cells) <= MOST_LISTED:
         return None
     weights = [0.0] * (len(boundaries) - 1)

@@ -237,7 +237,7 @@ class SizingResult(SizingOutlook):
     rejected: dict[str, int] = Field(default_factory=dict)
     """Rows and files left out, by reason."""
     cost: CostSizing | None = None
-    """None = no broker's CPU was recorded, or the job is older and did not record it."""
+    """None if no broker's CPU was recorded, or the job is older and did not record it."""
 
     @model_validator(mode="after")
     def _once(self) -> SizingResult:

@@ -36,7 +36,7 @@ class NamespaceTraffic:
     owners: tuple[str | None, ...] = ()
     """Broker id by bundle of today, lowest range first; empty when not known."""
     allowed: frozenset[str] | None = None
-    """Broker ids that its isolation policy permits; None = all."""
+    """Broker ids that its isolation policy permits; None for all."""
 
 
 @dataclass(frozen=True, slots=True)

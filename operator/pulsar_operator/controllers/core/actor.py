@@ -50,7 +50,7 @@ class Actor:
     done: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     writes: frozenset[ResourceType] | None = None
-    """Types it may apply and delete, or evict; None = all."""
+    """Types it may apply and delete, or evict; None for all."""
     written: list[Json] = field(default_factory=list)
     """Objects as they were after they were applied."""
 

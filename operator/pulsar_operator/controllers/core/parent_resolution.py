@@ -81,7 +81,7 @@ class ParentResolver:
         return ResolvedLocation(None, None)
 
     async def _are_same(self, one: frozenset[Key], other: frozenset[Key]) -> bool | None:
-        """Whether the parents are the same in Pulsar; None = a parent does not exist or is not named."""
+        """Whether the parents are the same in Pulsar; None if a parent does not exist or is not named."""
         if len(one) != 1 or len(other) != 1:
             return None
         (first,), (second,) = one, other

@@ -67,7 +67,7 @@ class Context(Generic[SpecT, StatusT]):
 
     @property
     def version(self) -> str | None:
-        """Returns the resourceVersion that the status write asks for; None = it overwrites whatever is there."""
+        """Returns the resourceVersion that the status write asks for; None if it overwrites whatever is there."""
         return None
 
     def new_status(self) -> BaseModel:

@@ -68,7 +68,7 @@ class StoreState:
     """Whether the configuration store of an instance answers."""
 
     ready: bool | None = None
-    """None = not known."""
+    """None if not known."""
     message: str = "not observed yet"
     reason: str | None = None
     since: str | None = None
@@ -85,7 +85,8 @@ def store_state(instance: Json) -> StoreState:
 
 
 def store_unavailable_message(instance: Json) -> str | None:
-    """Returns why the configuration store of an instance is unavailable; None = it answers, or could not be checked."""
+    """Returns why the configuration store of an instance is unavailable; None if it answers, or could not be
+    checked."""
     state = store_state(instance)
     if state.ready is not False:
         return None

@@ -303,8 +303,8 @@ class Traffic:
         return {broker: used for broker, used in found.items() if isinstance(used, Usage)}
 
     async def prevents(self, namespace: str, brokers: Sequence[str], *, destination: str | None = None) -> str | None:
-        """Returns why the present isolation policies do not let a namespace be split, or moved to a broker; None = they
-        do."""
+        """Returns why the present isolation policies do not let a namespace be split, or moved to a broker; None if
+        they do."""
         return await self.namespaces.prevents(namespace, brokers, destination=destination)
 
     async def domains(self) -> dict[str, str]:

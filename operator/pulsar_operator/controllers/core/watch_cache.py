@@ -35,7 +35,7 @@ def name_of(obj: Json) -> str:
 
 
 Place = tuple[Kind, str | None]
-"""A kind and a watched Kubernetes namespace; None = all of them."""
+"""A kind and a watched Kubernetes namespace; None if all of them."""
 
 Identity = tuple[Kind, frozenset[Key], str]
 """Kind, parents, name inside Pulsar. Objects of different parents that mean the same are told apart by their parents:

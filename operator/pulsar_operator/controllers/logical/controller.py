@@ -97,7 +97,7 @@ class LogicalController(
         return ()
 
     def degraded(self, ctx: LogicalPass[SpecT, StatusT], facts: FactsT) -> tuple[Reason, str] | None:
-        """Returns why an object in sync cannot be used; Ready is then False. None = it can be used."""
+        """Returns why an object in sync cannot be used; Ready is then False. None if it can be used."""
         return None
 
     async def check_before_write(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, action: Action) -> None:

@@ -62,7 +62,7 @@ class LogicalDeletion(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT]):
         return None if ctx.touched else "it never managed anything there"
 
     def kept_there(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:
-        """Returns why a deletion leaves Pulsar unchanged, given where the object is; None = it does not."""
+        """Returns why a deletion leaves Pulsar unchanged, given where the object is; None if it does not."""
         return None
 
     async def disown(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:

@@ -59,7 +59,7 @@ class Backoff:
         self.ctx.fields["repairs"] = list(self.records)
 
     async def finish(self, result: Result, *, unreachable: bool) -> float | None:
-        """Sets status and conditions, after Result.report. Returns the seconds until the next repair; None = none
+        """Sets status and conditions, after Result.report. Returns the seconds until the next repair; None if none
         waits.
 
         ``unreachable``: some cluster did not answer, so that it is not known whether a field stayed right.

@@ -81,7 +81,7 @@ class _Known:
         return where in self.done and seconds_since(self.done[where], now) <= seconds
 
     def take(self, where: tuple[str, str], found: Delivery, now: datetime, fresh: float) -> dict[str, int] | None:
-        """Returns what a topic has still to deliver of what it had a short time ago; None = nothing."""
+        """Returns what a topic has still to deliver of what it had a short time ago; None for nothing."""
         goal, since = self.goals.setdefault(where, (found.last, now))
         waiting = undelivered(found, goal)
         if not waiting and seconds_since(since, now) >= fresh:
@@ -106,7 +106,7 @@ class ReplicationBacklogs:
         self._known.pop(uid, None)
 
     async def undelivered(self, uid: str, scope: Scope, removal: ClusterRemoval, now: datetime) -> str | None:
-        """Returns the backlog as a message; None = all topics have delivered what they had a moment ago."""
+        """Returns the backlog as a message; None if all topics have delivered what they had a moment ago."""
         known = self._known.get(uid)
         if known is None or known.removal != removal:
             known = self._known[uid] = _Known(removal)

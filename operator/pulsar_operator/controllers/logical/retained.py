@@ -63,7 +63,7 @@ class _Records:
 
     uid: str
     topics: dict[str, Recorded | None] = field(default_factory=dict)
-    """By full name; None = no object manages the topic."""
+    """By full name; None if no object manages the topic."""
 
 
 class RetainedContent:

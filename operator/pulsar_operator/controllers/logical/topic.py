@@ -94,7 +94,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return topic_name(ctx.spec.persistent, *scope.place, name_of(ctx.obj))
 
     def problem_of_name(self, ctx: TopicPass) -> str | None:
-        """Returns why Pulsar would read the name as something else; None = it does not."""
+        """Returns why Pulsar would read the name as something else; None if it does not."""
         return topic_name_problem(name_of(ctx.obj))
 
     def __init__(self, deps: Deps) -> None:
@@ -195,7 +195,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return settled and is_true(ctx.obj, ConditionType.READY.value)
 
     async def _counted(self, ctx: TopicPass, scope: Scope) -> Presence | None:
-        """Returns the topic in a list of the namespace that serves many passes; None = it has to be asked for.
+        """Returns the topic in a list of the namespace that serves many passes; None if it has to be asked for.
 
         Only the first observation of a pass may come from a list, and only one that asks for nothing but a creation.
         """

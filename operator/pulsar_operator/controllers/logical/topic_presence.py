@@ -17,7 +17,7 @@ class Presence:
     """A topic in the clusters of its namespace."""
 
     clusters: Mapping[str, int | None]
-    """Number of partitions by cluster that answered; None = no such topic, 0 = not partitioned."""
+    """Number of partitions by cluster that answered; None if no such topic, 0 = not partitioned."""
     unreachable: tuple[str, ...]
     """Clusters that gave no answer."""
     properties: Mapping[str, Json] = field(default_factory=dict)

@@ -202,7 +202,8 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
 
 
 def _asked(progress: ProgressStatus, step: Step, brokers: set[str]) -> datetime | None:
-    """Returns when a step was asked of Pulsar first; None = not yet. An operator of before wrote the ids of brokers."""
+    """Returns when a step was asked of Pulsar first; None if not yet. An operator of before wrote the ids of
+    brokers."""
     under_way = progress.current in (short_step_text(step, brokers), step_text(step))
     return parse_time(progress.current_since) if under_way else None
 

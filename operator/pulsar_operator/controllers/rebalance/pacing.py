@@ -25,7 +25,7 @@ def pace_of(spec: PulsarRebalanceSpec) -> Pace:
 
 
 def unload_seconds(tools: Tools, state: RebalancePass) -> float | None:
-    """Returns what the last moves in the cluster took, of this rebalance or of another one; None = not known. A number
+    """Returns what the last moves in the cluster took, of this rebalance or of another one; None if not known. A number
     in the status that no move can have taken counts as not known."""
     text = state.status.progress.unload_seconds if state.status.progress else None
     try:

@@ -160,10 +160,9 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
 
 
 def _cannot_do_without(tools: Tools, state: RebalancePass, observed: Observed, named: Collection[str]) -> str | None:
-    """Returns why there is no proposal without the brokers that do not answer, as a message; None = there can be one.
+    """Returns why there is no proposal without the brokers that do not answer, as a message; None if there can be one.
 
-    A proposal that is asked for once is of all brokers: the user sees the whole, and which broker to
-    check.
+    A proposal that is asked for once is of all brokers: the user sees the whole, and which broker to check.
     """
     if not standing(state.spec) and not _task(state.spec):
         return observed.unknown

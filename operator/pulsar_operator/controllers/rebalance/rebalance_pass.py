@@ -192,7 +192,7 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
 
     @property
     def pulsar_balances(self) -> str | None:
-        """Returns the time since which Pulsar balances in the place of this standing object; None = it does not, or it
+        """Returns the time since which Pulsar balances in the place of this standing object; None if it does not, or it
         is another one."""
         handover = self.of_cluster.handover
         return handover.restored_time if handover is not None and is_standing(self.obj, self.cluster) else None

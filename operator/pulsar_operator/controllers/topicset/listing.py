@@ -81,7 +81,7 @@ class Known:
     rivals: frozenset[str] = frozenset()
     """UIDs of the other sets that ``recorded`` is about."""
     recorded: dict[str, Owner | None] = field(default_factory=dict)
-    """The set that Pulsar names for a topic that several sets select; None = it names none."""
+    """The set that Pulsar names for a topic that several sets select; None if it names none."""
     broken: int = 0
     """Consecutive rounds that ended because Pulsar stopped answering."""
 
@@ -212,7 +212,7 @@ async def taken_by_others(ctx: SetPass, scope: Scope, known: Known, listing: Lis
 async def _recorded(
     ctx: SetPass, scope: Scope, known: Known, listing: Listing, names: Collection[str], rivals: Rivals
 ) -> Mapping[str, str | None]:
-    """Returns the set that Pulsar names for topics that other sets select too, as namespace/name; None = not known.
+    """Returns the set that Pulsar names for topics that other sets select too, as namespace/name; None if not known.
 
     Each is asked for once, as long as the other sets are the same: which of them manages a topic only changes with
     them, or with a PulsarTopic. Some are asked for in a pass, the others wait.

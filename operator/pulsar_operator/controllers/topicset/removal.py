@@ -75,7 +75,7 @@ class Removal:
         return [name for name, item in self.schedule.items() if item.message]
 
     def next_due(self, now: float) -> float | None:
-        """Returns the seconds until the next of them is tried; None = there is none."""
+        """Returns the seconds until the next of them is tried; None if there is none."""
         return max(0.0, min(item.due or 0.0 for item in self.schedule.values()) - now) if self.schedule else None
 
     async def run(self, scope: Scope, place: tuple[str, str], listing: Listing, now: float) -> None:

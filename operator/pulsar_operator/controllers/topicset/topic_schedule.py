@@ -175,7 +175,7 @@ class TopicSchedule:
         item.due = None if self.small else now + PERIOD_SECONDS
 
     def next_due(self, now: float) -> float | None:
-        """Returns the seconds until the next pass; 0 = there is more to do now. None = nothing but the resync."""
+        """Returns the seconds until the next pass; 0 = there is more to do now. None if nothing but the resync."""
         if self.take_would_be_empty(now):
             later = [item.due for item in self.each.values() if item.due is not None and item.due > now]
             if not later:

@@ -17,7 +17,7 @@ GIVEN_UP_PATH: Final = "/pulsar-operator/given-up-ledgers"
 LISTED: Final = 1000
 """Ledgers of one bookie that are listed; more are counted."""
 NAMED: Final = 20
-"""Ledgers of one bookie that are looked at in one pass, and that a message names."""
+"""Ledgers of one bookie that are checked in one pass, and that a message names."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class GivenUp:
     """Ledgers that named a bookie when what it had was given up."""
 
     ledgers: tuple[int, ...] = ()
-    """By id, those that still name it as far as they were looked at."""
+    """By id, those that still name it as far as they were checked."""
     more: int = 0
     """How many others there were."""
 

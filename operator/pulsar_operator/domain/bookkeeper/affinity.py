@@ -53,7 +53,7 @@ class Bound:
     """A namespace that is bound to groups."""
 
     whose: str
-    """Who asks for the ensemble, in words."""
+    """Who asks for the ensemble, as a message."""
     size: int
     """Bookies that its largest ensemble takes."""
     groups: Groups
@@ -67,11 +67,11 @@ class Widest:
 
     size: int
     whose: str
-    """Who asks for it, in words."""
+    """Who asks for it, as a message."""
     bound: tuple[Bound, ...] = ()
     """Namespaces that are bound to groups of bookies."""
     problem: str | None = None
-    """What must happen before these are known, in words; None = they are."""
+    """What must happen before these are known, as a message; None if they are."""
 
 
 def groups_of(primary: Any, secondary: Any) -> Groups:
@@ -120,8 +120,8 @@ def awaited_in_group(bookie: str, writable: Collection[str], found: Iterable[Bou
 
 
 def paused_in_group(bookie: str, writable: Collection[str], found: Iterable[Bound]) -> str | None:
-    """Which namespace can have no new ledger while a bookie is gone for a moment, in words; None = the bookie makes no
-    difference."""
+    """Which namespace can have no new ledger while a bookie is gone for a moment, as a message; None if the bookie
+    makes no difference."""
     for each in _widest_first(found):
         there = each.bookies.intersection(writable)
         if bookie in there and len(there) == each.size:
@@ -133,8 +133,8 @@ def paused_in_group(bookie: str, writable: Collection[str], found: Iterable[Boun
 
 
 def short_in_group(writable: Collection[str], readonly: Collection[str], found: Iterable[Bound]) -> str | None:
-    """Which namespace can have no new ledger because bookies of its groups are read-only, in words; None = each can, or
-    lacks bookies in any case."""
+    """Which namespace can have no new ledger because bookies of its groups are read-only, as a message; None if each
+    can, or lacks bookies in any case."""
     for each in _widest_first(found):
         there, missed = each.bookies.intersection(writable), each.bookies.intersection(readonly)
         if len(there) < each.size <= len(there) + len(missed):
@@ -146,8 +146,8 @@ def short_in_group(writable: Collection[str], readonly: Collection[str], found: 
 
 
 def too_few_in_group(bookie: str, writable: Collection[str], found: Iterable[Bound]) -> str | None:
-    """Which namespace could have no new ledger without a bookie of its groups, in words; None = each could, or lacks
-    bookies of its groups in any case."""
+    """Which namespace could have no new ledger without a bookie of its groups, as a message; None if each could, or
+    lacks bookies of its groups in any case."""
     for each in _widest_first(found):
         left = each.bookies.intersection(writable) - {bookie}
         if bookie in each.bookies and len(left) < each.size:

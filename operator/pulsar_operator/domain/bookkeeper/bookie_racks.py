@@ -32,7 +32,7 @@ class KnownRacks:
     of: Mapping[int, str] = field(default_factory=dict, hash=False)
     """Names of racks as brokers have them, with a slash in front."""
     unknown: Mapping[int, str] = field(default_factory=dict, hash=False)
-    """Why the rack of a pod is not known, in words with the remedy."""
+    """Why the rack of a pod is not known, as a message with the remedy."""
     pending: frozenset[int] = frozenset()
     """Bookies that have no node yet."""
 
@@ -49,7 +49,8 @@ def rack_of(labels: Mapping[str, Any], key: str) -> str | None:
 
 
 def too_few(racks: Racks, known: KnownRacks) -> str | None:
-    """Why no ledger could be created once the minimum is enforced, in words; None = it could, or none is enforced."""
+    """Why no ledger could be created once the minimum is enforced, as a message; None if it could, or none is
+    enforced."""
     there = sorted(set(known.of.values()))
     if not racks.enforce_minimum or len(there) >= racks.minimum:
         return None
@@ -60,9 +61,10 @@ def too_few(racks: Racks, known: KnownRacks) -> str | None:
 def racks_known(
     racks: Racks | None, known: KnownRacks | None, written: Mapping[str, str] | None, problem: str | None
 ) -> RacksCondition | None:
-    """Condition RacksKnown: status, reason, message; None = there is nothing to say.
+    """Condition RacksKnown: status, reason, message; None if there is nothing to say.
 
-    ``written`` are racks by the bookie's id as the metadata store has them, None = not known, and ``problem`` says why.
+    ``written`` are racks by the bookie's id as the metadata store has them, None if not known, and ``problem`` says
+    why.
     """
     if racks is None or known is None:
         return None

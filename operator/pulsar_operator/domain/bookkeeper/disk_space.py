@@ -48,17 +48,17 @@ class Shortage:
 
 
 def unknown_of(peers: Peers, targets: frozenset[str], disks: Mapping[str, Space]) -> str | None:
-    """A bookie that may get a share and does not say how full it is; None = there is none."""
+    """A bookie that may get a share and does not say how full it is; None if there is none."""
     return next((each for each in sorted(_shares(peers, targets)) if each not in disks), None)
 
 
 def shortage(
     peers: Peers, targets: frozenset[str], disks: Mapping[str, Space], mark: float, margin: float = 1.0
 ) -> Shortage | None:
-    """The bookie that is shortest of room; None = all have room for their shares.
+    """The bookie that is shortest of room; None if all have room for their shares.
 
-    ``targets`` are the writable bookies that are left, ``disks`` of all of them that get a share, ``mark`` the share
-    of its disks at which a bookie makes itself read-only.
+    ``targets`` are the writable bookies that are left, ``disks`` of all of them that get a share, ``mark`` the share of
+    its disks at which a bookie makes itself read-only.
     """
     room = {each: int((mark - GUARD) * disks[each].total) - disks[each].used for each in targets if each in disks}
     found = [

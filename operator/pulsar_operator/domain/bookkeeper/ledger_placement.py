@@ -17,7 +17,7 @@ from pulsar_operator.domain.conditions import parse_time
 PAUSE_SECONDS: Final = 600.0
 """Between two counts, whatever changes: bookies come and go one after another."""
 AGAIN_SECONDS: Final = 24 * 3600.0
-"""After which all ledgers are counted anew: retention takes out those that were made before."""
+"""After which all ledgers are counted again: retention takes out those that were made before."""
 
 
 @dataclass(frozen=True)

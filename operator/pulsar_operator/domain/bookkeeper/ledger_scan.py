@@ -1,4 +1,4 @@
-"""What one look at every ledger found: which of them may have entries on bookies that were asked for. Pure values.
+"""What one check every ledger found: which of them may have entries on bookies that were asked for. Pure values.
 
 Made by controllers/dataplane/bookkeeper/ledger_scan.py.
 """
@@ -58,12 +58,12 @@ class Handles:
     unloaded: int = -1
     """Ledgers up to this id are done: their topics were unloaded since the bookie took nothing new."""
     suspect: int | None = None
-    """From this id on a closed ledger may have named a bookie that was writable for a moment; None = none may."""
+    """From this id on a closed ledger may have named a bookie that was writable for a moment; None if none may."""
 
 
 @dataclass(frozen=True)
 class LedgerScan:
-    """All ledgers were looked at, once, one after another: what is made meanwhile may be missed.
+    """All ledgers were checked, once, one after another: what is made meanwhile may be missed.
 
     So the bookies must take nothing new before the scan begins. Only ``clear`` says that none names them.
     """
@@ -104,11 +104,11 @@ class LedgerScan:
         return not self.naming and not self.undecodable
 
     def named(self, limit: int = NAMED) -> str:
-        """The first ledgers, in words: those that are not closed before others."""
+        """The first ledgers, as a message: those that are not closed before others."""
         return _listed((*self.not_closed, *self.closed), self.naming, limit)
 
     def named_only(self, limit: int = NAMED) -> str:
-        """The first ledgers that may have entries on none but the bookies, in words."""
+        """The first ledgers that may have entries on none but the bookies, as a message."""
         return _listed(self.only_there, self.only, limit)
 
 

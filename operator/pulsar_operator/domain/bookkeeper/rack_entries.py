@@ -111,7 +111,7 @@ def inherited(entries: Entries, own: OwnBookies, ordinals: Iterable[int]) -> Ent
 
 
 def _former(entries: Entries, own: OwnBookies, later: str) -> str | None:
-    """The last incarnation before a bookie that has an entry where the bookie has none; None = there is none, or the
+    """The last incarnation before a bookie that has an entry where the bookie has none; None if there is none, or the
     bookie is in a group of somebody's already."""
     slot = own.slot(later)
     if slot is None or slot[1] == 0 or any(later in bookies for group, bookies in entries.items() if group != GROUP):

@@ -49,9 +49,9 @@ class ReadOnly:
     reason: Reason
     """DisksFull or BookieReadOnly."""
     usage: int | None
-    """Percent of its ledger disks that is used; None = it does not say."""
+    """Percent of its ledger disks that is used; None if it does not say."""
     since: str
-    """Since when."""
+    """Time since which."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class ReadOnlyBookies:
     writable: int = 0
     """Bookies that take new entries."""
     widest: Widest | None = None
-    """The largest ensemble of new ledgers; None = not known."""
+    """The largest ensemble of new ledgers; None if not known."""
     short_group: str | None = None
-    """Which namespace can have no new ledger in its affinity groups, in words; None = each can, or lacks bookies in any
-    case."""
+    """Which namespace can have no new ledger in its affinity groups, as a message; None if each can, or lacks bookies
+    in any case."""
 
     def short(self, before: bool) -> bool:
         """Whether too few bookies take entries for a new ledger of the largest ensemble; ``before`` where that is not
@@ -98,8 +98,8 @@ def read_only(
 def rows_of(
     found: Mapping[str, Reason], usage: Mapping[str, int], previous: Mapping[str, BookieStatus], now: datetime
 ) -> tuple[ReadOnly, ...]:
-    """The same with what the status said before: since when, and that disks were full as long as it lasts, for they are
-    emptied before a bookie notices. Those of which it is too early to tell the cause are left out."""
+    """The same with what the status said before: the time since which, and that disks were full as long as it lasts,
+    for they are emptied before a bookie notices. Those of which it is too early to tell the cause are left out."""
     rows = []
     for bookie, reason in found.items():
         old = previous.get(bookie)

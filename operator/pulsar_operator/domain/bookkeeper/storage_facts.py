@@ -81,7 +81,7 @@ class StorageFacts:
     """Ids of bookies that have a cookie."""
     under_replicated: UnderReplicated
     auditor: str | None
-    """Id of the auditor, empty where it cannot be read; None = there is none, and nobody notices missing copies."""
+    """Id of the auditor, empty where it cannot be read; None if there is none, and nobody notices missing copies."""
     disabled: bool
     """Whether replication is switched off."""
     incarnations: Counts = field(default_factory=dict, hash=False)
@@ -205,9 +205,9 @@ def bookie_rows(
     by id.
 
     ``pods`` are the ordinals of the pods that are there or wanted. ``previous`` are the rows as stored: a state keeps
-    the time it began. ``usage`` (percent of the disk), ``steps`` (where a bookie is on its way out), ``racks`` and
-    ``reasons`` (why it is read-only) are by id; what they lack is absent. Of more than MAX_BOOKIES rows the last are
-    left out, and writable bookies before others.
+    the time it began. ``usage`` (percent of the disk), ``steps`` (where a bookie is being decommissioned), ``racks``
+    and ``reasons`` (why it is read-only) are by id; what they lack is absent. Of more than MAX_BOOKIES rows the last
+    are left out, and writable bookies before others.
     """
     before = {each.id: each for each in previous}
     ids = facts.registered | facts.cookies | {own.id(ordinal) for ordinal in pods} | steps.keys()

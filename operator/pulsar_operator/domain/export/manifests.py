@@ -38,7 +38,7 @@ class Settings:
     cluster: str
     """Name of the cluster that answers, inside Pulsar."""
     namespace: str | None = None
-    """Kubernetes namespace of the objects; None = the manifests name none."""
+    """Kubernetes namespace of the objects; None if the manifests name none."""
     system: bool = False
     """Whether what functions made for themselves is exported."""
 
@@ -51,7 +51,7 @@ class Entry:
     about: str
     """The object in Pulsar, as a message."""
     manifest: dict[str, Any] | None
-    """None = it cannot be expressed, the notes say why."""
+    """None if it cannot be expressed, the notes say why."""
     notes: tuple[Note, ...] = ()
 
 
@@ -79,11 +79,11 @@ class TopicAnswers:
     policies: Mapping[str, Any] = field(default_factory=dict)
     """Answers by field; Unreadable where it was refused. Empty when none was read."""
     subscriptions: Any = None
-    """Answer of ``GET .../stats`` or ``.../partitioned-stats``; Unreadable where it was refused, None = not read."""
+    """Answer of ``GET .../stats`` or ``.../partitioned-stats``; Unreadable where it was refused, None if not read."""
     rates: Mapping[str, Any] = field(default_factory=dict)
-    """Own dispatch rates by subscription; None = none, Unreadable where it was refused."""
+    """Own dispatch rates by subscription; None if none, Unreadable where it was refused."""
     schema: Any = None
-    """Answer of ``GET .../schema``; Unreadable where it was refused, None = none, or not read."""
+    """Answer of ``GET .../schema``; Unreadable where it was refused, None if none, or not read."""
 
 
 def manifest_of(

@@ -154,7 +154,7 @@ def with_schema(spec: Mapping[str, Any], answer: Any) -> tuple[dict[str, Any], l
 
 
 def _not_the_same(value: Mapping[str, Any], live: LiveSchema) -> str | None:
-    """Returns why the declared schema is refused, or would not be taken for the one that is there; None = it is that
+    """Returns why the declared schema is refused, or would not be taken for the one that is there; None if it is that
     one."""
     problem = problem_of(TopicSchema, value)
     if problem is not None:

@@ -169,7 +169,7 @@ def _broken_field(name: str, value: Any, extra: Mapping[str, Any]) -> Iterator[s
 
 
 def problem_of(model: type[BaseModel], spec: Struct) -> str | None:
-    """Returns why a specification would be refused, as a message; None = it would be admitted."""
+    """Returns why a specification would be refused, as a message; None if it would be admitted."""
     try:
         read = model.model_validate(spec)
     except ValidationError as error:

@@ -121,7 +121,7 @@ class Clusters:
     abandoned: frozenset[str] = frozenset()
     """Clusters that may leave the replication although messages between them and others wait."""
     undelivered: str | None = None
-    """What waits between those that leave the replication, and are not abandoned, and others; None = nothing."""
+    """What waits between those that leave the replication, and are not abandoned, and others; None for nothing."""
 
     @property
     def holding(self) -> frozenset[str]:
@@ -181,7 +181,7 @@ def plan_clusters(
 ) -> dict[str, list[str] | None] | None:
     """Returns what the rows of the two lists may write now, by field; a list that is refused is not among them.
 
-    None = nothing yet: allowed_clusters must be widened first, which is in the draft. Each step waits until Pulsar was
+    None if nothing yet: allowed_clusters must be widened first, which is in the draft. Each step waits until Pulsar was
     seen to have taken the one before.
     """
     refused = refused_lists(draft, spec, live.of_the_instance)

@@ -93,7 +93,7 @@ class Stored:
     """What one cluster stores of an object."""
 
     size: int | None
-    """Bytes; None = not known."""
+    """Bytes; None if not known."""
     complete: bool = True
     """False = there is more, which was not counted."""
 
@@ -122,7 +122,7 @@ class Guard:
     inherited: Mapping[str, Mapping[str | None, Amount | None]] = field(default_factory=dict)
     """What is kept where nothing is set, by field and cluster; what is missing is not known."""
     stored: Mapping[str, Stored] | None = None
-    """What is stored, by cluster; None = not read yet."""
+    """What is stored, by cluster; None if not read yet."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,8 @@ class _Change:
 
 
 def question(guard: Guard, row: PolicyRow, value: object | None, found: Mapping[str | None, object]) -> str | None:
-    """Returns what a person has to decide before a row gets a value (None = it is reset), as a message; None = nothing.
+    """Returns what a person has to decide before a row gets a value (None if it is reset), as a message; None if
+    nothing.
 
     ``found`` are the live values in the clusters that would be changed.
     """

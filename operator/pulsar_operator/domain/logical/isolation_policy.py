@@ -40,11 +40,11 @@ class ClusterFacts:
     """What one cluster has."""
 
     policy: Mapping[str, Any] | None
-    """Answer of ``GET /clusters/{cluster}/namespaceIsolationPolicies/{name}``; None = no such policy."""
+    """Answer of ``GET /clusters/{cluster}/namespaceIsolationPolicies/{name}``; None if no such policy."""
     domains: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Brokers of each failure domain; only read where domains are declared or managed."""
     brokers: int | None = None
-    """Live brokers that match the policy; None = not known."""
+    """Live brokers that match the policy; None if not known."""
     policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Every isolation policy of the cluster by name, regardless of its creator."""
     live: frozenset[str] = frozenset()

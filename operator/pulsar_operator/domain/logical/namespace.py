@@ -36,7 +36,7 @@ BUNDLES = "bundles"
 
 
 def unfinished_deletion(live: Mapping[str, Any], name: str) -> str | None:
-    """Returns why a namespace cannot be used although Pulsar has its policies: it is marked as deleted; None = it is
+    """Returns why a namespace cannot be used although Pulsar has its policies: it is marked as deleted; None if it is
     not.
 
     Pulsar marks a namespace before it deletes what is in it, and no call takes the mark off. A broker that ends in
@@ -66,7 +66,7 @@ class NamespaceFacts:
     instance_clusters: frozenset[str]
     """Pulsar names of the instance's clusters."""
     tenant_declared: frozenset[str] | None = None
-    """spec.allowedClusters of the PulsarTenant; None = it declares none, and gets every cluster of the instance."""
+    """spec.allowedClusters of the PulsarTenant; None if it declares none, and gets every cluster of the instance."""
     deleting: frozenset[str] = frozenset()
     """Those of the instance's clusters that are being deleted."""
     boundaries: Sequence[str] | None = None
@@ -88,9 +88,9 @@ class NamespaceFacts:
     abandoned: frozenset[str] = frozenset()
     """Clusters that may leave the replication although messages wait."""
     undelivered: str | None = None
-    """What waits between clusters that are to leave the replication and others, as a message; None = nothing."""
+    """What waits between clusters that are to leave the replication and others, as a message; None for nothing."""
     guard: Guard | None = None
-    """What is known of consent to keep less; None = nothing is asked."""
+    """What is known of consent to keep less; None if nothing is asked."""
     record: Mapping[str, str] = field(default_factory=dict)
     """Properties a new namespace is made with: which object manages it."""
 

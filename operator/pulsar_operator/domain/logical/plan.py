@@ -39,7 +39,7 @@ class Action:
     difference: DriftEntry | None = None
     """The values before and after; None for creation."""
     cluster: str | None = None
-    """The cluster it must be made at; None = any one cluster, since the shared configuration store takes it."""
+    """The cluster it must be made at; None if any one cluster, since the shared configuration store takes it."""
     also: tuple[DriftEntry, ...] = ()
     """Further fields the same call changes, before and after."""
 
@@ -175,8 +175,8 @@ def plan_policies(
     """Add to the draft what makes the policies of an existing namespace or topic as declared.
 
     ``desired`` holds the declared values by field. A field that is neither declared nor in the managed set is not
-    looked at. ``unreachable`` are the clusters whose own values are not in ``found``: what they may still have is kept
-    in mind. With a ``guard`` a change that lets Pulsar delete stored messages waits for consent, and the others do not.
+    checked. ``unreachable`` are the clusters whose own values are not in ``found``: what they may still have is kept in
+    mind. With a ``guard`` a change that lets Pulsar delete stored messages waits for consent, and the others do not.
     """
     for row in concerned(rows, desired, memory.managed):
         value, live = desired.get(row.field), found.get(row.field, {})

@@ -56,9 +56,9 @@ class SchemaFacts:
     """What one cluster says."""
 
     live: LiveSchema | None
-    """None = the topic has no schema."""
+    """None if the topic has no schema."""
     refusal: str | None = None
-    """Why Pulsar would not take the declared schema; None = it would, or it has it."""
+    """Why Pulsar would not take the declared schema; None if it would, or it has it."""
 
 
 def schema_path(tenant: str, namespace: str, topic: str, *rest: str) -> tuple[str, ...]:

@@ -45,9 +45,9 @@ class LiveSubscription:
     """A subscription in one cluster; of a partitioned topic, in all its partitions."""
 
     replicated: bool | None = None
-    """None = the partitions differ."""
+    """None if the partitions differ."""
     properties: Mapping[str, str] | None = None
-    """None = the partitions differ."""
+    """None if the partitions differ."""
     backlog: int = 0
     """Unread messages."""
     consumers: int = 0

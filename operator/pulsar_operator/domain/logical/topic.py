@@ -44,7 +44,7 @@ class TopicFacts:
     namespace: str
     name: str
     clusters: Mapping[str, int | None]
-    """What ``GET .../partitions`` says in each cluster of the namespace that answered: None = no such topic, 0 = a
+    """What ``GET .../partitions`` says in each cluster of the namespace that answered: None if no such topic, 0 = a
     non-partitioned topic, else the number of partitions."""
     unreachable: tuple[str, ...] = ()
     """Clusters of the namespace that did not answer."""
@@ -64,7 +64,7 @@ class TopicFacts:
     of_the_instance: frozenset[str] = frozenset()
     """Pulsar names of the instance's clusters."""
     guard: Guard | None = None
-    """What is known of consent to keep less; None = nothing is asked."""
+    """What is known of consent to keep less; None if nothing is asked."""
     partitioned: bool | None = None
     """Whether the topic is declared with partitions. Unset where it does not matter whether it exists as declared."""
     record: Mapping[str, str] = field(default_factory=dict)

@@ -262,7 +262,7 @@ def taken_by(
 ) -> Iterator[tuple[str, str]]:
     """Returns names that other objects manage, with the object. ``topics`` are the PulsarTopics of the namespace by
     name; ``own`` is namespace/name of this set, ``recorded`` the same of the set that Pulsar names for a topic that
-    exists ("" = none, None = not known). The record decides, then the age."""
+    exists ("" = none, None if not known). The record decides, then the age."""
     older = {duplicate.text for duplicate, _ in rivals.older}
     for name in names:
         if name in topics:

@@ -30,12 +30,12 @@ class Keeps:
     """How values of a row are compared."""
 
     amount: Callable[[Any], Amount | None]
-    """Of a value that is set; None = the value leaves it to the object it is inherited from."""
+    """Of a value that is set; None if the value leaves it to the object it is inherited from."""
     default: Callable[[Configuration], Amount]
     """Amount where no value is set. May raise ValueError for a configuration that does not contain it."""
 
     def of(self, value: Any, inherited: Amount | None) -> Amount | None:
-        """Returns what a value keeps, where it is set, or what is inherited; None = not known."""
+        """Returns what a value keeps, where it is set, or what is inherited; None if not known."""
         try:
             amount = self.amount(value) if value is not None else None
         except (AttributeError, TypeError, ValueError):

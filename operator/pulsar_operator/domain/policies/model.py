@@ -33,13 +33,13 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True)
 class Call:
-    """One admin REST call: raw path segments below ``/admin/v2``, query and JSON body (None = no body)."""
+    """One admin REST call: raw path segments below ``/admin/v2``, query and JSON body (None if no body)."""
 
     method: str
     path: tuple[str, ...]
     query: Mapping[str, str] = dataclass_field(default_factory=dict)
     body: Any = None
-    """None = no body; bytes are sent as they are."""
+    """None if no body; bytes are sent as they are."""
     text: bool = False
     """Whether the answer is plain text."""
     media: str = "application/json"
@@ -120,7 +120,7 @@ class PolicyRow:
     remove_endpoint: tuple[str, ...] | None = None
     """Endpoint of the DELETE that unsets it where it is another one."""
     remove_body: Any = NOTHING
-    """Body that unsets it, written like a value, where there is no DELETE; None = no body."""
+    """Body that unsets it, written like a value, where there is no DELETE; None if no body."""
     unset: Any = None
     """Spec value that Pulsar shows where it is not set."""
     query: Mapping[str, str] = dataclass_field(default_factory=dict)
@@ -135,7 +135,7 @@ class PolicyRow:
     unavailable: str | None = None
     """Why the operator does not write it, although Pulsar takes it."""
     keeps: Keeps | None = None
-    """How much of what is stored a value keeps; None = no change of it lets Pulsar delete stored messages."""
+    """How much of what is stored a value keeps; None if no change of it lets Pulsar delete stored messages."""
     refused_without: str | None = None
     """What Pulsar answers (a regular expression) where an installation lacks what the examples need."""
 
@@ -145,7 +145,7 @@ class PolicyRow:
         return self.field.partition("@")[0]
 
     def read(self, source: Any, cluster: str | None = None) -> Any:
-        """Returns the live spec value from the answer that is read; None = not set. ``cluster`` is who gave the
+        """Returns the live spec value from the answer that is read; None if not set. ``cluster`` is who gave the
         answer."""
         for key in self.live:
             if not isinstance(source, Mapping):

@@ -52,8 +52,8 @@ def render_broker(
     """ConfigMap, Services, PDB and StatefulSet of the brokers.
 
     Liveness is only the web port: everything that answers "healthy" also asks the metadata store, and an outage of that
-    store must not restart every broker, since topics already loaded go on serving without it. A broker that loses its
-    session for good ends by itself.
+    store must not restart every broker, since topics already loaded continue serving without it. A broker that loses
+    its session for good ends by itself.
     """
     spec = inputs.spec
     owned = {

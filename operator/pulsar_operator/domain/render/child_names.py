@@ -170,6 +170,6 @@ def labels(owner: Owner, component: Component | None, extra: Mapping[str, str] |
 
 
 def selector_text(owner: Owner, component: Component | None = None) -> str:
-    """Label selector in the form the API server and status.selector take; component None = all of the owner's."""
+    """Label selector in the form the API server and status.selector take; component None if all of the owner's."""
     chosen = owner_labels(owner.kind, owner.name) if component is None else selector_labels(owner, component)
     return ",".join(f"{key}={value}" for key, value in sorted(chosen.items()))

@@ -53,13 +53,13 @@ class ClusterInputs:
     spec: PulsarClusterSpec
     images: ImageTemplates
     configuration_store: StoreAddress | None = None
-    """The instance's configuration store; None = this cluster's own metadata store."""
+    """The instance's configuration store; None if this cluster's own metadata store."""
     super_digest_secret: str | None = None
-    """Secret with the superuser of a managed ZooKeeper, under SUPER_DIGEST_KEY; None = no superuser."""
+    """Secret with the superuser of a managed ZooKeeper, under SUPER_DIGEST_KEY; None if no superuser."""
     capacities: str = ""
     """CPU of the brokers where they differ, as option --capacities of the sizing job takes it."""
     quorum: Quorum | None = None
-    """Quorums that ledgers have had so far; None = the cluster is brought up for the first time."""
+    """Quorums that ledgers have had so far; None if the cluster is brought up for the first time."""
 
     @property
     def cluster_name(self) -> str:

@@ -32,7 +32,7 @@ class Sizing:
 
     heap: int
     direct: int | None
-    """Maximum direct memory; None = the JVM's own default, which is the heap size."""
+    """Maximum direct memory; None if the JVM's own default, which is the heap size."""
     cpu: str
     """CPU request."""
     initial_heap: int
@@ -139,7 +139,7 @@ def heap_mebibytes(component: Component, preset: Preset, jvm: Jvm | None) -> flo
 
 
 def direct_mebibytes(component: Component, preset: Preset, jvm: Jvm | None) -> float | None:
-    """Maximum direct memory the component gets; None = the JVM's default, the size of the heap."""
+    """Maximum direct memory the component gets; None if the JVM's default, the size of the heap."""
     chosen = jvm.direct_memory if jvm else None
     return mebibytes(chosen) if chosen else preset_values(preset).sizing[component].direct
 

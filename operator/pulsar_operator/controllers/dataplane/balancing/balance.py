@@ -17,7 +17,8 @@ from pulsar_operator.domain.dataplane.cluster.cluster_view import BalanceFact, R
 async def balance(ctx: PhaseContext) -> BalanceFact:
     """Take Pulsar's balancer over, or give it back; and delete drains that are over.
 
-    Nothing of it while the configuration store is away: no bundle can be moved, and whoever balances goes on after it.
+    Nothing of it while the configuration store is away: no bundle can be moved, and whoever balances continues after
+    it.
     """
     if ctx.facts.instance.found and ctx.store_unavailable is not None:
         return BalanceFact(observed=False)

@@ -75,7 +75,7 @@ class BalancerRecord:
         self, saved: Sequence[FlagStatus], handover: Handover | None = None, *, disabled: bool = True
     ) -> None:
         """Make it say this. Another one's ConfigMap of that name stays, as does one that the API server does not let
-        the operator write, such as an immutable one: the pass says so, and goes on. Raises PortError."""
+        the operator write, such as an immutable one: the pass says so, and continues. Raises PortError."""
         data = {flag.name: flag.before or "" for flag in saved}
         if handover is not None and handover.count:
             back = handover.restored_at

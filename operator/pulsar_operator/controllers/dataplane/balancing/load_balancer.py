@@ -82,8 +82,8 @@ async def hold(
 ) -> Balancer:
     """One step towards the settings being ours (``desired`` names for whom, or ``drives``: whoever) or Pulsar's again.
 
-    ``handover`` is kept in the record where Pulsar's balancer was ever given back. ``executing`` are rebalances that go
-    on as soon as they can: the status names none of them before the settings are restored. Raises PortError.
+    ``handover`` is kept in the record where Pulsar's balancer was ever given back. ``executing`` are rebalances that
+    continue as soon as they can: the status names none of them before the settings are restored. Raises PortError.
     """
     kept = handover if handover is not None and handover.count else None
     if desired is None and not drives:
@@ -205,7 +205,7 @@ async def standing_rebalance(
 
 async def without_standing(actor: Actor, cluster: Json, rebalances: Sequence[Json]) -> list[Json]:
     """The rebalances of a cluster that the operator does not drive. The standing one, left from a time in which it did,
-    is deleted: it would go on with moving bundles. Raises PortError."""
+    is deleted: it would continue with moving bundles. Raises PortError."""
     for each in rebalances:
         if is_standing(each, cluster) and "deletionTimestamp" not in each["metadata"]:
             await actor.delete(CUSTOM[Kind.REBALANCE], each, "spec.loadBalancing.driver is Pulsar")

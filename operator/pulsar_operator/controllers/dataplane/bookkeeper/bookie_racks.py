@@ -96,7 +96,7 @@ async def _inherit(ctx: PhaseContext, session: ZooKeeperSession) -> None:
 
 
 def _renamed(before: Entries, after: Entries) -> str:
-    """Which bookies are in which groups by now, in words."""
+    """Which bookies are in which groups by now, as a message."""
     new = [f"{each} in {group}" for group in after for each in after[group] if each not in before.get(group, {})]
     more = f" (and {len(new) - 3} more)" if len(new) > 3 else ""
     return f"{', '.join(new[:3])}{more}"
@@ -171,7 +171,7 @@ def _ordinals(ctx: PhaseContext) -> set[int]:
 
 
 def _words(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """What changes, in words."""
+    """What changes, as a message."""
     changed = [f"{bookie} in {rack}" for bookie, rack in after.items() if before.get(bookie) != rack]
     changed += [f"{bookie} taken out" for bookie in before if bookie not in after]
     more = f" (and {len(changed) - 3} more)" if len(changed) > 3 else ""
@@ -223,7 +223,7 @@ async def _annotate_pods(ctx: PhaseContext, written: Mapping[str, str]) -> bool:
 
 
 def not_written(ctx: PhaseContext, ordinals: Collection[int]) -> str | None:
-    """What must be written before bookies of these ordinals are made, in words: their racks, where these are known
+    """What must be written before bookies of these ordinals are made, as a message: their racks, where these are known
     before there is a pod."""
     found, own = ctx.view.racks, own_bookies(ctx)
     written = (found.written if found is not None else None) or {}

@@ -1,6 +1,6 @@
 """How many ledgers are against a rule: counted in slices, over as many passes as it takes.
 
-How far the count is stands in one znode, so that an operator that was killed goes on after the last ledger on record.
+How far the count is stands in one znode, so that an operator that was killed continues after the last ledger on record.
 What is made or changes while it is counted may be missed: the number is for people, and nothing is done by it.
 """
 

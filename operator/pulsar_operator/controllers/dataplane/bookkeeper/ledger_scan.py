@@ -1,14 +1,14 @@
 """Which ledgers may have entries on a bookie: examined in slices, over as many passes as it takes.
 
 All ledgers are read once (the examination); what was found is kept in the metadata store (domain/bookkeeper/
-domain/bookkeeper/ledger_scan_record.py), and an operator that was killed goes on after the last ledger on record. From
-then on a look reads:
+domain/bookkeeper/ledger_scan_record.py), and an operator that was killed continues after the last ledger on record.
+From then on a look reads:
 
 * ledgers made since: those in the last parents of the tree that are not on record;
 * once the bookie takes nothing, each ledger that was not closed and did not name it: it may have come to name it
   since, by an ensemble change. One time;
 * ledgers that name it, in turn, until SOME that still do were read: how many are left is known, and which of them are
-  not is found out with few reads of those that are. A look at up to SOME ledgers is exact;
+  not is found out with few reads of those that are. A check up to SOME ledgers is exact;
 * of a bookie that is lost, all ledgers that name it once other bookies are alive than when they were read: which of
   them are nowhere else is asked of a person (scan_sweep.py).
 
@@ -16,8 +16,8 @@ A closed ledger that does not name a bookie comes to name it by replication alon
 (class ReplicationWorker, by EnsemblePlacementPolicy.replaceBookie, whose known bookies are the writable ones). So while
 a bookie is read-only, or gone, such ledgers are settled. An examination of which this holds from before its first
 ledger on is ``quiet``. The first one of a removal is not: it is made before the bookie becomes read-only, to tell
-whether that may begin. So a second one is made before what cannot be taken back, once no ledger is known to name it
-any more. One that finds the bookie writable in between is void, and begins again.
+whether that may begin. So a second one is made before what cannot be taken back, once no ledger is known to name it any
+more. One that finds the bookie writable in between is void, and begins again.
 
 Cost of a removal: two reads of each ledger, one more of each that was open, one or two more of each that named it.
 """
@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 MARGIN: Final = 10_000
 """Ids below the highest from which on ledgers may be made still: an id is taken before its znode is there."""
 STALE_SECONDS: Final = 3600.0
-"""An examination for a bookie that has not begun to leave, and was not looked at for so long, begins again."""
+"""An examination for a bookie that has not begun to leave, and was not checked for so long, begins again."""
 GONE: Final = "gone"
 """How the token of a bookie begins that has no pod and is not registered."""
 TEXT: Final = 400_000
@@ -181,7 +181,7 @@ class LedgerExamination(ScanSweep):
             raise OverError
 
     async def _flush(self) -> None:
-        """What was found goes on record."""
+        """What was found continues record."""
         record, chunk = self._record, self._walked
         if chunk.ids:
             self._chunks[len(record.parts)] = chunk

@@ -27,7 +27,7 @@ from pulsar_operator.ports import PortError
 
 
 async def read_only_bookies(ctx: PhaseContext) -> ReadOnlyBookies | None:
-    """Which there are, with an event for each that became so. None = not known. Raises PortError of Kubernetes."""
+    """Which there are, with an event for each that became so. None if not known. Raises PortError of Kubernetes."""
     storage, keeper, leave = ctx.view.storage, ctx.facts.spec.bookkeeper, ctx.view.decommission
     if storage is None or storage.facts is None or keeper is None or leave is None:
         return None
@@ -66,7 +66,7 @@ async def _not_writable(ctx: PhaseContext, bookies: frozenset[str] | set[str]) -
 
 
 async def _widest(ctx: PhaseContext, writable: int) -> Widest | None:
-    """The largest ensemble; None = not known. Policies are not looked at where the default has no room already."""
+    """The largest ensemble; None if not known. Policies are not checked where the default has no room already."""
     assert ctx.rendered.quorum is not None
     default, store = default_ensemble(ctx.live, ctx.rendered.quorum.ensemble_size), ctx.facts.instance.store
     if writable < default.size:

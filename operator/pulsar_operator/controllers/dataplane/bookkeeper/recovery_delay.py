@@ -1,8 +1,8 @@
 """BookKeeper waits before it copies what a lost bookie has, while bookies are replaced on purpose.
 
 With its default, 0, the auditor takes every restart of a bookie for a loss and has all its ledgers copied (BookKeeper's
-class Auditor, handleLostBookiesAsync). The value in the metadata store rules; that of bookkeeper.conf only seeds it.
-An auditor that waits for a bookie waits anew for as long as a new value says (submitLostBookieRecoveryDelayChangedEvent
+class Auditor, handleLostBookiesAsync). The value in the metadata store rules; that of bookkeeper.conf only seeds it. An
+auditor that waits for a bookie waits again for as long as a new value says (submitLostBookieRecoveryDelayChangedEvent
 there). What it was is written beside it first, in the same store: it survives the operator, the custom resource and a
 restored status.
 """
@@ -37,13 +37,13 @@ class RaisedDelay:
         return frozenset({self.raised} if self.earlier is None else {self.raised, self.earlier})
 
     def to_bytes(self) -> bytes:
-        """The memo as stored."""
+        """The record as stored."""
         fields = {"before": self.before, "raised": self.raised}
         return json.dumps(fields | ({} if self.earlier is None else {"earlier": self.earlier})).encode()
 
 
 def parse_delay_record(node: Node | None) -> RaisedDelay | None:
-    """What the memo says; None where there is none, or it says nothing that can be put back."""
+    """What the record says; None where there is none, or it says nothing that can be put back."""
     try:
         found = json.loads(node.data) if node is not None else None
         if not found:

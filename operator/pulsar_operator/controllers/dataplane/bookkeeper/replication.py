@@ -1,7 +1,7 @@
 """What the metadata store says of bookies and copies; and the auditor's patience, given back once bookies are back.
 
-Also while the specification is refused: no roll goes on then. While nothing is acted on (pause, dry run) it stays, and
-the status says so.
+Also while the specification is refused: no roll continues then. While nothing is acted on (pause, dry run) it stays,
+and the status says so.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _ready_bookies(ctx: PhaseContext, storage: StorageFacts) -> list[str]:
 
 
 async def replication_alone(ctx: PhaseContext) -> StorageFact | None:
-    """The same where the specification is refused: by the address that the status has. None = there is no bookie, or
+    """The same where the specification is refused: by the address that the status has. None if there is no bookie, or
     no address."""
     store = metadata_store(ctx.facts.obj)
     if store is None or ctx.live.stateful_set(Component.BOOKIE) is None:

@@ -15,7 +15,7 @@ from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from pulsar_operator.ports import ZooKeeperSession
 
 BATCH: Final = 500
-"""Ledgers that are read before the slice is looked at, and judged in the order of their ids."""
+"""Ledgers that are read before the slice is checked, and judged in the order of their ids."""
 
 
 @dataclass(frozen=True)

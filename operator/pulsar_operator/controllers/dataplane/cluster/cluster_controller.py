@@ -163,7 +163,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         return self._next(ctx)
 
     def _next(self, ctx: ClusterPass) -> Outcome:
-        """When to look again."""
+        """When to check again."""
         view = ctx.view
         if view.error is not None:
             return Outcome(backoff=True)
@@ -177,7 +177,8 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         return Outcome(requeue_after=RETRY_SECONDS)
 
     async def _kept(self, obj: Json, needed_by: Sequence[Json]) -> str | None:
-        """Why a cluster that is being deleted goes on; None = its deletion goes on, or nothing is left to be kept."""
+        """Why a cluster that is being deleted continues; None if its deletion continues, or nothing is left to be
+        kept."""
         if confirmed_deletion(obj):
             return None
         kept = waited_for(obj, needed_by, self.deps.clock.now())

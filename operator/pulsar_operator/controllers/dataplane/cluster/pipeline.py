@@ -119,14 +119,14 @@ async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster,
 
 
 async def restore(facts: ClusterFacts, view: ClusterView, actor: Actor) -> ClusterView:
-    """Where the specification is refused: what runs stays as it is, but nothing is held for what will not go on."""
+    """Where the specification is refused: what runs stays as it is, but nothing is held for what will not continue."""
     view = replace(view, live=facts.live, rollout=_half_done(facts), scale=ScaleFact())
     phases = (BALANCE,) if facts.spec.mode is ClusterMode.STANDALONE else (ALONE, RESTORE_WRITABLE, BALANCE)
     return await _through(phases, facts, view, None, actor)
 
 
 def _half_done(facts: ClusterFacts) -> RolloutFact:
-    """The rollout that does not go on now, as the status has it: other clusters wait for it."""
+    """The rollout that does not continue now, as the status has it: other clusters wait for it."""
     rollout = facts.before.rollout
     states = component_states(facts.live, BRING_UP_ORDER)
     if rollout is None or all(each.quiet and record_of(facts.live, each.component).stop is None for each in states):

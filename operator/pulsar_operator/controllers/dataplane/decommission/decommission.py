@@ -1,5 +1,5 @@
 """A bookie that is too many is emptied and removed, one at a time, the highest ordinal first; one that lost its volume,
-or is to have another, is emptied and starts anew.
+or is to have another, is emptied and starts again.
 
 What is known is read in decommission_observation.py, what is next is decided in
 domain/dataplane/decommission/decommission.py and domain/dataplane/decommission/volume_replacement.py, and
@@ -68,7 +68,7 @@ async def decommission(ctx: PhaseContext) -> DecommissionFact:
 
 
 def _store_unavailable(ctx: PhaseContext, there: Json, unavailable: str) -> DecommissionFact:
-    """While the configuration store is away no topic can be unloaded: none begins to leave, and none goes on."""
+    """While the configuration store is away no topic can be unloaded: none begins to leave, and none continues."""
     if stored_row(ctx) is not None or replicas_of(there) <= desired_pods(ctx, Component.BOOKIE):
         return _unknown(ctx, unavailable)
     text = f"A bookie is to be decommissioned. {unavailable}"
@@ -108,7 +108,7 @@ async def _next_action(work: Decommission, storage: StorageFacts) -> Decommissio
 
 
 async def _of_another(work: Decommission, record: DecommissionRecord, own: OwnBookies) -> DecommissionFact:
-    """The memo is of a bookie that had another name: nothing here is about it. Raises PortError."""
+    """The record is of a bookie that had another name: nothing here is about it. Raises PortError."""
     text = f"Bookie {record.bookie} is not {own.id(record.ordinal)}: what was remembered of it is forgotten"
     if not work.actor.act:
         work.actor.pending.append(text)
@@ -151,8 +151,8 @@ async def _act(work: Decommission, bookie: DecommissionFacts, found: Next) -> De
 
 
 async def _may_go(work: Decommission, bookie: DecommissionFacts, found: Next) -> bool:
-    """Whether it has taken nothing since the look at the ledgers began, or is still away where what it had is given
-    up. Asked directly before; a store that does not answer says no."""
+    """Whether it has taken nothing since the check the ledgers began, or is still away where what it had is given up.
+    Asked directly before; a store that does not answer says no."""
     renewal = found.renewal or (bookie.record.renewal if bookie.record is not None else None)
     if bookie.registered and await work.observation.readonly(bookie.ordinal) is not True:
         return False

@@ -61,7 +61,7 @@ class Decommission:
         return self.ctx.actor
 
     async def remember(self, record: DecommissionRecord) -> None:
-        """Write the memo at the version that was read. Raises PortError."""
+        """Write the record at the version that was read. Raises PortError."""
         if self.record_version is None:
             await self.session.create(DECOMMISSION_RECORD_PATH, record.data())
             self.record_version = 0
@@ -70,7 +70,7 @@ class Decommission:
             self.record_version += 1
 
     async def forget_record(self) -> None:
-        """Delete the memo at the version that was read. Raises PortError."""
+        """Delete the record at the version that was read. Raises PortError."""
         await _delete(self.session, DECOMMISSION_RECORD_PATH, self.record_version)
 
     async def set_readonly(self, bookie: DecommissionFacts, readonly: bool) -> None:
@@ -98,7 +98,7 @@ class Action:
     before: Finish | None = None
     """Writes to Kubernetes. This and ``finish`` end the pass if they return a fact."""
     write: Write | None = None
-    """Writes to the metadata store, or to a bookie: its failure is no fault of this pass. Only with a memo."""
+    """Writes to the metadata store, or to a bookie: its failure is no fault of this pass. Only with a record."""
     finish: Finish | None = None
     """Writes to Kubernetes."""
     again: bool = True
@@ -144,7 +144,7 @@ def fact(bookie: DecommissionFacts, found: Next, *, blocker: str | None = None) 
 
 
 def begun(bookie: DecommissionFacts, found: Next) -> DecommissionRecord:
-    """The memo of one that begins to leave."""
+    """The record of one that begins to leave."""
     size = bookie.widest.size if bookie.widest is not None else 1
     return DecommissionRecord(bookie.bookie, bookie.ordinal, bookie.now, ensemble=size, renewal=found.renewal)
 
@@ -229,7 +229,7 @@ async def _copy(work: Decommission, bookie: DecommissionFacts, found: Next, reco
 
 
 async def _audit(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
-    """Have the auditor look at once: it does where the delay is set to what it is (class Auditor,
+    """Have the auditor check once: it does where the delay is set to what it is (class Auditor,
     submitLostBookieRecoveryDelayChangedEvent)."""
     if bookie.scan is not None:
         await _note(work, bookie, found, record)
@@ -259,7 +259,7 @@ async def _raise(work: Decommission, bookie: DecommissionFacts, found: Next) -> 
 
 
 async def _forget(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
-    """Its cookie, at the version that it had before the ledgers were looked at."""
+    """Its cookie, at the version that it had before the ledgers were checked."""
     session, renewal, scan = work.session, record.renewal, bookie.scan
     if bookie.former:
         gone = bookie.bookie not in (await storage_facts(session)).registered

@@ -41,11 +41,11 @@ from pulsar_operator.ports import Json, PortError, UnavailableError, ZooKeeperSe
 TAKES_ENTRIES = frozenset({Act.READ_ONLY, Act.WRITABLE, Act.RAISE, Act.RELEASE})
 """What is done to a bookie that takes entries, or is to."""
 DECISIONS = 5
-"""Of one pass: each but the last only looks at more."""
+"""Of one pass: each but the last only checks more."""
 
 
 def stored_row(ctx: PhaseContext) -> BookieStatus | None:
-    """The row of the status that has a step; None = none has."""
+    """The row of the status that has a step; None if none has."""
     return next((row for row in ctx.facts.before.bookies if row.step), None)
 
 
@@ -60,10 +60,10 @@ class DecommissionObservation:
     asked: Mapping[int, str] = field(default_factory=dict)
     """Why somebody wants a new volume, by ordinal (volume_requests.py)."""
     cookie_version: int | None = None
-    """Of the bookie's cookie, before the ledgers were looked at."""
+    """Of the bookie's cookie, before the ledgers were checked."""
 
     async def bookie(self, storage: StorageFacts, record: DecommissionRecord | None) -> DecommissionFacts | None:
-        """The one that something may have to be done about; None = there is none. Raises PortError of Kubernetes."""
+        """The one that something may have to be done about; None if there is none. Raises PortError of Kubernetes."""
         own, replicas = own_bookies(self.ctx), replicas_of(self.there)
         manifests = self.ctx.rendered.of(Component.BOOKIE)
         desired = replicas_of(next(each for each in manifests if each["kind"] == self.there["kind"]))
@@ -87,7 +87,7 @@ class DecommissionObservation:
         return replace(found, bookie=bookie, former=True, pod=registered, uid="", readonly=None, claims=(), rack=False)
 
     async def decide(self, bookie: DecommissionFacts) -> tuple[DecommissionFacts, Next | None]:
-        """What is next, with all that had to be looked at for it. Raises PortError."""
+        """What is next, with all that had to be checked for it. Raises PortError."""
         cookie = await self.session.get(f"{COOKIES}/{bookie.bookie}")
         self.cookie_version = cookie.version if cookie is not None else None
         bookie = replace(bookie, cookie=cookie.created if cookie is not None else None)
@@ -196,7 +196,7 @@ class DecommissionObservation:
         )
 
     def answered(self, question: Question) -> UsedClusterConfirmation | None:
-        """The confirmation that answers a question; None = there is none."""
+        """The confirmation that answers a question; None if there is none."""
         now = self.ctx.actor.deps.clock.now()
         return answered(question, self.ctx.facts.spec.confirmations, self.ctx.facts.before.used_confirmations, now)
 
@@ -218,7 +218,7 @@ class DecommissionObservation:
         return pod_host(workload, ordinal, owner.namespace, self.ctx.facts.spec.cluster_domain)
 
     async def readonly(self, ordinal: int) -> bool | None:
-        """What a bookie says of itself; None = it does not answer."""
+        """What a bookie says of itself; None if it does not answer."""
         try:
             return await self.ctx.actor.deps.bookies.readonly(self.host(Component.BOOKIE, ordinal))
         except PortError:
@@ -296,7 +296,7 @@ def _scaled(ctx: PhaseContext) -> bool:
 
 
 def _rollout_blocker(ctx: PhaseContext) -> str | None:
-    """A roll that must end first, in words; None = there is none. One that waits for its window has not begun."""
+    """A roll that must end first, as a message; None if there is none. One that waits for its window has not begun."""
     states = component_states(ctx.live, BRING_UP_ORDER, ctx.facts.order)
     outdated = next((each for each in states if each.revision is not None and each.outdated), None)
     if outdated is not None:

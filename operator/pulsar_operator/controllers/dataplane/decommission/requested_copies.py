@@ -1,4 +1,4 @@
-"""That a copy was asked for of a bookie that stayed: it goes on, and nobody can end it.
+"""That a copy was asked for of a bookie that stayed: it continues, and nobody can end it.
 
 Once the bookie takes entries again the copy may close a ledger that is made on it behind its writer's back, and move it
 to other bookies. Nothing names the bookie then, and the writer still has a handle that does: when the bookie is emptied
@@ -31,7 +31,7 @@ EVERY_LEDGER: Final = -1
 
 
 async def with_copies(session: ZooKeeperSession, record: DecommissionRecord) -> DecommissionRecord:
-    """The memo of a bookie that begins to be emptied, with what earlier copies may have closed. Raises PortError."""
+    """The record of a bookie that begins to be emptied, with what earlier copies may have closed. Raises PortError."""
     node = await session.get(COPIES_PATH)
     copies = parse_copies(node.data) if node is not None else {}
     since = EVERY_LEDGER if copies is None else copies.get(record.bookie)
@@ -39,7 +39,7 @@ async def with_copies(session: ZooKeeperSession, record: DecommissionRecord) -> 
 
 
 async def remember_copies(session: ZooKeeperSession, record: DecommissionRecord) -> None:
-    """Before the memo of a bookie is forgotten. Of one that is gone, or has another volume, no ledger was left: the
+    """Before the record of a bookie is forgotten. Of one that is gone, or has another volume, no ledger was left: the
     copy came to its end. Raises PortError, ConflictError where somebody else wrote meanwhile."""
     node = await session.get(COPIES_PATH)
     before = parse_copies(node.data) if node is not None else {}
@@ -59,7 +59,7 @@ async def remember_copies(session: ZooKeeperSession, record: DecommissionRecord)
 
 
 async def ended_copies(session: ZooKeeperSession, bookie: str, now: datetime) -> EndedCopies | None:
-    """Copies of a bookie that ended for want of room; None = none did lately. Raises PortError."""
+    """Copies of a bookie that ended for want of room; None if none did lately. Raises PortError."""
     node = await session.get(ENDED_PATH)
     return parse_ended(node.data, now).get(bookie) if node is not None else None
 

@@ -1,5 +1,5 @@
-"""A bookie that is on its way out takes entries again while the specification is refused: nobody looks meanwhile how
-many others do. While the configuration store is away it does where too few others do."""
+"""A bookie that is being decommissioned takes entries again while the specification is refused: nobody looks meanwhile
+how many others do. While the configuration store is away it does where too few others do."""
 
 from __future__ import annotations
 

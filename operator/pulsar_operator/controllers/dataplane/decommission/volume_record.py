@@ -1,4 +1,4 @@
-"""Which volumes bookies have goes on record; one that is not up, and has another now, lost what it had."""
+"""Which volumes bookies have continues record; one that is not up, and has another now, lost what it had."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pulsar_operator.ports import PODS, ConflictError, Json, Node, NotFoundError
 
 
 async def volumes(ctx: PhaseContext) -> VolumesFact | None:
-    """Look, and put on record what changed. None = not known. Raises PortError of Kubernetes alone."""
+    """Look, and put on record what changed. None if not known. Raises PortError of Kubernetes alone."""
     there, metadata, storage = ctx.live.stateful_set(Component.BOOKIE), ctx.view.metadata, ctx.view.storage
     if there is None or metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
         return None
@@ -77,7 +77,8 @@ async def volumes(ctx: PhaseContext) -> VolumesFact | None:
 def _foreign(
     ctx: PhaseContext, there: Json, every: Sequence[Claim], own: OwnBookies, facts: StorageFacts
 ) -> str | None:
-    """Why a bookie is not up that has the volume of another, in words: its pod was made for the sake of the others."""
+    """Why a bookie is not up that has the volume of another, as a message: its pod was made for the sake of the
+    others."""
     component, since = ctx.live.facts(Component.BOOKIE), str(there["metadata"].get("creationTimestamp") or "")
     for pod in component.pods if component is not None else ():
         bookie = own.last_id(pod.ordinal)
@@ -148,7 +149,7 @@ _ADVICE = (
 
 
 async def _write(session: ZooKeeperSession, node: Node | None, data: bytes) -> None:
-    """Another pass, or a restored store, was faster: the next pass looks again."""
+    """Another pass, or a restored store, was faster: the next pass checks again."""
     try:
         if node is None:
             await session.create(VOLUMES_PATH, data)

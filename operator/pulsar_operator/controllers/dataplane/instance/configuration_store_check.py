@@ -1,5 +1,5 @@
-"""The configuration store is asked itself: brokers answer 200 while it is away, and its own pods may be ready all the
-same."""
+"""The configuration store is asked itself: brokers answer 200 while it is away, and its own pods may be ready
+anyway."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ READ_SECONDS: Final = 5.0
 
 
 async def unavailability(deps: Deps, servers: str, chroot: str | None) -> str | None:
-    """Why the store does not count as ready, in words that stay the same while it does not answer; None = it answered.
+    """Why the store does not count as ready, as a message that stay the same while it does not answer; None if it
+    answered.
 
     Raises PortError for anything but silence, such as servers that are no addresses.
     """

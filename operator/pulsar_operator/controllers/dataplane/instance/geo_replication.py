@@ -101,7 +101,7 @@ async def _page(deps: Deps, endpoint: AdminEndpoint, broker: str, limit: asyncio
 
 
 async def _unload_stuck(actor: Actor, uid: str, clusters: list[Json]) -> None:
-    """Load anew what is connected and delivers nothing, each topic once an hour."""
+    """Load again what is connected and delivers nothing, each topic once an hour."""
     deps, topics = actor.deps, actor.deps.replication.topics(uid)
     for source, names in topics.due().items():
         found = [each for each in clusters if pulsar_name(each) == source]
@@ -117,7 +117,7 @@ async def _unload_stuck(actor: Actor, uid: str, clusters: list[Json]) -> None:
 
 
 def replication_rows(deps: Deps, uid: str, before: Iterable[ReplicationPair]) -> list[ReplicationPair] | None:
-    """A row for each pair of an instance's clusters as last seen; ``before`` are the stored ones. None = there is
+    """A row for each pair of an instance's clusters as last seen; ``before`` are the stored ones. None if there is
     none."""
     answers = deps.replication.answers(uid)
     stored = {(row.source, row.target): row for row in before}

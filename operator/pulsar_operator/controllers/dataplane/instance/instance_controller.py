@@ -46,7 +46,7 @@ CONDITIONS = (
 )
 RETRY_SECONDS = 5.0
 RECHECK_SECONDS = 15.0
-"""Between two looks at what tells nobody when it stops answering: the configuration store and the clusters. With their
+"""Between two checks what tells nobody when it stops answering: the configuration store and the clusters. With their
 deadlines an outage is told within 30 s."""
 
 
@@ -86,8 +86,8 @@ class InstanceController(ObjectReconciler[InstancePass]):
         return Outcome(requeue_after=min(pause, again(self.deps, state.clusters) or pause))
 
     async def refuse(self, state: InstancePass, /) -> Outcome | None:
-        """A specification that means nothing to this operator, as after a downgrade. Clusters go on with the store they
-        know from here; it is stopped once nobody needs it, and its volumes stay."""
+        """A specification that means nothing to this operator, as after a downgrade. Clusters continue with the store
+        they know from here; it is stopped once nobody needs it, and its volumes stay."""
         outcome, obj = await super().refuse(state), state.obj
         if not state.meta.deleting or state.pause_reason is not None:
             return outcome

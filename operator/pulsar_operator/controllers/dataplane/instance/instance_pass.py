@@ -27,7 +27,7 @@ class InstancePass(Context[PulsarInstanceSpec, PulsarInstanceStatus]):
     reachability: Mapping[str, ReachabilityFact] = field(default_factory=dict)
     """Whether clusters answer, by name inside Pulsar."""
     outages: Sequence[OutageStatus] | None = None
-    """Of the store; None = it was not asked."""
+    """Of the store; None if it was not asked."""
     backoff: bool = False
 
     @property

@@ -47,7 +47,7 @@ async def observe_reachability(
 
 def again(deps: Deps, clusters: Iterable[Json]) -> float | None:
     """Seconds until the first cluster that is left out is asked again, or one whose last call had no answer, at once;
-    None = all answer."""
+    None if all answer."""
     now = deps.clock.now()
     standings = [deps.reachability.of(found.url) for each in clusters if (found := serving_endpoint(each)) is not None]
     times = [now if each.due(now) else each.again or now for each in standings if each.silent]
@@ -55,7 +55,7 @@ def again(deps: Deps, clusters: Iterable[Json]) -> float | None:
 
 
 async def _ask(deps: Deps, endpoint: AdminEndpoint) -> bool | None:
-    """Whether a cluster answers, where it is time to ask; None = it was not asked, or that is not known.
+    """Whether a cluster answers, where it is time to ask; None if it was not asked, or that is not known.
 
     Only silence is bad: what there is to say is not the question.
     """

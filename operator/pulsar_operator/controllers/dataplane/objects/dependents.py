@@ -101,7 +101,7 @@ def _reader(deps: Deps, *, live: bool) -> ReaderPort:
 def waited_for(owner: Json, dependents: Iterable[Json], now: datetime) -> list[Json]:
     """The dependents that keep an owner that is being deleted: none once the deletion is confirmed by annotation.
 
-    One that is being deleted and blocked would keep it for ever, when its remedy is the deletion of the owner.
+    One that is being deleted and blocked would keep it without end, when its remedy is the deletion of the owner.
     """
     if confirmed_deletion(owner):
         return []

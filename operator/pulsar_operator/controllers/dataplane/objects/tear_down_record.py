@@ -46,8 +46,8 @@ async def record_tear_down(deps: Deps, owner: Json) -> bool:
 
 
 async def can_be_kept(deps: Deps, owner: Json, *components: Component) -> bool:
-    """Whether an object that is being deleted can go on serving what needs it: one of the components runs, or ran and
-    can be started again. Raises PortError."""
+    """Whether an object that is being deleted can continue serving what needs it: one of the components runs, or ran
+    and can be started again. Raises PortError."""
     if is_foreground(owner):
         return False
     if runs(owner, await observe_children(deps, owner), *components):

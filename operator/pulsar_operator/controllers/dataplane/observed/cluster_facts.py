@@ -64,19 +64,19 @@ class ClusterFacts:
     claims: Sequence[Json] = ()
     """Claims of bookies' volumes that carry our labels."""
     config_map: Json | None = None
-    """The record of the instance id, as read; None = there is none, or the mode has none."""
+    """The record of the instance id, as read; None if there is none, or the mode has none."""
     quorum: Quorum | None = None
-    """Quorums that ledgers have had so far; None = nothing was brought up yet, or the one pod of mode Standalone."""
+    """Quorums that ledgers have had so far; None if nothing was brought up yet, or the one pod of mode Standalone."""
     quorum_on_record: Quorum | None = None
     """What of it the record says."""
     racks: KnownRacks | None = None
-    """In which rack the bookies are; None = the specification names no racks."""
+    """In which rack the bookies are; None if the specification names no racks."""
     loads: Loads = field(default_factory=dict)
     """How loaded the pods are of components with autoscaling."""
     recorded: Read | None = None
-    """What is known of recorded traffic; None = nothing is decided by it."""
+    """What is known of recorded traffic; None if nothing is decided by it."""
     stored_spec: PulsarClusterSpec | None = None
-    """The specification where other replicas count than it says; None = it is ``spec``."""
+    """The specification where other replicas count than it says; None if it is ``spec``."""
     unlabelled_claims: bool = False
     """Whether claims have the names of bookies' volumes and lack our labels; looked for until the store is initialized
     and where no claim carries them."""
@@ -93,7 +93,7 @@ class ClusterFacts:
 
     @property
     def too_few_racks(self) -> str | None:
-        """Why no ledger could be created once brokers enforce a minimum of racks, in words; None = it could."""
+        """Why no ledger could be created once brokers enforce a minimum of racks, as a message; None if it could."""
         keeper = self.spec.bookkeeper
         if keeper is None or keeper.racks is None or self.racks is None:
             return None
@@ -126,7 +126,7 @@ class ClusterFacts:
     @cached_property
     def running(self) -> frozenset[str] | None:
         """Versions of the pod templates that workloads have, of pods that are not replaced yet, and of volumes that no
-        server has opened yet; empty = nothing ran yet, None = not known."""
+        server has opened yet; empty = nothing ran yet, None if not known."""
         found = applied_versions(self.live) | known_pod_versions(self.live) | self.remembered
         if self.before.version and not all_on_record(self.live):
             found |= {self.before.version}

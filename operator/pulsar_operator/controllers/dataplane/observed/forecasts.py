@@ -75,7 +75,7 @@ class Forecasts:
         return Read(outlook_of(result))
 
     def _forget(self, now: datetime) -> None:
-        """What is known of clusters that nobody looks at any more: they are gone."""
+        """What is known of clusters that nobody checks any more: they are gone."""
         for uid, known in list(self._known.items()):
             if (now - known.asked).total_seconds() > FORGOTTEN_SECONDS:
                 del self._known[uid]

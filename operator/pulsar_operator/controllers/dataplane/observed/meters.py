@@ -87,7 +87,7 @@ class Meters:
         return found
 
     def _forget(self) -> None:
-        """What is known of clusters that nobody looks at any more: they are gone."""
+        """What is known of clusters that nobody checks any more: they are gone."""
         now = self._deps.clock.now()
         for key in [key for key, last in self._read.items() if (now - last).total_seconds() > FORGOTTEN_SECONDS]:
             del self._read[key]

@@ -56,7 +56,7 @@ NAMED: Final = 20
 """Namespaces that a message names."""
 LISTS: Final = ("replication_clusters", "allowed_clusters")
 PERSISTENCE: Final = "persistence"
-"""Fields of class Policies that are looked at."""
+"""Fields of class Policies that are checked."""
 PULSARS_OWN: Final = "pulsar"
 """Tenant of Pulsar itself."""
 
@@ -88,10 +88,10 @@ def _names_only(value: object) -> bool:
 
 
 async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
-    """Why Pulsar itself still needs a cluster that is being deleted, in words; None = it does not, or no cluster is
-    left that could miss it, of the instance or registered in its store from elsewhere.
+    """Why Pulsar itself still needs a cluster that is being deleted, as a message; None if it does not, or no cluster
+    is left that could miss it, of the instance or registered in its store from elsewhere.
 
-    Pulsar checks nothing of it: a cluster that is gone stays in the lists of namespaces, the others go on to keep
+    Pulsar checks nothing of it: a cluster that is gone stays in the lists of namespaces, the others continue to keep
     messages for it, and a new topic there cannot be made (observed on 4.0.8). Topics that nobody declared would be gone
     unseen. What cannot be read is not "nobody needs it".
     """
@@ -183,8 +183,8 @@ def _is_its_own(cluster: Json, store: StoreAddress) -> bool:
 
 
 async def _goes_with_all(deps: Deps, instance: Json) -> bool:
-    """Whether the store may be on its way out with all clusters: its instance is, and what runs there of it was stopped
-    by somebody else, since it is kept for the clusters."""
+    """Whether the store may be being decommissioned with all clusters: its instance is, and what runs there of it was
+    stopped by somebody else, since it is kept for the clusters."""
     store = (instance.get("spec") or {}).get("configurationStore") or {}
     if "deletionTimestamp" not in instance["metadata"] or store.get("external") is not None:
         return False
@@ -256,9 +256,9 @@ class Others:
     """Those that are."""
 
     async def apart(self, store: ZooKeeperSession, name: str) -> frozenset[str]:
-        """Of the entries of the configuration store those of clusters, other than the one of that name, that go on and
-        have no PulsarCluster here: a store may have clusters of several Kubernetes clusters. One that is being deleted
-        stands for its name where it was registered, and not refused. Raises PortError."""
+        """Of the entries of the configuration store those of clusters, other than the one of that name, that continue
+        and have no PulsarCluster here: a store may have clusters of several Kubernetes clusters. One that is being
+        deleted stands for its name where it was registered, and not refused. Raises PortError."""
         here = {pulsar_name(each) for each in self.staying}
         found = frozenset(await store.children(CLUSTERS_PATH) or ()) - here - {name, GLOBAL}
         gone = [each for each in self.going if pulsar_name(each) in found]

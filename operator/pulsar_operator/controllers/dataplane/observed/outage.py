@@ -25,7 +25,7 @@ LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def stored_unavailability(facts: ClusterFacts) -> str | None:
-    """Why the configuration store is away as the status of the instance says, in words; None = it is not."""
+    """Why the configuration store is away as the status of the instance says, as a message; None if it is not."""
     store = facts.instance.store
     if facts.spec.mode is ClusterMode.STANDALONE or store.ready:
         return None
@@ -33,8 +33,8 @@ def stored_unavailability(facts: ClusterFacts) -> str | None:
 
 
 def unavailable_store(facts: ClusterFacts, view: ClusterView) -> str | None:
-    """Why the configuration store is unavailable, in words, as the status of the instance says or this pass found when
-    it read the store; None = it is not."""
+    """Why the configuration store is unavailable, as a message, as the status of the instance says or this pass found
+    when it read the store; None if it is not."""
     instance, found = facts.instance, view.metadata
     if (known := stored_unavailability(facts)) is not None or facts.spec.mode is ClusterMode.STANDALONE:
         return known
@@ -48,13 +48,13 @@ def unavailable_store(facts: ClusterFacts, view: ClusterView) -> str | None:
 
 
 def answers_since(facts: ClusterFacts, component: Component, now: datetime) -> datetime | None:
-    """Since when the store answers that a component's pods read to start: what became of them before says nothing of
-    their template. Now while it does not, or no status says that it does; None = the component does not read it."""
+    """Time since which the store answers that a component's pods read to start: what became of them before says nothing
+    of their template. Now while it does not, or no status says that it does; None if the component does not read it."""
     return (back_since(facts, now) or now) if component in READERS else None
 
 
 def back_since(facts: ClusterFacts, now: datetime) -> datetime | None:
-    """Since when the store answers; None while it does not, or no status says that it does."""
+    """Time since which the store answers; None while it does not, or no status says that it does."""
     return _not_ahead(facts.instance.store.since, now) if stored_unavailability(facts) is None else None
 
 
@@ -66,8 +66,8 @@ def _not_ahead(text: str | None, now: datetime) -> datetime | None:
 
 
 def stores_answer_since(facts: ClusterFacts, now: datetime) -> Mapping[Component, datetime]:
-    """Since when the stores answer that each component's pods read to start; ``now`` where one does not, or no status
-    says that it does. Without the components that read none."""
+    """Time since which the stores answer that each component's pods read to start; ``now`` where one does not, or no
+    status says that it does. Without the components that read none."""
     if facts.spec.mode is ClusterMode.STANDALONE:
         return {}
     metadata = condition_of(facts.obj, ConditionType.METADATA_READY) or {}

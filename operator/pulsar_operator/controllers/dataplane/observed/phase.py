@@ -45,7 +45,7 @@ class PhaseContext:
     facts: ClusterFacts
     view: ClusterView
     manifests: RenderedCluster | None
-    """None = the specification is refused, and only what is given back is done."""
+    """None if the specification is refused, and only what is given back is done."""
     actor: Actor
 
     @property
@@ -61,7 +61,7 @@ class PhaseContext:
 
     @property
     def store_unavailable(self) -> str | None:
-        """Why the configuration store is unavailable, in words; None = it is not."""
+        """Why the configuration store is unavailable, as a message; None if it is not."""
         return unavailable_store(self.facts, self.view)
 
 
@@ -77,7 +77,7 @@ class Phase:
     needs: frozenset[str] = frozenset()
     """Names of phases without which it does not run."""
     finds: Field | None = None
-    """Where what it found goes; None = it only writes."""
+    """Where what it found goes; None if it only writes."""
 
 
 def not_ours(ctx: PhaseContext) -> bool:

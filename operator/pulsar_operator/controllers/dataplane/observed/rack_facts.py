@@ -12,7 +12,7 @@ from pulsar_operator.ports import NODES, Deps, ForbiddenError, PortError
 
 
 async def known_racks(deps: Deps, keeper: BookKeeper, live: Live) -> KnownRacks | None:
-    """What is known; None where the specification names no racks. A node that cannot be read is told in words."""
+    """What is known; None where the specification names no racks. A node that cannot be read is told as a message."""
     racks, there = keeper.racks, live.stateful_set(Component.BOOKIE)
     if racks is None:
         return None
@@ -50,7 +50,7 @@ def _newer(key: str) -> str:
 
 
 async def _of_node(deps: Deps, name: str, key: str) -> tuple[str | None, str]:
-    """What a node's labels say; or why they say nothing, in words."""
+    """What a node's labels say; or why they say nothing, as a message."""
     try:
         node = await deps.kube.get(NODES, "", name)
     except ForbiddenError:

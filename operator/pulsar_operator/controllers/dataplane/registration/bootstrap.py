@@ -63,7 +63,7 @@ T = TypeVar("T")
 NOT_CHOSEN = "(new)"
 """Stands for the id while nothing is written, so that what is pending reads the same in every pass."""
 ATTEMPTS = 3
-"""Passes over a store when another writer is faster; after that the next reconcile goes on."""
+"""Passes over a store when another writer is faster; after that the next reconcile continues."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class BootstrapRequest:
     versions: frozenset[str] = frozenset()
     """Pulsar versions that a new record says; see domain/dataplane/registration/metadata.py."""
     quorum: Quorum | None = None
-    """Quorums that brokers are going to have, to be on record before that; None = none are recorded."""
+    """Quorums that brokers are going to have, to be on record before that; None if none are recorded."""
     known_quorum: Quorum | None = None
     """What was on record when they were decided: if it is anything else by now, it stays."""
     act: bool = True
@@ -125,7 +125,7 @@ class BootstrapResult:
     registered: bool = False
     """The cluster is registered in the configuration store: brokers may start."""
     actions: Sequence[str] = ()
-    """What was done, in words."""
+    """What was done, as a message."""
     pending: Sequence[str] = ()
     """What would be done; only when the request says not to act."""
     notes: Sequence[str] = ()

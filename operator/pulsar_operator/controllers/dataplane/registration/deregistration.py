@@ -1,6 +1,6 @@
 """A cluster that is deleted leaves its instance: what it has in a configuration store that outlives it is taken back.
 
-Called by cluster/teardown.py, which stops pods in between. Each pass reads what there is and goes on from there, so
+Called by cluster/teardown.py, which stops pods in between. Each pass reads what there is and continues from there, so
 that it can end anywhere: the claim, which says that the entry is ours, goes last, and before it the record in
 Kubernetes says that nothing is registered any more, so that the same cluster can register again. Domain:
 domain/dataplane/registration/deregistration.py.
@@ -64,7 +64,7 @@ from pulsar_operator.ports import (
 T = TypeVar("T")
 
 ROUNDS: Final = 6
-"""Looks at the store in one pass: what was taken out may be put back meanwhile, and the next pass goes on."""
+"""Looks at the store in one pass: what was taken out may be put back meanwhile, and the next pass continues."""
 CURSOR_SECONDS: Final = 30.0
 """How long cursors of the other clusters are waited for: brokers drop them within two seconds of their topics that are
 loaded (measured on 4.0.8), and of others not before those are used."""
@@ -81,7 +81,7 @@ class Waiting:
 
     text: str
     reason: Reason | None = None
-    """Why it is blocked; None = it goes on by itself."""
+    """Why it is blocked; None if it continues by itself."""
 
 
 class _SilentError(Exception):
@@ -106,7 +106,7 @@ class Deregistration:
     def __init__(
         self, deps: Deps, obj: Json, actor: Actor, instance: Json, store: Store | None, others: Others
     ) -> None:
-        """``store`` None = no status says where it is."""
+        """``store`` None if no status says where it is."""
         self._deps, self._obj, self._actor = deps, obj, actor
         self._instance, self._store, self._others = instance, store, others
         self._name = pulsar_name(obj)
@@ -120,7 +120,7 @@ class Deregistration:
     async def narrow(self) -> Waiting | None:
         """While its brokers run: nobody can give it a further namespace, and those it has are listed again after that.
 
-        What was taken from tenants stays so where a namespace keeps the cluster: it is to go all the same.
+        What was taken from tenants stays so where a namespace keeps the cluster: it is to go anyway.
         """
         done = await self._until_done(brokers_run=True)
         if isinstance(done, Waiting):
@@ -334,8 +334,8 @@ class Deregistration:
         await write_record(self._deps, manifest, found)
 
     async def _report_lists(self, session: ZooKeeperSession) -> None:
-        """Namespaces that go on to name it: by consent, or made after they were listed the last time. Nothing is told
-        to whoever may not refer to the instance."""
+        """Namespaces that continue to name it: by consent, or made after they were listed the last time. Nothing is
+        told to whoever may not refer to the instance."""
         if self._last or not allows(self._instance, self._obj):
             return
         found = naming(await _answer(namespace_policies(session)), self._name)

@@ -59,7 +59,7 @@ async def roll_out(
 async def _replace(actor: Actor, live: Live, facts: RolloutFacts, candidate: Candidate) -> tuple[RolloutFacts, bool]:
     """Have a pod go that no check blocks. The facts as they are by then, and whether nothing more is to be done.
 
-    Pods are looked at again directly before: a pass may be minutes old, and another pod not ready any more.
+    Pods are checked again directly before: a pass may be minutes old, and another pod not ready any more.
     """
     if actor.act:
         live = await observe_children(actor.deps, actor.owner)

@@ -44,7 +44,7 @@ async def compared(
 async def _read(
     counters: CountersPort, component: Component, pods: Sequence[PodFacts]
 ) -> tuple[dict[str, Counts], str]:
-    """Counters by UID, of all pods at once, and what kept one from being read, in words."""
+    """Counters by UID, of all pods at once, and what kept one from being read, as a message."""
     if component not in SORTS:
         return {}, ""
     answers = await asyncio.gather(*(_one(counters, component, pod) for pod in pods))

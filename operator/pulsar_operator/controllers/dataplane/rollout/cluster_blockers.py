@@ -4,7 +4,7 @@ configuration store, a bookie of its own that leaves, another cluster of its ins
 Clusters of one instance roll out one after another: what breaks one must be seen before it reaches the next. Nobody
 keeps a lock that could outlive its holder. A cluster that may go says so in its status first, with the time
 (``status.rollout.since``), and takes a step only in a pass that finds this already stored; of several the one goes that
-has replaced pods already, else the earliest, by name where the times are equal. Each looks at the API server after it
+has replaced pods already, else the earliest, by name where the times are equal. Each checks the API server after it
 wrote, so of two that begin at once at least one sees the other. A cluster that is paused or being deleted holds nobody.
 """
 
@@ -25,7 +25,7 @@ from pulsar_operator.ports import CUSTOM, Json
 
 
 async def observe_blocker(facts: ClusterFacts, actor: Actor) -> Blocker | None:
-    """Why nothing is begun now; None = go on. Asked only while there is something to replace. Raises PortError."""
+    """Why nothing is begun now; None = continue. Asked only while there is something to replace. Raises PortError."""
     opening = closed_until(facts.spec.maintenance_windows, actor.deps.clock.now())
     if opening is not None:
         text = f"No maintenance window of the specification is open. The rollout waits for {opening}"
@@ -69,7 +69,7 @@ def _waits_for(other: Json) -> Blocker:
 
 
 def _began(cluster: Json) -> tuple[bool, str, str, str] | None:
-    """When it began to roll out, as its status says, and what tells it from others that began then; None = it does not
+    """When it began to roll out, as its status says, and what tells it from others that began then; None if it does not
     roll out now. One that is paused or being deleted takes no step."""
     meta = meta_of(cluster)
     rollout: dict[str, Any] = (cluster.get("status") or {}).get("rollout") or {}

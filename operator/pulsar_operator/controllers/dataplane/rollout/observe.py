@@ -89,7 +89,7 @@ def _absent(live: Live, component: Component) -> Blocker | None:
 
 
 async def _unknown(facts: ClusterFacts, actor: Actor, components: Iterable[ComponentState]) -> Blocker | None:
-    """What holds a cluster whose templates were not looked at: in mode Standalone none are kept."""
+    """What holds a cluster whose templates were not checked: in mode Standalone none are kept."""
     if not any(state.outdated for state in components):
         return None
     if facts.spec.mode is ClusterMode.STANDALONE:
@@ -128,8 +128,8 @@ def _known(
 
 
 def _stores(facts: ClusterFacts, view: ClusterView) -> Blocker | None:
-    """Why a pod that is replaced now could not start: it reads both stores first, and this pass could not. The pods
-    of a configuration store that stands still may be ready all the same."""
+    """Why a pod that is replaced now could not start: it reads both stores first, and this pass could not. The pods of
+    a configuration store that stands still may be ready anyway."""
     metadata = view.metadata
     if facts.spec.mode is ClusterMode.STANDALONE or (metadata is not None and metadata.registered):
         return None

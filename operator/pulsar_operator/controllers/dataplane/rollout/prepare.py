@@ -27,7 +27,7 @@ class Preparation:
 
     facts: ClusterFacts
     store: StoreAddress | None
-    """The cluster's own metadata store; None = it has none."""
+    """The cluster's own metadata store; None if it has none."""
     actor: Actor
     drains: BrokerDrains | None
     drain: DrainFact | None = None

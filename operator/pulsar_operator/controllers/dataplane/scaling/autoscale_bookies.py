@@ -56,7 +56,7 @@ def _policy(ctx: PhaseContext, limits: BookieAutoscaling) -> Policy:
 
 
 def _largest_ensemble(ctx: PhaseContext) -> int:
-    """Bookies that ledgers take. Namespaces that take more are looked at where a bookie takes no writes
+    """Bookies that ledgers take. Namespaces that take more are checked where a bookie takes no writes
     (bookkeeper/read_only_bookies.py), and before one leaves."""
     quorum, read_only = ctx.rendered.quorum, ctx.view.read_only_bookies
     widest = read_only.widest if read_only is not None else None
@@ -64,7 +64,7 @@ def _largest_ensemble(ctx: PhaseContext) -> int:
 
 
 def decommissioning(ctx: PhaseContext, number: int) -> set[Reason]:
-    """Whether a bookie is on its way out, or is still to go; also where that is not known."""
+    """Whether a bookie is being decommissioned, or is still to go; also where that is not known."""
     leave, there = ctx.view.decommission, workload_replicas(ctx.live, Component.BOOKIE)
     if leave is None or (there is not None and there > number):
         return {Reason.DECOMMISSIONING_BOOKIE}
@@ -72,7 +72,7 @@ def decommissioning(ctx: PhaseContext, number: int) -> set[Reason]:
 
 
 def _refused(ctx: PhaseContext, number: int) -> Refused | None:
-    """Why the bookie that is to leave stays, found in this pass; None = it does not, or none is to."""
+    """Why the bookie that is to leave stays, found in this pass; None if it does not, or none is to."""
     leave, there = ctx.view.decommission, workload_replicas(ctx.live, Component.BOOKIE)
     if leave is None or there is None or not there > number or ctx.facts.meta.paused:
         return None

@@ -23,7 +23,7 @@ from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.objects.pods import PodFacts
 
 INTERVAL: Final = 60.0
-"""Seconds between two looks at a cluster that is at rest."""
+"""Seconds between two checks a cluster that is at rest."""
 START_SECONDS: Final = 300.0
 """A pod that is on a node and not ready for so long carries nothing: the node is away, or the pod crashes."""
 TAKEN_IN_SECONDS: Final = 10.0
@@ -87,7 +87,7 @@ def _unplaced(pod: PodFacts, now: datetime) -> bool:
 
 def _unsure(pod: PodFacts, now: datetime) -> bool:
     """Whether it may carry what its figures do not tell. One that has just become ready says 0 until clients are back;
-    one that runs and is not ready serves all the same, and is not asked."""
+    one that runs and is not ready serves anyway, and is not asked."""
     if pod.terminating:
         return False
     since = _since(pod)
@@ -96,7 +96,7 @@ def _unsure(pod: PodFacts, now: datetime) -> bool:
 
 
 def _since(pod: PodFacts) -> datetime | None:
-    """Since when it is ready, or is not."""
+    """Time since which it is ready, or is not."""
     return parse_time(_conditions(pod).get("Ready", {}).get("lastTransitionTime"))
 
 
@@ -167,7 +167,7 @@ def row_of(decided: Decided, before: ComponentScalingStatus | None, now: datetim
     at rest is not written at each look.
 
     A decision that waits while nothing may be done ages (domain/dataplane/scaling/replicas.py), however often it is
-    looked at: when it can be done the load may be another.
+    checked: when it can be done the load may be another.
     """
     verdict, history = decided.decision.verdict, _history(decided.decision)
     scaled = before.last_scale_time if before is not None else None

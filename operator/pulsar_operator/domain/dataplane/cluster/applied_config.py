@@ -1,7 +1,7 @@
-"""Keys of config that the operator does not apply: what is said of them, and pods that run with such a key. Pure.
+"""Keys of config that the operator does not apply: their messages, and pods that still run with such a key. Pure.
 
-Pods run with one that an older operator applied. It has no effect, and taking it out would replace every pod, so it
-stays until the pods are replaced for another reason.
+Pods may run with a key that an older operator applied. The key has no effect, and removing it would replace every pod,
+so it stays until the pods are replaced for another reason.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CONFIG_MAP = "ConfigMap"
 
 
 def set_config_condition(conditions: ConditionSet, problems: Sequence[str], unchecked: str | None) -> None:
-    """Set ConfigApplied where there is something to say. ``unchecked`` is a version without a list of settings."""
+    """Sets condition ConfigApplied if any key is not applied. ``unchecked`` is a version without a list of settings."""
     if problems:
         more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
         text = f"{'; '.join(problems[:SHOWN])}{more}. All other settings are applied"
@@ -37,7 +37,7 @@ def set_config_condition(conditions: ConditionSet, problems: Sequence[str], unch
 
 
 def running_configs(live: Live, components: Iterable[Component]) -> dict[Component, Mapping[str, str]]:
-    """What the template of each component has in overrides.conf; a component without one is left out."""
+    """Returns the overrides.conf in the template of each component; a component without one is left out."""
     found: dict[Component, Mapping[str, str]] = {}
     for component in components:
         there = live.stateful_set(component)
@@ -48,15 +48,16 @@ def running_configs(live: Live, components: Iterable[Component]) -> dict[Compone
 
 
 def load_managers(live: Live) -> frozenset[str]:
-    """Classes of the load managers that the brokers' pods run, without pods that are being deleted and those whose
-    ConfigMap is unknown."""
+    """Returns the load manager classes that the brokers' pods run. Pods that are being deleted, or whose ConfigMap is
+    unknown, are left out."""
     pods = (pod for pod in live.pods(Component.BROKER) if "deletionTimestamp" not in pod["metadata"])
     configs = (_mounted_config(live, pod.get("spec") or {}) or {} for pod in pods)
     return frozenset(name for each in configs if (name := each.get(LOAD_MANAGER_KEY)))
 
 
 def _mounted_config(live: Live, pod_spec: Mapping[str, Any]) -> dict[str, str] | None:
-    """Settings in the overrides.conf that a pod mounts; None where it mounts none or the ConfigMap is unknown."""
+    """Returns the settings in the overrides.conf that a pod mounts; None if it mounts none or the ConfigMap is
+    unknown."""
     names = (
         each["configMap"]["name"]
         for each in pod_spec.get("volumes") or ()
@@ -67,7 +68,8 @@ def _mounted_config(live: Live, pod_spec: Mapping[str, Any]) -> dict[str, str] |
 
 
 def without_a_roll_of(clean: Sequence[Json], kept: Sequence[Json], live: Live, component: Component) -> list[Json]:
-    """The manifests of a component without the keys, or with them where pods would be replaced for them alone."""
+    """Returns the manifests of a component without the keys, or with them if removing the keys alone would replace
+    pods."""
     newer, older = (next((each for each in some if each["kind"] == STATEFUL_SET), None) for some in (clean, kept))
     if newer is None or older is None:
         return list(clean)

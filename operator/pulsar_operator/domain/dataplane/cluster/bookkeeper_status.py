@@ -1,4 +1,5 @@
-"""Conditions about bookies and what they store: which serve, which take entries, how many copies, which racks. Pure."""
+"""Conditions about bookies and ledgers: which bookies serve and accept writes, the number of copies, the racks.
+Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from pulsar_operator.domain.dataplane.cluster.cluster_view import ClusterView
 
 
 def set_read_only(conditions: ConditionSet, view: ClusterView) -> None:
-    """Bookies that are up and take nothing new are named; without room for a new ledger BookKeeper is not well."""
+    """Names bookies that are up and read-only. BookKeeperReady is False if a new ledger has too few writable
+    bookies."""
     kind, fact = ConditionType.BOOKKEEPER_READY, view.read_only_bookies
     condition = conditions.explained(kind)
     if condition is None or not conditions.is_true(kind):
@@ -31,8 +33,8 @@ def set_read_only(conditions: ConditionSet, view: ClusterView) -> None:
 
 
 def set_volumes(conditions: ConditionSet, view: ClusterView) -> None:
-    """Volumes of unequal size are named, and pods that must stay on volumes they do not start with. The status is what
-    the pods say."""
+    """Names volumes of unequal size, and pods that are kept although they cannot start on their volumes. The status of
+    the condition stays that of the pods."""
     kind, facts = ConditionType.BOOKKEEPER_READY, view.volumes
     for text in (facts.smaller, facts.refused) if facts is not None else ():
         condition = conditions.explained(kind)
@@ -41,7 +43,7 @@ def set_volumes(conditions: ConditionSet, view: ClusterView) -> None:
 
 
 def set_auto_recovery(conditions: ConditionSet, view: ClusterView) -> None:
-    """Without auto-recovery lost copies are not made again, so BookKeeper is not well although it serves."""
+    """Sets BookKeeperReady to False without auto-recovery: bookies serve, but lost copies are not restored."""
     facts = view.components.get(Component.AUTORECOVERY)
     if facts is None or facts.all_ready is not False or not conditions.is_true(ConditionType.BOOKKEEPER_READY):
         return
@@ -50,7 +52,7 @@ def set_auto_recovery(conditions: ConditionSet, view: ClusterView) -> None:
 
 
 def set_replicated(conditions: ConditionSet, view: ClusterView, *, acts: bool) -> None:
-    """Whether every ledger has its copies. What was not looked at in this pass keeps its condition."""
+    """Sets condition Replicated: whether every ledger has its copies. It keeps its value if this pass did not check."""
     kind, storage = ConditionType.REPLICATED, view.storage
     if storage is None:
         if not conditions.carry(kind):
@@ -68,7 +70,7 @@ def set_replicated(conditions: ConditionSet, view: ClusterView, *, acts: bool) -
 
 
 def set_racks(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
-    """Only where the specification names racks, or what was written for it cannot be taken out."""
+    """Sets condition RacksKnown if the specification names racks, or racks written earlier cannot be removed."""
     kind = ConditionType.RACKS_KNOWN
     if view.racks is not None and view.racks.condition is not None:
         status, reason, text = view.racks.condition

@@ -3,10 +3,10 @@
 Observed readiness decides, never time. A component that exists is always kept as rendered: a specification change must
 reach it even while something before it is not ready.
 
-Two sorts of gates must not be mixed up. Whose store it is, and its address, gate every creation. Readiness gates the
-first creation alone: a component whose pods all ran once is created again without it, since what is not ready now may
-need that very component. For the same reason auto-recovery never waits for a whole ensemble: bookies that lost their
-volumes are not ready before auto-recovery has copied what they had.
+There are two kinds of gates. The owner of the metadata store, and its address, gate every creation. Readiness gates
+only the first creation: a component whose pods all ran once is created again regardless, since the component that is
+not ready may depend on it. For the same reason auto-recovery never waits for a whole ensemble: bookies that lost their
+volumes are not ready before auto-recovery has copied their ledgers.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ from pulsar_operator.domain.dataplane.observed.remote_clusters import RemoteUrls
 from pulsar_operator.domain.dataplane.observed.store_sessions import GRANTED
 
 _AFTER_BOOKIES = frozenset({Component.BOOKIE, Component.AUTORECOVERY, Component.BROKER})
-"""Components that say, once their pods ran, that bookies did."""
+"""Components whose pods, once they ran, prove that bookies ran."""
 
 
 @dataclass(frozen=True)
 class StoreFact:
-    """The instance's configuration store as seen by one of its clusters."""
+    """The configuration store of the instance, as one of its clusters reads it."""
 
     ready: bool
     servers: str | None = None
     chroot: str | None = None
     since: str | None = None
-    """Since when it is ready, as a time of a status; None = it is not, or that is not known."""
+    """Time since which it is ready, as a time of a status; None if it is not, or that is not known."""
     reason: Reason = Reason.WAITING_FOR_CONFIGURATION_STORE
     message: str = ""
     outages: Sequence[OutageStatus] = ()
-    """Those that ended, the last one first; none of the cluster's own metadata store, which brokers watch otherwise."""
+    """Past outages, the latest first; empty if the store is the cluster's own metadata store, which brokers watch in
+    another way."""
     session: timedelta = GRANTED
-    """The longest that its servers grant."""
+    """Longest session in seconds that its servers grant."""
 
 
 @dataclass(frozen=True)
 class BringUpFacts:
-    """What decides the gates; None = not known."""
+    """Input of the gates; None if a fact is not known."""
 
     metadata_ready: bool
     metadata_gate: Blocker
@@ -59,30 +60,31 @@ class BringUpFacts:
     bookie_ready: bool | None = None
     """Whether at least one bookie is ready."""
     proven: frozenset[Component] = frozenset()
-    """Components of which every pod ran, ready, at least once in the life of the PulsarCluster."""
+    """Components of which every pod was ready at least once in the life of the PulsarCluster."""
 
 
 @dataclass(frozen=True)
 class MetadataFact:
-    """The cluster's metadata after this pass looked at it, and perhaps initialised it."""
+    """The cluster's metadata after this pass has checked it and, if necessary, initialized it."""
 
     local_ready: bool
-    """Whether the local store holds this cluster's BookKeeper."""
+    """Whether the local store contains the BookKeeper metadata of this cluster."""
     registered: bool
     """Whether the configuration store names this cluster."""
     reason: Reason
     message: str
     instance_id: str | None = None
     remote: Mapping[str, RemoteUrls | None] | None = None
-    """Other clusters in the configuration store, None for one that cannot be read; None = they were not read."""
+    """Other clusters in the configuration store by name, with None for one that cannot be read; None if they were not
+    read."""
 
 
 def gates(facts: BringUpFacts) -> dict[Component, Blocker | None]:
-    """For each component that waits for something: the gate; None = it may be created.
+    """Returns what blocks the creation of each component; None if nothing does.
 
-    Bookies need BookKeeper's INSTANCEID. Brokers need the configuration store, and the first time enough bookies to
-    write to; proxies need brokers the first time. Auto-recovery needs one bookie to copy from. It does not start before
-    that one: an auditor that sees no bookie at all takes every bookie of a store that was used before for lost.
+    Bookies need BookKeeper's INSTANCEID. Brokers need the configuration store and, at their first creation, enough
+    writable bookies; proxies need brokers at their first creation. Auto-recovery needs one bookie to copy from: without
+    any bookie, the auditor would treat every bookie of a store that was used before as lost.
     """
     metadata = None if facts.metadata_ready else facts.metadata_gate
     store = None
@@ -108,7 +110,7 @@ def gates(facts: BringUpFacts) -> dict[Component, Blocker | None]:
 
 
 def majority(replicas: int) -> int:
-    """Servers a ZooKeeper ensemble needs to answer."""
+    """Returns the number of servers that a ZooKeeper ensemble needs for a quorum."""
     return replicas // 2 + 1
 
 
@@ -119,8 +121,8 @@ def bring_up_facts(
     metadata: MetadataFact | None,
     proven: Collection[Component] = (),
 ) -> BringUpFacts:
-    """The gates' input, from what is known. ``ensemble`` is how many bookies an ensemble has, None in mode Standalone;
-    ``metadata`` None = it was not looked at yet; ``proven`` are components of which every pod ran once."""
+    """Returns the input of the gates. ``ensemble`` is the number of bookies in an ensemble, None in mode Standalone;
+    ``metadata`` is None if it was not checked yet; ``proven`` are components of which every pod ran once."""
     zookeeper = components.get(Component.ZOOKEEPER)
     bookie, broker = components.get(Component.BOOKIE), components.get(Component.BROKER)
     if metadata is None:
@@ -143,7 +145,7 @@ def bring_up_facts(
 
 
 def _enough_bookies(ensemble: int | None, bookie: ComponentFacts | None) -> bool | None:
-    """Whether a ledger can be created: as many bookies as an ensemble has."""
+    """Whether a ledger can be created: the number of writable bookies reaches the ensemble size."""
     if bookie is None or bookie.ready is None or ensemble is None:
         return None
     return bookie.ready >= ensemble

@@ -50,13 +50,13 @@ CLUSTER_CONDITIONS = (
 
 
 _REFUSALS = frozenset({Reason.METADATA_LOST, Reason.METADATA_CONFLICT, Reason.METADATA_UNREACHABLE})
-"""Reasons that concern either store: a cluster whose registration is lost keeps serving, but is not well."""
+"""Reasons that concern either metadata store. A cluster whose registration is lost keeps serving, but is not Ready."""
 
 
 MOST_USED = 8
-"""Confirmations that are told as used: as many as may be declared."""
+"""Largest number of used confirmations that the status shows; the specification may declare as many."""
 STATUS_FIELDS = {Component.BOOKIE: "bookkeeper"}
-"""Fields of the status that are called as in the specification, not as the component's pods."""
+"""Components whose status field has the name that the specification uses, not the name of the component's pods."""
 
 
 def set_conditions(
@@ -68,8 +68,7 @@ def set_conditions(
     paused: bool,
     acts: bool = True,
 ) -> None:
-    """Set every condition of the cluster from the facts. ``acts`` is False where the operator does nothing, for a pause
-    or a dry run."""
+    """Sets every condition of the cluster. ``acts`` is False during a pause or a dry run."""
     _accepted(conditions, view)
     if spec.mode is ClusterMode.STANDALONE:
         _standalone(conditions, view)
@@ -179,7 +178,7 @@ def _component(
 
 
 def _standalone(conditions: ConditionSet, view: ClusterView) -> None:
-    """One pod is everything: its readiness is the readiness of each part."""
+    """Sets the conditions of a standalone cluster: the readiness of its one pod is the readiness of each component."""
     for kind in (ConditionType.METADATA_READY, ConditionType.BOOKKEEPER_READY, ConditionType.BROKERS_READY):
         if view.instance is None or view.instance.found:
             _component(conditions, kind, Component.STANDALONE, "standalone pods", view)
@@ -213,7 +212,7 @@ def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
 def _used(
     stored: list[UsedClusterConfirmation], spec: PulsarClusterSpec | None, view: ClusterView, now: datetime
 ) -> list[UsedClusterConfirmation]:
-    """Confirmations that were used, as long as they are declared, or would count if they were declared again."""
+    """Returns the used confirmations that are still declared, or that would count again if they were declared again."""
     if spec is None or view.rollout is None or view.decommission is None:
         return stored
     declared = {(each.action, each.expires_time) for each in spec.confirmations}
@@ -234,7 +233,7 @@ def _versions(view: ClusterView, component: Component) -> list[VersionStatus]:
 
 
 def _bookies(previous: list[BookieStatus], view: ClusterView, now: datetime) -> list[BookieStatus]:
-    """Rows of bookies; the stored ones where the store was not read."""
+    """Returns the rows of bookies; the stored rows where the metadata store was not read."""
     rendered, storage = view.rendered, view.storage
     facts = storage.facts if storage is not None else None
     if rendered is None or storage is None or facts is None or not rendered.bookie_ids:
@@ -266,7 +265,8 @@ def cluster_status(
     before: PulsarClusterStatus,
     owner: Owner,
 ) -> PulsarClusterStatus:
-    """The status to write. Facts this pass could not see are carried over from the stored one, ``before``."""
+    """Returns the status to write. Facts that this pass could not read are carried over from the stored status,
+    ``before``."""
     now, rendered, metadata, storage = conditions.now, view.rendered, view.metadata, view.storage
     brokers = view.live.stateful_set(Component.BROKER) if view.live is not None else None
     applied_changes = remote_changes(brokers["spec"]["template"]) if brokers is not None else {}
@@ -331,7 +331,7 @@ def cluster_status(
 
 
 def _balancing(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterView) -> None:
-    """Only where the operator is to balance."""
+    """Sets the conditions of balancing; only where the operator balances."""
     kind = ConditionType.BALANCING_ACTIVE
     if spec.load_balancing.driver is not BalancingDriver.OPERATOR:
         return

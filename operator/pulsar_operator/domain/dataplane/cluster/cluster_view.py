@@ -1,6 +1,6 @@
-"""What a pass over a PulsarCluster knows: what it read first, and what each phase found. Pure, and never changed.
+"""The facts of one pass over a PulsarCluster: what it read first, and what each phase reports. Pure and immutable.
 
-A phase says what it found in a value of its own; nothing is passed on in any other way.
+A phase reports what it found in a value of its own type; phases pass nothing on in any other way.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pulsar_operator.domain.texts import sentence
 
 @dataclass(frozen=True)
 class InstanceFact:
-    """What a cluster needs to know of its instance."""
+    """The facts about its instance that a cluster needs."""
 
     found: bool
     store: StoreFact
@@ -51,85 +51,85 @@ class InstanceFact:
 
 @dataclass(frozen=True)
 class StorageFact:
-    """What the metadata store says of bookies and copies."""
+    """What the metadata store contains about bookies and copies of ledgers."""
 
     facts: StorageFacts | None = None
-    """None = it could not be read."""
+    """None if the store could not be read."""
     problem: str = ""
-    """Why not, in words."""
+    """Why the store could not be read, as a message."""
     delay: RecoveryDelayStatus | None = None
     """BookKeeper's lostBookieRecoveryDelay while it is raised."""
     given_up: Mapping[str, GivenUp] | None = field(default_factory=dict)
-    """Ledgers that were given up and still name the bookie, by its id; None = the record cannot be read."""
+    """Abandoned ledgers that still reference the bookie, by bookie id; None if the record cannot be read."""
     disks: Mapping[str, Space] = field(default_factory=dict)
-    """The ledger disks, by the id of each bookie that said so."""
+    """Ledger disks by bookie id, of the bookies that reported them."""
     disks_at: datetime | None = None
-    """When bookies were asked for that; None = they were not."""
+    """When the bookies were asked for their disks; None if they were not."""
 
     @property
     def usage(self) -> Mapping[str, int]:
-        """Percent of its ledger disks that is used, by the id of each bookie that said so."""
+        """Used share of the ledger disks in percent by bookie id, of the bookies that reported it."""
         return {bookie: space.percent for bookie, space in self.disks.items()}
 
 
 @dataclass(frozen=True)
 class RacksFact:
-    """What the metadata store says of the racks of bookies."""
+    """What the metadata store contains about the racks of bookies."""
 
     written: Mapping[str, str] | None = None
-    """Rack by the bookie's id, also of bookies of others; None = not known, or nobody wants to know."""
+    """Rack by bookie id, other clusters' bookies included; None if the racks are not known or not needed."""
     ours: frozenset[str] = frozenset()
     """Ids of bookies whose racks the operator wrote."""
     condition: RacksCondition | None = None
-    """Condition RacksKnown; None = the specification names no racks."""
+    """Condition RacksKnown; None if the specification names no racks."""
     again: bool = False
-    """Somebody else was faster: look again soon."""
+    """Whether another writer changed the racks first, so that the next pass must follow soon."""
 
 
 @dataclass(frozen=True)
 class PlacementFact:
-    """Ledgers against the rule of racks."""
+    """How the ledgers comply with the rack rule."""
 
     status: PlacementStatus | None = None
-    """None = there is no rule, or they were never counted."""
+    """None if no rack rule applies, or the ledgers were never counted."""
     examining: str | None = None
-    """How far the count is, in words; None = none is under way."""
+    """Progress of the count, as a message; None if no count is in progress."""
     again: bool = False
-    """The count is not through: look again soon."""
+    """Whether the count is incomplete, so that the next pass must follow soon."""
 
 
 @dataclass(frozen=True)
 class TierFact:
-    """What a phase that applies components found."""
+    """What a phase that applies components reports."""
 
     gates: Mapping[Component, Blocker | None] = field(default_factory=dict)
-    """Why a component is not created yet; None = it may be."""
+    """What blocks the creation of each component; None if nothing does."""
 
 
 @dataclass(frozen=True)
 class DrainFact:
-    """Brokers that hand over their bundles."""
+    """A drain of brokers."""
 
     status: DrainStatus
     blocker: Blocker
-    """Why they may not stop yet."""
+    """Why the brokers may not stop yet."""
 
 
 @dataclass(frozen=True)
 class RolloutFact:
-    """Whether pods are being replaced."""
+    """The progress of a rollout."""
 
     status: RolloutStatus | None = None
     drain: DrainFact | None = None
-    """Of the broker that is next."""
+    """The drain of the broker that is replaced next."""
     asked: frozenset[str] = frozenset()
-    """PulsarRebalances it needs."""
+    """Names of the PulsarRebalances that the rollout needs."""
     confirmed: UsedClusterConfirmation | None = None
-    """The confirmation it uses."""
+    """The confirmation that the rollout uses."""
     goes_on: bool = True
-    """False = it is half done, and no pod goes before the specification is corrected."""
+    """False if the rollout is incomplete and replaces no pod until the specification is corrected."""
     drained: DrainStatus | None = None
-    """The drain of the broker that is next, where it ended with bundles left."""
+    """The drain of the broker that is replaced next, if it ended while the broker still had bundles."""
 
     @property
     def of_brokers(self) -> bool:
@@ -139,51 +139,51 @@ class RolloutFact:
 
 @dataclass(frozen=True)
 class DecommissionFact:
-    """Whether a bookie is being removed."""
+    """The decommission of a bookie, or the replacement of its volume."""
 
     bookie: str | None = None
-    """Its id; None = none is, or may be."""
+    """Id of the bookie; None if no bookie is decommissioned."""
     ordinal: int | None = None
     step: str | None = None
-    """The step of the decommission; None = it has not begun."""
+    """The step of the decommission; None if it has not begun."""
     reason: Reason | None = None
-    """Why it does not leave; None = it does, or may soon."""
+    """Why the decommission cannot proceed; None if it proceeds, or is expected to."""
     message: str = ""
-    """What is said of it."""
+    """State and cause, for the condition."""
     blocks_rollout: bool = False
-    """Whether no pod may be replaced meanwhile."""
+    """Whether no pod may be replaced during this step."""
     doing: Reason = Reason.DECOMMISSIONING_BOOKIE
-    """What is done to it."""
+    """The operation: a decommission or the replacement of a volume."""
     confirmed: UsedClusterConfirmation | None = None
-    """The confirmation by which ledgers are given up, or will be once the status has it."""
+    """The confirmation by which ledgers are abandoned. It counts once the status has it."""
     forgotten: bool = False
-    """Whether its cookie is deleted and its claims not marked yet: its ordinal cannot come back for a moment."""
+    """Whether its cookie is deleted and its claims are not marked yet, so that its ordinal cannot be used again yet."""
     again: bool = False
-    """Something was only begun: look again soon."""
+    """Whether an action was only started, so that the next pass must follow soon."""
 
 
 @dataclass(frozen=True)
 class VolumesFact:
-    """Which bookies lost their volumes, or have smaller ones than others."""
+    """Bookies that lost their volumes, or have smaller volumes than others."""
 
     lost: Mapping[int, str] = field(default_factory=dict, hash=False)
-    """What became of the volume, in words, by ordinal, of those that are not up."""
+    """What happened to the volume, as a message, by the ordinal of each bookie that is not up."""
     smaller: str | None = None
-    """Which claims are smaller than their siblings, in words; None = none is."""
+    """Which claims are smaller than the others of their kind, as a message; None if no claim is."""
     refused: str | None = None
-    """Why a pod that never starts on its volumes is not replaced, in words; None = none is kept."""
+    """Why a pod that cannot start on its volumes is not replaced, as a message; None if no such pod is kept."""
     foreign: str | None = None
-    """Why a pod does not start on the volume of another bookie, in words; None = none has one."""
+    """Why a pod does not start on the volume of another bookie, as a message; None if no pod has such a volume."""
     problem: str | None = None
-    """Why nothing is known of lost volumes, with the remedy, in words; None = it is."""
+    """Why lost volumes cannot be detected, with the remedy, as a message; None if they can."""
 
 
 @dataclass(frozen=True)
 class ScaleFact:
-    """Whether pods are being added or removed."""
+    """Pods that are added or removed."""
 
     drain: DrainFact | None = None
-    """Of the brokers that are too many."""
+    """The drain of the brokers that are removed."""
     asked: frozenset[str] = frozenset()
     """PulsarRebalances it needs."""
     blockers: tuple[Blocker, ...] = ()
@@ -196,45 +196,47 @@ class ScaleFact:
 
 @dataclass(frozen=True)
 class BalanceFact:
-    """Who balances."""
+    """Who balances: the operator, or Pulsar."""
 
     status: BalancerStatus | None = None
-    """None = Pulsar itself."""
+    """None if Pulsar balances."""
     again: bool = False
-    """Something was only begun: look again soon."""
+    """Whether an action was only started, so that the next pass must follow soon."""
     observed: bool = True
-    """False = the brokers did not say."""
+    """False if the brokers did not report their settings."""
     moving: str | None = None
     """namespace/name of a PulsarRebalance that executes."""
     handover: HandoverStatus | None = None
-    """What is remembered of giving Pulsar's balancer back."""
+    """The record of times at which Pulsar's balancer was restored."""
     condition: tuple[bool, Reason, str] | None = None
-    """Condition BalancingActive; None = not judged."""
+    """Condition BalancingActive; None if it is not evaluated."""
 
 
 @dataclass(frozen=True)
 class ScalingFact:
-    """What was decided on replicas."""
+    """The decision of autoscaling."""
 
     rows: Rows = field(default_factory=dict)
     again: bool = False
-    """A number was changed, and is acted on in the next pass."""
+    """Whether a replica count changed, which the next pass applies."""
 
 
 @dataclass(frozen=True)
 class ClusterView:
-    """What a pass knows of a cluster: what it read first, and what each phase found. None = unknown: not read, or the
-    phase did not run, for the pass ended before; what the status says of it stays."""
+    """The facts of one pass over a cluster: what it read first, and what each phase reports.
+
+    None means unknown: the fact was not read, or the pass ended before its phase. The status keeps its stored value.
+    """
 
     dependents: int | None = None
     """Objects that need the cluster."""
     instance: InstanceFact | None = None
     live: Live | None = None
-    """Children as read, and as written since."""
+    """Children as read, with the changes that the pass wrote."""
     rendered: RenderedCluster | None = None
     template_order: TemplateOrder | None = None
     metadata: MetadataFact | None = None
-    """None also while ZooKeeper has no quorum."""
+    """None also if ZooKeeper has no quorum."""
     storage: StorageFact | None = None
     racks: RacksFact | None = None
     bookies: TierFact | None = None
@@ -251,14 +253,14 @@ class ClusterView:
     ran: frozenset[str] = frozenset()
     """Names of the phases that ran."""
     stopped_for: str | None = None
-    """What is waited for before anything is done."""
+    """Why the pass stopped before it did anything, as a message."""
     kept_for: str | None = None
     """Why a cluster that is being deleted is kept."""
     kept_by: Reason = Reason.DEPENDENTS_EXIST
     config: tuple[str, ...] = ()
-    """Keys of config that are not applied, a sentence each."""
+    """Keys of config that are not applied, one sentence for each."""
     config_unchecked: bool = False
-    """All of config is applied, and nobody knows the settings of this version."""
+    """Whether all of config is applied because the operator has no list of settings of this version."""
     refused: tuple[str, ...] = ()
     refusal: Reason = Reason.INVALID_SPEC
     """Why the specification is refused."""
@@ -268,30 +270,30 @@ class ClusterView:
 
     @cached_property
     def components(self) -> Mapping[Component, ComponentFacts]:
-        """The components that exist."""
+        """The components that exist, in bring-up order."""
         if self.live is None:
             return {}
         return {c: facts for c in BRING_UP_ORDER if (facts := self.live.facts(c)) is not None}
 
     @property
     def missing(self) -> list[str] | None:
-        """Names of pods that do not exist although they are wanted; None = nobody looked."""
+        """Names of desired pods that do not exist; None if pods were not read."""
         return self.live.missing() if self.live is not None else None
 
     @property
     def gates(self) -> Mapping[Component, Blocker | None]:
-        """Of all components whose phase ran."""
+        """Blockers of all components whose phase ran."""
         tiers = (self.bookies, self.brokers, self.proxies)
         return {component: gate for tier in tiers if tier is not None for component, gate in tier.gates.items()}
 
     @property
     def drain(self) -> DrainFact | None:
-        """The drain in progress: brokers that are too many go before outdated ones."""
+        """The drain in progress. A drain for scaling comes before a drain for a rollout."""
         return next((fact.drain for fact in (self.scale, self.rollout) if fact is not None and fact.drain), None)
 
     @property
     def blocker(self) -> str | None:
-        """What the cluster waits for, in words: the first of all in the order of bring-up."""
+        """What the cluster waits for, as a message: the first blocker in bring-up order."""
         if self.stopped_for is not None:
             return self.stopped_for
         for component, gate in self.gates.items():
@@ -313,7 +315,7 @@ NOUNS = {
 
 
 def _unready(view: ClusterView) -> str | None:
-    """The first component in bring-up order that exists and is not ready."""
+    """Returns the message for the first component in bring-up order that exists and is not ready."""
     for component, facts in view.components.items():
         if facts.all_ready is False:
             noun = NOUNS[component]

@@ -1,4 +1,4 @@
-"""What each phase of a pass reports beside its facts: whether it makes progress, and when to look again. Pure.
+"""What each phase reports beside its facts: its progress, and when the next pass is needed. Pure.
 
 What makes progress comes first, then what is blocked, then what waits for something else; within these, the order of
 the phases. Status and reason of condition Progressing are those of the first report, and its message names all of them.
@@ -17,7 +17,7 @@ from pulsar_operator.domain.dataplane.rollout.checks import ROLLOUT_IN_PROGRESS
 from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder
 
 AGAIN_SECONDS: Final = 1.0
-"""Until the next pass where something was only begun."""
+"""Seconds until the next pass after an action that was only started."""
 RETRY_SECONDS: Final = 5.0
 
 
@@ -26,9 +26,9 @@ class Finding:
     """Report of one phase, or of all of them."""
 
     requeue: float | None = None
-    """Seconds until the next pass at the latest; None = the phase asks for none."""
+    """Seconds until the next pass at the latest; None if the phase needs none."""
     progressing: tuple[bool, Reason, str] | None = None
-    """Condition Progressing; None = nothing is under way, and nothing waits."""
+    """Status, reason and message of condition Progressing; None if nothing is in progress and nothing waits."""
     under_way: bool = False
     """Whether it has begun, and is not held by something that another phase, cluster or person ends."""
 
@@ -73,7 +73,7 @@ def _foreign(text: str) -> Finding:
 
 
 def _decommission(fact: DecommissionFact) -> Finding:
-    """What a bookie's removal, or its new volume, is about; one that is refused makes no progress."""
+    """Returns the report of a decommission or of a volume replacement. A refused one makes no progress."""
     begun = fact.step is not None
     condition = (fact.reason is None, fact.reason or fact.doing, fact.message) if begun or fact.message else None
     return Finding(AGAIN_SECONDS if fact.again else RETRY_SECONDS if fact.step else None, condition, begun)

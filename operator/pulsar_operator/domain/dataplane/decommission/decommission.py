@@ -1,15 +1,20 @@
-"""A bookie on its way out: from what is known, the one next thing to do, with the reason. Pure.
+"""The decommission of a bookie: decides the next action from the facts, with its reason. Pure.
 
-The order is: read-only, so that it takes nothing new; the topics unloaded that write to ledgers naming it, so that no
-broker meets a bookie that is gone in the middle of a write, or has an open handle that names it where its id returns
-empty, from an image that knows no incarnations (bookkeeper/bookie_ids.py); its ledgers copied by auto-recovery, which
-nobody does by waiting, since a read-only bookie is not lost to the auditor (class AuditorTask, getAvailableBookies); no
-ledger names it; its pod gone; again no ledger names it; its cookie deleted, its claims marked.
+The order of the actions:
 
-Nothing is believed of a bookie that was true in an earlier pass: read-only is kept in its memory and ends with a
-restart, so it is asked each time. What was found in ledgers is believed while it takes nothing, and no longer
-(controllers/dataplane/bookkeeper/ledger_scan.py); all of them are read again before what cannot be taken back. The step
-that the status shows and the memo in the metadata store only say what this is about and since when.
+1. The bookie becomes read-only, so that it takes no new entries.
+2. Topics that write to ledgers on it are unloaded. Otherwise a broker would lose the bookie in the middle of a write,
+   or keep an open handle that references it while its id returns empty, with an image that does not count incarnations
+   (bookkeeper/bookie_ids.py).
+3. Auto-recovery copies its ledgers. The operator must request that: the auditor does not treat a read-only bookie as
+   lost (class AuditorTask, getAvailableBookies).
+4. No ledger references it. Its pod is deleted, and all ledgers are checked again.
+5. Its cookie is deleted and its claims are marked.
+
+Facts of an earlier pass are not trusted. A bookie keeps read-only in memory and loses it at a restart, so it is asked
+in each pass. The examination of ledgers is trusted only while the bookie takes no entries
+(controllers/dataplane/bookkeeper/ledger_scan.py), and all ledgers are read again before an action that cannot be
+undone. The step in the status and the record in the metadata store only show the operation and when it began.
 """
 
 from __future__ import annotations
@@ -44,7 +49,8 @@ from pulsar_operator.domain.dataplane.decommission.refusals import (
 
 
 def may_act(found: Next, shown: str | None) -> bool:
-    """Whether a thing may be done by what the status shows: each step is there before it is done."""
+    """Whether an action may be carried out, given the step in the status: the status shows each step before its
+    action."""
     if found.act not in SHOWN_FIRST or found.step is None:
         return True
     order = [each.value for each in Step]
@@ -52,14 +58,14 @@ def may_act(found: Next, shown: str | None) -> bool:
 
 
 def subject(own: OwnBookies, cookies: Collection[str], replicas: int, desired: int) -> int | None:
-    """The ordinal that is next to leave: the highest, by number, that is not wanted and has a pod or a cookie; None
-    where there is none."""
+    """Returns the ordinal to decommission next: the highest undesired one that has a pod or a cookie; None if there is
+    none."""
     ordinals = [ordinal for each in cookies if (ordinal := own.ordinal(each)) is not None and ordinal >= desired]
     return max([*ordinals, *range(desired, replicas)], default=None)
 
 
 def next_step(bookie: DecommissionFacts) -> Next | None:
-    """What to do about a bookie; None where there is nothing to do or to say."""
+    """Returns the next action for a bookie; None if nothing is to be done or reported."""
     if bookie.desired > bookie.ordinal and not bookie.forgotten:
         undone = "spec.bookkeeper.replicas was raised again"
         return stays(bookie, "autoscaling wants as many as there are" if bookie.scaled else undone)
@@ -77,14 +83,15 @@ def next_step(bookie: DecommissionFacts) -> Next | None:
 
 
 def given_up(bookie: DecommissionFacts, record: DecommissionRecord) -> Next:
-    """It is not tried again; it takes entries."""
+    """Returns the next action after a decommission was abandoned: the bookie accepts writes, and it is not tried
+    again."""
     if bookie.readonly and not record.restored:
         return Next(Act.WRITABLE, f"Bookie {bookie.bookie} stays: {record.why}", reason=Reason.DECOMMISSION_STUCK)
     return Next(Act.NOTHING, record.why, reason=Reason.DECOMMISSION_STUCK)
 
 
 def stays(bookie: DecommissionFacts, why: str) -> Next | None:
-    """It does not leave any more: writable again, and then nothing is remembered of it."""
+    """Returns the next action for a bookie that is desired again: it becomes writable, then its record is deleted."""
     record = bookie.record
     if record is None:
         return None
@@ -99,12 +106,12 @@ def stays(bookie: DecommissionFacts, why: str) -> Next | None:
 
 
 def shown(bookie: DecommissionFacts) -> Step:
-    """The step that the status shows already."""
+    """Returns the step that the status already shows."""
     return next((each for each in Step if each.value == bookie.step), Step.READ_ONLY)
 
 
 def before(bookie: DecommissionFacts) -> Next:
-    """Whether it may begin to be emptied: each thing that must be true, the cheapest first."""
+    """Checks whether the decommission may begin. The cheapest preconditions come first."""
     scan, name = bookie.scan, bookie.bookie
     if bookie.obstacle is not None:
         return Next(Act.NOTHING, bookie.obstacle)
@@ -158,7 +165,7 @@ def before(bookie: DecommissionFacts) -> Next:
 
 
 def _racks(bookie: DecommissionFacts) -> Next | None:
-    """Whether so many racks are left that new ledgers can be created."""
+    """Checks that enough racks remain for new ledgers."""
     if not bookie.required_racks or (bookie.racks_left is not None and bookie.racks_left >= bookie.required_racks):
         return None
     if bookie.racks_left is None:
@@ -180,7 +187,7 @@ def _unreadable(bookie: DecommissionFacts, scan: LedgerScan) -> str:
 
 
 def _on_its_way(bookie: DecommissionFacts, record: DecommissionRecord) -> Next:
-    """It has its pod, and has begun to leave."""
+    """Returns the next action for a bookie whose decommission has begun and whose pod exists."""
     found = too_late(bookie, record) or emptying(bookie, record, copied) or too_few(bookie)
     if found is not None:
         return found
@@ -188,7 +195,7 @@ def _on_its_way(bookie: DecommissionFacts, record: DecommissionRecord) -> Next:
 
 
 def too_few(bookie: DecommissionFacts) -> Next | None:
-    """It is given up where a larger ensemble is wanted by now than those that are left have room for."""
+    """Abandons the decommission if a larger ensemble is configured by now than the remaining bookies can form."""
     widest = bookie.widest
     if widest is None:
         return Next(Act.ASK, "", shown(bookie))
@@ -212,12 +219,12 @@ def _too_few_racks(bookie: DecommissionFacts) -> Next | None:
 
 
 def empty(bookie: DecommissionFacts) -> str:
-    """That no ledger is on it, in words."""
+    """Returns the message that no ledger references the bookie."""
     return f"no ledger of {bookie.scan.scanned if bookie.scan is not None else 0} names bookie {bookie.bookie}"
 
 
 def too_late(bookie: DecommissionFacts, record: DecommissionRecord) -> Next | None:
-    """It is given up where it takes too long."""
+    """Abandons the decommission if it exceeds its timeout."""
     since = record.since if bookie.counts_from is None else max(record.since, bookie.counts_from)
     if (bookie.now - since).total_seconds() < bookie.timeout:
         return None
@@ -231,8 +238,11 @@ def emptying(
     record: DecommissionRecord,
     copies: Callable[[DecommissionFacts, DecommissionRecord, LedgerScan], Next | None],
 ) -> Next | None:
-    """What is next before no ledger is on it; None once two looks in a row found none, the last of them in this pass.
-    ``copies`` says what is next while ledgers are, and None where they need not be copied."""
+    """Returns the next action while ledgers reference the bookie; None once two consecutive observations found no such
+    ledger, the second in this pass.
+
+    ``copies`` decides the next action while ledgers reference it; None if they need not be copied.
+    """
     scan, name = bookie.scan, bookie.bookie
     if bookie.registered:
         if bookie.left < record.ensemble:
@@ -272,8 +282,8 @@ def emptying(
 
 
 def copied(bookie: DecommissionFacts, record: DecommissionRecord, scan: LedgerScan) -> Next:
-    """Its ledgers go to other bookies. One copy is asked for at a time: a second waits behind the first, and a pod that
-    ends forgets what it was asked."""
+    """Decides how the ledgers are copied to other bookies. One copy is requested at a time: a second would wait behind
+    the first, and an auto-recovery pod that ends loses its request."""
     left = f"{_ledgers(scan.naming)} on bookie {bookie.bookie} {'is' if scan.naming == 1 else 'are'} not copied yet"
     short = short_of_room(bookie, scan)
     going = record.renewal is not None and record.renewal.claims  # then there is no way back
@@ -327,7 +337,8 @@ def _stuck(bookie: DecommissionFacts, scan: LedgerScan | None) -> str:
 
 
 def _without_pod(bookie: DecommissionFacts) -> Next | None:
-    """The StatefulSet has no such ordinal any more: by this operator, or by somebody's hand."""
+    """Returns the next action if the StatefulSet no longer has the ordinal, whether this operator or a person reduced
+    it."""
     scan, name, record = bookie.scan, bookie.bookie, bookie.record
     if bookie.pod:
         return Next(Act.NOTHING, f"The pod of bookie {name} still exists", Step.STOPPING)
@@ -367,19 +378,20 @@ def _without_pod(bookie: DecommissionFacts) -> Next | None:
 
 
 def round_now(record: DecommissionRecord) -> DecommissionRecord:
-    """The memo once the topics are through: again where one was missed, else all ledgers so far are done."""
+    """Returns the record after a round of unloading: another round if a topic was missed, else all ledgers so far are
+    done."""
     if record.missed or record.through is None:
         return replace(record, handles=replace(record.handles, after=""), missed=False)
     return replace(record, handles=Handles(unloaded=record.through), through=None)
 
 
 def tried_now(record: DecommissionRecord, now: datetime) -> DecommissionRecord:
-    """The memo when topics that could not be unloaded are tried again."""
+    """The record when topics that could not be unloaded are tried again."""
     return replace(record, tried_at=now) if record.missed else record
 
 
 def readonly_now(record: DecommissionRecord, process: str) -> DecommissionRecord:
-    """The memo before a process is made read-only. While it was writable, or away, a copy may have ended at a ledger
+    """The record before a process is made read-only. While it was writable, or away, a copy may have ended at a ledger
     that is on it now; and one that went on may have closed a ledger that was made on it, behind its writer's back."""
     suspect = record.handles.suspect
     if record.run and record.last_ledger is not None:
@@ -399,6 +411,6 @@ def readonly_now(record: DecommissionRecord, process: str) -> DecommissionRecord
 
 
 def asked_now(record: DecommissionRecord, helper: Helper, scan: LedgerScan, now: datetime) -> DecommissionRecord:
-    """The memo once a copy was asked for, or made progress."""
+    """The record once a copy was asked for, or made progress."""
     last_ledger = scan.highest if record.last_ledger is None else record.last_ledger
     return replace(record, asked=helper.uid, asked_at=now, naming=scan.naming, last_ledger=last_ledger)

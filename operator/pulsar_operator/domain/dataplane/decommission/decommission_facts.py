@@ -1,5 +1,5 @@
-"""What is known of a bookie that leaves or gets a new volume, and what may be done next. Values; who decides is in
-decommission.py and volume_replacement.py."""
+"""Facts about a bookie that is decommissioned or gets a new volume, and the possible actions. decommission.py and
+volume_replacement.py decide."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from pulsar_operator.domain.dataplane.decommission.ended_copies import EndedCopi
 from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim
 
 STALL_SECONDS: Final = 300.0
-"""So long no ledger fewer, and the copy is asked for again: it ends without an error at the first ledger that fails."""
+"""Seconds without any ledger less after which a copy is requested again: a copy ends without an error at the first
+ledger that fails."""
 
 
 class Step(StrEnum):
-    """Where a bookie is on its way out, in order; value of status.bookies[].step."""
+    """Steps of a decommission, in order; values of status.bookies[].step."""
 
     READ_ONLY = "ReadOnly"
     UNLOADING = "Unloading"
@@ -35,7 +36,7 @@ class Step(StrEnum):
 
 
 class Act(StrEnum):
-    """What is to be done."""
+    """Actions."""
 
     NOTHING = "nothing"
     ASK = "ask for the largest ensemble"
@@ -72,12 +73,12 @@ SHOWN_FIRST: Final = frozenset(
         Act.MARK,
     }
 )
-"""What is done only once the status says that the bookie is at that step, or was."""
+"""Actions that are carried out only once the status shows, or showed, that the bookie is at that step."""
 
 
 @dataclass(frozen=True)
 class Helper:
-    """An auto-recovery pod that is ready."""
+    """A ready auto-recovery pod, which can be asked for a copy."""
 
     ordinal: int
     uid: str
@@ -85,92 +86,95 @@ class Helper:
 
 @dataclass(frozen=True)
 class DecommissionFacts:
-    """All that is known of one bookie that leaves, or may, or did."""
+    """All facts about one bookie that is, may be, or was decommissioned."""
 
     bookie: str
     """Its id."""
     ordinal: int
     replicas: int
-    """Of the StatefulSet."""
+    """Replicas of the StatefulSet."""
     desired: int
-    """Of the specification."""
+    """Replicas in the specification."""
     others: tuple[str, ...]
     """Ids of the other bookies of the StatefulSet."""
     storage: StorageFacts
     pod: bool
-    """Whether its pod is there, also one that ends."""
+    """Whether its pod exists, also if it is being deleted."""
     readonly: bool | None
-    """What its own HTTP server says; None = it does not answer."""
+    """Whether its own HTTP server reports it as read-only; None if it does not answer."""
     claims: tuple[Claim, ...]
-    """Its own, marked or not."""
+    """Its claims, marked or not."""
     record: DecommissionRecord | None
     step: str | None
     """The step that the status shows."""
     helpers: tuple[Helper, ...]
     widest: Widest | None
-    """None = not looked yet; needed only before it begins."""
+    """Largest ensemble in use; None if it was not determined, which only the start of a decommission needs."""
     obstacle: str | None
-    """What must end before it begins, in words: a roll."""
+    """What must end before the decommission begins, such as a rollout, as a message."""
     generation: int
-    """Of the specification."""
+    """Generation of the specification."""
     now: datetime
     timeout: float
-    """Seconds."""
+    """Timeout of the decommission in seconds."""
     counts_from: datetime | None = None
-    """No time before it counts towards the time-out: no topic could be unloaded."""
+    """Time from which the timeout counts: before it, no topic could be unloaded."""
     scan: LedgerScan | None = None
-    """What a look at all ledgers found, made in this pass after all of the above; None = not looked yet."""
+    """Examination of all ledgers, made in this pass after all facts above were read; None if there was none."""
     examining: str | None = None
-    """How far the examination of all ledgers is, in words; None = not looked yet, or all are examined."""
+    """Progress of the examination, as a message; None if it has not begun, or is complete."""
     cookie: int | None = None
-    """The transaction that created its cookie; None = it has none."""
+    """The transaction that created its cookie; None if it has none."""
     uid: str = ""
-    """UID of its pod; empty = there is none."""
+    """UID of its pod; empty if there is none."""
     ends: bool = False
     """Whether its pod is being deleted."""
     first: str | None = None
-    """What must be done to another bookie before anything here goes on, in words."""
+    """What must be done to another bookie first, as a message."""
     lost: str | None = None
-    """What became of its volume, in words; None = it has the one on record, or is up with another."""
+    """What happened to its volume, as a message; None if it has the recorded one, or is up with another."""
     lost_too: frozenset[str] = frozenset()
-    """Ids of other bookies that are not up and lost their volumes."""
+    """Ids of other bookies that are down and lost their volumes."""
     asked: str | None = None
-    """Why somebody wants a new volume for it, by annotation of its pod; None = nobody does, FALSE = nobody any more."""
+    """Why a new volume is requested for it, by an annotation of its pod; None if none is, FALSE if the request was
+    withdrawn."""
     accepted: int | None = None
-    """How many ledgers somebody gave up for this replacement of its volume, as the status shows; None = nobody did."""
+    """Number of ledgers that a user confirmed as lost for this volume replacement, as the status shows; None without a
+    confirmation."""
     confirmations: tuple[ClusterConfirmation, ...] = ()
-    """Of the specification."""
+    """Confirmations of the specification."""
     given_up: frozenset[int] = frozenset()
-    """Ledgers that were given up with another bookie, or with an earlier volume of this one."""
+    """Ledgers that were abandoned with another bookie, or with an earlier volume of this one."""
     rack: bool = False
-    """Whether the metadata store still has a rack for it that the operator wrote and nobody wants."""
+    """Whether the metadata store still has a rack for it that the operator wrote and the specification does not ask
+    for."""
     racks_left: int | None = None
-    """Racks of the other writable bookies; None = not known."""
+    """Racks of the other writable bookies; None if not known."""
     scaled: bool = False
-    """Whether autoscaling says how many bookies there are to be."""
+    """Whether autoscaling decides the number of bookies."""
     disks: Mapping[str, Space] = field(default_factory=dict, hash=False)
-    """The ledger disks, by the id of each bookie that said so in this pass."""
+    """Ledger disks by bookie id, of the bookies that reported them in this pass."""
     mark: float = 0.95
-    """Share of its ledger disks at which a bookie makes itself read-only."""
+    """Used share of its ledger disks at which a bookie becomes read-only."""
     required_racks: int = 0
-    """Racks without which no ledger is created; 0 = none are enforced."""
+    """Number of racks that a ledger needs; 0 if none are enforced."""
     successor: str = ""
-    """Id under which its pod comes up on new volumes, once that is not its own any more; empty = it is."""
+    """Id under which its pod comes up on new volumes, if that differs from its own; else empty."""
     former: bool = False
-    """Whether a later incarnation of it is there, which has its pod and its volumes."""
+    """Whether a later incarnation exists, which has its pod and its volumes."""
     ended: EndedCopies | None = None
-    """Copies of it that ended because the others had no room; None = none did lately."""
+    """Copies of it that ended because the other bookies had no room; None if none did recently."""
     process: str = ""
-    """Its pod's UID and how often its container started; empty = there is none."""
+    """UID of its pod and number of starts of the container; empty if there is no pod."""
 
     @property
     def state(self) -> BookieState:
-        """By the metadata store."""
+        """Its state in the metadata store."""
         return bookie_state(self.storage, self.bookie)
 
     @property
     def registered(self) -> bool:
-        """Whether the metadata store has it as alive."""
+        """Whether it is registered in the metadata store."""
         return self.bookie in self.storage.registered
 
     @property
@@ -180,8 +184,8 @@ class DecommissionFacts:
 
     @property
     def returned(self) -> bool:
-        """Whether its pod is up with a new volume: under its next id, or one of an image that knows no incarnations
-        under its own."""
+        """Whether its pod is up with a new volume: under its next id, or under its own with an image that does not
+        count incarnations."""
         ids = [each for each in (self.successor, self.bookie) if each]
         up = [each for each in ids if each in self.storage.writable and each in self.storage.cookies]
         return bool(up) and bool(self.uid)
@@ -193,48 +197,48 @@ class DecommissionFacts:
 
     @property
     def targets(self) -> frozenset[str]:
-        """Writable bookies without it: copies go to them."""
+        """Writable bookies without it, which receive the copies."""
         return self.storage.writable - {self.bookie}
 
     @property
     def under_way(self) -> bool:
-        """Whether it has begun to leave, and is not stopped."""
+        """Whether its decommission has begun and is not stopped."""
         return self.record is not None and self.record.stopped is None
 
     @property
     def deed(self) -> str:
-        """What is to be done with it, in words."""
+        """The operation, as a participle for messages."""
         removed = self.ordinal >= self.desired and (self.record is None or self.record.renewal is None)
         return "removed" if removed else "given a new volume"
 
     @property
     def number(self) -> str:
-        """Field that keeps so many bookies."""
+        """Field that sets the number of bookies."""
         return "spec.bookkeeper.autoscaling.minReplicas" if self.scaled else "spec.bookkeeper.replicas"
 
     @property
     def forgotten(self) -> bool:
-        """Whether it is past the point of return: its cookie was deleted by the operator."""
+        """Whether the decommission can no longer be undone: the operator deleted the cookie."""
         gone = not self.has_cookie and not self.registered and self.ordinal >= self.replicas
         return gone and self.record is not None and self.record.forgot
 
 
 @dataclass(frozen=True)
 class Next:
-    """The next thing to do."""
+    """The next action."""
 
     act: Act
     text: str
-    """Why it is done; or, where nothing is done, what is waited for or refused, in words."""
+    """Why the action is done; without one, why the operator waits or refuses. As a message."""
     step: Step | None = None
-    """To be shown; None = it is not on its way out."""
+    """Step for the status; None if the bookie is not being decommissioned."""
     reason: Reason | None = None
-    """Why it does not leave, where it does not."""
+    """Reason if the decommission cannot proceed."""
     topics: tuple[str, ...] = ()
-    """To unload."""
+    """Topics to unload."""
     helper: Helper | None = None
-    """To be asked for the copy."""
+    """Auto-recovery pod to ask for the copy."""
     renewal: Renewal | None = None
-    """Of a bookie that begins to get a new volume, or whose claims are deleted."""
+    """The volume replacement that begins, or whose claims are deleted."""
     question: Question | None = None
-    """What a confirmation would have to answer to let it go on; None where none would."""
+    """Question that a confirmation must answer to let it continue; None if there is no such question."""

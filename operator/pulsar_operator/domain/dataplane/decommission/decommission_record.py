@@ -1,5 +1,5 @@
-"""What is remembered of a bookie that leaves, or gets a new volume, in a znode of the cluster's metadata store: it
-survives the operator, the custom resource and a restored status. Pure."""
+"""The record of a decommission or a volume replacement, in a znode of the cluster's metadata store. It outlives the
+operator, the custom resource and a restored status. Pure."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from pulsar_operator.domain.conditions import parse_time, timestamp
 
 DECOMMISSION_RECORD_PATH: Final = "/pulsar-operator/decommission"
 COPIES_PATH: Final = "/pulsar-operator/asked-copies"
-"""Bookies that stayed after a copy of what they have was asked for: from which ledger on it may have closed some."""
+"""Bookies that were kept after a copy was requested: the lowest ledger that the copy may have closed, for each."""
 
 
 class Cause(StrEnum):
     """Why a bookie gets a new volume."""
 
     LOST = "Lost"
-    """It has another volume than before, or none."""
+    """Its volume is missing, or is another one than before."""
     ASKED = "Asked"
-    """Somebody wants it, by annotation."""
+    """A user requested it by annotation."""
 
 
 @dataclass(frozen=True)
 class Renewal:
-    """That a bookie stays and gets a new volume."""
+    """The replacement of the volume of a bookie that stays."""
 
     cause: Cause
     why: str
-    """What is wrong with the volume, in words."""
+    """What is wrong with the volume, as a message."""
     pod: str = ""
     """UID of the pod that was annotated."""
     claims: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """UIDs of the claims that are deleted, by name; once there are any, there is no way back."""
+    """UIDs of the deleted claims, by name. Once there are any, the replacement cannot be undone."""
     ending: str = ""
-    """UID of the pod that has them; empty = there was none."""
+    """UID of the pod that uses these claims; empty if there was none."""
     cookie: int | None = None
-    """The transaction that created its cookie (ports.Node.created); None = it had none."""
+    """The transaction that created its cookie (ports.Node.created); None if it had none."""
     accepted: bool = False
-    """Whether somebody confirmed that ledgers with entries on no other bookie are lost."""
+    """Whether a user confirmed that ledgers with entries on no other bookie are lost."""
 
     def fields(self) -> dict[str, Any]:
-        """As stored."""
+        """Returns the stored form."""
         return {
             "cause": self.cause.value,
             "why": self.why,
@@ -60,65 +60,65 @@ class Renewal:
 
 @dataclass(frozen=True)
 class DecommissionRecord:
-    """See the module. One bookie leaves, or gets a new volume, at a time."""
+    """See the module. At most one bookie is decommissioned, or gets a new volume, at a time."""
 
     bookie: str
     """Its id."""
     ordinal: int
     since: datetime
     ensemble: int = 1
-    """Writable bookies that new ledgers take."""
+    """Number of writable bookies that a new ledger needs."""
     asked: str | None = None
     """UID of the auto-recovery pod that was asked for the copy."""
     asked_at: datetime | None = None
-    """When, or when it was last seen to make progress."""
+    """When it was asked, or last observed to make progress."""
     naming: int | None = None
-    """Ledgers that named it then."""
+    """Number of ledgers that referenced the bookie then."""
     restored: bool = False
-    """Whether it was made writable again since."""
+    """Whether the bookie was made writable again since."""
     stopped: int | None = None
-    """Generation of the specification at which it was given up."""
+    """Generation of the specification at which the decommission was abandoned."""
     why: str = ""
-    """Why, in words."""
+    """Why, as a message."""
     renewal: Renewal | None = None
-    """Of a bookie that stays and gets a new volume; None of one that leaves."""
+    """The volume replacement of a bookie that stays; None for a decommission."""
     handles: Handles = field(default_factory=Handles)
-    """Which topics are to be unloaded still."""
+    """Topics that must still be unloaded."""
     through: int | None = None
-    """Ledgers up to this id are done once the topics are through; None = the round has not begun."""
+    """Highest ledger id that this round of unloading covers; None if the round has not begun."""
     missed: bool = False
     """Whether a topic of this round could not be unloaded."""
     run: str = ""
     """The process of the bookie that was made read-only."""
     last_ledger: int | None = None
-    """The highest id of a ledger when that process was last seen to be read-only."""
+    """Highest ledger id when that process was last observed to be read-only."""
     forgot: bool = False
-    """Whether no ledger named it, so that its cookie is deleted, or was."""
+    """Whether no ledger referenced the bookie, so that its cookie is being deleted or is deleted."""
     stalled: bool = False
-    """Whether the last time that a copy was asked for brought nothing."""
+    """Whether the last requested copy made no progress."""
     tried_at: datetime | None = None
-    """When topics that could not be unloaded were last tried again."""
+    """When unloading of the missed topics was last tried again."""
     restoring: bool = False
-    """Whether it is about to be made writable: it may take entries, whatever it says."""
+    """Whether it is about to be made writable: from now on it may take entries, whatever it reports."""
 
     @property
     def copied_from(self) -> int | None:
-        """From this id on a copy that was asked for may close ledgers that are made on the bookie once it takes entries
-        again: nobody can end it. None = none was asked for."""
+        """Lowest ledger id that a requested copy may close although the bookie created it after it became writable
+        again: a copy cannot be cancelled. None if no copy was requested."""
         found = [each for each in (self.handles.suspect, self.last_ledger) if each is not None]
         return min(found, default=None)
 
     def before_restore(self) -> DecommissionRecord:
-        """The memo to be written before the bookie is made writable: an operator that is killed in between knows that
-        the bookie may have taken entries."""
+        """Returns the record to write before the bookie is made writable. If the operator is killed in between, the
+        record shows that the bookie may have taken entries."""
         return replace(self, restoring=True, restored=False)
 
     def after_restore(self) -> DecommissionRecord:
-        """The memo once the bookie is writable."""
+        """Returns the record once the bookie is writable."""
         return replace(self, restoring=False, restored=True)
 
     def data(self) -> bytes:
-        """Content of the znode."""
+        """Returns the content of the znode."""
         found = {
             "bookie": self.bookie,
             "ordinal": self.ordinal,
@@ -147,7 +147,7 @@ class DecommissionRecord:
 
 
 def parse_decommission_record(data: bytes) -> DecommissionRecord | None:
-    """What the znode says; None where that cannot be read: then nothing is known to be under way."""
+    """Returns the record in the znode; None if it cannot be read, which means that no operation is known."""
     try:
         found = json.loads(data)
         since = parse_time(str(found["since"]))
@@ -185,7 +185,7 @@ def parse_decommission_record(data: bytes) -> DecommissionRecord | None:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """Raises ValueError for a time that cannot be read."""
+    """Parses a time. Raises ValueError if it cannot be read."""
     found = parse_time(text)
     if text and found is None:
         raise ValueError(f"no time: {text}")
@@ -193,7 +193,8 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def parse_copies(data: bytes) -> dict[str, int] | None:
-    """What znode COPIES_PATH says, by the bookie's id; None where it cannot be read: any ledger may be meant."""
+    """Parses znode COPIES_PATH into ledger ids by bookie id; None for one that cannot be read, which means any
+    ledger."""
     try:
         return {str(bookie): int(ledger) for bookie, ledger in json.loads(data or b"{}").items()}
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
@@ -201,7 +202,7 @@ def parse_copies(data: bytes) -> dict[str, int] | None:
 
 
 def copies_data(copies: Mapping[str, int]) -> bytes:
-    """Content of the znode."""
+    """Returns the content of the znode."""
     return json.dumps(dict(sorted(copies.items()))).encode()
 
 
@@ -210,7 +211,8 @@ def _number(found: Any) -> int | None:
 
 
 def _renewal(found: Any) -> Renewal | None:
-    """Raises what a wrong value raises: a renewal that cannot be read must not pass for a removal."""
+    """Parses a volume replacement. Raises the error of a wrong value: an unreadable replacement must not pass for a
+    decommission."""
     if found is None:
         return None
     cookie = found["cookie"]

@@ -1,8 +1,8 @@
 """Copies that the operator ended because the other bookies had no room: when the next one may begin. Pure.
 
-Room may vanish whenever a copy begins, and be back once it ended. Each copy that ends doubles the delay before the next
-one, so that a bookie is not made read-only again and again for nothing. The record is in a znode beside the memo
-(decommission_record.py), which is deleted when the bookie stays.
+Room may run out as soon as a copy begins, and be free again once it ended. Each copy that ends doubles the delay before
+the next one, so that a bookie is not made read-only again and again for nothing. The record is in a znode beside the
+record (decommission_record.py), which is deleted when the bookie stays.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ FORGOTTEN: Final = timedelta(days=1)
 
 @dataclass(frozen=True)
 class EndedCopies:
-    """Copies of one bookie that ended, one after the other."""
+    """The ended copies of one bookie."""
 
     times: int
     last: datetime
 
     @property
     def again(self) -> datetime:
-        """When the next one may begin."""
+        """When the next copy may begin."""
         # Bounded before it is a power: the record may say anything.
         return self.last + timedelta(seconds=min(MOST_SECONDS, FIRST_SECONDS * 2 ** min(self.times - 1, 20)))
 
 
 def parse_ended(data: bytes, now: datetime) -> dict[str, EndedCopies]:
-    """What the znode says that still counts, by the bookie's id. What cannot be read delays nothing."""
+    """Parses the znode into the ends that still count, by bookie id. An unreadable entry delays nothing."""
     try:
         found = {str(bookie): _ended(each) for bookie, each in json.loads(data or b"{}").items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -53,12 +53,12 @@ def _ended(each: Mapping[str, object]) -> EndedCopies | None:
 
 
 def ended_data(ended: Mapping[str, EndedCopies]) -> bytes:
-    """Content of the znode."""
+    """Returns the content of the znode."""
     found = {bookie: {"times": each.times, "last": timestamp(each.last)} for bookie, each in sorted(ended.items())}
     return json.dumps(found).encode()
 
 
 def with_another(ended: Mapping[str, EndedCopies], bookie: str, now: datetime) -> dict[str, EndedCopies]:
-    """The record once a copy of that bookie ends now."""
+    """Returns the record after a copy of that bookie ended now."""
     before = ended.get(bookie)
     return {**ended, bookie: EndedCopies(1 if before is None else before.times + 1, now)}

@@ -1,5 +1,5 @@
-"""What keeps a bookie from leaving, or from getting a new volume, beside the number of bookies: room on the disks of
-those that are left, and the affinity groups that it is in. Pure; decommission.py asks for each in its turn."""
+"""Why a bookie cannot be decommissioned or get a new volume, other than the number of bookies: disk space of the
+remaining bookies, and affinity groups. Pure; decommission.py calls each check in its order."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pulsar_operator.domain.dataplane.decommission.decommission_facts import Act
 
 
 def refused(text: str) -> Next:
-    """It does not leave, and will not by waiting."""
+    """Returns the action for a decommission that is refused and that waiting does not help."""
     return Next(Act.NOTHING, text, reason=Reason.DECOMMISSION_REFUSED)
 
 
 def no_group(bookie: DecommissionFacts, widest: Widest) -> Next | None:
-    """Whether namespaces that are bound to groups of bookies keep as many as their ledgers take."""
+    """Refuses if namespaces that are bound to groups of bookies would have fewer bookies than their ledgers need."""
     if widest.problem is not None:
         return Next(Act.NOTHING, widest.problem)
     few = too_few_in_group(bookie.bookie, bookie.targets, widest.bound)
@@ -30,14 +30,14 @@ def no_group(bookie: DecommissionFacts, widest: Widest) -> Next | None:
 
 
 def short_of_bookies(bookie: DecommissionFacts, widest: Widest) -> str | None:
-    """Who could have no new ledger by now without it, in words; None = everybody could."""
+    """Returns which namespaces could create no new ledger without the bookie, as a message; None if all could."""
     if bookie.left < widest.size:
         return f"{bookie.left} writable bookies would be left, and {widest.whose} takes {widest.size} by now"
     return too_few_in_group(bookie.bookie, bookie.targets, widest.bound)
 
 
 def no_room(bookie: DecommissionFacts, scan: LedgerScan) -> Next | None:
-    """Whether those that are left have room for what is on it, before anything of it is copied."""
+    """Refuses, before anything is copied, if the remaining bookies have no room for its data."""
     unknown = unknown_room(bookie, scan)
     if unknown is not None:
         return Next(Act.NOTHING, f"Bookie {unknown} does not report how full its ledger disks are")
@@ -51,7 +51,7 @@ def no_room(bookie: DecommissionFacts, scan: LedgerScan) -> Next | None:
 
 
 def ended_lately(bookie: DecommissionFacts) -> Next | None:
-    """Whether copies of it ended for want of room, and the next one may not begin yet. There is room at this moment."""
+    """Waits if copies of it ended for lack of room and the next one may not begin yet, although there is room now."""
     ended = bookie.ended
     if ended is None or bookie.now >= ended.again:
         return None
@@ -65,11 +65,11 @@ def ended_lately(bookie: DecommissionFacts) -> Next | None:
 
 
 def unknown_room(bookie: DecommissionFacts, scan: LedgerScan) -> str | None:
-    """A bookie that would get a share of it and does not say how full it is; None = there is none."""
+    """Returns a bookie that would get a share of the data and does not report its disk usage; None if there is none."""
     return unknown_of(scan.bytes_by_peers, bookie.targets, bookie.disks)
 
 
 def short_of_room(bookie: DecommissionFacts, scan: LedgerScan, margin: float = 1.0) -> str | None:
-    """What has no room, in words; None = all of it has."""
+    """Returns which bookies lack room, as a message; None if all have it."""
     short = shortage(scan.bytes_by_peers, bookie.targets, bookie.disks, bookie.mark, margin)
     return describe_shortage(short, bookie.mark) if short is not None else None

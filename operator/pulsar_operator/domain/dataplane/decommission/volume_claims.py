@@ -1,4 +1,4 @@
-"""Claims of bookies' volumes: which are marked as holding nothing any more, and which ordinals may come back. Pure.
+"""Claims of bookies' volumes: which are marked as empty, and which ordinals may be used again. Pure.
 
 Class LegacyCookieValidation of BookKeeper 4.17.2: a bookie starts with cookies in its folders and in the metadata
 store, or with neither. So a volume whose cookie was deleted from the store starts no bookie again, and one that no
@@ -25,18 +25,18 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class EmptyMark:
-    """What is written at a claim of a bookie that is gone."""
+    """The mark at a claim of a bookie that is decommissioned."""
 
     bookie: str
-    """Its id."""
+    """Id of the bookie."""
     instance_id: str
-    """INSTANCEID of the metadata store that says so."""
+    """INSTANCEID of the metadata store that was checked."""
     verified: str
-    """When no ledger there named the bookie, RFC 3339."""
+    """When no ledger in that store referenced the bookie, RFC 3339."""
 
     @classmethod
     def of(cls, bookie: str, instance_id: str, now: datetime) -> EmptyMark:
-        """One of now."""
+        """Returns a mark with the time ``now``."""
         return cls(bookie, instance_id, timestamp(now))
 
     def text(self) -> str:
@@ -46,12 +46,12 @@ class EmptyMark:
         )
 
     def same(self, other: EmptyMark | None) -> bool:
-        """Whether another one is of the same bookie, whichever its incarnation, of the same store."""
+        """Whether another mark is of the same bookie, in any incarnation, and of the same store."""
         return other is not None and self.instance_id == other.instance_id and same_pod(self.bookie, other.bookie)
 
 
 def parse_empty_mark(text: str | None) -> EmptyMark | None:
-    """What an annotation says; None where there is none, or it says something else."""
+    """Parses an annotation; None if there is none, or it is no mark."""
     try:
         found = json.loads(text or "null") or {}
         return EmptyMark(str(found["bookieId"]), str(found["instanceId"]), str(found["ledgersVerifiedEmpty"]))
@@ -61,7 +61,7 @@ def parse_empty_mark(text: str | None) -> EmptyMark | None:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a volume of one bookie."""
+    """A claim of one of a bookie's volumes."""
 
     name: str
     uid: str
@@ -76,7 +76,7 @@ class Claim:
     created: str = ""
     """metadata.creationTimestamp, which sorts as text."""
     request: VolumeRequest | None = None
-    """That somebody wants another volume in its place; None also where the annotation names another claim."""
+    """The request to replace its volume; None also if the annotation names another claim."""
 
 
 def is_claim_of(workload: str, name: str) -> bool:
@@ -124,7 +124,7 @@ class Return:
     delete: tuple[Claim, ...] = ()
     """Claims to delete first: they are marked."""
     blocker: Blocker | None = None
-    """Why it may not yet; None = nothing blocks it."""
+    """Why it may not yet; None if nothing blocks it."""
     foreign: str | None = None
     """Why it cannot until a person acts, with the remedy, as a message."""
 
@@ -142,10 +142,10 @@ def still_exists(claim: Claim) -> Blocker:
 def may_return(
     bookie: str, claims: Iterable[Claim], *, cookie: bool, instance_id: str, emptied: bool = False
 ) -> Return:
-    """Whether a bookie may be made at an ordinal, by the claims that are there for it.
+    """Decides whether the pod of a bookie may be created at an ordinal, given the existing claims.
 
-    ``emptied``: no ledger named it when this operator deleted its cookie, and its claims may not say so yet.
-    ``cookie``: whether the metadata store has its cookie. Then it is that bookie that comes back, with what it has.
+    ``emptied``: no ledger referenced the bookie when this operator deleted its cookie, and its claims may not be marked
+    yet. ``cookie``: whether the metadata store has its cookie; then that bookie returns with its data.
     """
     there = list(claims)
     going = [claim for claim in there if claim.going]
@@ -173,9 +173,9 @@ def may_return(
 
 
 def unknown_volume(bookie: str, claims: Iterable[Claim], since: str) -> str | None:
-    """Why the pod of a bookie does not come up that the metadata store does not know, in words with the remedy; None
-    where its volumes are not to blame. ``since`` is the creationTimestamp of the StatefulSet: a claim that is older was
-    not made for this bookie."""
+    """Returns why the pod of a bookie without a cookie does not come up, as a message with the remedy; None if its
+    volumes are not the cause. ``since`` is the creationTimestamp of the StatefulSet: an older claim was not created for
+    this bookie."""
     older = [claim for claim in claims if claim.created and claim.created < since and not claim.going]
     if not older:
         return None

@@ -1,10 +1,11 @@
 """Which volumes bookies have, kept outside of their claims, in a znode beside the cookies. Pure.
 
-A claim tells nobody that it was made anew. A bookie whose cookie the metadata store has, and whose volume is another
-than the one on record, has lost what was on it: it does not start (class LegacyCookieValidation of BookKeeper 4.17.2).
+A claim does not show that it was created again. A bookie whose cookie the metadata store has, and whose volume is
+another than the one on record, has lost its data and does not start (class LegacyCookieValidation of BookKeeper
+4.17.2).
 
-The volumes of a bookie that starts on empty ones go on record before it comes up, under the id that it gets: they may
-be lost before it is seen to be up.
+The volumes of a bookie that starts on empty ones are recorded under its new id before it comes up: they may be lost
+before it is observed to be up.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from pulsar_operator.domain.dataplane.decommission.volume_claims import Claim
 
 VOLUMES_PATH: Final = "/pulsar-operator/bookie-volumes"
 NONE: Final = "none"
-"""In the place of a claim's name: the bookie has a cookie, and had no claim when it was looked for."""
+"""Stands for the name of a claim: the bookie has a cookie, and had no claim when it was observed."""
 
 
 @dataclass(frozen=True)
 class Volume:
-    """What a claim had."""
+    """The volume of a claim."""
 
     claim: str
     """UID of the claim."""
@@ -35,11 +36,11 @@ class Volume:
 
 
 Volumes = Mapping[str, Volume]
-"""Of one bookie, by name of the claim."""
+"""The volumes of one bookie, by name of the claim."""
 
 
 def parse_volumes(data: bytes) -> dict[str, dict[str, Volume]]:
-    """What the znode says, by the bookie's id. Raises UndecodableError: an empty record in its place would hide a lost
+    """Parses the znode into volumes by bookie id. Raises UndecodableError: an empty record instead would hide a lost
     volume."""
     try:
         return {
@@ -54,7 +55,7 @@ def parse_volumes(data: bytes) -> dict[str, dict[str, Volume]]:
 
 
 def volumes_data(volumes: Mapping[str, Volumes]) -> bytes:
-    """Content of the znode."""
+    """Returns the content of the znode."""
     found = {
         bookie: {claim: {"claim": each.claim, "volume": each.name} for claim, each in sorted(of.items())}
         for bookie, of in sorted(volumes.items())
@@ -63,8 +64,8 @@ def volumes_data(volumes: Mapping[str, Volumes]) -> bytes:
 
 
 def lost_volumes(known: Volumes, claims: Iterable[Claim]) -> tuple[str, ...]:
-    """What became of the volumes of a bookie that does not come up, in words; empty = they are those on record, or not
-    known yet. A claim that was made anew for the same volume has what is on it."""
+    """Returns what happened to the volumes of a bookie that does not come up, as a message; empty if they are the
+    recorded ones, or not known yet. A claim that was created again for the same volume has its data."""
     found = []
     for claim in claims:
         before = known.get(claim.name)
@@ -79,11 +80,11 @@ def lost_volumes(known: Volumes, claims: Iterable[Claim]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the record is to be."""
+    """The new record."""
 
     volumes: Mapping[str, Volumes]
     others: tuple[str, ...] = ()
-    """Of bookies that came up with other volumes than those on record, in words."""
+    """Bookies that came up with other volumes than the recorded ones, as messages."""
 
 
 def recorded(
@@ -96,14 +97,13 @@ def recorded(
     ready: Collection[int],
     renewed: str | None,
 ) -> Recorded:
-    """The record after a look: of bookies that are registered, with the volumes that they have now; and of those of the
-    ``replicas`` of the StatefulSet that are not, with the volumes that they may start on, under the id that they get
-    if these are empty.
+    """Returns the record after an observation.
 
-    ``ready`` are ordinals whose pods are ready, looked at after the claims: the registration of a process that was
-    killed stays until its session ends, and by then its pod may have been made again, with other claims.
-
-    A bookie without a cookie has none; ``renewed`` is one that gets a new volume by this operator.
+    Registered bookies have the volumes that they use now. Bookies within the ``replicas`` of the StatefulSet that are
+    not registered have the volumes that they may start on, under the id that they get if these are empty. ``ready`` are
+    ordinals whose pods are ready, checked after the claims: the registration of a killed process stays until its
+    session ends, and by then its pod may have been created again, with other claims. A bookie without a cookie has
+    none; ``renewed`` is one that gets a new volume from this operator.
     """
     found = {bookie: volumes for bookie, volumes in known.items() if bookie in storage.cookies}
     others = []

@@ -1,16 +1,17 @@
-"""A bookie that stays and gets a new volume: its own was lost, or somebody wants another. The one next thing. Pure.
+"""The replacement of a bookie's volume, because the volume was lost or a user requested it: decides the next action.
+Pure.
 
-It is emptied as one that leaves is (decommission.py). Then its next incarnation is counted, so that it comes back under
-another id (bookkeeper/bookie_ids.py), and its claims are deleted, which takes effect when its pod ends (finalizer
-pvc-protection), and nobody can take that back; all ledgers are looked at again, and its pod is replaced. The
-StatefulSet makes a pod with that name once the claims are gone, and new ones with it. The cookie of its former id is
-deleted once no ledger names that; nothing is formatted.
+The bookie is emptied like one that is decommissioned (decommission.py). Then its next incarnation is counted, so that
+it returns under another id (bookkeeper/bookie_ids.py). Its claims are deleted, which cannot be undone and takes effect
+when the pod ends (finalizer pvc-protection). All ledgers are checked again, and the pod is replaced; the StatefulSet
+creates a pod of that name, with new claims, once the old claims are gone. The cookie of the former id is deleted once
+no ledger references it. Nothing is formatted.
 
-What was on a lost volume is made again by the auditor, ledger by ledger; a copy that is asked for of an auto-recovery
-pod would end at the first one that has no other copy. Of several bookies that are lost, each ledger that has a copy on
-a bookie that is there is copied without a question. Where too few bookies are writable to take the copies, more are
-waited for. Only ledgers that have entries on no bookie that is there are named, and given up by a confirmation; those
-that were given up with another bookie are not asked about again, unless the volume is there and its bookie is down.
+The auditor restores the ledgers of a lost volume one by one; a copy that is requested of an auto-recovery pod would end
+at the first ledger that has no other copy. If several bookies are lost, each ledger with a copy on an available bookie
+is copied without confirmation. If too few bookies are writable to take the copies, the operator waits for more. Only
+ledgers with entries on no available bookie are named, and are abandoned by a confirmation. Ledgers that were abandoned
+with another bookie need no second one, unless the volume exists and its bookie is down.
 """
 
 from __future__ import annotations
@@ -47,12 +48,11 @@ from pulsar_operator.domain.dataplane.decommission.decommission_record import Ca
 from pulsar_operator.domain.dataplane.decommission.volume_requests import FALSE
 
 AUDITOR = "auditor"
-"""Who is asked for copies, in the memo, where it is not an auto-recovery pod."""
+"""In the record, instead of an auto-recovery pod: the auditor makes the copies."""
 
 
 def next_step(bookie: DecommissionFacts) -> Next | None:
-    """What to do about a bookie that leaves, may leave, or gets a new volume; None where there is nothing to do or to
-    say."""
+    """Returns the next action for a bookie; None if nothing is to be done or reported."""
     record = bookie.record
     if record is not None and record.renewal is not None:
         return _renewed(bookie, record, record.renewal)
@@ -128,8 +128,8 @@ def _renewed(bookie: DecommissionFacts, record: DecommissionRecord, renewal: Ren
 
 
 def _taken_back(bookie: DecommissionFacts, record: DecommissionRecord, renewal: Renewal) -> str | None:
-    """Why nobody wants it any more, in words. The annotation ends with its pod, and the pod may be replaced meanwhile:
-    then who does not want it any more says so at the new one."""
+    """Returns why the request is withdrawn, as a message. The annotation ends with its pod, which may be replaced
+    before that; a user then withdraws the request at the new pod."""
     if bookie.first is not None:
         return bookie.first
     if renewal.cause is Cause.LOST:
@@ -164,7 +164,8 @@ def _emptied(bookie: DecommissionFacts, record: DecommissionRecord) -> Next | No
 
 
 def _audited(bookie: DecommissionFacts, record: DecommissionRecord, scan: LedgerScan) -> Next | None:
-    """Copies of what was on a bookie that is not there come from others. None = what is left is given up."""
+    """Decides how the ledgers of a missing bookie are restored from other bookies. None if the remaining ones are
+    abandoned."""
     storage, name = bookie.storage, bookie.bookie
     ledgers = "1 ledger" if scan.naming == 1 else f"{scan.naming} ledgers"
     left = f"{ledgers} of bookie {name} {'is' if scan.naming == 1 else 'are'} not copied from other bookies yet"
@@ -208,8 +209,8 @@ def _audited(bookie: DecommissionFacts, record: DecommissionRecord, scan: Ledger
 
 
 def _no_room(bookie: DecommissionFacts, scan: LedgerScan, elsewhere: int) -> Next | None:
-    """What is waited for where fewer bookies are writable than a ledger takes: each copy goes to one that does not have
-    the ledger yet. Nobody is asked to give up what is still there."""
+    """Returns the blocker if fewer bookies are writable than a ledger needs: each copy goes to a bookie that does not
+    have the ledger yet. The operator does not ask to abandon ledgers that still exist."""
     widest = scan.widest
     if widest is None or bookie.left >= widest.ensemble_size:
         return None
@@ -223,7 +224,7 @@ def _no_room(bookie: DecommissionFacts, scan: LedgerScan, elsewhere: int) -> Nex
 
 
 def _given_up(bookie: DecommissionFacts, record: DecommissionRecord, words: str, number: int) -> Next | None:
-    """None where somebody confirmed that so many ledgers are lost; else that nobody did."""
+    """Returns None if a user confirmed this number of ledgers as lost; otherwise the message that asks for it."""
     unavailable = sorted(bookie.storage.missing.intersection(bookie.others) - bookie.lost_too)
     if unavailable:
         text = f"{words}. Bookie {unavailable[0]} is unavailable too, and may have copies"
@@ -241,13 +242,13 @@ def _is_accepted(bookie: DecommissionFacts, number: int) -> bool:
 
 
 def question_of(ordinal: int, record: DecommissionRecord, number: int = 0) -> Question:
-    """What is asked about one replacement of a bookie's volume: whether so many ledgers are lost. The replacement is
-    named by its beginning, which the metadata store has."""
+    """Returns the question of the confirmation for one volume replacement: whether this number of ledgers is lost. The
+    start time in the metadata store identifies the replacement."""
     return Question(ClusterConfirmationAction.LOSE_LEDGERS, timestamp(record.since), ordinal, number)
 
 
 def _afterwards(bookie: DecommissionFacts, record: DecommissionRecord, renewal: Renewal) -> Next | None:
-    """Its claims are deleted, or were being: there is no way back."""
+    """Returns the next action once its claims are deleted, or their deletion has begun, which cannot be undone."""
     name, scan = bookie.bookie, bookie.scan
     old = [claim for claim in bookie.claims if renewal.claims.get(claim.name) == claim.uid]
     kept = any(not claim.going for claim in old)

@@ -1,9 +1,9 @@
-"""A request for a new volume outlives the pod that was annotated: it is kept at the bookie's claims. Pure.
+"""Requests for a new volume, kept at the bookie's claims so that they outlive the annotated pod. Pure.
 
-The annotation replace-volume ends with its pod, and a roll or a node drain may replace the pod before the bookie's turn
-has come. So the operator keeps what it reads there at the PersistentVolumeClaims. The request cannot come back after it
-was done: a new volume has new claims, nothing is kept at those, and a request that somebody copies to them, as a backup
-tool does, names the claim that it was made for.
+The annotation replace-volume ends with its pod, and a rollout or a node drain may replace the pod before the operator
+acts on it. So the operator copies the request to the PersistentVolumeClaims. A request cannot return after it was
+carried out: the new volume has new claims without it, and a request that another tool copies to them, as a backup tool
+does, names the claim that it was made for.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ import json
 from dataclasses import dataclass
 
 FALSE = "false"
-"""Value of the annotation that takes it back."""
+"""Value of the annotation that withdraws the request."""
 WORDS = 200
-"""Characters of a reason that are kept."""
+"""Maximum length of the stored reason."""
 NO_REASON = "no reason is given"
 
 
 @dataclass(frozen=True)
 class VolumeRequest:
-    """That somebody wants a new volume for a bookie."""
+    """A request for a new volume of a bookie."""
 
     why: str
     """The value of the annotation."""
     pod: str
     """UID of the pod that was annotated."""
     annotated_pod: str = ""
-    """UID of the pod that came after it, once an event says that the request goes on; empty = none does."""
+    """UID of the pod that replaced it, once an event reported that the request continues; empty before that."""
     claim: str = ""
-    """UID of the claim that it is kept at; empty in one of an operator that did not write it."""
+    """UID of the claim at which it is stored; empty if an earlier operator stored it."""
 
     def text(self) -> str:
         """Value of the annotation at a claim."""
         return json.dumps({"why": self.why, "pod": self.pod, "annotatedPod": self.annotated_pod, "claim": self.claim})
 
     def is_about(self, claim: str) -> bool:
-        """Whether it was made for the claim with that UID."""
+        """Whether it was stored for the claim with that UID."""
         return self.claim in ("", claim)
 
 
 def parse_request(text: str | None) -> VolumeRequest | None:
-    """What an annotation at a claim says; None where there is none, or it says something else."""
+    """Parses an annotation of a claim; None if there is none, or it is no request."""
     try:
         found = json.loads(text or "null") or {}
         return VolumeRequest(
@@ -52,14 +52,13 @@ def parse_request(text: str | None) -> VolumeRequest | None:
 
 
 def reason_given(annotation: str | None) -> str | None:
-    """Why somebody wants a new volume, as the pod's annotation says; None = it has none."""
+    """Returns why a new volume is requested, from the pod's annotation; None without the annotation."""
     return None if annotation is None else annotation[:WORDS] or NO_REASON
 
 
 def request_now(annotation: str | None, pod: str, kept: VolumeRequest | None) -> VolumeRequest | None:
-    """What is to be kept at the claims of a bookie; None = nobody wants a new volume.
-
-    ``annotation`` is that of its pod, ``pod`` the pod's UID, empty = there is none.
+    """Returns the request to keep at the claims of a bookie; None if no new volume is requested. ``annotation`` is that
+    of its pod, ``pod`` the pod's UID, empty if there is no pod.
     """
     why = reason_given(annotation)
     if why == FALSE:
@@ -71,5 +70,5 @@ def request_now(annotation: str | None, pod: str, kept: VolumeRequest | None) ->
 
 
 def goes_on(request: VolumeRequest, pod: str) -> bool:
-    """Whether its pod was replaced, and nobody was told yet that the request goes on."""
+    """Whether its pod was replaced, and no event reported yet that the request continues."""
     return pod not in ("", request.pod, request.annotated_pod)

@@ -1,9 +1,9 @@
-"""Sizes of bookies' volumes. Pure. A new bookie gets what the StatefulSet's claim templates say, whatever became of the
-claims that were made of them before.
+"""Sizes of bookies' volumes. Pure.
 
-volumeClaimTemplates are immutable, so a volume that somebody expanded is larger than those of bookies that come later.
-BookKeeper spreads new ledgers over all bookies alike (unless diskWeightBasedPlacementEnabled is set), and the smallest
-one is full first.
+A new bookie gets the sizes in the StatefulSet's claim templates, whatever happened to earlier claims.
+volumeClaimTemplates are immutable, so a volume that a user expanded is larger than those of bookies that are added
+later. BookKeeper spreads new ledgers evenly over all bookies (unless diskWeightBasedPlacementEnabled is set), and the
+smallest volume is full first.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from pulsar_operator.api.v1alpha1.quantities import quantity
 
 Json = Mapping[str, Any]
 MAX_NAMED = 3
-"""Claims that are named."""
+"""Number of claims that a message names."""
 
 
 def smaller_claims(claims: Iterable[Json], workload: str, replicas: int) -> str | None:
-    """Which claims of the bookies that there are to be request less than their siblings, in words; None = none does."""
+    """Returns which claims of the desired bookies request less than the others of their kind, as a message; None if
+    none does."""
     by_volume: dict[str, dict[str, str]] = {}
     for claim in claims:
         name, number = _volume(claim, workload)
@@ -46,7 +47,7 @@ def smaller_claims(claims: Iterable[Json], workload: str, replicas: int) -> str 
 def new_claims(
     templates: Iterable[Json], claims: Collection[Json], workload: str, ordinals: Iterable[int]
 ) -> list[str]:
-    """What is said of bookies that are about to be added with volumes smaller than their siblings', one text each."""
+    """Returns one message for each claim of a new bookie that will be smaller than the others of its kind."""
     there = {str(claim["metadata"]["name"]): claim for claim in claims}
     found = []
     for ordinal in ordinals:
@@ -68,7 +69,7 @@ def new_claims(
 
 
 def _volume(claim: Json, workload: str) -> tuple[str, int | None]:
-    """Name of the claim's template, and its ordinal; None = it is no claim of the workload."""
+    """Returns the name of the claim's template, and its ordinal; None if it is no claim of the workload."""
     volume, found, number = str(claim["metadata"]["name"]).rpartition(f"-{workload}-")
     return (volume, int(number)) if found and number.isascii() and number.isdigit() else ("", None)
 

@@ -1,12 +1,11 @@
-"""Replication between the clusters of an instance, as the brokers' pages of metrics tell. Pure: time comes in.
+"""Replication between the clusters of an instance, read from the brokers' metrics. Pure: the time is an argument.
 
-A replicator is one topic's way to one other cluster; brokers tell of each while its topic is loaded (class
-AggregatedReplicationStats, under the names of class TopicStats; seen on 4.0.8). A broker that tells of namespaces alone
-(exposeTopicLevelMetricsInPrometheus) gives sums; what waits in a namespace with a replicator that is not connected
-counts as waiting for that one.
-
-A replicator that is not connected loses nothing: messages wait in its topic. What tells of trouble is how their number
-moves, so that it takes several looks; a process that was just started knows none, and says what it sees meanwhile.
+A replicator sends one topic to one other cluster. A broker reports it while the topic is loaded (class
+AggregatedReplicationStats, under the names of class TopicStats; observed on 4.0.8). A broker that reports only
+namespaces (exposeTopicLevelMetricsInPrometheus) gives sums; the backlog of a namespace with a disconnected replicator
+counts for that replicator. A disconnected replicator loses nothing: messages wait in its topic. Trouble shows in how
+the backlog changes, so detecting it takes several observations; a process that has just started has none and reports
+what it sees so far.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from pulsar_operator.domain.dataplane.observed.pod_counters import Sample
 
 _PREFIX: Final = "pulsar_replication_"
 _ALWAYS: Final = "log4j2_appender_total"
-"""On every broker's page: without a replicator none of the others is."""
+"""A series on every broker's page: if it is there, missing series of replicators mean that there is no replicator."""
 NAMES: Final = frozenset(
     {
         f"{_PREFIX}{each}"
@@ -32,43 +31,44 @@ NAMES: Final = frozenset(
     }
     | {_ALWAYS}
 )
-"""What is read of a broker's page."""
+"""Series that are read from a broker's page."""
 READINGS: Final = 3
-"""Looks in a row at which more must wait than before until replication counts as falling behind."""
+"""Consecutive observations in which the backlog must grow until replication counts as falling behind."""
 MOST_STILL: Final = 256
-"""Topics that stand still that are followed for one cluster that is replicated to, those for which most waits."""
+"""Maximum number of stalled topics that are followed for each target cluster; those with the largest backlog."""
 MOST_SHOWN: Final = 5
-"""Namespaces, and topics, in which most waits, that are told."""
+"""Number of namespaces, and of topics, with the largest backlog that are reported."""
 BEHIND_SECONDS: Final = 60.0
 BEHIND_MESSAGES: Final = 100
-"""What is delivered within that time at the pace of the last minute, or is that little, is on its way."""
+"""Backlog in messages up to which replication counts as keeping up, as does a backlog that is delivered within that
+time at the rate of the last minute."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """All replicators of one cluster to one other, at one look."""
+    """One observation of all replicators from one cluster to another."""
 
     replicators: int = 0
     connected: int = 0
     backlog: int = 0
     """Messages that wait."""
     stranded: int = 0
-    """Those of them whose replicator is not connected."""
+    """Messages among them whose replicator is not connected."""
     delay_seconds: float = 0.0
-    """Age of the oldest message that was sent and not confirmed, of any of them."""
+    """Age in seconds of the oldest message that was sent and not confirmed."""
     rate_out: float = 0.0
     """Messages a second that were delivered in the last minute."""
     rate_expired: float = 0.0
-    """Messages a second that were dropped undelivered in the last minute, since their time to live was over."""
+    """Messages a second that were dropped in the last minute because their time to live was over."""
     still: tuple[tuple[str, int], ...] = ()
-    """Topics with what waits for them, where it is connected and nothing was delivered in the last minute."""
+    """Backlog by topic, of topics with a connected replicator that delivered nothing in the last minute."""
     namespaces: Mapping[str, int] = field(default_factory=dict)
-    """By namespace, what waits."""
+    """Backlog by namespace."""
     topics: tuple[tuple[str, int], ...] = ()
-    """Topics of which most waits."""
+    """Topics with the largest backlog."""
 
     def plus(self, other: Reading) -> Reading:
-        """Both together."""
+        """Returns the sum of two observations."""
         return Reading(
             self.replicators + other.replicators,
             self.connected + other.connected,
@@ -83,12 +83,13 @@ class Reading:
         )
 
     def most_in(self) -> tuple[tuple[str, int], ...]:
-        """Namespaces in which most waits."""
+        """Namespaces with the largest backlog."""
         return _most(self.namespaces.items(), MOST_SHOWN)
 
 
 def _most(rows: Iterable[tuple[str, int]], count: int) -> tuple[tuple[str, int], ...]:
-    """The largest, each name once: a topic that moves between two looks is on the pages of both brokers."""
+    """Returns the largest, each name once: a topic that moves between two observations is on the pages of both
+    brokers."""
     largest: dict[str, int] = {}
     for name, number in rows:
         largest[name] = max(number, largest.get(name, number))
@@ -102,11 +103,11 @@ def _sums(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
 
 
 Targets = Mapping[str, Reading]
-"""By name of the cluster that is replicated to."""
+"""By name of the target cluster."""
 
 
 def readings(samples: Iterable[Sample]) -> dict[str, Reading]:
-    """What one broker's page says, by name of the cluster that is replicated to."""
+    """Parses one broker's page into observations by target cluster."""
     rows: dict[tuple[str, str, str], dict[str, float]] = {}
     for each in samples:
         if each.name.startswith(_PREFIX) and (target := each.labels.get("remote_cluster")):
@@ -152,7 +153,7 @@ def _reading(values: Mapping[str, float]) -> Reading:
 
 
 def together(pages: Iterable[Targets]) -> dict[str, Reading]:
-    """What all brokers of a cluster say: each topic is on one of them."""
+    """Sums the observations of all brokers of a cluster; each topic is on one of them."""
     found: dict[str, Reading] = {}
     for page in pages:
         for target, reading in page.items():
@@ -161,9 +162,11 @@ def together(pages: Iterable[Targets]) -> dict[str, Reading]:
 
 
 def trouble(readings: Sequence[Reading], before: Reason | None = None) -> Reason | None:
-    """What is wrong by the last looks at a pair, the newest at the end; None = nothing, or it is too early to tell.
+    """Returns the trouble of a pair by its last observations, the newest at the end; None if there is none, or it is
+    too early to tell.
 
-    What was wrong (``before``) stays so until what waits was taken or is on its way: that nobody publishes is no cure.
+    Trouble (``before``) lasts until the backlog was taken or is being delivered: a topic without new messages is no
+    cure.
     """
     if not readings:
         return None
@@ -188,26 +191,26 @@ def trouble(readings: Sequence[Reading], before: Reason | None = None) -> Reason
 class _Known:
     at: datetime
     answers: dict[str, dict[str, Reading] | None]
-    """By name of the cluster that replicates; None = not all of its brokers answered."""
+    """By name of the source cluster; None if not all of its brokers answered."""
     readings: dict[tuple[str, str], tuple[Reading, ...]] = field(default_factory=dict)
     troubles: dict[tuple[str, str], Reason | None] = field(default_factory=dict)
     topics: StuckTopics = field(default_factory=StuckTopics)
 
 
 class ReplicationReadings:
-    """The last looks at each instance. Kept for the life of the process."""
+    """The last observations of each instance. Kept for the life of the process."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
 
     def due(self, instance: str, now: datetime, *, every: float) -> bool:
-        """Whether the last look at an instance, by its UID, was so many seconds ago."""
+        """Whether the last observation of an instance, by UID, is at least this number of seconds old."""
         known = self._known.get(instance)
         return known is None or seconds_since(known.at, now) >= every
 
     def keep(self, instance: str, now: datetime, answers: Mapping[str, Targets | None], well: Collection[str]) -> None:
-        """Remember a look. Of a cluster of which nothing is known now, earlier looks count no more: what happened
-        between is not known either. ``well`` are clusters whose bookies and metadata store are."""
+        """Stores an observation. Earlier observations of a cluster that is unknown now are discarded, since what
+        happened since is not known. ``well`` are clusters whose bookies and metadata store are healthy."""
         old = self._known.get(instance)
         now_known = _Known(now, {source: None if each is None else dict(each) for source, each in answers.items()})
         for source, targets in answers.items():
@@ -222,27 +225,28 @@ class ReplicationReadings:
         self._known[instance] = now_known
 
     def answers(self, instance: str) -> Mapping[str, Targets | None]:
-        """The last look, by name of the cluster that replicates; empty before the first."""
+        """Returns the last observation by name of the source cluster; empty before the first."""
         known = self._known.get(instance)
         return known.answers if known is not None else {}
 
     def trouble(self, instance: str, source: str, target: str) -> Reason | None:
-        """What is wrong with a pair, by the last looks."""
+        """Returns the trouble of a pair, by the last observations."""
         known = self._known.get(instance)
         return known.troubles.get((source, target)) if known is not None else None
 
     def topics(self, instance: str) -> StuckTopics:
-        """Topics that stand still, by the last looks."""
+        """Returns the stalled topics, by the last observations."""
         known = self._known.get(instance)
         return known.topics if known is not None else StuckTopics()
 
     def forget(self, instance: str) -> None:
-        """An instance that is gone, or has one cluster."""
+        """Discards the observations of an instance that is deleted, or has only one cluster."""
         self._known.pop(instance, None)
 
 
 def _still(answers: Mapping[str, Targets | None]) -> dict[tuple[str, str], dict[str, int]]:
-    """What stands still between clusters whose brokers all answer: where those that receive do not, it is no riddle."""
+    """Returns the topics that are stalled between clusters whose brokers all answer: a target that does not answer
+    explains a stall."""
     return {
         (source, target): dict(reading.still)
         for source, targets in answers.items()

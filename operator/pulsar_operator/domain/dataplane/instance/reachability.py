@@ -1,13 +1,14 @@
-"""Which clusters answer their admin REST, as the calls to them tell. Pure: time comes in, nothing is asked.
+"""Which clusters answer their admin REST, judged by the calls to them. Pure: the time is an argument.
 
-A broker whose metadata store is away accepts a request and never answers it (observed on 4.0.8), so whoever asks waits
-for the whole deadline. A cluster that did so several times in a row is left out: nobody waits for it any more. It is
-asked again with a question of its own, ever more rarely, and is back with its first answer. Any answer counts, also one
-that refuses: what is looked for is silence. But an answer to that question, which brokers give from memory, takes back
-no other call that had none: it brings the cluster back on trial, and the next such call leaves it out again.
+A broker whose metadata store is unavailable accepts a request and never answers (observed on 4.0.8), so each caller
+waits for the whole deadline. A cluster that did so in several consecutive calls is left out: other callers no longer
+wait for it. It gets a probe of its own, at growing intervals, and is back at the first answer. Any answer counts, also
+a refusal: only silence is bad. But brokers answer the probe from memory, so its answer does not cancel other calls
+without an answer: it brings the cluster back on trial, and the next such call leaves it out again.
 
-Until then, a few deadlines later, nobody waits long either for what another cluster can tell, or a pass can do without:
-after PATIENCE_SECONDS the cluster is doubted, and such a question is asked of it last, or not at all, until it answers.
+Until a cluster is left out, a few deadlines later, calls that another cluster can answer, or that a pass can do
+without, do not wait long either: after PATIENCE_SECONDS the cluster is doubted, and such a call asks it last, or not at
+all, until it answers.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from typing import Final
 from pulsar_operator.domain.conditions import parse_time, timestamp
 
 TIMEOUTS: Final = 3
-"""Calls without an answer, one after another, after which a cluster is left out."""
+"""Consecutive calls without an answer after which a cluster is left out."""
 PATIENCE_SECONDS: Final = 3.0
-"""How long a look at one of several clusters takes, at most: brokers answer it from memory."""
+"""Maximum seconds of a call that reads one of several clusters: brokers answer it from memory."""
 FIRST_PAUSE_SECONDS: Final = 5.0
 LONGEST_PAUSE_SECONDS: Final = 60.0
-"""Between two questions to a cluster that is left out; the pause doubles with each that is not answered."""
+"""Maximum seconds between two probes of a cluster that is left out; the interval doubles with each unanswered one."""
 UNLOOKED_SECONDS: Final = 120.0
-"""So long after its time the question may be any call: whoever is to ask it does not."""
+"""Seconds after the due time from which any call may serve as the probe, because the regular probe does not run."""
 FRESH_SECONDS: Final = 1800.0
-"""So old a ``lastResponseTime`` may be while the cluster answers: a status is not written for it alone."""
+"""Age in seconds up to which ``lastResponseTime`` is not written again while the cluster answers."""
 
 
 @dataclass(frozen=True)
@@ -38,33 +39,34 @@ class AddressReachability:
     silent: int = 0
     """Calls without an answer since the last answer."""
     since: datetime | None = None
-    """Since when it is left out; None = it is not."""
+    """Time since which it is left out; None if it is not."""
     again: datetime | None = None
-    """When it is asked again, while it is left out."""
+    """Time of the next probe, while it is left out."""
     pause: float = FIRST_PAUSE_SECONDS
-    """Seconds until the question after the next one."""
+    """Seconds between the next probe and the one after it."""
     answered: datetime | None = None
-    """When it answered last."""
+    """Time of its last answer."""
     in_vain: int = 0
-    """Calls without an answer, but for the question, since one that had one."""
+    """Calls without an answer, probes excluded, since the last call with one."""
 
     def heard(self, now: datetime) -> AddressReachability:
-        """After an answer, whatever it was."""
+        """Returns the state after an answer of any kind."""
         return AddressReachability(answered=now)
 
     def heard_question(self, now: datetime) -> AddressReachability:
-        """After an answer to the question whether it answers."""
+        """Returns the state after an answer to the probe."""
         if not self.in_vain:
             return self.heard(now)
         return AddressReachability(answered=now, in_vain=min(self.in_vain, TIMEOUTS - 1), pause=self.pause)
 
     def doubted(self) -> AddressReachability:
-        """After a look that was given up early. However many, they are no more than one call without an answer: a
-        silence that short leaves nobody out."""
+        """Records a call that its caller gave up early. Any number of them counts as one call without an answer: so
+        short a silence leaves no cluster out."""
         return replace(self, silent=max(self.silent, 1))
 
     def unheard(self, now: datetime, *, question: bool = False) -> AddressReachability:
-        """After a call that had no answer within its deadline, or the ``question`` whether it answers."""
+        """Returns the state after a call without an answer within its deadline, or after such a probe
+        (``question``)."""
         vain = self.in_vain if question else min(self.in_vain + 1, TIMEOUTS)
         if self.since is None:
             if max(self.silent + 1, vain) < TIMEOUTS:
@@ -79,8 +81,8 @@ class AddressReachability:
         return replace(self, again=now + timedelta(seconds=self.pause), pause=longer)
 
     def due(self, now: datetime, *, late: float = 0.0) -> bool:
-        """Whether it may be asked: it is not left out, or it is time, by ``late`` seconds; or the clock was set back,
-        since nobody waits for so long."""
+        """Whether it may be asked: it is not left out, or its probe is due for ``late`` seconds, or the clock was set
+        back."""
         if self.since is None or self.again is None:
             return True
         left = (self.again - now).total_seconds()
@@ -88,36 +90,36 @@ class AddressReachability:
 
 
 class Reachability:
-    """The standing of every admin address. Kept for the life of the process; a new one knows nothing, and asks."""
+    """The reachability of every admin address. Kept for the life of the process; a new process knows nothing and
+    asks."""
 
     def __init__(self) -> None:
         self._known: dict[str, AddressReachability] = {}
 
     def of(self, url: str) -> AddressReachability:
-        """The standing of an address."""
+        """Returns the reachability of an address."""
         return self._known.get(url, AddressReachability())
 
     def heard(self, url: str, now: datetime) -> None:
-        """It answered."""
+        """Records an answer."""
         self._known[url] = self.of(url).heard(now)
 
     def unheard(self, url: str, now: datetime) -> None:
-        """It did not answer within a deadline."""
+        """Records a call without an answer within its deadline."""
         self._known[url] = self.of(url).unheard(now)
 
     def asked(self, url: str, now: datetime, *, answered: bool) -> None:
-        """It was asked whether it answers."""
+        """Records the result of a probe."""
         known = self.of(url)
         self._known[url] = known.heard_question(now) if answered else known.unheard(now, question=True)
 
     def doubted(self, url: str) -> None:
-        """A look at it was given up early."""
+        """Records a call that its caller gave up early."""
         self._known[url] = self.of(url).doubted()
 
     def left_out(self, url: str, now: datetime) -> datetime | None:
-        """Since when an address is not to be asked by whoever has something to ask; None = it may be.
-
-        One that nobody asked for long although it was time is free for one call, which is this one.
+        """Returns the time since which calls skip an address; None if it may be called. An address whose probe is long
+        overdue is free for this one call.
         """
         known = self.of(url)
         if known.since is None:
@@ -130,10 +132,10 @@ class Reachability:
 
 @dataclass(frozen=True)
 class ReachabilityFact:
-    """What a status says of whether a cluster answers; times as in a status."""
+    """What the status reports of the reachability of a cluster; times as in a status."""
 
     reachable: bool | None = None
-    """None = not known: it has no ready brokers to ask, or gave no answer that counts yet."""
+    """None if not known: the cluster has no ready brokers to ask, or gave no answer that counts yet."""
     since: str | None = None
     last_response_time: str | None = None
 
@@ -141,8 +143,8 @@ class ReachabilityFact:
 def next_reachability(
     before: ReachabilityFact, standing: AddressReachability | None, now: datetime
 ) -> ReachabilityFact:
-    """What the status says next; ``standing`` None = there is nobody to ask. Equal to what it said while all that
-    changed is the time of the last answer, and that by little."""
+    """Returns the next status; ``standing`` is None if there is no address to ask. It equals the stored one if only the
+    time of the last answer changed, and only slightly."""
     if standing is None:
         return before if before.reachable is None else ReachabilityFact(None, timestamp(now), before.last_response_time)
     answered = _later(before.last_response_time, standing.answered)

@@ -1,9 +1,9 @@
-"""Topics whose replicator is connected and delivers nothing of what waits: found by several looks. Pure.
+"""Topics whose replicator is connected and delivers nothing of its backlog, found by several observations. Pure.
 
-Pulsar has had replicators that wait for nothing (apache/pulsar#25097; mended after 4.0.8); loading the topic anew
-helps, and clients hardly feel it. So each is unloaded once; one that is stuck again within the hour is reported only.
-Where bookies or the metadata store of either cluster are away that is why nothing is delivered: no unload helps, and in
-the cluster that has the topic it could not be opened again. So these have to be well for as long.
+Pulsar had replicators that stall without a cause (apache/pulsar#25097; fixed after 4.0.8). Loading the topic again
+helps, and clients hardly notice it. So each such topic is unloaded once; one that stalls again within the hour is only
+reported. If bookies or the metadata store of either cluster are unavailable, that is the cause: no unload helps, and in
+the source cluster the topic could not be opened again. So these must be healthy for the same time.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from pulsar_operator.domain.conditions import seconds_since
 STUCK_AFTER: Final = timedelta(minutes=5)
 UNLOADED_AGAIN_AFTER: Final = timedelta(hours=1)
 READINGS_APART: Final = timedelta(minutes=2)
-"""What lies between two looks that are further apart is not known."""
+"""Maximum seconds between two observations; what happened in a longer interval is not known."""
 UNLOADS: Final = 4
-"""Topics that are unloaded after one look."""
+"""Maximum number of topics that are unloaded after one observation."""
 
 Still = Mapping[str, int]
-"""Of one look, by topic: messages that wait for a connected replicator that delivered nothing in the last minute."""
+"""One observation, by topic: backlog of a connected replicator that delivered nothing in the last minute."""
 
 
 @dataclass(frozen=True)
 class StuckTopic:
-    """One of which nothing was delivered for STUCK_AFTER."""
+    """A topic of which nothing was delivered for STUCK_AFTER."""
 
     source: str
     target: str
-    """Clusters."""
+    """Source and target clusters."""
     topic: str
     """Full name."""
     backlog: int
     """Messages that wait."""
     since: datetime
     unloaded: datetime | None
-    """When it was unloaded in the last hour; None = it was not."""
+    """Time at which it was unloaded in the last hour; None if it was not."""
     well: datetime | None
-    """Since when it is so although both clusters can store; None = one of them cannot."""
+    """Time since which it is stalled although both clusters are healthy; None if one is not."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class _Observation:
 
 
 class StuckTopics:
-    """What was seen of an instance's topics. Kept for the life of the process: one that was just started knows none."""
+    """The stalled topics of an instance. Kept for the life of the process; a new process knows none."""
 
     def __init__(self) -> None:
         self._observed: dict[tuple[str, str, str], _Observation] = {}
@@ -60,8 +60,8 @@ class StuckTopics:
         self._at: datetime | None = None
 
     def follow(self, now: datetime, pairs: Mapping[tuple[str, str], Still], well: Collection[str]) -> None:
-        """Take a look: what stands still by source and target, of sources and targets whose brokers all answer. A topic
-        of which less waits than before is not stuck. ``well`` are clusters that can store."""
+        """Adds an observation: the stalled topics by source and target, of clusters whose brokers all answer. A topic
+        whose backlog shrank is not stalled. ``well`` are clusters whose bookies and metadata store are healthy."""
         fresh = self._at is not None and timedelta(0) <= now - self._at <= READINGS_APART
         before, self._observed, self._at = (self._observed if fresh else {}), {}, now
         for (source, target), still in pairs.items():
@@ -75,7 +75,7 @@ class StuckTopics:
         self._unloaded = {key: at for key, at in self._unloaded.items() if seconds_since(at, now) < again}
 
     def stuck(self) -> list[StuckTopic]:
-        """Those that are, at the last look; which waits longest is first."""
+        """Returns the stuck topics of the last observation, longest first."""
         found = [
             StuckTopic(
                 source,
@@ -95,7 +95,7 @@ class StuckTopics:
         return self._at is not None and since is not None and self._at - since >= STUCK_AFTER
 
     def due(self) -> dict[str, list[str]]:
-        """Topics to be unloaded now, by the cluster that has them."""
+        """Returns the topics to unload now, by source cluster."""
         found = [each for each in self.stuck() if each.unloaded is None and self._long(each.well)]
         topics = dict.fromkeys((each.source, each.topic) for each in found)
         due: dict[str, list[str]] = {}
@@ -104,5 +104,5 @@ class StuckTopics:
         return due
 
     def unloaded(self, source: str, topic: str, now: datetime) -> None:
-        """It was, or it was tried."""
+        """Records that it was unloaded, or that this was tried."""
         self._unloaded[source, topic] = now

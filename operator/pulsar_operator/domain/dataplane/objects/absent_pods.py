@@ -1,7 +1,8 @@
-"""Pods that are wanted and absent: the API server refuses to create them, or they are on a node that is lost. Pure.
+"""Desired pods that are absent: the API server refuses to create them, or their node is lost. Pure.
 
-A pod that does not exist has no object that says since when. So the status keeps the time (status.missingPods), and
-that time decides. Events of the StatefulSet only explain: Kubernetes deletes them after an hour.
+A pod that does not exist has no object that shows when it disappeared. So the status keeps the time
+(status.missingPods), and that time decides. Events of the StatefulSet only explain: Kubernetes deletes them after an
+hour.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ FAILED_CREATE: Final = "FailedCreate"
 EXPLAINS: Final = timedelta(minutes=20)
 """Age up to which such an event explains a missing pod. The controller tries again every 17 minutes at the latest."""
 OVERDUE: Final = timedelta(minutes=1)
-"""Time beyond its grace period after which a pod that is still there counts as left on a lost node."""
+"""Time beyond its grace period after which an existing pod counts as left on a lost node."""
 NEW: Final = timedelta(minutes=1)
-"""Age up to which a StatefulSet without a pod is nothing to report: its controller creates the pods."""
+"""Age up to which a StatefulSet without a pod is not reported: its controller is creating the pods."""
 RECORDED: Final = timedelta(minutes=2)
 """Age at which the time of the last observation is written again."""
 CONTINUOUS: Final = timedelta(minutes=10)
 """Age up to which the last observation and this one count as one absence. While a pod is missing, a pass begins within
-seconds, and takes 300 s at most; what is longer is a time in which no operator looked."""
+seconds and takes 300 s at most; during a longer interval no operator observed the pod."""
 _TAINTED: Final = "DeletionByTaintManager"
 _MAX_WORDS: Final = 300
 
@@ -39,19 +40,19 @@ class Absence:
     """A pod that does not exist."""
 
     since: datetime
-    """Time since which the operator observes that."""
+    """Time since which the operator has observed the absence."""
     refusal: str = ""
-    """Why Kubernetes does not create it, in its own words; empty = no event says so."""
+    """Why Kubernetes does not create it, in the words of its event; empty if no event explains it."""
 
 
 def missing_names(workload: str, total: int, ordinals: Iterable[int]) -> tuple[str, ...]:
-    """Names of the pods that a StatefulSet wants and that do not exist."""
+    """Returns the names of the pods that a StatefulSet should have and that do not exist."""
     present = set(ordinals)
     return tuple(f"{workload}-{ordinal}" for ordinal in range(total) if ordinal not in present)
 
 
 def refusals(events: Iterable[Json], names: Sequence[str], now: datetime) -> dict[str, str]:
-    """Why pods are not created, by their names: the newest event of their StatefulSet about each."""
+    """Returns why pods are not created, by pod name: the newest event of their StatefulSet about each."""
     found: dict[str, tuple[datetime, str]] = {}
     for event in events:
         message, at = str(event.get("message") or ""), _time_of(event)
@@ -71,26 +72,26 @@ def _time_of(event: Json) -> datetime | None:
 
 
 def short(text: str) -> str:
-    """Words of Kubernetes for a condition: no refused values, no secrets, no control characters, no more than can be
-    read."""
+    """Returns a message of Kubernetes for a condition: shortened, without refused values, secrets and control
+    characters."""
     words = quoted(text)
     return words if len(words) <= _MAX_WORDS else f"{words[: _MAX_WORDS - 3]}..."
 
 
 def is_new(stateful_set: Json, now: datetime | None) -> bool:
-    """Whether a StatefulSet was created so recently that pods are yet to be made; ``now`` None = not known."""
+    """Whether a StatefulSet was created so recently that its pods need not exist yet; ``now`` is None if not known."""
     created = parse_time(stateful_set["metadata"].get("creationTimestamp"))
     return now is None or created is None or now - created <= NEW
 
 
 def describe_missing(name: str, refusal: str) -> str:
-    """The sentence of a condition about a pod that does not exist."""
+    """Returns the message of a condition about a pod that does not exist."""
     return f"pod {name} does not exist: {refusal}" if refusal else f"pod {name} does not exist"
 
 
 def missing_rows(stored: Sequence[Any], names: Iterable[str] | None, now: datetime) -> list[MissingPodStatus]:
-    """The rows of status.missingPods: a pod that was missing all the time keeps its time. ``names`` None = not
-    known."""
+    """Returns the rows of status.missingPods; a pod that has been missing all the time keeps its time. ``names`` is
+    None if not known."""
     known = {row.name: row for row in map(MissingPodStatus.model_validate, stored)}
     if names is None:
         return list(known.values())
@@ -106,14 +107,14 @@ def _observed(row: MissingPodStatus | None, name: str, now: datetime) -> Missing
 
 
 def _continuous(row: MissingPodStatus, now: datetime) -> bool:
-    """Whether a pod was observed to be missing so recently that it cannot have existed in between."""
+    """Whether a pod was observed to be missing so recently that it cannot have existed since."""
     last = parse_time(row.last_observed)
     return last is not None and now - last <= CONTINUOUS
 
 
 def absences(stored: Sequence[Any], refused: Mapping[str, str], now: datetime) -> dict[str, Absence]:
-    """Pods that the status reports as missing, by name; a time in the future counts as now, and so does one of an
-    absence that may have ended since."""
+    """Returns the pods that the status reports as missing, by name. A time in the future counts as now, and so does the
+    time of an absence that may have ended since."""
     found = {}
     for row in map(MissingPodStatus.model_validate, stored):
         since = parse_time(row.since)
@@ -124,7 +125,7 @@ def absences(stored: Sequence[Any], refused: Mapping[str, str], now: datetime) -
 
 
 def describe_lost(pod: Json, now: datetime | None) -> str | None:
-    """The sentence of a condition about a pod on a node that is lost; None = the pod does not say so.
+    """The sentence of a condition about a pod on a node that is lost; None if the pod does not say so.
 
     Read from the pod alone, since the operator has no right to read nodes. The kubelet of a lost node removes no pod:
     one that is being deleted stays beyond its grace period, or was deleted by the taint manager. Before Kubernetes
@@ -159,7 +160,8 @@ def _tainted(pod: Json) -> bool:
 
 
 def _unreported(pod: Json) -> bool:
-    """Whether the node controller marked the pod as not ready: the kubelet would have said that a container is not."""
+    """Whether the node controller marked the pod as not ready: the kubelet would have reported a container as not
+    ready."""
     status = {each.get("type"): each.get("status") for each in _conditions(pod)}
     gates = (pod.get("spec") or {}).get("readinessGates")
     return not gates and status.get("Ready") == "False" and status.get("ContainersReady") == "True"

@@ -9,14 +9,16 @@ Json = Mapping[str, Any]
 
 
 def selecting(budgets: Iterable[Json], pod: Json) -> list[Json]:
-    """The budgets that select a pod, by name. An empty selector selects every pod, an absent one none (policy/v1)."""
+    """Returns the budgets that select a pod, by name. An empty selector selects every pod, an absent one none
+    (policy/v1)."""
     labels = pod["metadata"].get("labels") or {}
     found = [each for each in budgets if _selects((each.get("spec") or {}).get("selector"), labels)]
     return sorted(found, key=lambda each: str(each["metadata"]["name"]))
 
 
 def describe_several(pod: str, budgets: Sequence[Json], owner_uid: str) -> str:
-    """The sentence about a pod that several budgets select; ``owner_uid`` is that of the object whose budgets stay."""
+    """Returns the message about a pod that several budgets select; ``owner_uid`` is that of the object whose budgets
+    are to stay."""
     names = [str(each["metadata"]["name"]) for each in budgets]
     foreign = [str(each["metadata"]["name"]) for each in budgets if not _controlled(each, owner_uid)]
     remedy = foreign or names[1:]

@@ -1,4 +1,4 @@
-"""The children of a PulsarCluster or PulsarInstance as they were last read. Pure: a value, never changed."""
+"""The children of a PulsarCluster or PulsarInstance as they were last read. Pure: an immutable value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATEFUL_SET = "StatefulSet"
 
 @dataclass(frozen=True)
 class OwnerId:
-    """Whose children they are."""
+    """Identity of the owner of the children."""
 
     kind: str
     name: str
@@ -29,55 +29,55 @@ class OwnerId:
 
     @classmethod
     def of(cls, owner: Mapping[str, Any]) -> OwnerId:
-        """Of a custom resource."""
+        """Returns the identity of a custom resource."""
         return cls(str(owner["kind"]), str(owner["metadata"]["name"]), str(owner["metadata"]["uid"]))
 
 
 @dataclass(frozen=True)
 class Live:
-    """Objects that carry the owner's labels, by kind and name. Labels can be copied: what is ours is said by the
-    controller reference and by the name."""
+    """Objects that carry the owner's labels, by kind and name. Labels can be copied, so ownership is decided by the
+    controller reference and the name."""
 
     owner: OwnerId
     objects: Mapping[tuple[str, str], Json] = field(default_factory=lambda: MappingProxyType({}))
     at: datetime | None = None
-    """Time at which they were read; None where no pod is missing, being deleted or both outdated and restarted, and
-    nobody needs it."""
+    """Time at which they were read; None if no pod is missing, being deleted, or both outdated and restarted, so that
+    no decision needs it."""
     refusals: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Why Kubernetes does not create missing pods, by their names; it only explains."""
+    """Why Kubernetes does not create missing pods, by pod name; only for messages."""
 
     @classmethod
     def of(cls, owner: Mapping[str, Any], objects: Iterable[Json], *, at: datetime | None = None) -> Live:
-        """Of objects as read; each names its kind."""
+        """Returns the children among objects as read; each names its kind."""
         return cls(OwnerId.of(owner), _by_name(objects), at)
 
     def having(self, *objects: Json) -> Live:
-        """The same, with these as they are by now."""
+        """Returns a copy with newer states of these objects."""
         return replace(self, objects=_by_name([*self.objects.values(), *objects])) if objects else self
 
     def get(self, kind: str, name: str) -> Json | None:
-        """One object."""
+        """Returns one object."""
         return self.objects.get((kind, name))
 
     def every(self, kind: str) -> list[Json]:
-        """All of a kind, by name."""
+        """Returns all objects of a kind, by name."""
         return list(self._every.get(kind, ()))
 
     @cached_property
     def _every(self) -> Mapping[str, list[Json]]:
-        """All by kind, sorted once: a pass asks a hundred times."""
+        """All objects by kind, sorted once, since a pass asks often."""
         found: dict[str, list[Json]] = {}
         for key in sorted(self.objects):
             found.setdefault(key[0], []).append(self.objects[key])
         return found
 
     def stateful_set(self, component: Component) -> Json | None:
-        """The StatefulSet of a component."""
+        """Returns the StatefulSet of a component."""
         found = self.get(STATEFUL_SET, workload_name(self.owner.name, component))
         return found if found is not None and controller_uid(found) == self.owner.uid else None
 
     def pods(self, component: Component) -> list[Json]:
-        """The pods of a component, by name; those that lost their controller too."""
+        """Returns the pods of a component, by name, also those that lost their controller."""
         if component not in self._pods:
             workload = workload_name(self.owner.name, component)
             self._pods[component] = [
@@ -89,11 +89,11 @@ class Live:
 
     @cached_property
     def _pods(self) -> dict[Component, list[Json]]:
-        """Pods of the components that were asked for."""
+        """Cached pods of the components that were asked for."""
         return {}
 
     def facts(self, component: Component) -> ComponentFacts | None:
-        """What its StatefulSet and pods say; None where there is no StatefulSet."""
+        """Returns the facts of a component's StatefulSet and pods; None if there is no StatefulSet."""
         if component not in self._facts:
             found = self.stateful_set(component)
             self._facts[component] = None if found is None else self._observe(component, found)
@@ -101,14 +101,14 @@ class Live:
 
     @cached_property
     def _facts(self) -> dict[Component, ComponentFacts | None]:
-        """Facts of the components that were asked for."""
+        """Cached facts of the components that were asked for."""
         return {}
 
     def _observe(self, component: Component, stateful_set: Json) -> ComponentFacts:
         return observe_component(stateful_set, self.pods(component), refusals=self.refusals, now=self.at)
 
     def missing(self) -> list[str]:
-        """Names of pods that StatefulSets of the owner want and that do not exist."""
+        """Returns the names of pods that StatefulSets of the owner should have and that do not exist."""
         known = (self.facts(component) for component in Component)
         return sorted(name for facts in known if facts is not None for name in facts.missing)
 
@@ -122,25 +122,26 @@ class Live:
         )
 
     def configurations(self) -> frozenset[str]:
-        """Names of the ConfigMaps that pods, or templates of pods to come, mount."""
+        """Returns the names of the ConfigMaps that pods, or current pod templates, mount."""
         specs = [o["spec"] for o in self.every(POD)]
         specs += [o["spec"]["template"]["spec"] for o in self.every(STATEFUL_SET)]
         volumes = [volume for spec in specs for volume in spec.get("volumes") or ()]
         return frozenset(str(v["configMap"]["name"]) for v in volumes if "configMap" in v)
 
     def accounts(self) -> frozenset[str]:
-        """Names of the ServiceAccounts of pods."""
+        """Returns the names of the pods' ServiceAccounts."""
         return frozenset(str((pod.get("spec") or {}).get("serviceAccountName")) for pod in self.every(POD))
 
     def settled(self) -> bool:
-        """Whether the StatefulSet controller has seen every template: no pod is made of an older one any more."""
+        """Whether the StatefulSet controller has observed every template, so that no pod is created from an older
+        one."""
         owned = (o for o in self.every(STATEFUL_SET) if controller_uid(o) == self.owner.uid)
         return all(update_revision(o) is not None for o in owned)
 
     def of_previous_owner(self) -> list[str]:
         """Children that still belong to a deleted object of the same name; garbage collection is removing them.
 
-        Pods follow their StatefulSet. What another controller made with our labels is not meant.
+        Pods are deleted with their StatefulSet. Objects of another controller with the same labels are left out.
         """
         return sorted(
             f"{kind} {name}"
@@ -156,13 +157,13 @@ def _by_name(objects: Iterable[Json]) -> Mapping[tuple[str, str], Json]:
 
 
 def component_of(obj: Mapping[str, Any]) -> str | None:
-    """Component an object belongs to; None where it is shared by all."""
+    """Returns the component of an object; None if it is shared by all."""
     found = (obj["metadata"].get("labels") or {}).get(LABEL_COMPONENT)
     return None if found is None else str(found)
 
 
 def controller_uid(obj: Mapping[str, Any]) -> str | None:
-    """UID of the object that controls this one."""
+    """Returns the UID of the controlling owner."""
     reference = _controller(obj)
     return None if reference is None else str(reference["uid"])
 
@@ -172,7 +173,7 @@ def _controller(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _made_by(pod: Mapping[str, Any], kind: str, workload: str) -> bool:
-    """Whether a workload made a pod: it controls it, or it did, as the pod's name tells (<workload>-<ordinal>)."""
+    """Whether a workload created a pod: it controls the pod, or the pod's name has the form <workload>-<ordinal>."""
     reference = _controller(pod)
     if reference is not None:
         return (reference.get("kind"), reference.get("name")) == (kind, workload)

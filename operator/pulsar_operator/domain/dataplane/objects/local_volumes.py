@@ -1,11 +1,10 @@
-"""What the cluster autoscaler is told of the pods' emptyDir volumes. Pure.
+"""The annotation that lets the cluster autoscaler remove nodes whose pods have emptyDir volumes. Pure.
 
-It takes no node away that has a pod with an emptyDir, unless an annotation of the pod names the volume as one that may
-be lost (Cluster Autoscaler FAQ, "What types of pods can prevent CA from removing a node?"). Nothing in the emptyDirs of
-our pods outlives a pod on purpose, so each is named.
-
-The annotation asks nothing of the process in the pod. Hence a template that lacks it and is otherwise the newest stays
-as it is: no pod is replaced for the annotation alone, and the pods get it with the next roll that has another reason.
+The autoscaler removes no node that has a pod with an emptyDir, unless an annotation of the pod names the volume as
+disposable (Cluster Autoscaler FAQ, "What types of pods can prevent CA from removing a node?"). No emptyDir of these
+pods needs to outlive its pod, so each one is named. The annotation does not affect the process in the pod. So a
+template that lacks only the annotation stays as it is: no pod is replaced for it, and pods get it with the next
+rollout.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Json = dict[str, Any]
 
 
 def with_local_volumes(manifest: Mapping[str, Any]) -> Json:
-    """A StatefulSet's manifest whose pods name their emptyDirs; a user's own annotation stays as it is."""
+    """Returns a StatefulSet's manifest whose pods name their emptyDirs; an annotation of the user stays as it is."""
     template = manifest["spec"]["template"]
     names = [each["name"] for each in template["spec"].get("volumes") or () if "emptyDir" in each]
     if not names or ANNOTATION_LOCAL_VOLUMES in ((template.get("metadata") or {}).get("annotations") or {}):
@@ -37,9 +36,8 @@ def with_local_volumes(manifest: Mapping[str, Any]) -> Json:
 def without_a_roll(
     annotated: Json, plain: Json, there: Mapping[str, Any] | None, record: TemplateRecord | None = None
 ) -> Json:
-    """``annotated``, or ``plain`` where pods would be replaced for the annotation alone.
-
-    ``there`` is the live StatefulSet, None = there is none; ``record`` has the roll that stopped: it stays stopped.
+    """Returns ``annotated``, or ``plain`` if the annotation alone would replace pods. ``there`` is the live
+    StatefulSet, None if there is none; ``record`` has the failed rollout, which stays failed.
     """
     if there is None or _is_applied(annotated, there):
         return annotated

@@ -1,11 +1,12 @@
 """Whether the API server would create the pod that is to replace another one. Pure.
 
-Before a pod is evicted, the operator has the API server admit its successor in a dry run: the pod that the StatefulSet
-controller would make of the template, under another name, since the name is taken. Everything else is the same: labels,
-annotations, volumes of claims, host name, and the controller reference (without blockOwnerDeletion, which needs a right
-of its own where OwnerReferencesPermissionEnforcement is on). So PodSecurity, LimitRanges, priority classes, policies
-and webhooks see what they will see. Two things differ: the name, and the account, which is the operator's. A policy
-that lets the StatefulSet controller alone create pods refuses the dry run, and must allow the operator's account too.
+Before a pod is evicted, the operator sends its successor to the API server in a dry run: the pod that the StatefulSet
+controller would create from the template, under another name, since the name is taken. Everything else is the same:
+labels, annotations, volumes of claims, host name, and the controller reference (without blockOwnerDeletion, which needs
+a right of its own where OwnerReferencesPermissionEnforcement is on). So PodSecurity, LimitRanges, priority classes,
+policies and webhooks receive what they will receive. Two things differ: the name, and the account, which is the
+operator's. A policy that lets the StatefulSet controller alone create pods refuses the dry run, and must allow the
+operator's account too.
 
 A ResourceQuota counts the old pod as long as it is there, so a quota that is exactly full refuses every dry run. Such a
 refusal counts only where the successor would not fit either once the old pod's share is free: requested minus freed is
@@ -29,7 +30,8 @@ _SUFFIX: Final = "-dry-run"
 _QUOTA = re.compile(
     r"exceeded quota: (?P<name>[^,]+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
 )
-"""How the admission plugin ResourceQuota words a refusal (plugin/pkg/admission/resourcequota, checkRequest)."""
+"""The message with which the admission plugin ResourceQuota refuses (plugin/pkg/admission/resourcequota,
+checkRequest)."""
 _NO_DRY_RUN: Final = "does not support dry run"
 _UNITS: Final = {
     "": Decimal(1), "m": Decimal("0.001"), "u": Decimal("1e-6"), "n": Decimal("1e-9"),
@@ -40,8 +42,8 @@ _QUANTITY = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)([a-zA-Z]*)")
 
 
 def successor(stateful_set: Json, name: str) -> dict[str, Any]:
-    """The pod that the StatefulSet controller would make under a name, with another name (newStatefulSetPod of
-    Kubernetes)."""
+    """Returns the pod that the StatefulSet controller would create under a name, with another name (newStatefulSetPod
+    of Kubernetes)."""
     meta, spec = stateful_set["metadata"], stateful_set["spec"]
     template = deepcopy(dict(spec["template"]))
     made, pod = template.get("metadata") or {}, dict(template["spec"])
@@ -90,7 +92,8 @@ def refuses(refusal: str, old: Json) -> bool:
 
 
 def freed(pod: Json, resource: str) -> Decimal:
-    """What a ResourceQuota counts of a pod in one resource, and no longer counts once the pod is gone."""
+    """Returns the amount of one resource that a ResourceQuota counts for a pod, and that is free once the pod is
+    gone."""
     if resource in ("pods", "count/pods"):
         return Decimal(1)
     kind, _, name = resource.partition(".")
@@ -113,13 +116,13 @@ def _of(container: Json, kind: str, name: str) -> Decimal:
 
 
 def _amounts(text: str) -> dict[str, Decimal]:
-    """Amounts by resource, of a list such as pods=1,requests.cpu=500m."""
+    """Parses amounts by resource from a list such as pods=1,requests.cpu=500m."""
     pairs: Iterable[tuple[str, str, str]] = (each.partition("=") for each in text.split(","))
     return {name: _number(amount) for name, _, amount in pairs}
 
 
 def _amount(quantity: object) -> Decimal:
-    """A quantity of Kubernetes as a number; 0 where it is none."""
+    """Returns a quantity of Kubernetes as a number; 0 if it is none."""
     try:
         return _number(str(quantity))
     except (ArithmeticError, ValueError):
@@ -127,7 +130,7 @@ def _amount(quantity: object) -> Decimal:
 
 
 def _number(quantity: str) -> Decimal:
-    """The same. Raises ValueError or ArithmeticError where it is none."""
+    """Returns a quantity of Kubernetes as a number. Raises ValueError or ArithmeticError if it is none."""
     match = _QUANTITY.fullmatch(quantity)
     if match is None or match[2] not in _UNITS:
         raise ValueError(f"{quantity!r} is no quantity")

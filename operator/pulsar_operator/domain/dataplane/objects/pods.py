@@ -1,4 +1,4 @@
-"""Reading pods and StatefulSets: raw objects in, facts and problems in words out. Pure.
+"""Reads pods and StatefulSets: takes raw objects, returns facts and problems with messages. Pure.
 
 Facts that were not read are None, never zero: a controller that could not list pods must not report that there are
 none.
@@ -21,7 +21,7 @@ from pulsar_operator.domain.texts import without_secrets
 Json = Mapping[str, Any]
 
 REVISION_LABEL = "controller-revision-hash"
-"""Label the StatefulSet controller puts on each pod (source: apps/v1 StatefulSetRevisionLabel)."""
+"""Label that the StatefulSet controller puts on each pod (source: apps/v1 StatefulSetRevisionLabel)."""
 
 _IMAGE_REASONS = {
     "ErrImagePull",
@@ -32,15 +32,15 @@ _IMAGE_REASONS = {
     "RegistryUnavailable",
 }
 NO_PLACE: Final = frozenset({Reason.UNSCHEDULABLE, Reason.VOLUME_PENDING})
-"""Problems of a pod that no node can take."""
+"""Problems of a pod that no node can run."""
 _START_REASONS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError"}
 _ORDINAL = re.compile(r".*-(\d+)")
 _MAX_WORDS = 300
 _MIN_SECRET = 6
-"""Characters of a value that is looked for in what a container said; a shorter one is in every other word."""
+"""Minimum length of a value that is removed from the output of a container; a shorter one occurs in ordinary words."""
 _REFUSAL = re.compile(rf"pulsar_start: (?!(?:{'|'.join(Component)}): )")
-"""Begins what the start program says when it refuses to start; it names variables and keys, and no value of a Secret.
-Its other lines name the component first."""
+"""Start of the line with which the start program refuses to start. The line names variables and keys, and no value of a
+Secret. Its other lines name the component first."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class PodProblem:
 
 @dataclass(frozen=True)
 class PodFacts:
-    """One pod as seen."""
+    """One pod as read."""
 
     name: str
     uid: str
@@ -64,10 +64,10 @@ class PodFacts:
     terminating: bool
     revision: str | None
     serving_before: bool
-    """Whether the running container was ready at some time, or may have been: then the pod may still do work. A sidecar
-    says nothing of that."""
+    """Whether the running container was ready at some time, or may have been: then the pod may still do work. Sidecars
+    do not count."""
     serving: bool
-    """Whether the operator's own container is ready, whatever a sidecar is. Not on a node that does not report."""
+    """Whether the operator's own container is ready, regardless of sidecars. False on a node that does not report."""
     problem: PodProblem | None
     raw: Json = field(repr=False, compare=False)
     once_ready: bool = False
@@ -76,25 +76,25 @@ class PodFacts:
 
 @dataclass(frozen=True)
 class ComponentFacts:
-    """A component's StatefulSet and pods. None = not known (not read, or not yet observed by its controller)."""
+    """A component's StatefulSet and pods. None if not known (not read, or not yet observed by its controller)."""
 
     exists: bool
     """Whether the StatefulSet exists."""
     desired: int | None = None
     ready: int | None = None
     updated: int | None = None
-    """Pods of the revision new pods get."""
+    """Number of pods with the revision that new pods get."""
     revision: str | None = None
-    """Revision new pods get."""
+    """Revision that new pods get."""
     problems: tuple[PodProblem, ...] = ()
-    """By ordinal; those that say no more than that a pod is missing come last."""
+    """Problems by ordinal; those that only state that a pod is missing come last."""
     pods: tuple[PodFacts, ...] = ()
     missing: tuple[str, ...] = ()
     """Names of expected pods that do not exist."""
 
     @property
     def all_ready(self) -> bool | None:
-        """Whether every expected pod is ready; None when that is not known."""
+        """Whether every expected pod is ready; None if not known."""
         if not self.exists:
             return False
         if self.desired is None or self.ready is None:
@@ -103,13 +103,13 @@ class ComponentFacts:
 
     @property
     def up_to_date(self) -> bool | None:
-        """Whether every expected pod is of the newest revision; None when that is not known."""
+        """Whether every expected pod has the newest revision; None if not known."""
         if self.desired is None or self.updated is None:
             return None
         return self.updated >= self.desired
 
     def summary(self, what: str) -> tuple[Reason, str]:
-        """Reason and sentence for a condition. The first problem by ordinal speaks for all."""
+        """Reason and message for a condition. The message is that of the first problem by ordinal."""
         if not self.exists:
             return Reason.PENDING, f"{what}: not created yet"
         if self.desired is None or self.ready is None:
@@ -130,10 +130,11 @@ def observe_component(
     refusals: Mapping[str, str] | None = None,
     now: datetime | None = None,
 ) -> ComponentFacts:
-    """Facts of one component. ``stateful_set`` None = there is none; ``pods`` None = they could not be listed.
+    """Returns the facts of one component.
 
-    ``pods`` may hold more than the component's: others are left out by their controller owner. ``refusals`` says why
-    missing pods are not created, by name.
+    ``stateful_set`` is None if there is none; ``pods`` is None if they could not be listed. ``pods`` may include pods
+    of other components, which are left out by their controlling owner. ``refusals`` has the reasons why missing pods
+    are not created, by pod name.
     """
     if stateful_set is None:
         return ComponentFacts(exists=False)
@@ -167,7 +168,7 @@ def _absent(name: str, refusal: str) -> PodProblem:
 
 
 def _problem(pod: PodFacts, now: datetime | None) -> PodProblem | None:
-    """What keeps a pod from being ready, also one that is being deleted and does not end."""
+    """Returns why a pod is not ready, also for a pod that is being deleted and does not end."""
     lost = None if pod.ready else describe_lost(pod.raw, now)
     if lost is not None:
         return PodProblem(pod.name, Reason.NODE_UNREACHABLE, lost)
@@ -180,7 +181,7 @@ def _ordinal(name: str) -> int:
 
 
 def update_revision(stateful_set: Json) -> str | None:
-    """Revision new pods get; None while the StatefulSet controller has not seen the newest spec."""
+    """Returns the revision that new pods get; None until the StatefulSet controller has observed the newest spec."""
     status = stateful_set.get("status") or {}
     generation = (stateful_set.get("metadata") or {}).get("generation")
     if generation is None or status.get("observedGeneration") != generation:
@@ -190,13 +191,13 @@ def update_revision(stateful_set: Json) -> str | None:
 
 
 def pods_of(stateful_set: Json, pods: Iterable[Json]) -> tuple[PodFacts, ...]:
-    """The StatefulSet's own pods, by ordinal."""
+    """Returns the StatefulSet's own pods, by ordinal."""
     uid = stateful_set["metadata"]["uid"]
     return tuple(sorted((pod_facts(pod) for pod in pods if _owned_by(pod, uid)), key=lambda pod: pod.ordinal))
 
 
 def pod_facts(pod: Json) -> PodFacts:
-    """Facts of one pod of a StatefulSet."""
+    """Returns the facts of one pod of a StatefulSet."""
     meta, status = pod["metadata"], pod.get("status") or {}
     ready = _condition(status, "Ready").get("status") == "True"
     return PodFacts(
@@ -215,19 +216,20 @@ def pod_facts(pod: Json) -> PodFacts:
 
 
 def restarts(pod: Json) -> int:
-    """How often the operator's own container was started again."""
+    """Returns how often the operator's own container was restarted."""
     return sum(int(each.get("restartCount") or 0) for each in _containers(pod.get("status") or {}) if _is_main(each))
 
 
 def unready_since(pod: PodFacts, now: datetime) -> datetime:
-    """Since when a pod has not been ready: since it was made, or since it ceased to be; ``now`` where nothing tells."""
+    """Returns the time since which a pod has not been ready: its creation, or the time at which it ceased to be ready;
+    ``now`` if neither is known."""
     times = [parse_time((pod.raw.get("metadata") or {}).get("creationTimestamp"))]
     times.append(parse_time(_condition(pod.raw.get("status") or {}, "Ready").get("lastTransitionTime")))
     return max((each for each in times if each is not None), default=now)
 
 
 def pod_problem(pod: Json) -> PodProblem | None:
-    """What keeps a pod from becoming ready; None when it is merely starting."""
+    """Returns why a pod does not become ready; None if it is only starting."""
     name, status = pod["metadata"]["name"], pod.get("status") or {}
     scheduled = _condition(status, "PodScheduled")
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
@@ -247,7 +249,7 @@ def pod_problem(pod: Json) -> PodProblem | None:
 
 
 def _is_done(container: Json) -> bool:
-    """Whether an init container ran to its end."""
+    """Whether an init container completed."""
     ended = (container.get("state") or {}).get("terminated") or {}
     return bool(ended) and ended.get("exitCode") == 0
 
@@ -261,14 +263,15 @@ def _unschedulable(name: str, message: str) -> PodProblem:
 
 
 def _values(containers: Iterable[Json]) -> frozenset[str]:
-    """What users put into environment variables; the operator's own say nothing secret, and names of hosts."""
+    """Returns the values that users put into environment variables. The operator's own values contain no secret, and
+    host names."""
     variables = [each for container in containers for each in container.get("env") or ()]
     values = {str(each.get("value") or "") for each in variables if not str(each["name"]).startswith(ENV_PREFIXES)}
     return frozenset(value for value in values if len(value) >= _MIN_SECRET)
 
 
 def _is_main(container: Json) -> bool:
-    """Whether a container is the operator's own; users cannot give theirs such a name (domain/render/containers.py)."""
+    """Whether a container is the operator's own; users cannot use its name (domain/render/containers.py)."""
     return container.get("name") in {*Component}
 
 
@@ -278,7 +281,8 @@ def _main_ready(status: Json) -> bool:
 
 
 def _has_secrets(container: Json) -> bool:
-    """Whether users gave a container variables whose values are not in the pod, and so cannot be looked for."""
+    """Whether users gave a container variables from Secrets, whose values are not in the pod and cannot be searched
+    for."""
     return bool(container.get("envFrom")) or any(
         (each.get("valueFrom") or {}).get("secretKeyRef") and not str(each["name"]).startswith(ENV_PREFIXES)
         for each in container.get("env") or ()
@@ -317,8 +321,8 @@ def _cause(ended: Json) -> str:
 
 
 def _last_words(name: str, container: Json, ended: Json, spec: Json, values: frozenset[str]) -> str:
-    """The last line of a container that ended, or where to read it: a condition is read by more people than a log, and
-    a program of the user's may print what it got from a Secret."""
+    """Returns the last line of a container that ended, or where to read it. A condition has more readers than a log,
+    and a program of the user may print the content of a Secret."""
     last = _last_line(str(ended.get("message") or ""), values)
     if not last:
         return ""
@@ -330,7 +334,7 @@ def _last_words(name: str, container: Json, ended: Json, spec: Json, values: fro
 
 
 def _last_line(text: str, values: frozenset[str]) -> str:
-    """The last line that says something: stack frames of Java say little without the line before them."""
+    """Returns the last informative line: stack frames of Java mean little without the line before them."""
     lines = [line.strip() for line in text.splitlines()]
     telling = [line for line in lines if line and not line.startswith(("at ", "... "))]
     return _short(telling[-1], values) if telling else ""
@@ -360,9 +364,9 @@ def _was_ready(status: Json) -> bool:
 
 
 def _was_once_ready(status: Json) -> bool:
-    """Whether a pod that is not ready was so before, in whichever container.
+    """Whether a pod that is not ready was ready before, in any container.
 
-    The kubelet first sets Ready=False when it takes the pod on, at its startTime, and changes lastTransitionTime only
+    The kubelet first sets Ready=False when it admits the pod, at its startTime, and changes lastTransitionTime only
     with the status: a later transition to False ended a time in which the pod was ready.
     """
     began, ended = parse_time(status.get("startTime")), _condition(status, "Ready").get("lastTransitionTime")
@@ -371,7 +375,7 @@ def _was_once_ready(status: Json) -> bool:
 
 
 _TAKEN_ON: Final = timedelta(seconds=3)
-"""Time within which the kubelet reports a pod that it takes on."""
+"""Time within which the kubelet reports a pod after it was admitted."""
 
 
 def _condition(status: Json, kind: str) -> Json:

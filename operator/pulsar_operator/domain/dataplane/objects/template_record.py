@@ -1,14 +1,14 @@
-"""Pod templates as the operator rendered them, kept by hash in one ConfigMap for each workload. Pure.
+"""Pod templates as the operator rendered them, stored by hash in one ConfigMap for each workload. Pure.
 
-A StatefulSet's pod that is made again is made of the newest template, whatever updateStrategy OnDelete says (source:
-newVersionedStatefulSetPod in Kubernetes). So a new template is applied when its component's turn has come
-(rollout/template_order.py) and not before, and until then the one that was applied last is kept as it was rendered; a
-roll that stopped goes back to the last one that all pods ran well. Both are needed when the specification says
-something else already: hence the record.
+The StatefulSet controller creates a pod from the newest template even with updateStrategy OnDelete (source:
+newVersionedStatefulSetPod in Kubernetes). So a new template is applied only when the rollout reaches its component
+(rollout/template_order.py); until then the template that was applied last is rendered again. A failed rollout returns
+to the last template that all pods ran well. Both are needed when the specification has changed already, hence the
+record.
 
-The StatefulSet says which template it has, by its hash in an annotation; the record is written before the StatefulSet.
-A record that is gone or damaged costs this: nothing is put over a workload before its turn, and a stopped roll has
-nothing to go back to.
+The StatefulSet names its template by a hash in an annotation; the record is written before the StatefulSet. If a record
+is missing or damaged, no new template is applied to the workload before its turn in the rollout, and a failed rollout
+cannot return to an earlier one.
 """
 
 from __future__ import annotations
@@ -28,62 +28,62 @@ from pulsar_operator.domain.render.common import metadata
 Json = dict[str, Any]
 
 PURPOSE: Final = "templates"
-"""Value of the label that tells a record from the ConfigMaps that pods mount."""
+"""Value of the label that distinguishes a record from the ConfigMaps that pods mount."""
 RECORD_SUFFIX: Final = "-templates"
-"""Behind the name of the workload: name of its record."""
+"""Suffix of the workload's name in the name of its record."""
 _GOOD, _STOPPED, _BECAUSE, _REASON, _RAN, _READY = "good", "stopped", "stoppedBecause", "stoppedReason", "ran", "ready"
 _FILE: Final = ".json"
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A rendering."""
+    """A rendered template."""
 
     template: Json
     version: str | None = None
-    """Pulsar version it was rendered for; None = not known."""
+    """Pulsar version it was rendered for; None if not known."""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """A roll that stopped."""
+    """A failed rollout."""
 
     template: str
-    """Hash of the newest rendering, as long as which it stays stopped."""
+    """Hash of the template that failed; the rollout stays failed while it is the newest rendering."""
     message: str
-    """What the pod said that did not become ready, or ceased to be."""
+    """Message about the pod that did not become, or remain, ready."""
     reason: Reason = Reason.ROLLOUT_FAILED
 
 
 @dataclass(frozen=True)
 class TemplateRecord:
-    """What is kept of one workload."""
+    """The record of one workload."""
 
     kept: Mapping[str, Kept] = field(default_factory=dict)
-    """By hash."""
+    """Renderings by hash."""
     good: str | None = None
-    """Hash of the last template that every pod ran, ready."""
+    """Hash of the last template with which every pod was ready."""
     stop: Stop | None = None
     ran: int | None = None
-    """How many pods that were; None = an earlier operator noted it."""
+    """Number of those pods; None if an earlier operator wrote the record."""
     ready: str | None = None
-    """Hash of the last template with which a pod was ready, perhaps one alone."""
+    """Hash of the last template with which any pod was ready."""
 
     def having(self, name: str, kept: Kept) -> TemplateRecord:
-        """The same with a rendering."""
+        """Returns a copy with the rendering."""
         return self if name in self.kept else replace(self, kept={**self.kept, name: kept})
 
     def only(self, names: Iterable[str | None]) -> TemplateRecord:
-        """The same without renderings that nobody may need; the last good one stays."""
+        """Returns a copy without renderings that are no longer needed; the last good one stays."""
         desired = {*names, self.good}
         return replace(self, kept={name: each for name, each in self.kept.items() if name in desired})
 
     def stopped(self, newest: str) -> Stop | None:
-        """Why the roll to the newest rendering is stopped; a stop of another rendering is over."""
+        """Returns why the rollout of the newest rendering failed; a failure of another rendering no longer counts."""
         return self.stop if self.stop is not None and self.stop.template == newest else None
 
     def to_data(self) -> dict[str, str]:
-        """``data`` of the ConfigMap."""
+        """Returns ``data`` of the ConfigMap."""
         data = {
             f"{name}{_FILE}": json.dumps({"version": each.version, "template": each.template}, sort_keys=True)
             for name, each in sorted(self.kept.items())
@@ -100,7 +100,7 @@ class TemplateRecord:
 
 
 def parse_record(config_map: Mapping[str, Any] | None) -> TemplateRecord:
-    """The record in a ConfigMap; what cannot be read, or is not what its hash says, is not in it."""
+    """Parses the record in a ConfigMap. An entry that cannot be read, or does not match its hash, is left out."""
     data = dict((config_map or {}).get("data") or {})
     kept: dict[str, Kept] = {}
     for key, text in data.items():
@@ -119,7 +119,7 @@ def parse_record(config_map: Mapping[str, Any] | None) -> TemplateRecord:
 
 @lru_cache(maxsize=256)
 def _rendering(name: str, text: str) -> Kept | None:
-    """What a text holds, if it has that hash. One pass asks many times, and the next one mostly for the same texts."""
+    """Returns the rendering in a text if it has that hash. Cached, since each pass parses mostly the same texts."""
     try:
         found = json.loads(text)
         template, version = found["template"], found.get("version")
@@ -131,7 +131,7 @@ def _rendering(name: str, text: str) -> Kept | None:
 
 
 def record_name(owner: str, component: Component) -> str:
-    """Name of the ConfigMap."""
+    """Returns the name of the ConfigMap."""
     return f"{workload_name(owner, component)}{RECORD_SUFFIX}"
 
 
@@ -141,25 +141,26 @@ def is_record(obj: Mapping[str, Any]) -> bool:
 
 
 def record_manifest(owner: Owner, component: Component, record: TemplateRecord) -> Json:
-    """The ConfigMap; it goes with the object that owns the workload."""
+    """Returns the ConfigMap; it is deleted with the owner of the workload."""
     meta = metadata(owner, record_name(owner.name, component), component)
     meta["labels"] = {**meta["labels"], LABEL_PURPOSE: PURPOSE}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": record.to_data()}
 
 
 def template_hash(stateful_set: Mapping[str, Any]) -> str:
-    """Hash of a rendered StatefulSet's template."""
+    """Returns the hash of a rendered StatefulSet's template."""
     return manifest_hash(stateful_set["spec"]["template"])
 
 
 def applied_hash(stateful_set: Mapping[str, Any]) -> str | None:
-    """Hash of the template that a live StatefulSet was given last; None = an earlier version of the operator did."""
+    """Returns the hash of the template that was last applied to a live StatefulSet; None if an earlier version of the
+    operator applied it."""
     found = (stateful_set["metadata"].get("annotations") or {}).get(ANNOTATION_TEMPLATE)
     return None if found is None else str(found)
 
 
 def with_template(stateful_set: Json, name: str, template: Json) -> Json:
-    """A rendered StatefulSet with a template of the record, and the annotation that says which. Both stay."""
+    """Returns a copy of a rendered StatefulSet with a template of the record and the annotation that names it."""
     meta = stateful_set["metadata"]
     annotations = {**(meta.get("annotations") or {}), ANNOTATION_TEMPLATE: name}
     return {
@@ -170,22 +171,22 @@ def with_template(stateful_set: Json, name: str, template: Json) -> Json:
 
 
 def configurations(template: Mapping[str, Any]) -> frozenset[str]:
-    """Names of the ConfigMaps that pods of a template mount."""
+    """Returns the names of the ConfigMaps that pods of a template mount."""
     volumes = (template.get("spec") or {}).get("volumes") or ()
     return frozenset(str(each["configMap"]["name"]) for each in volumes if "configMap" in each)
 
 
 def with_annotation(manifest: Mapping[str, Any], name: str, value: str) -> dict[str, Any]:
-    """A StatefulSet's manifest with an annotation in its pod template, which is another revision by it; what is given
-    stays."""
+    """Returns a copy of a StatefulSet's manifest with an annotation in its pod template, which makes it another
+    revision."""
     return _annotated(manifest, {**_annotations(manifest["spec"]["template"]), name: value})
 
 
 def with_annotations_of(
     manifest: Mapping[str, Any], template: Mapping[str, Any], names: Collection[str]
 ) -> dict[str, Any]:
-    """A StatefulSet's manifest with those of the annotations in its pod template as another template has them, or has
-    them not; what is given stays."""
+    """Returns a copy of a StatefulSet's manifest whose pod template has these annotations exactly as another template
+    has them."""
     kept = {key: value for key, value in _annotations(manifest["spec"]["template"]).items() if key not in names}
     source = _annotations(template)
     return _annotated(manifest, kept | {name: source[name] for name in names if name in source})

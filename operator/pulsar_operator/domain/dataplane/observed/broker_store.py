@@ -1,6 +1,6 @@
-"""The configuration store that the brokers of a cluster were given, by the configuration they run with. Pure.
+"""The configuration store of a cluster's brokers, read from the configuration that they run with. Pure.
 
-What the status of the PulsarInstance says of it is gone with the instance; the configuration stays with the pods.
+The status of the PulsarInstance is deleted with the instance; the configuration stays with the pods.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ SCHEME: Final = "zk:"
 
 
 def store_of_brokers(live: Live) -> StoreAddress | None:
-    """The store in the configuration of the brokers' StatefulSet; None where there is none, or it names none."""
+    """Returns the store in the configuration of the brokers' StatefulSet; None if there is no StatefulSet, or it names
+    no store."""
     workload = live.stateful_set(Component.BROKER)
     if workload is None:
         return None

@@ -1,26 +1,23 @@
-"""Which counters of a pod are errors, by component, and reading them from Prometheus' text format. Pure.
+"""The counters of errors of each component, and a parser of Prometheus' text format. Pure.
 
-Names, labels and what makes each go up were seen on Pulsar 4.0.8, BookKeeper 4.17.2 and ZooKeeper 3.9.4, each component
-started as its pods start it (tests/unit/rollout/counters has what they said):
+Names, labels and causes of each counter were observed on Pulsar 4.0.8, BookKeeper 4.17.2 and ZooKeeper 3.9.4, each
+component started as its pods start it (tests/unit/rollout/counters has their pages):
 
-| component | counter | seen to count |
-|---|---|---|
-| broker | log4j2_appender_total by level | 0 -> 1433 errors while the only bookie was read-only |
-| broker | topic_load_failed_total | each load of a topic whose ledger's bookie was gone: 16 |
-| broker | pulsar_broker_lookup_failures_total | was not provoked; see class NamespaceService |
-| broker | jetty_responses_total, code 5xx | each request while ZooKeeper was gone: 6 |
-| bookie | bookkeeper_server_ADD_ENTRY_REQUEST_count, success false | an entry refused by a read-only bookie |
-| bookie | bookkeeper_server_ADD_ENTRY_count | every entry that went through the journal; those are in no _REQUEST_ |
-| bookie | bookkeeper_server_READ_ENTRY_REQUEST_count | every read: 444; its success false was not provoked |
-| proxy | pulsar_proxy_rejected_connections_total | each connection above maxConcurrentInboundConnections: 5 of 8 |
-| proxy | jetty_responses_total, code 5xx | a request while no broker was there (502) |
-| proxy | log4j2_appender_total by level | 11 errors while ZooKeeper was gone |
-| ZooKeeper | connection_rejected_total | each connection above maxClientCnxns: 24 of 75 |
-| ZooKeeper | log4j2_appender_total by level | lines of each level; no error was provoked |
+| component | counter | seen to count | |---|---|---| | broker | log4j2_appender_total by level | 0 -> 1433 errors while
+the only bookie was read-only | | broker | topic_load_failed_total | each load of a topic whose ledger's bookie was
+gone: 16 | | broker | pulsar_broker_lookup_failures_total | was not provoked; see class NamespaceService | | broker |
+jetty_responses_total, code 5xx | each request while ZooKeeper was gone: 6 | | bookie |
+bookkeeper_server_ADD_ENTRY_REQUEST_count, success false | an entry refused by a read-only bookie | | bookie |
+bookkeeper_server_ADD_ENTRY_count | every entry that went through the journal; those are in no _REQUEST_ | | bookie |
+bookkeeper_server_READ_ENTRY_REQUEST_count | every read: 444; its success false was not provoked | | proxy |
+pulsar_proxy_rejected_connections_total | each connection above maxConcurrentInboundConnections: 5 of 8 | | proxy |
+jetty_responses_total, code 5xx | a request while no broker was there (502) | | proxy | log4j2_appender_total by level |
+11 errors while ZooKeeper was gone | | ZooKeeper | connection_rejected_total | each connection above maxClientCnxns: 24
+of 75 | | ZooKeeper | log4j2_appender_total by level | lines of each level; no error was provoked |
 
-Left out, though their names say errors: pulsar_ml_AddEntryErrors and ReadEntriesErrors, gauges of the last minute
-(306, and 0 a minute later); pulsar_topic_load_times_count, which goes back to 0 by itself; a "fail" of
-pulsar_metadata_store_ops_latency_ms, which counts deletions of what is not there and nothing while ZooKeeper is gone.
+Left out although their names mean errors: pulsar_ml_AddEntryErrors and ReadEntriesErrors, gauges of the last minute
+(306, and 0 a minute later); pulsar_topic_load_times_count, which returns to 0; a "fail" of
+pulsar_metadata_store_ops_latency_ms, which counts deletions of absent nodes and nothing while ZooKeeper is gone.
 Auto-recovery has no counter of which a healthy cluster is free: a copy that fails for a bookie is that bookie's.
 """
 
@@ -38,7 +35,7 @@ from pulsar_operator.domain.dataplane.objects.pods import PodFacts
 
 @dataclass(frozen=True)
 class Sample:
-    """A line of a page of metrics."""
+    """One line of a page of metrics."""
 
     name: str
     labels: Mapping[str, str]
@@ -47,40 +44,40 @@ class Sample:
 
 @dataclass(frozen=True)
 class Series:
-    """Samples of one name, those alone whose label has one of the values, where one is told."""
+    """Samples of one name, restricted to some values of a label if one is given."""
 
     name: str
     label: str = ""
     values: frozenset[str] = frozenset()
 
     def has(self, sample: Sample) -> bool:
-        """Whether a sample is one of it."""
+        """Whether a sample belongs to the series."""
         return sample.name == self.name and (not self.label or sample.labels.get(self.label) in self.values)
 
 
 @dataclass(frozen=True)
 class Sort:
-    """A sort of operation that fails or does not."""
+    """A kind of operation that can fail."""
 
     name: str
-    """Short, and stored in the status."""
+    """Short name, stored in the status."""
     words: str
-    """What erred, behind two numbers: "3 of 200 ..."."""
+    """What failed, to follow two numbers: "3 of 200 ..."."""
     errors: tuple[Series, ...]
     operations: tuple[Series, ...]
-    """All of them, those that failed included."""
+    """Series that count all operations, failed ones included."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How many operations there were, and how many of them failed."""
+    """Number of operations, and how many of them failed."""
 
     operations: int
     errors: int
 
 
 Counts = Mapping[str, Tally]
-"""By name of the sort; a sort that the page says nothing of is not in it."""
+"""Tallies by name of the kind; a kind that the page does not have is left out."""
 
 _LINES = Series("log4j2_appender_total")
 _LOG: Final = Sort(
@@ -103,7 +100,7 @@ _FAILED: Final = frozenset({"false"})
 
 
 def _bookkeeper(name: str, words: str, names: Sequence[str]) -> Sort:
-    """Of BookKeeper's summaries, which tell success by a label."""
+    """Returns the series of a summary of BookKeeper, which has the success in a label."""
     return Sort(
         name, words, tuple(Series(each, "success", _FAILED) for each in names), tuple(Series(each) for each in names)
     )
@@ -147,24 +144,24 @@ SORTS: Final[Mapping[Component, tuple[Sort, ...]]] = MappingProxyType(
         ),
     }
 )
-"""What is compared of each component; nothing of those that are not in it."""
+"""Kinds of operations that are compared, by component; a component that is missing is not compared."""
 
 _PORT = "http"
-"""Name of the port at which a container of ours has its metrics."""
+"""Name of the port at which the operator's containers serve metrics."""
 PATHS: Final[Mapping[Component, str]] = MappingProxyType({Component.BROKER: "/metrics/", Component.PROXY: "/metrics/"})
-"""Where the page is if not at /metrics; Jetty answers that with a redirection."""
+"""Path of the page if it is not /metrics; Jetty answers that with a redirect."""
 
 
 def names_of(component: Component) -> frozenset[str]:
-    """Names of all series that are read of a component's pods."""
+    """Returns the names of all series that are read from a component's pods."""
     return frozenset(
         series.name for sort in SORTS.get(component, ()) for series in (*sort.errors, *sort.operations) if series.name
     )
 
 
 def counts(component: Component, samples: Iterable[Sample]) -> Counts:
-    """What a page says of each sort. A series that is not there counts 0 where another of its sort is: some come with
-    the first operation only."""
+    """Returns the tallies of a page. A missing series counts 0 if another one of its kind exists: some appear with the
+    first operation."""
     found: dict[str, Tally] = {}
     there = list(samples)
     for sort in SORTS.get(component, ()):
@@ -176,14 +173,14 @@ def counts(component: Component, samples: Iterable[Sample]) -> Counts:
 
 
 _VALUE_LENGTH: Final = 64
-"""Characters of a number, at most."""
+"""Maximum number of characters of a value."""
 
 
 def parse(lines: Iterable[str], names: frozenset[str]) -> list[Sample]:
-    """Samples of these names in lines of Prometheus' text format, version 0.0.4; what is no sample is left out, and so
-    is one whose value is no count (NaN, infinite, below 0).
+    """Parses samples of these names from lines of Prometheus' text format, version 0.0.4.
 
-    Whoever answers on the port of a pod writes the lines: each character is looked at a few times, whatever they say.
+    Lines that are no samples are left out, and so are values that are no count (NaN, infinite, below 0). The process on
+    the pod's port controls the lines, so each character is read a bounded number of times.
     """
     found = []
     for line in lines:
@@ -195,7 +192,7 @@ def parse(lines: Iterable[str], names: frozenset[str]) -> list[Sample]:
 
 
 def _sample(name: str, line: str) -> Sample | None:
-    """The sample of a line that begins with a name."""
+    """Parses a line that begins with a name."""
     position = _after_spaces(line, len(name))
     labels: dict[str, str] = {}
     if line.startswith("{", position):
@@ -213,7 +210,8 @@ def _sample(name: str, line: str) -> Sample | None:
 
 
 def _labels(line: str, position: int) -> tuple[dict[str, str], int] | None:
-    """Labels from behind the opening brace on, and the place behind the closing one; None = those are no labels."""
+    """Parses labels after the opening brace, and returns them with the position after the closing one; None if these
+    are no labels."""
     found: dict[str, str] = {}
     while position < len(line):
         if line[position] == "}":
@@ -250,7 +248,7 @@ def _count(text: str) -> float | None:
 
 
 def metrics_url(component: Component, pod: PodFacts) -> str | None:
-    """Where a pod has its metrics; None where it has none, as a ZooKeeper server without ``metrics``."""
+    """Returns the metrics URL of a pod; None if it serves no metrics, as a ZooKeeper server without ``metrics``."""
     address = str((pod.raw.get("status") or {}).get("podIP") or "")
     containers = (pod.raw.get("spec") or {}).get("containers") or ()
     ports = [port for each in containers if each.get("name") == component.value for port in each.get("ports") or ()]

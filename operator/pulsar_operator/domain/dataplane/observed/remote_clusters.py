@@ -1,13 +1,14 @@
-"""The other clusters of an instance as the configuration store has them, and brokers that must be told. Pure.
+"""The other clusters of an instance in the configuration store, and when brokers must be restarted to know them. Pure.
 
-A broker makes its clients of another cluster once, from the ClusterData that it finds, and keeps them: Pulsar 4.0.8
-makes none anew when the URLs change (class BrokerService reacts to a deleted cluster only; measured, and a new topic
-still went to the old name). So brokers are replaced when a cluster that they may know gets other URLs. One that joins
-is known to no broker yet, and one that leaves is forgotten by them.
+A broker creates its clients of another cluster once, from the ClusterData that it reads, and keeps them: Pulsar 4.0.8
+creates no new client when the URLs change (class BrokerService reacts only to a deleted cluster; measured: a new topic
+still used the old name). So brokers are replaced when the URLs of a cluster change that they may know. No broker knows
+a cluster that joins, and brokers forget one that leaves.
 
-What a cluster had is in its status. When it changed is in the pod template of the brokers, which is another revision by
-it; the entry stays as long as the workload, for taking it out would be a change too. A status may be lost, or be an old
-one that was restored: so the workload says what brokers have too, beside the template, where it is no revision.
+The status has the last URLs. The pod template of the brokers has the time of the last change, which makes it another
+revision; the entry stays for the life of the workload, since removing it would be a change too. A status may be lost,
+or restored from an older state, so the workload also records which URLs brokers have, outside of the template, where it
+creates no revision.
 """
 
 from __future__ import annotations
@@ -35,22 +36,22 @@ from pulsar_operator.domain.texts import without_userinfo
 Json = dict[str, Any]
 
 FIELDS: Final = ("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls")
-"""Of ClusterData: what clients are made from."""
+"""Fields of ClusterData from which clients are created."""
 _TIME: Final = re.compile(r"20[0-9]{2}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2}Z")
-"""As this module writes it: such times are compared as texts."""
+"""Format of times that this module writes: they sort as text."""
 GLOBAL: Final = "global"
 """Pulsar's pseudo cluster."""
 
 
 def observed_clusters(names: Iterable[str], own: str) -> list[str]:
-    """Of the names below CLUSTERS_PATH those of other clusters; beyond MAX_REMOTE the rest is left out."""
+    """Returns the names of other clusters among those below CLUSTERS_PATH, at most MAX_REMOTE."""
     fit = sorted(name for name in names if name not in (own, GLOBAL) and len(name) <= MAX_REMOTE_NAME)
     return fit[:MAX_REMOTE]
 
 
 @dataclass(frozen=True)
 class RemoteUrls:
-    """Where another cluster is, by its ClusterData; empty text for a URL that it does not have."""
+    """URLs of another cluster from its ClusterData; empty for a URL that it does not have."""
 
     service_url: str = ""
     service_url_tls: str = ""
@@ -59,13 +60,13 @@ class RemoteUrls:
 
     @property
     def reachable(self) -> bool:
-        """Whether a broker could have made a client from it."""
+        """Whether a broker could have created a client from them."""
         return bool(self.broker_service_url or self.broker_service_url_tls)
 
 
 def remote_urls(data: bytes) -> RemoteUrls | None:
-    """From the node of a cluster; None = it cannot be read, which is not "it has none". A status is read by many: what
-    is in front of a host is left out."""
+    """Parses the node of a cluster; None if it cannot be read, which differs from having no URLs. What precedes a host
+    is left out, since a status has many readers."""
     try:
         found = json.loads(data) if data.strip() else {}
     except (ValueError, RecursionError):
@@ -85,10 +86,12 @@ def remote_rows(
     applied_changes: Mapping[str, str] | None = None,
     kept: Mapping[str, str] | None = None,
 ) -> list[RemoteClusterStatus]:
-    """Returns the rows by name, with the time at which their URLs changed. ``found`` has the clusters that the store
-    names, None for one that cannot be read; None for all: the store did not answer, and the rows stay.
-    ``applied_changes`` are the times that brokers were restarted for (remote_changes), ``kept`` the URLs that they have
-    (known_urls)."""
+    """Returns the rows by name, with the time at which their URLs changed.
+
+    ``found`` has the clusters that the store names, with None for one that cannot be read; it is None if the store did
+    not answer, and the rows stay. ``applied_changes`` are the changes that brokers were restarted for (remote_changes),
+    ``kept`` the URLs that they have (known_urls).
+    """
     before = {row.name: row for row in status.remote_clusters}
     if found is None:
         return list(before.values())
@@ -123,8 +126,9 @@ def remote_rows(
 def with_remote_clusters(
     manifest: Mapping[str, Any], status: PulsarClusterStatus, applied_template: Mapping[str, Any] | None
 ) -> Json:
-    """The manifest of the brokers' StatefulSet, whose pod template says when the URLs of which cluster became others;
-    as given where none ever did. ``applied_template`` is the one applied last, None = there is no StatefulSet yet."""
+    """Returns the manifest of the brokers' StatefulSet with the times in its pod template at which URLs of clusters
+    changed; unchanged if none did. ``applied_template`` is the one applied last, None if there is no StatefulSet
+    yet."""
     applied_changes = remote_changes(applied_template)
     for row in status.remote_clusters:
         if row.changed is not None and row.changed > applied_changes.get(row.name, ""):
@@ -136,7 +140,7 @@ def with_remote_clusters(
 
 
 def remote_changes(template: Mapping[str, Any] | None) -> dict[str, str]:
-    """By cluster, the time in a pod template, or in a pod; what cannot be read says nothing."""
+    """Returns the times of changes by cluster from a pod template or a pod; unreadable ones are left out."""
     annotations = ((template or {}).get("metadata") or {}).get("annotations") or {}
     try:
         found = json.loads(annotations.get(ANNOTATION_REMOTE_CLUSTERS) or "{}")
@@ -150,9 +154,12 @@ def remote_changes(template: Mapping[str, Any] | None) -> dict[str, str]:
 def with_known_urls(
     manifest: Mapping[str, Any], status: PulsarClusterStatus, workload: Mapping[str, Any] | None
 ) -> Json:
-    """The manifest of the brokers' StatefulSet, which says for its pod template what URLs other clusters have; as given
-    where it knows none. What it says for that template stays, whatever a status says that was lost or restored.
-    ``workload`` is the StatefulSet as it is, None = there is none yet."""
+    """Returns the manifest of the brokers' StatefulSet with the URLs of other clusters that brokers of its template
+    have.
+
+    The manifest is unchanged if none are known. What is recorded for a template stays, even if the status was lost or
+    restored. ``workload`` is the live StatefulSet, None if there is none yet.
+    """
     applied_changes = remote_changes(workload["spec"]["template"]) if workload is not None else {}
     before = _noted(workload)
     known = {} if status.conditions else dict(before)
@@ -171,7 +178,8 @@ def with_known_urls(
 
 
 def known_urls(workload: Mapping[str, Any] | None) -> dict[str, str]:
-    """By cluster, a digest of the URLs that brokers of the pod template have; none that was noted for another one."""
+    """Returns a digest of the URLs that brokers of the pod template have, by cluster; empty if they were recorded for
+    another one."""
     applied_changes = remote_changes(workload["spec"]["template"]) if workload is not None else {}
     return {
         name: digest for name, (since, digest) in _noted(workload).items() if since == applied_changes.get(name, "")

@@ -1,4 +1,4 @@
-"""Which Pulsar versions run: of the templates that workloads have, and of each pod. Pure."""
+"""The Pulsar versions that run, by the templates of workloads and by pod. Pure."""
 
 from __future__ import annotations
 
@@ -19,25 +19,24 @@ UNKNOWN_VERSION = "unknown"
 
 
 def record_of(live: Live, component: Component) -> TemplateRecord:
-    """The record of a component's templates; empty where there is none."""
+    """Returns the record of a component's templates; empty if there is none."""
     return parse_record(live.get("ConfigMap", record_name(live.owner.name, component)))
 
 
 def applied_versions(live: Live) -> frozenset[str]:
-    """Versions that the templates of workloads were rendered for, as far as they are on record."""
+    """Returns the versions that the workloads' templates were rendered for, as far as they are recorded."""
     return frozenset(kept.version for kept in _applied(live) if kept is not None and kept.version is not None)
 
 
 def all_on_record(live: Live) -> bool:
-    """Whether the template of every workload is on record: not those that an earlier operator applied, nor where a
-    record was deleted."""
+    """Whether the template of every workload is recorded. Templates that an earlier operator applied are not, nor those
+    of a deleted record."""
     return None not in _applied(live)
 
 
 def pod_versions(live: Live, component: Component) -> dict[str, list[str]]:
-    """Names of a component's pods by the version that they run.
-
-    A pod runs the version of the template that has its image: images are one for a version, whatever their tags say.
+    """Returns the names of a component's pods by the version that they run. A pod runs the version of the template that
+    has its image: each version has its own image, whatever the tag is.
     """
     record = record_of(live, component)
     by_image = {_image(each.template): each.version for each in record.kept.values() if each.version is not None}
@@ -48,12 +47,12 @@ def pod_versions(live: Live, component: Component) -> dict[str, list[str]]:
 
 
 def known_pod_versions(live: Live) -> frozenset[str]:
-    """Versions that pods run, as far as they are on record."""
+    """Returns the versions that pods run, as far as they are recorded."""
     return frozenset().union(*(pod_versions(live, each) for each in Component)) - {UNKNOWN_VERSION}
 
 
 def _applied(live: Live) -> list[Kept | None]:
-    """Of each workload the template that it has; None where that is not on record."""
+    """Returns the current template of each workload; None if it is not recorded."""
     there = [(component, live.stateful_set(component)) for component in Component]
     return [
         record_of(live, component).kept.get(applied_hash(found) or "")

@@ -1,14 +1,15 @@
-"""Brokers whose session with the configuration store ended: they learn of no change there any more. Pure.
+"""Brokers whose session with the configuration store expired, so that they no longer learn of changes there. Pure.
 
 A broker opens a configuration store that is not its own metadata store without a session watcher (Pulsar 4.0.8, class
-PulsarService, createConfigurationMetadataStore, by MetadataStoreFactoryImpl.create), so that the watch it set at its
-start is not set again in the session that follows one that expired. Measured: after 40 s without the store neither a
-policy that another cluster set was seen nor a topic's replication narrowed, until the broker was restarted; after 20 s
-all was as before. So brokers are replaced after an outage that outlasts their sessions.
+PulsarService, createConfigurationMetadataStore, by MetadataStoreFactoryImpl.create), so the watch that it set at its
+start is not set again after its session expired. Measured: after 40 s without the store, the broker noticed neither a
+policy that another cluster set nor a narrowed replication of a topic until it was restarted; after 20 s it noticed
+both.
 
-When that was is in the instance's status, and in the pod template of the brokers, which is another revision by it; the
-entry stays as long as the workload, for taking it out would be a change too. Brokers may wait long for their roll, and
-sessions differ, so the status has more than the last outage: each one that was longer than all that followed.
+So brokers are replaced after an outage that outlasts their sessions. The time of the outage is in the instance's
+status, and in the pod template of the brokers, which makes it another revision; the entry stays for the life of the
+workload, since removing it would be a change too. Brokers may wait long for their rollout, and sessions differ, so the
+status has more than the last outage: each one that was longer than all later ones.
 """
 
 from __future__ import annotations
@@ -26,29 +27,29 @@ from pulsar_operator.domain.dataplane.objects.template_record import with_annota
 Json = dict[str, Any]
 
 SESSION: Final = timedelta(seconds=30)
-"""Pulsar's default (metadataStoreSessionTimeoutMillis)."""
+"""Pulsar's default session in milliseconds (metadataStoreSessionTimeoutMillis)."""
 SETTINGS: Final = ("zooKeeperSessionTimeoutMillis", "metadataStoreSessionTimeoutMillis")
-"""Settings of brokers that say so: the first one that is above 0 (class ServiceConfiguration of Pulsar 4.0.8)."""
+"""Settings of brokers for the session; the first one above 0 counts (class ServiceConfiguration of Pulsar 4.0.8)."""
 TICKS: Final = 20
-"""Longest session that ZooKeeper grants, in ticks, unless maxSessionTimeout says otherwise (class ZooKeeperServer)."""
+"""Longest session that ZooKeeper grants, in ticks, unless maxSessionTimeout is set (class ZooKeeperServer)."""
 GRANTED: Final = TICKS * timedelta(seconds=2)
-"""By ZooKeeper's default tickTime."""
+"""Longest session with ZooKeeper's default tickTime."""
 UNSEEN: Final = timedelta(seconds=15)
-"""How long the store may have been away already when a process that knows no answer of it told so."""
+"""How long the store may already have been unavailable when a process that never got an answer observes it first."""
 LONGEST_PAUSE: Final = timedelta(minutes=2)
-"""Between two looks at a store at most. In more the process stood still or the clock was set, and less than nothing is
-a clock that was set back: no more than UNSEEN counts of either."""
+"""Longest interval between two reads of a store. In a longer one the process was suspended or the clock was set, and a
+negative one means that the clock was set back: either counts as UNSEEN at most."""
 
 
 @dataclass
 class _Read:
     observed_at: datetime
     silent: timedelta | None = None
-    """For how long it has given no answer; None = the last look had one."""
+    """How long the store has not answered; None if the last read had an answer."""
 
 
 class StoreReads:
-    """What each instance's store answered, by the instance's UID. Kept for the life of the process."""
+    """The answers of each instance's store, by the instance's UID. Kept for the life of the process."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Read] = {}
@@ -59,15 +60,15 @@ class StoreReads:
         return instance in self._known
 
     def silent(self, instance: str, now: datetime) -> None:
-        """It gave no answer."""
+        """Records a read without an answer."""
         if (known := self._known.get(instance)) is not None:
             self._known[instance] = _Read(now, (known.silent or timedelta()) + _between(known.observed_at, now))
 
     def answered(self, instance: str, now: datetime, noted: datetime | None) -> timedelta | None:
-        """Take an answer down; for how long the store may have been away until now, None = it was not.
+        """Records an answer, and returns how long the store may have been unavailable until now; None if it was not.
 
-        That nobody asked is no silence: a process that stood still learns nothing of the time. ``noted`` is since when
-        the status says that it is away, for a process that was just started.
+        Time without reads is no outage: a process that was suspended learns nothing about it. ``noted`` is the time
+        since which the status reports the outage, for a process that has just started.
         """
         before, self._known[instance] = self._known.get(instance), _Read(now)
         if before is None:
@@ -77,8 +78,8 @@ class StoreReads:
     def outages(
         self, instance: str, stored: Iterable[OutageStatus], now: datetime, lasted: timedelta | None = None
     ) -> list[OutageStatus]:
-        """Those that the status says next; ``stored`` are those that it says, ``lasted`` how long one took that ends
-        now. A status that could not be written, or is lost, loses none that this process saw."""
+        """Returns the outages for the status. ``stored`` are those of the current status, ``lasted`` the length of one
+        that ends now. No outage that this process observed is lost if the status could not be written, or is lost."""
         found = outages([*stored, *self._ended.get(instance, ())], now, lasted)
         if found:
             self._ended[instance] = found
@@ -90,8 +91,8 @@ def _between(then: datetime, now: datetime) -> timedelta:
 
 
 def outages(known: Iterable[OutageStatus], now: datetime, lasted: timedelta | None = None) -> list[OutageStatus]:
-    """Of the known outages and one that ends now after so long, the last one first, those that were longer than all
-    that came later: brokers whose sessions a shorter one outlasted are told of a later one."""
+    """Returns the outages to keep, the latest first: of the known ones and one that ends now, those that were longer
+    than all later ones. Brokers whose sessions a shorter one outlasted are restarted for a later one."""
     times = [(until, until - since) for each in known if (since := _time(each.since)) and (until := _time(each.until))]
     if lasted is not None:
         # Later than the last one in any case, whose clock that was: brokers are told by what is later.
@@ -108,14 +109,14 @@ def outages(known: Iterable[OutageStatus], now: datetime, lasted: timedelta | No
 
 
 def session_of(config: Mapping[str, str] | None, granted: timedelta = GRANTED) -> timedelta:
-    """How long a broker's session outlasts its last sign, by its settings and by what the servers grant at most; what
-    is no number above 0 counts as absent."""
+    """Returns how long a broker's session lasts after its last heartbeat, by its settings and the longest session that
+    the servers grant; a value that is no number above 0 counts as unset."""
     found = (_millis((config or {}).get(name)) for name in SETTINGS)
     return min(next((each for each in found if each is not None), SESSION), granted)
 
 
 def granted_by(config: Mapping[str, str] | None) -> timedelta:
-    """The longest session that ZooKeeper servers grant, by their settings."""
+    """Returns the longest session that ZooKeeper servers grant, by their settings."""
     tick = _millis((config or {}).get("tickTime"))
     most = _millis((config or {}).get("maxSessionTimeout"))
     return most or (GRANTED if tick is None else TICKS * tick)
@@ -135,9 +136,12 @@ def with_store_unavailable(
     workload: Mapping[str, Any] | None,
     session: timedelta,
 ) -> Json:
-    """The manifest of the brokers' StatefulSet, whose pod template says when the store was back after it was away for
-    longer than their sessions; as given where it never was. ``ended`` are the outages, the last one first, ``workload``
-    the StatefulSet as it is, None = there is none yet: what it starts finds the store as it is."""
+    """Returns the manifest of the brokers' StatefulSet with the time in its pod template at which the store returned
+    from an outage longer than their sessions; unchanged if there was none.
+
+    ``ended`` are the outages, the latest first. ``workload`` is the live StatefulSet, None if there is none yet:
+    brokers that it starts read the store afresh.
+    """
     noted = store_back(workload["spec"]["template"]) if workload is not None else None
     last = next((each for each in ended if _length(each) >= session), None)
     if workload is not None and last is not None and (until := _time(last.until)) is not None:
@@ -150,7 +154,7 @@ def with_store_unavailable(
 
 
 def store_back(template: Mapping[str, Any] | None) -> str | None:
-    """The time in a pod template, or in a pod; None = there is none."""
+    """Returns the time in a pod template or a pod; None if there is none."""
     annotations = ((template or {}).get("metadata") or {}).get("annotations") or {}
     found = annotations.get(ANNOTATION_STORE_UNAVAILABLE)
     return None if found is None else str(found)

@@ -1,19 +1,20 @@
-"""What a cluster that is deleted takes back from the configuration store it was registered in. The counterpart of
+"""What a deleted cluster removes from the configuration store in which it was registered. The counterpart of
 registration.py; pure.
 
-Only a name whose claim is ours is touched: it has our INSTANCEID, and names this PulsarCluster or, where the instance
-allows us, one that is gone. INSTANCEIDs are no secrets, and anybody may name any cluster. In order:
+A name is removed only if its claim belongs to this cluster: the claim has its INSTANCEID, and names this PulsarCluster
+or, where the instance allows this cluster, one that no longer exists. INSTANCEIDs are no secrets, and any user may name
+any cluster. In order:
 
 1. While its brokers run: the name leaves the allowed clusters of tenants, so that no further namespace can be given to
-   it, and the replication clusters of the namespaces of tenant ``pulsar``, so that nobody replicates to it. There it
+   it, and the replication clusters of the namespaces of tenant ``pulsar``, so that no cluster replicates to it. There it
    stays in the allowed clusters: brokers delete what they have of a namespace that does not allow their cluster, within
    a second (Pulsar 4.0, PersistentTopic.checkReplication; measured on 4.0.8).
-2. Once they are gone: the name leaves those too, then the entry below ``/admin/clusters`` with all that is below it,
-   and last the claim.
+2. Once they are gone: the name leaves those too, then the entry below ``/admin/clusters`` with its children, and last the claim.
 
 No list of a namespace is left empty, and where no other cluster of the instance is left, tenants and namespaces keep
-their lists: nobody could miss it, and it finds them as they were if it is made again. Namespaces of other tenants are
-their users': a cluster that one of them needs is not deleted (controllers/dataplane/observed/namespace_inventory.py).
+their lists: no other cluster uses them, and a cluster that is created again finds them unchanged. Namespaces of other
+tenants belong to their users: a cluster that one of them needs is not deleted
+(controllers/dataplane/observed/namespace_inventory.py).
 """
 
 from __future__ import annotations
@@ -40,34 +41,35 @@ ALLOWED, REPLICATION, OF_TENANT = "allowed_clusters", "replication_clusters", "a
 
 @dataclass(frozen=True)
 class DeregistrationFacts:
-    """All that decides what is taken back."""
+    """Facts that decide what is removed."""
 
     cluster_name: str
     instance_id: str | None
-    """INSTANCEID of the cluster; None = not known, and then no claim is ours."""
+    """INSTANCEID of the cluster; None if not known, in which case no claim belongs to it."""
     registered: bool
-    """The record in Kubernetes says that it is registered."""
+    """Whether the record in Kubernetes says that the cluster is registered."""
     store: str
     """Servers and chroot, for messages."""
     owner: str
     """The PulsarCluster, as namespace/name."""
     last: bool
-    """Whether no other cluster of the instance is left that is not being deleted too."""
+    """Whether every other cluster of the instance is deleted or being deleted."""
     brokers_run: bool
     """Whether its brokers may still run."""
     nodes: Mapping[str, Stored | None]
-    """The claim, the entry, each tenant, the namespaces of tenant pulsar, and public/default; None or none = absent."""
+    """The claim, the entry, each tenant, the namespaces of tenant pulsar, and public/default; a missing node is None or
+    left out."""
     below: Mapping[str, Stored] = field(default_factory=dict)
     """All nodes below the entry."""
     allowed: bool = True
-    """Whether the instance allows the PulsarCluster to refer to it. One that it does not is told nothing of others."""
+    """Whether the instance allows the PulsarCluster to refer to it. If not, messages name no other objects."""
     claimant_there: bool = False
-    """Whether the PulsarCluster that the claim names is there, and is another one."""
+    """Whether the claim names another PulsarCluster that exists."""
 
 
 @dataclass(frozen=True)
 class Removal:
-    """The deletion of that version of a node."""
+    """The deletion of a node at a version."""
 
     path: str
     version: int
@@ -76,23 +78,23 @@ class Removal:
 
 @dataclass(frozen=True)
 class DeregistrationPlan:
-    """What is left to do, in order; nothing = nothing of ours is there."""
+    """The remaining changes, in order; empty if nothing of this cluster is left."""
 
     narrowing: Sequence[Write] = ()
-    """Lists of clusters."""
+    """Writes of lists of clusters."""
     removals: Sequence[Removal] = ()
-    """The entry, after what is below it; none while brokers run."""
+    """Removal of the entry, after its children; empty while brokers run."""
     claim: Removal | None = None
-    """Last of all."""
+    """Removal of the claim, the last of all."""
     left: bool = False
-    """Whether neither entry nor claim is there."""
+    """Whether neither entry nor claim exists."""
     notes: Sequence[str] = ()
-    """What was left alone although it names the cluster."""
+    """Messages on nodes that name the cluster and are kept."""
 
 
 def paths_of_lists(tenants: Iterable[str], of_pulsar: Iterable[str]) -> list[str]:
-    """The nodes with lists of clusters that a plan is made from: every tenant, the namespaces of tenant pulsar by their
-    local names, and public/default."""
+    """Returns the nodes with lists of clusters that a plan reads: every tenant, the namespaces of tenant pulsar by
+    their local names, and public/default."""
     names = [*tenants, *(f"{OWN_TENANT}/{name}" for name in of_pulsar), DEFAULT_NAMESPACE]
     return [f"{POLICIES_PATH}/{name}" for name in names]
 
@@ -115,7 +117,7 @@ def is_claim_of(data: bytes, owner: str) -> bool:
 
 
 def plan_deregistration(facts: DeregistrationFacts) -> DeregistrationPlan | Refusal:
-    """What to take back next, or why it cannot be known what there is."""
+    """Returns the next changes, or a refusal if the nodes cannot be read."""
     name, claim, entry = facts.cluster_name, claim_path(facts.cluster_name), cluster_path(facts.cluster_name)
     stored, registered = facts.nodes.get(claim), facts.nodes.get(entry)
     if not facts.allowed and (stored is None or not is_claimed_by(stored.data, facts.instance_id, facts.owner)):
@@ -161,7 +163,8 @@ def plan_deregistration(facts: DeregistrationFacts) -> DeregistrationPlan | Refu
 
 
 def _tenants(facts: DeregistrationFacts, notes: list[str]) -> list[Write]:
-    """An empty list means that the tenant may have namespaces nowhere, which is how it is then."""
+    """Returns the narrowed lists of tenants. An empty list means that the tenant may have no namespace in any cluster,
+    which is true then."""
     writes, name = [], facts.cluster_name
     for path, node in sorted(facts.nodes.items()):
         tenant = path.removeprefix(f"{POLICIES_PATH}/")
@@ -204,7 +207,8 @@ def _namespaces(facts: DeregistrationFacts, notes: list[str]) -> list[Write]:
 
 
 def _narrowed(facts: DeregistrationFacts, replication: list[str], allowed: list[str]) -> dict[str, list[str]] | None:
-    """Both lists without the cluster; None = nobody would be left. While brokers run it is left allowed."""
+    """Returns both lists without the cluster; None if a list would be empty. While brokers run, the cluster stays
+    allowed."""
     others = [each for each in allowed if each != facts.cluster_name]
     replicating = [each for each in replication if each != facts.cluster_name] or others[:1]
     if not replicating:
@@ -222,7 +226,7 @@ def _put(path: str, node: Stored, fields: Mapping[str, Any], why: str) -> Write:
 
 
 def _fields(path: str, node: Stored, notes: list[str]) -> dict[str, Any] | None:
-    """The JSON object in a node of somebody else; None, and a note, where it is none."""
+    """Returns the JSON object in a node of another writer; None, and a note, if there is none."""
     if not node.data.strip():
         return None
     try:
@@ -236,7 +240,7 @@ def _fields(path: str, node: Stored, notes: list[str]) -> dict[str, Any] | None:
 
 
 def _names(path: str, found: Mapping[str, Any] | None, key: str, notes: list[str]) -> list[str]:
-    """A list of cluster names; absent and null count as empty, and so does what is none, with a note."""
+    """Returns a list of cluster names; absent and null count as empty, and so does an invalid list, with a note."""
     value = (found or {}).get(key) or []
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return value

@@ -1,8 +1,8 @@
 """Whose metadata store this is: the rules that keep BookKeeper's INSTANCEID and the data behind it from being lost.
 
 BookKeeper knows a cluster by the text in ``/ledgers/INSTANCEID``: bookies keep it in the cookie on their volumes. A
-store that is formatted anew gets another one, and all ledgers are lost to it. So the id is kept twice: in the store and
-in a record in Kubernetes that outlives every other object (a ConfigMap without owner reference). Order of a first
+store that is formatted again gets another one, and all ledgers are lost to it. So the id is kept twice: in the store
+and in a record in Kubernetes that outlives every other object (a ConfigMap without owner reference). Order of a first
 start, where a kill after any step leads to the same end:
 
     record {state: Initializing, id} -> marker and BookKeeper's nodes -> INSTANCEID, last -> record {state: Initialized}
@@ -10,9 +10,10 @@ start, where a kill after any step leads to the same end:
 After that the store is only read. Bookies start after the last step, so claims or pods of bookies prove that a store
 without INSTANCEID is a loss and no first start, whatever the record says.
 
-A store that has an id and no record is taken back where its marker names this cluster. One without a marker was set up
-by somebody else: it is adopted only by confirmation AdoptMetadata with that id, and the record is written first. Called
-by controllers/dataplane/registration/bootstrap.py; the configuration store's part is in registration.py.
+If a store has an id and there is no record, the record is restored if the store's marker names this cluster. One
+without a marker was set up by another tool: it is adopted only by confirmation AdoptMetadata with that id, and the
+record is written first. Called by controllers/dataplane/registration/bootstrap.py; the configuration store's part is in
+registration.py.
 """
 
 from __future__ import annotations
@@ -34,18 +35,19 @@ INSTANCE_ID_PATH = "/ledgers/INSTANCEID"
 LEDGERS_PATH = "/ledgers"
 MANAGED_LEDGERS_PATH = "/managed-ledgers"
 MARKER_PATH = "/pulsar-operator/cluster"
-"""In the local store: which cluster object uses it. Neither Pulsar nor BookKeeper reads below /pulsar-operator."""
+"""Node in the local store with the cluster object that uses it. Neither Pulsar nor BookKeeper reads below
+/pulsar-operator."""
 FORMATTED_CHILDREN = frozenset({"available"})
-"""What formatting itself puts below /ledgers; anything else comes from bookies and brokers at work."""
+"""Children of /ledgers that formatting creates; others come from running bookies and brokers."""
 MAX_ID_LENGTH = 128
 QUORUM_KEY = "ensemble"
-"""In the record: ensembleSize/writeQuorum/ackQuorum, as in 3/3/2."""
+"""Key of the record for ensembleSize/writeQuorum/ackQuorum, as in 3/3/2."""
 INCARNATIONS_KEY = "bookieIncarnations"
-"""In the record: the copy of the count of the bookies' incarnations."""
+"""Key of the record for the copy of the bookies' incarnations."""
 
 
 class RecordState(StrEnum):
-    """How far the local store is, in the record in Kubernetes."""
+    """Progress of the local store, in the record in Kubernetes."""
 
     INITIALIZING = "Initializing"
     INITIALIZED = "Initialized"
@@ -53,24 +55,24 @@ class RecordState(StrEnum):
 
 @dataclass(frozen=True)
 class Record:
-    """What the ConfigMap ``<cluster>-instance-id`` says."""
+    """The content of ConfigMap ``<cluster>-instance-id``."""
 
     instance_id: str
     cluster_name: str
     state: RecordState
     adopted: bool = False
-    """The id was found in the store, not chosen by us."""
+    """Whether the id was found in the store instead of being generated."""
     registered: bool = False
-    """Everything was put into the configuration store once."""
+    """Whether registration in the configuration store was completed once."""
     versions: frozenset[str] = frozenset()
-    """Pulsar versions that may have written the volumes last: one where it ran in all pods; empty = not known."""
+    """Pulsar versions that may have written the volumes last; one if all pods run it, empty if not known."""
     quorum: Quorum | None = None
-    """Quorums that new ledgers get; None in a record of an operator that did not keep them. See quorum_record.py."""
+    """Quorums of new ledgers; None in a record of an operator that did not store them. See quorum_record.py."""
     incarnations: Counts = field(default_factory=dict, hash=False)
-    """The copy of the count of the bookies' incarnations; empty in a record of an operator that did not keep it."""
+    """Copy of the bookies' incarnations; empty in a record of an operator that did not store it."""
 
     def to_data(self) -> dict[str, str]:
-        """``data`` of the ConfigMap."""
+        """Returns ``data`` of the ConfigMap."""
         quorum = {} if self.quorum is None else {QUORUM_KEY: str(self.quorum)}
         versions = {"versions": versions_text(self.versions)} if self.versions else {}
         incarnations = {INCARNATIONS_KEY: copy_text(self.incarnations)} if self.incarnations else {}
@@ -87,16 +89,16 @@ class Record:
 
 
 def versions_text(versions: Iterable[str]) -> str:
-    """Versions as the record has them."""
+    """Returns the versions as text for the record."""
     return ",".join(sorted(versions))
 
 
 class DamagedRecordError(ValueError):
-    """The ConfigMap is there but does not say what it must."""
+    """The ConfigMap exists and its content is invalid."""
 
 
 def parse_record(data: Mapping[str, str]) -> Record:
-    """The record in a ConfigMap's ``data``. Raises DamagedRecordError, since guessing here could format a store."""
+    """Parses a ConfigMap's ``data``. Raises DamagedRecordError, since guessing here could format a store."""
     instance_id = data.get("instanceId", "").strip()
     if not valid_instance_id(instance_id):
         raise DamagedRecordError(f"data.instanceId is {instance_id[:80]!r}")
@@ -132,12 +134,13 @@ def parse_record(data: Mapping[str, str]) -> Record:
 
 
 def recorded_quorum(data: Mapping[str, str]) -> Quorum | None:
-    """The quorums in a ConfigMap's ``data``; None where it names none. Raises ValueError for what is none."""
+    """Parses the quorums in a ConfigMap's ``data``; None if it has none. Raises ValueError if they are invalid."""
     return Quorum.parse(data[QUORUM_KEY]) if QUORUM_KEY in data else None
 
 
 def valid_instance_id(text: str) -> bool:
-    """Whether the text can be an INSTANCEID: BookKeeper takes any, tools write a UUID; only blanks are ruled out."""
+    """Whether the text can be an INSTANCEID: BookKeeper accepts any text, tools write a UUID; only blanks are
+    excluded."""
     return 0 < len(text) <= MAX_ID_LENGTH and text.isprintable() and not any(c.isspace() for c in text)
 
 
@@ -151,13 +154,13 @@ class Marker:
     """namespace/name of the PulsarCluster."""
 
     def to_bytes(self) -> bytes:
-        """JSON as stored."""
+        """Returns the stored JSON."""
         fields = {"clusterName": self.cluster_name, "instanceId": self.instance_id, "owner": self.owner}
         return json.dumps(fields).encode()
 
 
 def parse_marker(data: bytes) -> Marker:
-    """The marker in a node. Raises ValueError when it is none."""
+    """Parses a marker. Raises ValueError if it is invalid."""
     try:
         fields = json.loads(data)
     except RecursionError:
@@ -171,7 +174,7 @@ def parse_marker(data: bytes) -> Marker:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Nothing may be written; a person has to look."""
+    """A decision to write nothing until a person acts."""
 
     reason: Reason
     message: str
@@ -179,37 +182,37 @@ class Refusal:
 
 @dataclass(frozen=True)
 class IdentityFacts:
-    """All that decides whose store it is."""
+    """Facts that decide whose store it is."""
 
     cluster_name: str
     owner: str
     record_name: str
     """namespace/name of the ConfigMap, for messages."""
     now: datetime
-    """When confirmations must still count."""
+    """Time at which confirmations must be valid."""
     bookies_exist: bool
     """Whether any claim or pod of the cluster's bookies exists: then there is, or was, data."""
     record: Record | None
     store: str
     """Servers and chroot, for messages."""
     store_id: str | None
-    """Text of INSTANCEID; None = the node does not exist."""
+    """Text of INSTANCEID; None if the node does not exist."""
     marker: Marker | None = None
     remnants: Sequence[str] = ()
-    """Paths that only a cluster at work makes; looked for when there is no INSTANCEID."""
+    """Paths that only a running cluster creates; read if there is no INSTANCEID."""
     new_id: str = ""
-    """The id to use when there is none yet."""
+    """The id to use if there is none yet."""
     confirmations: Sequence[ClusterConfirmation] = ()
-    """Of the specification."""
+    """Confirmations of the specification."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """The id to go on with."""
+    """The INSTANCEID to use."""
 
     record: Record
     why: str | None
-    """Reason for writing the record before anything else; None = it is in Kubernetes as it is here."""
+    """Why the record must be written first; None if the record in Kubernetes is current."""
 
     @property
     def settled(self) -> bool:
@@ -218,7 +221,7 @@ class Identity:
 
 
 def decide_identity(facts: IdentityFacts) -> Identity | Refusal:
-    """Which INSTANCEID this cluster has, or why the store must not be touched."""
+    """Decides which INSTANCEID the cluster has, or why the store must not be changed."""
     record, found = facts.record, facts.store_id
     if found is not None and not valid_instance_id(found):
         return _conflict(
@@ -288,7 +291,7 @@ def _without_record(facts: IdentityFacts) -> Identity | Refusal:
 
 
 def _not_proved(facts: IdentityFacts, found: str) -> Refusal | None:
-    """A refusal where nothing says that the store is this cluster's, and nobody confirmed that it is to be."""
+    """Returns the refusal if nothing proves that the store belongs to this cluster, and no confirmation adopts it."""
     question = Question(ClusterConfirmationAction.ADOPT_METADATA, found)
     if answered(question, facts.confirmations, (), facts.now) is not None:
         return None
@@ -305,7 +308,7 @@ def _not_proved(facts: IdentityFacts, found: str) -> Refusal | None:
 
 
 def _of_other_owner(facts: IdentityFacts, expected_id: str | None) -> Refusal | None:
-    """A refusal when the marker names another cluster object, or the same one with another id."""
+    """Returns the refusal if the marker names another cluster object, or the same one with another id."""
     marker = facts.marker
     if marker is None:
         return None
@@ -346,7 +349,7 @@ def _conflict(message: str) -> Refusal:
 
 
 def remnants_of(ledgers: Sequence[str] | None, managed_ledgers: Sequence[str] | None) -> list[str]:
-    """Paths that only a cluster at work makes, from the children of /ledgers and of /managed-ledgers."""
+    """Returns the paths that only a running cluster creates, from the children of /ledgers and of /managed-ledgers."""
     found = [f"{LEDGERS_PATH}/{name}" for name in sorted(set(ledgers or ()) - FORMATTED_CHILDREN)]
     found += [f"{MANAGED_LEDGERS_PATH}/{name}" for name in sorted(managed_ledgers or ())]
     return [path for path in found if path != INSTANCE_ID_PATH][:5]
@@ -354,7 +357,7 @@ def remnants_of(ledgers: Sequence[str] | None, managed_ledgers: Sequence[str] | 
 
 @dataclass(frozen=True)
 class Write:
-    """One change of a node: create when ``version`` is None, else replace that version."""
+    """One change of a node: it is created if ``version`` is None, else replaced at that version."""
 
     path: str
     data: bytes
@@ -363,10 +366,9 @@ class Write:
 
 
 def local_nodes(record: Record, owner: str) -> list[Write]:
-    """What the local store needs, in order; INSTANCEID is last because bookies start as soon as it is there.
-
-    The same as ``bin/pulsar initialize-cluster-metadata`` writes (classes PulsarRegistrationManager and
-    PulsarClusterMetadataSetup), but for /stream and /pulsar/functions, which only Pulsar Functions need.
+    """Returns the nodes that the local store needs, in order; INSTANCEID is last, because bookies start as soon as it
+    exists. They are those that ``bin/pulsar initialize-cluster-metadata`` writes (classes PulsarRegistrationManager and
+    PulsarClusterMetadataSetup), except /stream and /pulsar/functions, which only Pulsar Functions need.
     """
     marker = Marker(record.instance_id, record.cluster_name, owner)
     return [

@@ -1,11 +1,11 @@
-"""Which quorums ledgers of a cluster have had so far. Pure.
+"""The quorums that ledgers of a cluster have had so far. Pure.
 
-They are resolved once, at the first bring-up, and recorded in the ConfigMap with the instance id (metadata.py), which
-lives as long as the volumes. Every later change of them is a change of ``spec.bookkeeper.ensemble``, and goes on record
-before a broker has it. So a record that is not what brokers are given is that change, not applied to them yet; else it
-was restored from an old backup or edited, and what brokers have counts. Where the record is lost, or an operator that
-wrote none brought the cluster up, what its brokers are given says the same; without brokers, the status; without that,
-the bookies there are.
+They are calculated once, at the first bring-up, and recorded in the ConfigMap with the instance id (metadata.py), which
+lives as long as the volumes. Every later change is a change of ``spec.bookkeeper.ensemble``, and is recorded before a
+broker gets it. So if the record differs from what brokers have, either that change is not applied to them yet, or the
+record was restored from an old backup or edited, and the brokers' quorums count. If the record is lost, or the operator
+that brought the cluster up wrote none, the brokers' configuration has them; without brokers, the status; without that,
+the number of bookies.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from pulsar_operator.domain.render.quorum import BROKER_KEYS, default_quorum
 def known_quorum(
     keeper: BookKeeper, live: Live, *, record: Mapping[str, str], status: PulsarClusterStatus, volumes: bool
 ) -> Quorum | None:
-    """The quorums in force; None = nothing of the cluster was brought up yet.
+    """Returns the quorums in force; None if nothing of the cluster was brought up yet.
 
-    ``record`` is the data of the ConfigMap, empty where there is none; ``volumes``: whether a bookie has one. While
-    there are neither bookies nor volumes nor brokers, nothing was written by any quorum, and a record does not count.
+    ``record`` is the data of the ConfigMap, empty if there is none; ``volumes``: whether a bookie has one. Without
+    bookies, volumes and brokers, nothing was written with any quorum, and a record does not count.
     """
     if not (volumes or live.stateful_set(Component.BROKER) or live.stateful_set(Component.BOOKIE)):
         return None
@@ -45,7 +45,7 @@ def known_quorum(
 
 
 def _explained(keeper: BookKeeper, recorded: Quorum, given: Quorum | None) -> bool:
-    """Whether a record is what brokers are given, or what the specification makes of that."""
+    """Whether a record equals what brokers have, or what the specification makes of that."""
     if given is None or recorded == given:
         return True
     # By the specification alone: where it asks for more bookies than there are to be, it is refused elsewhere.
@@ -57,19 +57,19 @@ def _explained(keeper: BookKeeper, recorded: Quorum, given: Quorum | None) -> bo
 
 
 def _of_brokers(live: Live, *, proved: bool = False) -> Quorum | None:
-    """What the configuration says that brokers' pods are made with. ``proved``: only where it is as it was rendered, by
-    the hash in the template; what somebody edited is set back, and says nothing."""
+    """Returns the quorums in the configuration of the brokers' pods. ``proved``: only if the configuration equals its
+    rendering, by the hash in the template; an edited one is reverted and does not count."""
     workload = live.stateful_set(Component.BROKER)
     template = workload["spec"]["template"] if workload is not None else {"spec": {}}
     return _mounted(live, template, proved=proved)
 
 
 def default_ensemble(live: Live, rendered: int) -> Widest:
-    """The largest default ensemble of the brokers that run, of those that their StatefulSet makes, and of those to come
-    (``rendered``).
+    """Returns the largest default ensemble of the running brokers, of those that their StatefulSet creates, and of
+    future ones (``rendered``).
 
-    A change of it reaches brokers when their turn has come, and the brokers that run need as many bookies until then.
-    One whose configuration is not known is taken to need every bookie.
+    A change reaches brokers with their rollout, and the running ones need as many bookies until then. A broker whose
+    configuration is not known counts as needing every bookie.
     """
     found = [Widest(rendered, "the default of managed ledgers")]
     made = _of_brokers(live)
@@ -88,7 +88,7 @@ def default_ensemble(live: Live, rendered: int) -> Widest:
 
 
 def _mounted(live: Live, pod: Mapping[str, Any], *, proved: bool = False) -> Quorum | None:
-    """What the configuration says that a pod, or a template, mounts."""
+    """Returns the quorums in the configuration that a pod, or a template, mounts."""
     hashed = ((pod.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION_CONFIG_HASH)
     volumes = pod["spec"].get("volumes") or ()
     for name in (str(volume["configMap"].get("name")) for volume in volumes if "configMap" in volume):
@@ -110,7 +110,8 @@ def _of_status(status: PulsarClusterStatus) -> Quorum | None:
 
 
 def _of_bookies(keeper: BookKeeper, live: Live) -> Quorum | None:
-    """As an operator without a record resolved them for the bookies there are, whatever their number is to be."""
+    """Returns the quorums that an operator without a record calculated for the existing bookies, regardless of the
+    desired number."""
     facts = live.facts(Component.BOOKIE)
     if facts is None or not facts.desired:
         return None

@@ -1,18 +1,19 @@
-"""What a cluster needs in the configuration store, and when its name there must not be touched.
+"""What a cluster writes into the configuration store, and when its name there must not be changed.
 
-A cluster is registered once: what it needs is created where absent and its name is added to the tenants ``public`` and
-``pulsar``. From then on only its own ClusterData is kept right; tenants and namespaces belong to their users.
+A cluster is registered once: missing nodes are created, and its name is added to the tenants ``public`` and ``pulsar``.
+After that only its own ClusterData is kept current; tenants and namespaces belong to their users.
 
 ``bin/pulsar initialize-cluster-metadata`` adds every further cluster to the replication clusters of ``public/default``
-and ``pulsar/system``, which silently turns geo-replication on. Here replication clusters are never changed.
-``pulsar/system`` (transactions, topics of the brokers) is opened to a further cluster by its allowed clusters instead:
-data stays apart, because a broker starts no replicator where the only replication cluster is another one
-(Pulsar 4.0, PersistentTopic.checkReplication). ``public/default`` is a user's namespace and is left as it is.
+and ``pulsar/system``, which silently enables geo-replication. Here replication clusters are never changed. A further
+cluster may use ``pulsar/system`` (transactions, topics of the brokers) through its allowed clusters instead: data stays
+separate, because a broker starts no replicator if the only replication cluster is another one (Pulsar 4.0,
+PersistentTopic.checkReplication). ``public/default`` is a user's namespace and is left as it is.
+
 Brokers with the Extensible load manager add their own cluster to the replication clusters of ``pulsar/system`` at their
-start (ServiceUnitStateChannelImpl); nothing here can prevent or undo that.
+start (ServiceUnitStateChannelImpl); the operator cannot prevent or undo that.
 
 A claim, ``/pulsar-operator/clusters/<name>``, ties the name to an INSTANCEID: it proves which cluster registered it. An
-INSTANCEID is no secret, so that it proves nothing while another PulsarCluster is there that the claim names.
+INSTANCEID is no secret, so it proves nothing while the claim names another PulsarCluster that exists.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from pulsar_operator.domain.texts import without_userinfo
 Fields = dict[str, Any]
 
 SYSTEM_BUNDLES = 16
-"""Bundles of public/default and pulsar/system (class PulsarClusterMetadataSetup, DEFAULT_BUNDLE_NUMBER)."""
+"""Number of bundles of public/default and pulsar/system (class PulsarClusterMetadataSetup, DEFAULT_BUNDLE_NUMBER)."""
 TRANSACTION_COORDINATORS = 16
 """Partitions of transaction_coordinator_assign (option --initial-num-transaction-coordinators)."""
 
@@ -53,24 +54,26 @@ CLUSTER_DEFAULTS: Mapping[str, Any] = {
     "brokerClientTlsKeyStoreType": "JKS",
     "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
 }
-"""What Pulsar 4.0's ClusterDataImpl writes besides the URLs; also the whole content of the cluster named global."""
+"""Fields that Pulsar 4.0's ClusterDataImpl writes besides the URLs; also the whole content of the cluster named
+global."""
 
 
 @dataclass(frozen=True)
 class ClusterUrls:
-    """Where other clusters and clients find this one; full host names, since other Kubernetes namespaces read them."""
+    """URLs by which other clusters and clients reach this one; full host names, since other Kubernetes namespaces use
+    them."""
 
     service_url: str
     """Admin REST, http://host:port."""
     broker_service_url: str
     """Binary protocol, pulsar://host:port."""
     service_url_tls: str | None = None
-    """Admin REST over TLS; None leaves what is registered."""
+    """Admin REST over TLS; if None, the registered value stays."""
     broker_service_url_tls: str | None = None
-    """Binary protocol over TLS; None leaves what is registered."""
+    """Binary protocol over TLS; if None, the registered value stays."""
 
     def fields(self) -> dict[str, str]:
-        """The fields of ClusterData these are, without absent ones."""
+        """Returns the fields of ClusterData, without unset ones."""
         pairs = {
             "serviceUrl": self.service_url,
             "serviceUrlTls": self.service_url_tls,
@@ -90,7 +93,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class RegistrationFacts:
-    """All that decides what to write."""
+    """Facts that decide what is written."""
 
     cluster_name: str
     owner: str
@@ -99,48 +102,48 @@ class RegistrationFacts:
     """Servers and chroot, for messages."""
     urls: ClusterUrls
     registered: bool
-    """The record in Kubernetes says that registration was completed."""
+    """Whether the record in Kubernetes says that registration was completed."""
     adopted_own_store: bool
-    """The configuration store is this cluster's local store, set up before this operator came: what it says about the
-    cluster is about this very cluster."""
+    """Whether the configuration store is this cluster's local store and was set up before this operator: then its
+    entries about the cluster are about this one."""
     nodes: Mapping[str, Stored | None]
-    """What ``paths_to_read`` names; None = absent."""
+    """The nodes of ``paths_to_read``; None for one that does not exist."""
     now: datetime
-    """When confirmations must still count."""
+    """Time at which confirmations must be valid."""
     claimant_there: bool = False
-    """Whether the PulsarCluster that the claim names is there, and is another one."""
+    """Whether the claim names another PulsarCluster that exists."""
     brokers_ran: bool = False
-    """Whether the local store has topics: brokers start after registration, so the cluster was registered once. Looked
-    for while the record does not say that it is."""
+    """Whether the local store has topics: brokers start after registration, so the cluster was registered once. Read
+    unless the record says that it is."""
     confirmations: Sequence[ClusterConfirmation] = ()
-    """Of the specification."""
+    """Confirmations of the specification."""
 
 
 @dataclass(frozen=True)
 class RegistrationPlan:
-    """Writes in order, and what was left alone although the cluster could have used it."""
+    """Writes in order, and messages on what is left alone although the cluster could use it."""
 
     writes: Sequence[Write]
     notes: Sequence[str] = ()
 
 
 class _UnreadableError(ValueError):
-    """A node does not hold the JSON object Pulsar keeps there."""
+    """A node does not contain the JSON object that Pulsar stores there."""
 
 
 def claim_path(cluster_name: str) -> str:
-    """The node that ties a cluster name to an INSTANCEID."""
+    """Returns the node that ties a cluster name to an INSTANCEID."""
     return f"/pulsar-operator/clusters/{cluster_name}"
 
 
 def cluster_path(cluster_name: str) -> str:
-    """ClusterData of a cluster."""
+    """Returns the node with the ClusterData of a cluster."""
     return f"{CLUSTERS_PATH}/{cluster_name}"
 
 
 def claimant(data: bytes | None, instance_id: str, owner: str) -> tuple[str, str] | None:
-    """Kubernetes namespace and name of the PulsarCluster, another than ``owner``, that a claim with that id names; None
-    where it names none."""
+    """Returns Kubernetes namespace and name of the PulsarCluster in a claim with that id, if it is not ``owner``; else
+    None."""
     try:
         found = parse_marker(data) if data is not None else None
     except ValueError:
@@ -152,7 +155,7 @@ def claimant(data: bytes | None, instance_id: str, owner: str) -> tuple[str, str
 
 
 def paths_to_read(cluster_name: str, *, registered: bool) -> list[str]:
-    """The nodes a plan is made from; only two once the cluster is registered."""
+    """Returns the nodes that a plan reads; only two once the cluster is registered."""
     own = [claim_path(cluster_name), cluster_path(cluster_name)]
     if registered:
         return own
@@ -161,7 +164,8 @@ def paths_to_read(cluster_name: str, *, registered: bool) -> list[str]:
 
 
 def plan_registration(facts: RegistrationFacts, *, boundaries: Sequence[str]) -> RegistrationPlan | Refusal:
-    """What to write, or why the name must not be touched. ``boundaries`` are those of SYSTEM_BUNDLES even bundles."""
+    """Returns the writes, or why the name must not be changed. ``boundaries`` are those of SYSTEM_BUNDLES even
+    bundles."""
     try:
         refusal = _claimed_by_other(facts)
         if refusal is not None:
@@ -190,7 +194,8 @@ def plan_registration(facts: RegistrationFacts, *, boundaries: Sequence[str]) ->
 
 
 def _claimed_by_other(facts: RegistrationFacts) -> Refusal | None:
-    """A refusal when the cluster name in this store is not ours, or the store is not the one we registered in."""
+    """Returns the refusal if the cluster name in this store belongs to another cluster, or the cluster was registered
+    in another store."""
     name = facts.cluster_name
     stored = facts.nodes[claim_path(name)]
     data = _fields(facts, cluster_path(name))
@@ -229,8 +234,8 @@ def _claimed_by_other(facts: RegistrationFacts) -> Refusal | None:
 
 
 def _empty_under_topics(facts: RegistrationFacts) -> Refusal | None:
-    """A refusal where the store has nothing of Pulsar, and brokers of this cluster ran: its tenants and namespaces were
-    in a store that is lost, or elsewhere. A cluster that was deleted leaves them behind, so that it can return."""
+    """Returns the refusal if the store has nothing of Pulsar although brokers of this cluster ran: its tenants and
+    namespaces were in another store, which may be lost. A deleted cluster leaves them behind, so that it can return."""
     if not facts.brokers_ran or any(node is not None for node in facts.nodes.values()):
         return None
     # Nothing in an empty store could name it: the cluster and the address of the store do.
@@ -248,7 +253,7 @@ def _empty_under_topics(facts: RegistrationFacts) -> Refusal | None:
 
 
 def _cluster_data(facts: RegistrationFacts) -> list[Write]:
-    """ClusterData: created, or our URLs put right; fields of other writers stay."""
+    """Returns the write that creates ClusterData, or corrects its URLs; fields of other writers stay."""
     path = cluster_path(facts.cluster_name)
     found, desired = _fields(facts, path), facts.urls.fields()
     if found is None:
@@ -260,7 +265,7 @@ def _cluster_data(facts: RegistrationFacts) -> list[Write]:
 
 
 def _url_text(url: Any) -> str:
-    """A URL that somebody else wrote."""
+    """Returns a URL of another writer for a message."""
     return without_userinfo(repr(url))
 
 
@@ -310,7 +315,7 @@ def _default_namespace(facts: RegistrationFacts, boundaries: Sequence[str], note
 
 
 def _new_namespace(facts: RegistrationFacts, path: str, boundaries: Sequence[str]) -> Write:
-    """Absent fields take the defaults of Pulsar's class Policies when it reads them."""
+    """Returns the policies of a new namespace. Unset fields take the defaults of Pulsar's class Policies."""
     fields = {
         "replication_clusters": [facts.cluster_name],
         "bundles": {"boundaries": list(boundaries), "numBundles": len(boundaries) - 1},
@@ -324,13 +329,14 @@ def _create(facts: RegistrationFacts, writes: list[Write], path: str, fields: Fi
 
 
 def _put(facts: RegistrationFacts, path: str, fields: Fields, why: str) -> Write:
-    """Create, or replace the version that was read (a node made as somebody's parent is there, but empty)."""
+    """Returns the write that creates the node, or replaces the version that was read (a node that was created as a
+    parent is empty)."""
     stored = facts.nodes[path]
     return Write(path, json.dumps(fields).encode(), None if stored is None else stored.version, why)
 
 
 def _fields(facts: RegistrationFacts, path: str) -> Fields | None:
-    """The JSON object in a node; None when the node is absent or empty."""
+    """Returns the JSON object in a node; None if the node does not exist or is empty."""
     stored = facts.nodes[path]
     if stored is None or not stored.data.strip():
         return None

@@ -1,14 +1,13 @@
 """The first pod of a component that runs another version is observed before the others follow. Pure.
 
-It must stay ready for as long as was asked, not restart, and not err more than the pods of its component that are not
-replaced yet (its peers). Errors are compared by sort (observed/pod_counters.py), as what was counted since the
-comparison began, shortly after the pod was ready: a server that starts logs errors that are not of its version.
+It must stay ready for as long as was asked, not restart, and not have more errors than the pods of its component that
+are not replaced yet (its peers). Errors are compared by kind (observed/pod_counters.py), counted since the comparison
+began, shortly after the pod was ready: a starting server logs errors that its version does not cause.
 
-The pod errs too much if at least 10 of its operations failed, at least 1 % of them, and more than three times the share
-of each peer: what one of the others has as well, as while a bookie is away, is not of the version. A server with fewer
-than 50 operations is not compared, so an idle cluster fails no upgrade. What cannot be read is not compared either:
-readiness and restarts alone decide then, and the message says so. A counter that went back began again with its
-process, at 0.
+The pod fails if at least 10 of its operations failed, at least 1 % of them, and more than three times the share of each
+peer: errors that one of the peers has as well, as while a bookie is unavailable, are not caused by the version. A
+server with fewer than 50 operations is not compared, so an idle cluster fails no upgrade. If metrics cannot be read,
+only readiness and restarts decide, and the message says so. A counter that decreased was reset to 0 with its process.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ from pulsar_operator.domain.dataplane.rollout.template_order import Tier
 
 @dataclass(frozen=True)
 class Watch:
-    """A component whose first pod is watched."""
+    """A component whose first pod is observed."""
 
     message: str = ""
-    """What the others wait for, as a sentence."""
+    """What the other pods wait for, as a sentence."""
     failed: Stop | None = None
-    """Why the version is not for the others."""
+    """Why the other pods must not get the version."""
     pod: PodFacts | None = None
-    """The one that is watched, while it is ready."""
+    """The observed pod, while it is ready."""
 
 
 def watch(tier: Tier, now: datetime, minutes: int) -> Watch | None:
-    """Whether the others of a component still wait for its first pod of another version, or must not follow it.
+    """Returns whether the other pods of a component wait for its first pod of another version, or must not follow it.
 
-    None where nothing is to be watched: no other version, no pod of it ready yet (the deadline of a roll is for that),
-    or one that was ready for ``minutes``.
+    None if nothing is to be observed: no other version, no pod of it is ready yet (the progress deadline covers that),
+    or one has been ready for ``minutes``.
     """
     state = tier.state
     if state is None or minutes <= 0 or tier.changed or tier.stop is not None or not _another_version(tier):
@@ -69,7 +68,7 @@ def _stop(tier: Tier, pod: PodFacts, why: str) -> Stop:
 
 
 def _another_version(tier: Tier) -> bool:
-    """Whether the workload has the template of another version than the last one that all its pods ran well."""
+    """Whether the workload's template is of another version than the last one that all its pods ran well."""
     record = tier.record
     newest, good = record.kept.get(tier.newest), record.kept.get(record.good or "")
     if newest is None or good is None or newest.version is None or good.version is None:
@@ -78,13 +77,13 @@ def _another_version(tier: Tier) -> bool:
 
 
 def _excused(tier: Tier, pod: PodFacts) -> bool:
-    """Whether a pod was there while the configuration store was away: without it a broker that starts ends again."""
+    """Whether a pod existed while the configuration store was unavailable: without it, a starting broker ends."""
     made = parse_time((pod.raw.get("metadata") or {}).get("creationTimestamp"))
     return tier.answers_since is not None and made is not None and made < tier.answers_since
 
 
 def _failed(pod: PodFacts) -> str | None:
-    """What speaks against a pod that is watched."""
+    """Returns why an observed pod fails."""
     why = f": {pod.problem.message}" if pod.problem else ""
     containers = (pod.raw.get("status") or {}).get("containerStatuses") or ()
     restarts = sum(int(each.get("restartCount") or 0) for each in containers)
@@ -94,7 +93,7 @@ def _failed(pod: PodFacts) -> str | None:
 
 
 def _ready_since(pod: PodFacts, now: datetime) -> datetime:
-    """Since when a ready pod is; ``now`` where it does not tell."""
+    """Returns the time since which a ready pod is ready; ``now`` if it is not known."""
     conditions = (pod.raw.get("status") or {}).get("conditions") or ()
     times = [parse_time(each.get("lastTransitionTime")) for each in conditions if each.get("type") == "Ready"]
     return next((each for each in times if each is not None), now)
@@ -107,7 +106,7 @@ MIN_ERRORS: Final = 10
 MIN_PERCENT: Final = 1
 TIMES: Final = 3
 MOST_PEERS: Final = 8
-"""Peers that are asked, by ordinal: more say no more."""
+"""Maximum number of peers that are asked, by ordinal."""
 
 
 @dataclass(frozen=True)
@@ -115,14 +114,14 @@ class Comparison:
     """How the errors of a pod compare with those of its peers."""
 
     message: str
-    """How far they can be compared, in words, behind "its errors"."""
+    """How far they can be compared, as text to follow "its errors"."""
     failed: str = ""
-    """Why it errs too much, in words; empty = it does not, as far as is known."""
+    """Why it has too many errors, as a message; empty if it has not, as far as is known."""
 
 
 def compare(component: Component, own: Counts | None, peers: Sequence[Counts], problem: str = "") -> Comparison:
-    """The rule of the module, by what was counted since the comparison began; ``own`` None = not known. ``problem`` is
-    what kept metrics from being read, in words."""
+    """Applies the rule of the module to what was counted since the comparison began; ``own`` is None if not known.
+    ``problem`` is why metrics could not be read, as a message."""
     sorts = SORTS.get(component, ())
     if not sorts:
         return Comparison(f"cannot be compared: {component.value} pods have no counter of them")
@@ -145,13 +144,14 @@ def compare(component: Component, own: Counts | None, peers: Sequence[Counts], p
 
 
 def too_many(own: Tally, peers: Sequence[Tally]) -> bool:
-    """Whether a pod errs too much beside its peers, in one sort; see the module. Each has enough operations."""
+    """Whether a pod has too many errors of one kind compared with its peers; see the module. Each has enough
+    operations."""
     enough = own.errors >= MIN_ERRORS and own.errors * 100 >= own.operations * MIN_PERCENT
     return enough and all(own.errors * each.operations > TIMES * each.errors * own.operations for each in peers)
 
 
 def counted(before: Counts, after: Counts) -> Counts:
-    """What was counted between two readings of a pod."""
+    """Returns what was counted between two readings of a pod."""
     return {sort: _since(before[sort], tally) for sort, tally in after.items() if sort in before}
 
 
@@ -162,7 +162,7 @@ def _since(before: Tally, after: Tally) -> Tally:
 
 
 def with_comparison(tier: Tier, watch: Watch, found: Comparison) -> Watch:
-    """What is waited for, or why the version is not for the others, by errors too."""
+    """Returns what is waited for, or why the version fails, including errors."""
     assert watch.pod is not None
     if found.failed:
         return Watch(failed=_stop(tier, watch.pod, found.failed))
@@ -170,16 +170,18 @@ def with_comparison(tier: Tier, watch: Watch, found: Comparison) -> Watch:
 
 
 def peers_of(tier: Tier) -> list[PodFacts]:
-    """Pods of a component that are not replaced yet and serve."""
+    """Returns the pods of a component that serve and are not replaced yet."""
     return [] if tier.state is None else [pod for pod in tier.state.outdated if pod.ready][:MOST_PEERS]
 
 
 def begun(
     component: Component, stored: CanaryStatus | None, pods: Sequence[PodFacts], readings: Mapping[str, Counts]
 ) -> CanaryStatus | None:
-    """What is remembered while the first of ``pods`` is observed: counters of it and its peers, the others, when the
-    comparison began; ``readings`` are by UID. A peer that is new joins with what it has counted by now, one that is
-    gone is dropped; another first pod begins again. None = nothing is known yet.
+    """Returns the record while the first of ``pods`` is observed: its counters and those of its peers, the others, when
+    the comparison began.
+
+    ``readings`` are by UID. A new peer joins with its current counters, one that is gone is dropped; another first pod
+    begins again. None if nothing is known yet.
     """
     first = pods[0]
     same = stored is not None and stored.uid == first.uid
@@ -194,7 +196,7 @@ def begun(
 
 
 def remembered(rows: Sequence[CounterStatus], uid: str) -> Counts:
-    """Counters of a pod on record."""
+    """Returns the recorded counters of a pod."""
     return {row.sort: Tally(row.operations, row.errors) for row in rows if row.uid == uid}
 
 

@@ -1,8 +1,8 @@
 """When a pod may be replaced: an ordered list of checks, each of which may block it. Pure.
 
 A pod that is ready is only ever replaced while every other pod of its component, and every pod of the components it
-depends on, is ready. Each check says up to which urgency it applies: a pod that was never ready does no work, so what
-protects the work of others does not hold it. `decide` says which pod goes.
+depends on, is ready. Each check has the urgency up to which it applies: a pod that was never ready does no work, so
+checks that protect the work of other pods do not block it. `decide` selects the pod.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ class Check:
     """One reason for which a pod is not replaced now."""
 
     find: Find
-    """What blocks the pod; None = nothing that this check knows of."""
+    """Returns what blocks the pod; None if this check does not."""
     up_to: Urgency = Urgency.ROUTINE
-    """The most urgent pods it applies to."""
+    """Highest urgency to which it applies."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Which pod is next, and whether it goes."""
+    """The next pod, and whether it may be replaced."""
 
     candidate: Candidate | None = None
-    """None = no pod is outdated."""
+    """None if no pod is outdated."""
     blocker: Blocker | None = None
-    """None = it may be replaced now."""
+    """None if it may be replaced now."""
 
 
 def decide(facts: RolloutFacts, checks: Sequence[Check] | None = None) -> Decision:
-    """The first pod that no check blocks; else the first one, with what blocks it.
+    """Returns the first pod that no check blocks; else the first pod with its blocker.
 
-    While the pods of a component are awaited, components that do not depend on it go on. Whatever else blocks a pod
-    keeps all others that serve, and no unready one elsewhere.
+    While pods of a component are awaited, components that do not depend on it continue. Any other blocker of a pod also
+    keeps all other pods that serve, but no unready pod elsewhere.
     """
     found, unready_only = Decision(), False
     for candidate in next_pods(facts):
@@ -65,7 +65,7 @@ def decide(facts: RolloutFacts, checks: Sequence[Check] | None = None) -> Decisi
 
 
 def blocker_of(facts: RolloutFacts, candidate: Candidate, checks: Sequence[Check]) -> Blocker | None:
-    """What the first check that blocks a pod says; None = none does."""
+    """Returns the blocker of the first check that blocks a pod; None if none does."""
     found = (check.find(facts, candidate) for check in checks if candidate.urgency <= check.up_to)
     return next((blocker for blocker in found if blocker is not None), None)
 
@@ -74,12 +74,12 @@ def blocker_of(facts: RolloutFacts, candidate: Candidate, checks: Sequence[Check
 
 
 def decommission_in_progress(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """A bookie is being decommissioned: what it has is copied by pods that must stay."""
+    """A bookie is being decommissioned: its data is copied by pods that must stay."""
     return facts.decommission or _blocker_with(facts, candidate, Reason.DECOMMISSIONING_BOOKIE)
 
 
 def rollout_failed(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """The rollout of this component, or of one before it, failed. Components that the failed one needs go on."""
+    """The rollout of this component, or of one before it, failed. Components that the failed one needs continue."""
     return _blocker_with(facts, candidate, Reason.ROLLOUT_FAILED, Reason.CANARY_FAILED)
 
 
@@ -99,7 +99,8 @@ def configuration_store_unavailable(facts: RolloutFacts, candidate: Candidate) -
 
 
 def templates_not_applied(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """This pass did not look at the pod templates, so nobody knows what holds the cluster. Also what else holds it."""
+    """This pass did not check the pod templates, so blockers of the cluster are not known. Reports other blockers of
+    the cluster too."""
     return facts.blockers.get(candidate.component)
 
 
@@ -109,12 +110,13 @@ def canary_under_observation(facts: RolloutFacts, candidate: Candidate) -> Block
 
 
 def metadata_store_unavailable(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """The pod reads the metadata store to start. One that was ready before may have ended for that, and comes back."""
+    """The pod reads the metadata store to start. A pod that was ready before may have ended because of the outage, and
+    recovers."""
     return None if candidate.component is Component.ZOOKEEPER else facts.stores
 
 
 def configuration_store_needed_to_start(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """The pod reads the configuration store to start, whatever it did before."""
+    """The pod reads the configuration store to start, whether or not it was ready before."""
     return facts.store_readers.get(candidate.component)
 
 
@@ -127,7 +129,7 @@ def _blocker_with(facts: RolloutFacts, candidate: Candidate, *reasons: Reason) -
 
 
 def component_not_settled(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """A pod of the component is missing, terminating or too many, or its newest spec is not observed."""
+    """A pod of the component is missing, terminating or surplus, or its newest spec is not observed."""
     state = facts.of(candidate.component)
     if state.unsettled is None:
         return None
@@ -135,8 +137,10 @@ def component_not_settled(facts: RolloutFacts, candidate: Candidate) -> Blocker 
 
 
 def other_replica_not_ready(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """Another pod of the component is not ready. An outdated one whose sidecar alone is not ready serves all the same.
-    Outdated pods that ceased to be ready together may come back together: no quorum is taken apart."""
+    """Another pod of the component is not ready. An outdated one serves if only its sidecar is not ready.
+
+    Outdated pods that ceased to be ready together may recover together, so their quorum is not reduced.
+    """
     state = facts.of(candidate.component)
     pods = [each for each in state.unready if each.revision == state.revision or not each.serving]
     pods = [each for each in pods if each.uid != candidate.uid]
@@ -159,8 +163,8 @@ def dependency_not_ready(facts: RolloutFacts, candidate: Candidate) -> Blocker |
 
 
 def ensemble_not_synced(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """A ZooKeeper server is missing or behind: a quorum is all that would be left. A server that does not answer serves
-    nobody, which is why it is repaired; the others must do without it already."""
+    """A ZooKeeper server is missing or behind, so only a quorum would be left. A server that does not answer serves no
+    client and is repaired; the others already work without it."""
     if candidate.component not in (Component.ZOOKEEPER, Component.CONFIGURATION_STORE):
         return None
     total = facts.of(candidate.component).total
@@ -192,8 +196,8 @@ def storage_unknown(facts: RolloutFacts, candidate: Candidate) -> Blocker | None
 
 
 def other_bookie_missing(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """Another bookie of the cluster is not registered. The repair of a bookie that is not registered either takes
-    nothing from anybody."""
+    """Another bookie of the cluster is not registered. The repair of a bookie that is not registered either reduces
+    nothing."""
     found, bookie = _storage(facts, candidate)
     if found is None or (candidate.urgency > Urgency.ROUTINE and bookie not in found.storage.registered):
         return None
@@ -204,7 +208,7 @@ def other_bookie_missing(facts: RolloutFacts, candidate: Candidate) -> Blocker |
 
 
 def other_bookie_read_only(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """Another bookie of the cluster is read-only. A bookie that takes nothing new takes nothing away when it goes."""
+    """Another bookie of the cluster is read-only. Replacing a read-only bookie does not reduce the writable ones."""
     found, bookie = _storage(facts, candidate)
     if found is None or bookie not in found.storage.writable:
         return None
@@ -214,8 +218,8 @@ def other_bookie_read_only(facts: RolloutFacts, candidate: Candidate) -> Blocker
 
 
 def storage_under_replicated(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """Ledgers lack copies, or nobody would notice. A bookie that is not registered serves nobody: what it lacks is why
-    it is replaced."""
+    """Ledgers lack copies, or no auditor would notice. A bookie that is not registered serves no client, and its repair
+    restores its copies."""
     found, bookie = _storage(facts, candidate)
     if found is None or bookie not in found.storage.registered or (lacking := not_replicated(found.storage)) is None:
         return None
@@ -223,9 +227,11 @@ def storage_under_replicated(facts: RolloutFacts, candidate: Candidate) -> Block
 
 
 def too_few_bookies(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """Fewer writable bookies would be left than the largest ensemble takes, or than a namespace takes that is bound to
-    a group of them. Where there are no more bookies than that, there never will be: the rollout goes on, and says so
-    (`writes_pause`)."""
+    """Fewer writable bookies would be left than the largest ensemble needs, or than a namespace needs that is bound to
+    a group of them.
+
+    If there are never more bookies than that, the rollout continues and reports it (`writes_pause`).
+    """
     found, bookie = _storage(facts, candidate)
     if found is None or bookie not in found.storage.writable:
         return None
@@ -240,7 +246,7 @@ def too_few_bookies(facts: RolloutFacts, candidate: Candidate) -> Blocker | None
 
 
 def surplus_brokers(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """There are more brokers than are wanted: those are removed first."""
+    """There are more brokers than desired: those are removed first."""
     if facts.surplus_brokers is None or candidate.component is not Component.BROKER or candidate.unready:
         return None
     text = f"More brokers than {facts.surplus_brokers} run, and the operator removes those first"
@@ -248,7 +254,7 @@ def surplus_brokers(facts: RolloutFacts, candidate: Candidate) -> Blocker | None
 
 
 def bundles_not_drained(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """The broker still owns bundles that it is to hand over."""
+    """The broker still owns bundles that are being moved away."""
     return facts.handover.get(candidate.uid)
 
 
@@ -266,8 +272,8 @@ def volume_being_deleted(facts: RolloutFacts, candidate: Candidate) -> Blocker |
 
 
 def volume_missing(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
-    """A claim of the pod does not exist any more, because somebody removed its finalizer. The pod has the volume as
-    long as it exists, and its successor gets an empty one. A pod that was never ready may be waiting for the claim."""
+    """A claim of the pod no longer exists, because its finalizer was removed. The pod has the volume as long as it
+    exists, and its successor gets an empty one. A pod that was never ready may be waiting for the claim."""
     claim = facts.missing_claims.get(candidate.uid)
     if claim is None:
         return None
@@ -294,13 +300,13 @@ BLOCKERS: Final = (
     Check(metadata_store_unavailable, Urgency.RESTARTED),
     Check(configuration_store_needed_to_start, Urgency.NEVER_READY),
 )
-"""Checks decided by what the pass knows before it asks the servers."""
+"""Checks by facts of the pass, made before any server is asked."""
 READINESS: Final = (
     Check(component_not_settled),
     Check(other_replica_not_ready),
     Check(dependency_not_ready),
 )
-"""Checks of pods. They keep a component waiting, and those that depend on it."""
+"""Checks of pods. They block a component, and those that depend on it."""
 SERVERS: Final = (
     Check(ensemble_not_synced, Urgency.NEVER_READY),
     Check(storage_not_read, Urgency.NEVER_READY),
@@ -315,9 +321,9 @@ SERVERS: Final = (
     Check(volume_missing, Urgency.RESTARTED),
     Check(api_server_refuses, Urgency.NEVER_READY),
 )
-"""Checks decided by what ZooKeeper, the metadata store, the brokers and the API server say of the pod."""
+"""Checks by what ZooKeeper, the metadata store, the brokers and the API server report about the pod."""
 CHECKS: Final = BLOCKERS + READINESS + SERVERS
-"""All of them, in order."""
+"""All checks, in order."""
 ROLLOUT_IN_PROGRESS: Final = frozenset(
     {
         Reason.NOT_READY,
@@ -334,17 +340,18 @@ ROLLOUT_IN_PROGRESS: Final = frozenset(
         Reason.VOLUME_PENDING,
     }
 )
-"""Reasons that a rollout passes through: condition Progressing keeps RolloutInProgress, and its message says which."""
+"""Blockers that are part of a normal rollout: condition Progressing keeps reason RolloutInProgress, and its message
+names the blocker."""
 
 
 def decommissioning(bookie: object) -> Blocker:
-    """That a bookie is being decommissioned."""
+    """Returns the blocker of a bookie that is being decommissioned."""
     text = f"Bookie {bookie} is being decommissioned. The rollout continues when that is done"
     return Blocker(Reason.DECOMMISSIONING_BOOKIE, text)
 
 
 def _storage(facts: RolloutFacts, candidate: Candidate) -> tuple[BookieFacts | None, str]:
-    """What is known before a bookie is replaced, and its id; None = the pod is no bookie, or it is not known."""
+    """Returns the facts about bookies, and the pod's bookie id; None if the pod is no bookie, or they are not known."""
     if candidate.component is not Component.BOOKIE or facts.bookies is None:
         return None, ""
     return facts.bookies, facts.bookies.own.id(ordinal_of(candidate.name))
@@ -357,7 +364,8 @@ def _unless_confirmed(found: BookieFacts, blocker: Blocker) -> Blocker | None:
 
 
 def used_confirmation(facts: RolloutFacts, decision: Decision) -> UsedClusterConfirmation | None:
-    """The confirmation by which a bookie goes, or will once the status has it; None = it needs none."""
+    """Returns the confirmation by which a bookie is replaced, or will be once the status has it; None if it needs
+    none."""
     candidate = decision.candidate
     if candidate is None or decision.blocker not in (None, NOT_RECORDED) or facts.bookies is None:
         return None
@@ -367,7 +375,7 @@ def used_confirmation(facts: RolloutFacts, decision: Decision) -> UsedClusterCon
 
 
 def writes_pause(facts: RolloutFacts, candidate: Candidate) -> str | None:
-    """Why writes pause while a bookie is replaced, in words; None = they do not."""
+    """Why writes pause while a bookie is replaced, as a message; None if they do not."""
     found, bookie = _storage(facts, candidate)
     if found is None or bookie not in found.storage.writable:
         return None
@@ -386,10 +394,11 @@ def writes_pause(facts: RolloutFacts, candidate: Candidate) -> str | None:
 
 
 def question_of(template: str, workload: Mapping[str, Any] | None) -> Question:
-    """What is asked before bookies are replaced although copies are missing: about one rollout of a template.
+    """Returns the question of the confirmation that bookies are replaced although copies are missing, for one rollout
+    of a template.
 
-    ``workload`` is the StatefulSet of the bookies. Its generation tells a rollout from an earlier one to the same
-    template, its UID from one of a StatefulSet that was deleted.
+    ``workload`` is the StatefulSet of the bookies. Its generation distinguishes the rollout from an earlier one to the
+    same template, its UID from one of a deleted StatefulSet.
     """
     meta = (workload or {}).get("metadata") or {}
     subject = f"{template}/{meta.get('generation', 0)}/{str(meta.get('uid', ''))[:8]}"

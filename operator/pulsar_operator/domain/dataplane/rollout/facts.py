@@ -1,7 +1,7 @@
-"""Everything by which a rollout is decided, in one frozen value. Pure.
+"""All facts that decide a rollout, in one frozen value. Pure.
 
-controllers/dataplane/rollout/observe.py reads it. What was not read is None, and keeps a pod that serves from being
-replaced: unknown is not absent.
+controllers/dataplane/rollout/observe.py reads it. A fact that was not read is None, and blocks the replacement of a pod
+that serves: unknown does not mean absent.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ class ComponentState:
     name: str
     """Name of the StatefulSet."""
     revision: str | None
-    """Revision that new pods get; None = the StatefulSet controller has not observed the newest spec."""
+    """Revision that new pods get; None if the StatefulSet controller has not observed the newest spec."""
     total: int
-    """Pods wanted."""
+    """Number of desired pods."""
     pods: tuple[PodFacts, ...]
     template: Json
     absent: Blocker | None = None
-    """Why a pod is absent that nobody creates, or whose node is lost; None = none is."""
+    """Why a pod is absent that is not being created, or whose node is lost; None if none is."""
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Names of wanted pods that do not exist."""
+        """Names of desired pods that do not exist."""
         return missing_names(self.name, self.total, (pod.ordinal for pod in self.pods))
 
     @property
     def unsettled(self) -> str | None:
-        """Why the picture is not complete, as a sentence: spec not observed, pods missing, terminating or too many."""
+        """Why the facts are not complete, as a sentence: spec not observed, pods missing, terminating or surplus."""
         if self.revision is None:
             return f"The StatefulSet controller has not observed the newest spec of {self.name}"
         for pod in self.pods:
@@ -61,7 +61,7 @@ class ComponentState:
 
     @property
     def outdated(self) -> list[PodFacts]:
-        """Pods of another revision than new ones get."""
+        """Pods with another revision than new pods get."""
         return [pod for pod in self.pods if not pod.terminating and pod.revision != self.revision]
 
     @property
@@ -71,25 +71,25 @@ class ComponentState:
 
     @property
     def idle(self) -> list[PodFacts]:
-        """Pods that do no work: not ready since their container started."""
+        """Pods that do no work: they have not been ready since their container started."""
         return [pod for pod in self.unready if not pod.terminating and not pod.serving_before]
 
     @property
     def unproven(self) -> bool:
-        """Whether a pod of the newest revision is unready, does not exist yet, or takes the place of one that ends."""
+        """Whether a pod of the newest revision is unready, does not exist yet, or replaces one that is ending."""
         current = (pod.revision == self.revision for pod in self.unready)
         return bool(self.missing) or any(pod.terminating for pod in self.pods) or any(current)
 
     @property
     def failing(self) -> bool:
-        """Whether a pod of the newest revision was never ready and reports why. A pod without a node says nothing of
-        its template."""
+        """Whether a pod of the newest revision was never ready and reports why. A pod without a node does not count:
+        its template is not the cause."""
         new = [pod for pod in self.unready if pod.revision == self.revision and not pod.once_ready]
         return any(pod.problem is not None and pod.problem.reason not in NO_PLACE for pod in new)
 
     @property
     def quiet(self) -> bool:
-        """Whether every pod exists, is of the newest revision and ready."""
+        """Whether every pod exists, has the newest revision and is ready."""
         return self.unsettled is None and not self.outdated and not self.unready
 
     @property
@@ -99,7 +99,7 @@ class ComponentState:
 
     @property
     def busy(self) -> Blocker | None:
-        """Why it is not quiet, where no outdated pod is: a pod it waits for."""
+        """Why it is not quiet without an outdated pod: the pod that is awaited."""
         if self.unsettled is not None:
             return self.absent or Blocker(Reason.NOT_READY, self.unsettled)
         return self.absent or Blocker(Reason.NOT_READY, not_ready(self.unready)) if self.unready else None
@@ -108,7 +108,8 @@ class ComponentState:
 def component_state(
     component: Component, stateful_set: Json, pods: Iterable[Json], absent: Blocker | None = None
 ) -> ComponentState:
-    """One component as it is. ``pods`` may be those of the namespace: those of others are left out."""
+    """Returns the state of one component. ``pods`` may be all pods of the namespace: those of other owners are left
+    out."""
     spec = stateful_set.get("spec") or {}
     return ComponentState(
         component=component,
@@ -122,14 +123,14 @@ def component_state(
 
 
 def not_ready(pods: Sequence[PodFacts]) -> str:
-    """That pods are not ready, as a sentence; the first with what it reports."""
+    """Returns the sentence that pods are not ready; the first one with its problem."""
     first = pods[0]
     why = f": {first.problem.message}" if first.problem else ""
     return f"Pod {first.name} is not ready{why}{and_more(pods)}"
 
 
 def and_more(names: Sequence[object]) -> str:
-    """How many others there are beside the first one."""
+    """Returns the text for the number of others beside the first one."""
     return f" (and {len(names) - 1} more)" if len(names) > 1 else ""
 
 
@@ -139,23 +140,23 @@ DEPENDS_ON: Final[Mapping[Component, frozenset[Component]]] = {
     Component.BROKER: frozenset({Component.ZOOKEEPER, Component.BOOKIE}),
     Component.PROXY: frozenset({Component.ZOOKEEPER, Component.BOOKIE, Component.BROKER}),
 }
-"""Whose pods must be settled, ready and up to date before a component's are taken."""
+"""Components whose pods must be settled, ready and up to date before a component's pods are replaced."""
 
 
 @dataclass(frozen=True)
 class RollOrder:
-    """In which order components are rolled out."""
+    """Order in which components are rolled out."""
 
     backwards: bool = False
-    """From the clients to the storage, as an older version goes in: what serves clients must not meet a storage that
-    is older than itself."""
+    """Whether clients' components come first, as for a downgrade: a server must not use a storage that is older than
+    itself."""
 
     def sorted(self, components: Iterable[Component]) -> list[Component]:
-        """Components that are given in bring-up order, in this one."""
+        """Returns components, given in bring-up order, in this order."""
         return list(components)[::-1] if self.backwards else list(components)
 
     def before(self, component: Component) -> frozenset[Component]:
-        """Components that must be done before this one's turn."""
+        """Returns the components that must be done before this one."""
         if not self.backwards:
             return DEPENDS_ON.get(component, frozenset())
         return frozenset(other for other, needed in DEPENDS_ON.items() if component in needed)
@@ -166,99 +167,98 @@ FORWARDS: Final = RollOrder()
 
 @dataclass(frozen=True)
 class BookieFacts:
-    """What the metadata store says before a bookie is replaced."""
+    """What the metadata store contains before a bookie is replaced."""
 
     storage: StorageFacts
     own: OwnBookies
-    """How ids of the cluster's own bookies are made."""
+    """Ids of the cluster's own bookies by ordinal and incarnation."""
     ids: tuple[str, ...]
-    """Ids of the cluster's bookies: of all pods that are wanted, and of those that are gone and had data."""
+    """Ids of the cluster's bookies: of all desired pods, and of removed ones that had data."""
     ensemble: int
-    """Bookies that the largest ensemble takes, of the brokers' default and of all policies."""
+    """Size of the largest ensemble, of the brokers' default and of all policies."""
     bound: tuple[Bound, ...] = ()
     """Namespaces that are bound to affinity groups of bookies."""
     groups_unknown: str | None = None
-    """Why these are not known, in words; None = they are."""
+    """Why the bound namespaces are not known, as a message; None if they are."""
     racks: Mapping[str, str] = field(default_factory=dict)
-    """Rack by the name of a pod; pods of an unknown rack are missing."""
+    """Rack by pod name; a pod of an unknown rack is left out."""
     confirmation: UsedClusterConfirmation | None = None
-    """The confirmation that bookies go although copies are missing; None = there is none."""
+    """Confirmation that bookies are replaced although copies are missing; None if there is none."""
     recorded: bool = False
     """Whether the status has it."""
     remedy: str = ""
-    """How a person confirms that."""
+    """How a user confirms it."""
 
 
 @dataclass(frozen=True)
 class PendingTemplate:
-    """The first component that has not got its newest template yet."""
+    """The first component that does not have its newest template yet."""
 
     component: Component
     reason: str
-    """Why its pods are to be replaced."""
+    """Why its pods are replaced."""
     blocker: Blocker | None
-    """What the template waits for."""
+    """What blocks the template."""
 
 
 @dataclass(frozen=True)
 class RolloutFacts:
-    """What a rollout is decided by."""
+    """All facts that decide a rollout."""
 
     components: Sequence[ComponentState]
-    """Those that exist, in the order in which they are rolled out."""
+    """Existing components, in the order of the rollout."""
     order: RollOrder = FORWARDS
     blockers: Mapping[Component, Blocker] = field(default_factory=dict)
-    """What holds a component: a maintenance window, another cluster, the configuration store, a decommission, a rollout
-    that failed."""
+    """What blocks a component: a maintenance window, another cluster, the configuration store, a decommission, a failed
+    rollout."""
     blocker: Blocker | None = None
-    """What holds the cluster; it may leave some components free."""
+    """What blocks the cluster; some components may be exempt."""
     pending: PendingTemplate | None = None
-    """None = every component has its newest template."""
+    """None if every component has its newest template."""
     decommission: Blocker | None = None
-    """That a bookie is being decommissioned that needs all other pods; None = none is."""
+    """Blocker of a decommission that needs all other pods; None if there is none."""
     watched: Mapping[Component, Blocker] = field(default_factory=dict)
     """Components whose first pod of another version is under observation."""
     unplaced: Mapping[Component, Blocker] = field(default_factory=dict)
-    """Components that have a pod more than they had, and no node for it."""
+    """Components with an additional pod that no node can run."""
     stores: Blocker | None = None
-    """Why a pod that reads the metadata store cannot start now; None = it can."""
+    """Why a pod that reads the metadata store cannot start now; None if it can."""
     store_readers: Mapping[Component, Blocker] = field(default_factory=dict)
     """Components that read the configuration store to start, while it is unavailable."""
     given_up: Mapping[Component, datetime] = field(default_factory=dict)
-    """Outdated pods that restarted and have been unready since then or longer do not come back; without it, every pod
-    may."""
+    """Time up to which outdated pods that restarted must have become unready to count as not recovering; without it,
+    every pod may recover."""
     servers: Mapping[str, ServerState | None] | None = None
-    """State of each ZooKeeper server, by pod; None of one that does not answer."""
+    """State of each ZooKeeper server, by pod; None for one that does not answer."""
     bookies: BookieFacts | None = None
     storage_problem: str | None = None
-    """Why the metadata store did not say that, where it was asked."""
+    """Why the metadata store gave no facts about bookies, if it was asked."""
     emptiest: str | None = None
-    """Pod of the broker that goes first: the one with the fewest bundles, or whose drain has begun."""
+    """Pod of the broker that is replaced first: the one with the fewest bundles, or whose drain has begun."""
     surplus_brokers: int | None = None
-    """Brokers that are wanted, while there are more; None = there are not."""
+    """Number of desired brokers while there are more; None if there are not."""
     handover: Mapping[str, Blocker] = field(default_factory=dict)
-    """Brokers that have not handed their bundles over, by UID."""
+    """Blockers of brokers that still own bundles, by UID."""
     deleted_claims: Mapping[str, str] = field(default_factory=dict)
-    """Claims that are being deleted, by UID of the pod that has one."""
+    """Claims that are being deleted, by UID of their pod."""
     missing_claims: Mapping[str, str] = field(default_factory=dict)
     """Claims of a StatefulSet's pod that do not exist, by UID of the pod."""
     refused: Mapping[str, Blocker] = field(default_factory=dict)
-    """What the API server says against the replacement of a pod, by its UID."""
+    """Blockers that the API server reported for the replacement of a pod, by its UID."""
 
     def of(self, component: Component) -> ComponentState:
-        """The state of a component that exists."""
+        """Returns the state of an existing component."""
         return next(state for state in self.components if state.component is component)
 
     def on_hold(self, component: Component) -> bool:
-        """Whether pods of a component that restarted keep their template. A bookie that leaves may wait for such a
-        pod."""
+        """Whether restarted pods of a component keep their template. A decommission may be waiting for such a pod."""
         blocker = self.blockers.get(component)
         return component in self.watched or (
             blocker is not None and blocker.reason is not Reason.DECOMMISSIONING_BOOKIE
         )
 
     def refusing(self, uid: str, blocker: Blocker) -> RolloutFacts:
-        """The same with what the API server says against the replacement of a pod."""
+        """Returns a copy with a blocker that the API server reported for a pod."""
         return replace(self, refused={**self.refused, uid: blocker})
 
 
@@ -268,11 +268,11 @@ def given_up_since(
     deadline_seconds: float = 600.0,
     answers: Mapping[Component, datetime] | None = None,
 ) -> dict[Component, datetime]:
-    """Value of `RolloutFacts.given_up`. A pod that restarted is taken not to come back after half of the progress
-    deadline: servers of one quorum, which all need the newest template, have the other half before the rollout fails.
+    """Returns the value of `RolloutFacts.given_up`.
 
-    ``answers`` has the time since which the stores answer that a component's pods read to start. The time before does
-    not count.
+    A restarted pod counts as not recovering after half of the progress deadline: servers of one quorum, which all need
+    the newest template, have the other half before the rollout fails. ``answers`` has the time since which the stores
+    answer that a component's pods read to start; earlier time does not count.
     """
     latest = now - timedelta(seconds=deadline_seconds / 2)
     return {each: latest for each in components if (answers or {}).get(each, latest) <= latest}

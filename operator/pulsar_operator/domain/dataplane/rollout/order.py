@@ -1,15 +1,11 @@
 """Which pods of OnDelete StatefulSets are next to be replaced, and in which order. Pure.
 
-1. Repair: an outdated pod that has not been ready since its container started does no work, so it is replaced at once,
-   whatever else is unready, terminating or missing. Otherwise a broken revision could block its own correction. An
-   outdated pod that was ready in an earlier container may come back without that. While something holds the component,
-   it is not repaired. While a pod of the newest revision is unready, being made or being awaited, it is repaired only
+1. Repair: an outdated pod that has not been ready since its container started does no work, so it is replaced immediately, whatever else is unready, terminating or missing. Otherwise a broken revision could block its own correction. An outdated pod that was ready in an earlier container may recover without a repair. While the component is blocked, it is not repaired. While a pod of the newest revision is unready, being made or being awaited, it is repaired only
    after it has been unready for half the progress deadline, and not at all while the newest revision fails to
-   start: otherwise a version that does not start would take each pod that restarts.
+   start: otherwise a version that does not start would replace each pod that restarts.
 2. Otherwise one pod of each component that has an outdated one, in the order of the components: an unready one first,
-   then a read-only bookie, a bookie of the rack that has begun, the emptiest broker, the highest ordinal; the leader of
-   an ensemble last. While pods are to be repaired, only the unready ones: what serves waits for the repair, and the
-   repair may wait for them, as a broker does for the metadata store.
+   then a read-only bookie, a bookie of the rack whose replacement has begun, the emptiest broker, the highest ordinal; the leader of
+   an ensemble last. While pods are to be repaired, only the unready ones are replaced: pods that serve wait for the repair, and the repair may wait for them, as a broker does for the metadata store.
 
 Whether it may be replaced now is decided in checks.py.
 """
@@ -29,12 +25,12 @@ from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import leader_of
 
 
 class Urgency(IntEnum):
-    """Why a pod goes, from the least urgent."""
+    """Urgency of a replacement, the least urgent first."""
 
     ROUTINE = 0
-    """Its turn has come. It serves, or restarted and may come back."""
+    """A regular replacement. The pod serves, or it restarted and may recover."""
     RESTARTED = 1
-    """Repair of a pod that was ready in an earlier container, and is taken not to come back."""
+    """Repair of a pod that was ready in an earlier container, and counts as not recovering."""
     NEVER_READY = 2
     """Repair of a pod that was never ready."""
 
@@ -47,18 +43,19 @@ class Candidate:
     name: str
     uid: str
     reason: str
-    """Why it is outdated, in words; for log, event and status."""
+    """Why it is outdated, as a message for log, event and status."""
     urgency: Urgency = Urgency.ROUTINE
     unready: bool = False
-    """Whether it serves nobody."""
+    """Whether it serves no client."""
     budget: bool = True
-    """Whether it leaves by eviction, so that a PodDisruptionBudget has a say. Not where the pod was never ready, nor an
-    unready pod that is alone, nor where sidecars of several are not ready: their budget answers 429 for ever (source:
-    policy/v1, IfHealthyBudget)."""
+    """Whether it is evicted, so that a PodDisruptionBudget applies. False for a pod that was never ready, for a single
+    unready pod, and if sidecars of several are not ready: their budget would answer 429 without end (source: policy/v1,
+    IfHealthyBudget)."""
 
 
 def next_pods(facts: RolloutFacts) -> tuple[Candidate, ...]:
-    """The pods to replace, the next one first. Where it is blocked, another one may go as `checks.decide` says."""
+    """Returns the pods to replace, the next one first. If it is blocked, another one may be replaced as `checks.decide`
+    decides."""
     observed = [state for state in facts.components if state.revision is not None]
     repairs = [
         _candidate(state, pod, Urgency.RESTARTED if pod.once_ready else Urgency.NEVER_READY)
@@ -73,8 +70,8 @@ def next_pods(facts: RolloutFacts) -> tuple[Candidate, ...]:
 
 
 def _repaired(facts: RolloutFacts, state: ComponentState, pod: PodFacts) -> bool:
-    """Whether a pod is replaced at once. The template of one whose container restarted, and was ready before, need not
-    be why: it waits with its component, and for the newest revision to prove itself."""
+    """Whether a pod is repaired without waiting. The template need not be why a pod is unready whose container
+    restarted and was ready before: it waits with its component, and until the newest revision has proved itself."""
     if pod.serving_before or not pod.once_ready:
         return not pod.serving_before
     if facts.on_hold(state.component) or not state.unproven:
@@ -95,7 +92,7 @@ def _rank(facts: RolloutFacts, state: ComponentState, pod: PodFacts) -> tuple[bo
 
 
 def _preferred(facts: RolloutFacts, state: ComponentState) -> Collection[str]:
-    """Names of pods of a component that go before the others."""
+    """Returns names of pods of a component that are replaced before the others."""
     outdated = {pod.name for pod in state.outdated}
     if state.component is Component.BROKER:
         return {each for each in outdated if each == facts.emptiest}

@@ -1,4 +1,4 @@
-"""Why a pod has to be replaced: the first difference between a pod and the template new pods get, in words.
+"""Why a pod has to be replaced: the first difference between a pod and the template new pods get, as a message.
 
 Checks are an ordered list, so that the same difference always gives the same reason. What admission adds to a pod
 (tolerations, the node, default values) is not a difference; hence only fields the operator renders are compared, and
@@ -19,7 +19,7 @@ Json = Mapping[str, Any]
 
 
 def replacement_reason(pod: Json, template: Json) -> str:
-    """The first difference in words; a general sentence when none of the known ones is found."""
+    """The first difference as a message; a general sentence when none of the known ones is found."""
     for check in _CHECKS:
         if words := check(pod, template):
             return words

@@ -1,4 +1,4 @@
-"""Whether a roll makes progress: when it stopped, and when a template has proved itself. Pure."""
+"""Whether a rollout makes progress: when it fails, and when a template has proved itself. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pulsar_operator.domain.dataplane.rollout.template_order import Tier
 
 
 def proved(tier: Tier, watched: Watch | None = None) -> str | None:
-    """Hash of the template that every pod runs, ready, and as long as was asked, where the record does not say so yet;
-    None = nothing new."""
+    """Returns the hash of the template that every pod has run, ready, for the required time, if the record does not
+    have it yet; else None."""
     state, applied = tier.state, tier.applied
     if state is None or applied is None or applied not in tier.record.kept or applied == tier.record.good:
         return None
@@ -25,9 +25,8 @@ def proved(tier: Tier, watched: Watch | None = None) -> str | None:
 
 
 def first_ready(tier: Tier) -> str | None:
-    """Hash of the template with which a pod was ready, where the record does not say so yet; None = nothing new.
-
-    Only in a roll: before, a template proves itself in all pods (`proved`).
+    """Returns the hash of the template with which a pod was ready, if the record does not have it yet; else None. Only
+    during a rollout: before it, a template proves itself in all pods (`proved`).
     """
     state, applied, record = tier.state, tier.applied, tier.record
     if state is None or state.revision is None or applied not in record.kept or record.good is None:
@@ -38,7 +37,7 @@ def first_ready(tier: Tier) -> str | None:
 
 
 def grown(tier: Tier) -> int | None:
-    """How many pods run the last good template, where the record says another number; None = nothing new."""
+    """Returns how many pods run the last good template, if the record has another number; else None."""
     state, record = tier.state, tier.record
     if state is None or not tier.proven or not state.quiet or state.total in (0, record.ran):
         return None
@@ -46,9 +45,8 @@ def grown(tier: Tier) -> int | None:
 
 
 def unplaced(tier: Tier) -> Blocker | None:
-    """That a component has one pod more than it had and no node for it; None = it does not.
-
-    The change of its template cannot be why: nobody took the place of a pod that ran.
+    """Returns the blocker if a component has an additional pod that no node can run; else None. Its changed template
+    cannot be the cause, since no pod was replaced.
     """
     pods = tier.state.pods if tier.state is not None else ()
     pod = next((each for each in pods if not each.terminating and _never_placed(tier, each)), None)
@@ -60,19 +58,19 @@ def unplaced(tier: Tier) -> Blocker | None:
 
 
 def _never_placed(tier: Tier, pod: PodFacts) -> bool:
-    """Whether a pod is above those that ran the last good template, and no node could take it."""
+    """Whether a pod is beyond those that ran the last good template, and no node can run it."""
     ran = tier.record.ran
     return ran is not None and pod.ordinal >= ran and pod.problem is not None and pod.problem.reason in NO_PLACE
 
 
 def overcome(tier: Tier) -> bool:
-    """Whether a stop on record is of a change that was taken back: what came instead runs, ready."""
+    """Whether a recorded failure is of a change that was reverted: what replaced it runs and is ready."""
     state, record = tier.state, tier.record
     return record.stop is not None and tier.stop is None and not tier.changed and state is not None and state.quiet
 
 
 def unneeded(tier: Tier) -> frozenset[str]:
-    """Hashes of renderings on record that no pod is or will be made of: of a change that was taken back."""
+    """Returns the hashes of recorded renderings that no pod uses or will use: those of reverted changes."""
     record = tier.record
     return frozenset(record.kept) - frozenset(record.only([tier.newest, tier.applied]).kept)
 
@@ -91,12 +89,12 @@ def down(tier: Tier, now: datetime, deadline: float, absent: Mapping[str, Absenc
 
 
 def stopped_by(tier: Tier, now: datetime, deadline: float, absent: Mapping[str, Absence] | None = None) -> Stop | None:
-    """Why a roll to the newest rendering stops: one of its pods has not become ready in ``deadline`` seconds, or was
-    not created (``absent``: pods that do not exist, by name).
+    """Returns why a rollout to the newest rendering fails: one of its pods was not ready within ``deadline`` seconds,
+    or was not created. ``absent`` are pods that do not exist, by name.
 
-    None while nothing is wrong, also where no template is known to go back to: a first start waits. A pod that was
-    ready and is not any more says nothing of its template: its node may be gone. Nor does one that was added and has
-    no place. The time in which the configuration store was away does not count.
+    None while nothing is wrong, and if no earlier template is known: a first start waits. A pod that was ready and
+    ceased to be is no failure of its template: its node may be gone. Neither is an additional pod that no node can run.
+    Time in which the configuration store was unavailable does not count.
     """
     state, newest = tier.state, tier.newest
     if state is None or tier.stop is not None or tier.changed or tier.record.good in (None, newest):
@@ -118,7 +116,8 @@ def stopped_by(tier: Tier, now: datetime, deadline: float, absent: Mapping[str, 
 def _not_created(
     tier: Tier, state: ComponentState, now: datetime, deadline: float, absent: Mapping[str, Absence]
 ) -> Stop | None:
-    """Why a roll stops over a pod that does not exist. Not over one that was added: the template is not why."""
+    """Returns why a rollout fails because of a pod that does not exist; not for an additional pod, since the template
+    is not the cause."""
     for name in state.missing if state.revision is not None else ():
         ordinal, absence = int(name.rpartition("-")[2]), absent.get(name)
         if absence is None or (tier.record.ran is not None and ordinal >= tier.record.ran):
@@ -132,7 +131,7 @@ def _not_created(
 
 
 def starting_for(pod: PodFacts) -> float:
-    """Seconds that a pod's own startup probe gives it, while it starts: a bookie may replay its journal; 0 where its
+    """Returns the seconds that a starting pod's startup probe allows, since a bookie may replay its journal; 0 if its
     container ended before, or does not run."""
     status, spec = pod.raw.get("status") or {}, pod.raw.get("spec") or {}
     for container in status.get("containerStatuses") or ():

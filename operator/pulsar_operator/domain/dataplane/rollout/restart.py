@@ -1,10 +1,10 @@
-"""A restart that somebody asked for: the reason, as an annotation of pod templates. Pure.
+"""A restart that a user requests: its reason, as an annotation of pod templates. Pure.
 
-The value of the annotation on the PulsarCluster is the reason; a template that has it is another revision, so the pods
-are replaced as after any other change. A template keeps the last reason when the request is taken off, and when another
-one does not concern it: otherwise that would be a change too, and roll everything once more. Where a roll stopped and
-the template before it is back, taking the request off settles a restart that was all there was to do, and does not try
-again what else was asked for and failed.
+The value of the annotation on the PulsarCluster is the reason. It makes the template another revision, so pods are
+replaced as after any other change. A template keeps the last reason when the request is withdrawn, and when another
+request does not concern it: otherwise that would be a change too, and would roll everything once more. If a rollout
+failed and the earlier template is back, withdrawing the request ends a restart that was the only change, and does not
+retry other changes that failed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pulsar_operator.domain.dataplane.objects.template_record import TemplateRec
 Json = dict[str, Any]
 
 MAX_REASON: Final = 200
-"""Characters of a reason that are kept: it is repeated in events, status and logs."""
+"""Maximum length of a stored reason, which events, status and logs repeat."""
 NO_REASON: Final = "no reason given"
-"""Stands for an empty value, which asks for a restart like any other."""
+"""Stands for an empty value, which requests a restart like any other."""
 
 
 def with_restart(
@@ -30,11 +30,11 @@ def with_restart(
     applied_template: Mapping[str, Any] | None,
     components: Collection[Component] | None = None,
 ) -> Json:
-    """A StatefulSet's manifest whose pod template says why its pods were last asked to restart; what is given stays.
+    """Returns a StatefulSet's manifest with the reason of the last requested restart in its pod template.
 
-    ``reason`` is the annotation's value on the owner, None = there is none. ``applied_template`` is the pod template as
-    applied last, None = there is no StatefulSet yet; its reason is kept where there is no new one. ``components`` are
-    those that are asked to restart, None = all; which one a manifest is of, its label says.
+    ``reason`` is the annotation's value on the owner, None if there is none. ``applied_template`` is the pod template
+    applied last, None if there is no StatefulSet yet; its reason is kept if there is no new one. ``components`` are
+    those to restart, None for all; the label of a manifest names its component.
     """
     asked = components is None or (manifest["metadata"].get("labels") or {}).get(LABEL_COMPONENT) in components
     text = restart_text(reason) if reason is not None and asked else restart_reason(applied_template)
@@ -46,7 +46,8 @@ def with_restart(
 def with_reason_kept(
     manifest: Mapping[str, Any], applied_template: Mapping[str, Any] | None, record: TemplateRecord
 ) -> Json:
-    """The same where nobody asks any more. ``record`` has the templates of the workload, and the roll that stopped."""
+    """Returns the manifest if no restart is requested. ``record`` has the templates of the workload, and the failed
+    rollout."""
     kept = with_restart(manifest, None, applied_template)
     stopped = record.kept.get(record.stop.template) if record.stop is not None else None
     if stopped is None or template_hash(kept) in record.kept:
@@ -56,14 +57,14 @@ def with_reason_kept(
 
 
 def restart_reason(template: Mapping[str, Any] | None) -> str | None:
-    """The reason in a pod template; None = no restart was ever asked for."""
+    """Returns the reason in a pod template; None if no restart was ever requested."""
     annotations = ((template or {}).get("metadata") or {}).get("annotations") or {}
     found = annotations.get(ANNOTATION_RESTART_REASON)
     return None if found is None else str(found)
 
 
 def restart_text(value: str) -> str:
-    """The annotation's value as it is kept: on one line, at most MAX_REASON characters, never empty."""
+    """Returns the annotation's value as it is stored: on one line, at most MAX_REASON characters, never empty."""
     shown = "".join(" " if unicodedata.category(char) in _CONTROL else char for char in value)
     return shown.strip()[:MAX_REASON].rstrip() or NO_REASON
 

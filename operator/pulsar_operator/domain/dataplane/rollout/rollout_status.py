@@ -1,4 +1,4 @@
-"""What the status of a PulsarCluster says of its rollout. Pure."""
+"""The rollout in the status of a PulsarCluster. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from pulsar_operator.domain.dataplane.rollout.facts import ComponentState, Rollo
 
 
 def rollout_status(facts: RolloutFacts, decision: Decision, stored: RolloutStatus | None) -> RolloutStatus | None:
-    """The rollout in progress, also one that has not begun and the rest of one whose pods are all replaced, but not all
-    ready yet or still under observation; None = there is none. ``stored`` is the rollout of the stored status; None =
-    it has none."""
+    """Returns the rollout in progress; None if there is none.
+
+    It includes a rollout that has not begun, and one whose pods are all replaced but not all ready yet, or still under
+    observation. ``stored`` is the rollout of the stored status; None if it has none.
+    """
     states = {state.component: state for state in facts.components}
     candidate, pending = decision.candidate, facts.pending
     if candidate is not None:

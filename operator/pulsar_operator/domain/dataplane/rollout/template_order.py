@@ -1,21 +1,22 @@
-"""Whose turn it is to get the newest pod template, and what every other workload keeps meanwhile. Pure.
+"""Which component gets the newest pod template next, and which template every other workload keeps until then. Pure.
 
-For each component, in the order of the roll:
+For each component, in the order of the rollout:
 
-* What does not exist is created as rendered, and what has the newest rendering keeps it.
-* Where it is not known what the newest must say, a component keeps what it has, whatever its pods do.
-* A component whose roll to this rendering stopped goes back to the last template that all its pods ran, where that is
-  no jump between versions that nobody tested. Those that depend on it wait; those before it may hold the cure.
-* One whose template is broken takes the newest at once, unless something before it waits for its own turn and some of
-  its pods serve: a broken template must not block its own correction. Broken means that no pod was ever ready with it,
-  by the record and by the pods there are. Pods that are all unready in their current container do not say that: they
-  ran out of memory, were evicted, or lost their node. Where the record is lost, nothing counts as broken.
-* One of which no pod has served for as long as the progress deadline waits neither for other pods to be ready nor for a
-  bookie that leaves: they may wait for it, as a bookie without its volume does for auto-recovery. It does wait for its
-  turn among templates, for everything else that holds the cluster, and for what is watched.
-* Else it is its turn when everything before it in the order is up to date, ready, settled and watched for as long as
-  was asked (canary.py), and nothing holds the
-  cluster (a maintenance window, another cluster of the instance, a store that is away, a roll that stopped).
+* A workload that does not exist is created as rendered, and one with the newest rendering keeps it.
+* If the newest rendering is incomplete because a fact is not known, a component keeps its template, whatever its pods
+  do.
+* A component whose rollout to this rendering failed returns to the last template that all its pods ran, unless that is
+  an untested jump between versions. Components that depend on it wait; those before it may fix it.
+* A component whose template is broken takes the newest immediately, unless a component before it waits and some of its
+  pods serve: a broken template must not block its own correction. Broken means that no pod was ever ready with it, by
+  the record and by the existing pods. Pods that are all unready in their current container do not prove that: they ran
+  out of memory, were evicted, or lost their node. If the record is lost, nothing counts as broken.
+* A component of which no pod has served for the progress deadline waits neither for other pods to be ready nor for a
+  decommission: they may wait for it, as a bookie without its volume does for auto-recovery. It does wait for its place
+  in the order of templates, for everything else that blocks the cluster, and for an observation.
+* Any other component takes the newest once every component before it is up to date, ready, settled and observed for the
+  required time (canary.py), and nothing blocks the cluster (a maintenance window, another cluster of the instance, an
+  unavailable store, a failed rollout).
 """
 
 from __future__ import annotations
@@ -42,24 +43,24 @@ from pulsar_operator.domain.dataplane.rollout.pod_diff import replacement_reason
 
 @dataclass(frozen=True)
 class Tier:
-    """A component's workload, as it is and as it is rendered."""
+    """A component's workload, live and rendered."""
 
     component: Component
     rendered: Json
-    """The StatefulSet to be."""
+    """The rendered StatefulSet."""
     record: TemplateRecord
     live: Json | None = None
-    """The StatefulSet that is; None = there is none."""
+    """The live StatefulSet; None if there is none."""
     state: ComponentState | None = None
-    """What its pods say; None = there is no StatefulSet."""
+    """State of its pods; None if there is no StatefulSet."""
     may_go_back: bool = True
-    """Whether the last template that all its pods ran may follow the newest: not where that is a jump between versions
-    that nobody tested."""
+    """Whether the last template that all its pods ran may follow the newest: not if that is an untested jump between
+    versions."""
     down: bool = False
     """Whether no pod has served for as long as the progress deadline (progress.py)."""
     answers_since: datetime | None = None
-    """Since when the configuration store answers that its pods read to start; None = they need none, or it is not
-    known. Until then a pod that did not start, or ended, says nothing of its template."""
+    """Time since which the configuration store answers that its pods read to start; None if they need none, or it is
+    not known. A pod that did not start, or ended, before that time does not prove its template wrong."""
 
     @cached_property
     def newest(self) -> str:
@@ -68,7 +69,7 @@ class Tier:
 
     @property
     def applied(self) -> str | None:
-        """Hash of the rendering that it has; None where that is not known, or it has none of ours."""
+        """Hash of the applied rendering; None if it is not known, or the operator did not render it."""
         if self.live is None:
             return None
         found = applied_hash(self.live)
@@ -78,21 +79,21 @@ class Tier:
 
     @property
     def back(self) -> str | None:
-        """Hash of the template that it goes back to, where its roll stopped."""
+        """Hash of the template that it returns to, if its rollout failed."""
         good = self.record.good
         return good if self.stop is not None and self.may_go_back and good != self.newest else None
 
     @property
     def proven(self) -> bool:
-        """Whether the template that it has ran well in all its pods: what is wrong now is not its fault."""
+        """Whether its template ran well in all its pods, so that it is not the cause of a problem."""
         return self.applied is not None and self.applied == self.record.good
 
     @property
     def broken(self) -> bool:
-        """Whether the template that it has is why pods are not ready: no pod was ever ready with it, in any container.
+        """Whether its template is why pods are not ready: no pod was ever ready with it, in any container.
 
-        Where no template ran well in all pods yet, one pod that was never ready suffices, or one that is missing while
-        no other is ready: nobody depends on the tier.
+        If no template ran well in all pods yet, one pod that was never ready suffices, or one that is missing while no
+        other is ready: no component depends on it.
         """
         state, applied, record = self.state, self.applied, self.record
         if state is None or state.revision is None or applied not in record.kept or applied == record.good:
@@ -106,62 +107,62 @@ class Tier:
 
     @property
     def changed(self) -> bool:
-        """Whether the newest rendering is not the one it has."""
+        """Whether the newest rendering differs from the applied one."""
         return self.applied != self.newest
 
     @property
     def stop(self) -> Stop | None:
-        """Why its roll to the newest rendering stopped."""
+        """Why its rollout to the newest rendering failed."""
         return self.record.stopped(self.newest)
 
 
 @dataclass(frozen=True)
 class TierOrder:
-    """What a component's workload gets now."""
+    """The template that a component's workload gets now."""
 
     template: str | None
-    """Hash of the template; None = none of ours is known, and the workload stays as it is."""
+    """Hash of the template; None if it is not known, and the workload stays as it is."""
     pending: bool = False
-    """Whether the newest rendering is still to come."""
+    """Whether the newest rendering is not applied yet."""
     blocker: Blocker | None = None
-    """What the newest waits for."""
+    """What blocks the newest rendering."""
     reason: str = ""
     """Why pods are to be replaced, while it is pending."""
 
 
 @dataclass(frozen=True)
 class TemplateOrder:
-    """Of all components of a cluster."""
+    """The templates of all components of a cluster."""
 
     of: Mapping[Component, TierOrder]
     blocker: Blocker | None = None
-    """Why the roll does not go on, for people; see `holds`."""
+    """Why the rollout does not continue."""
     stopped: Component | None = None
-    """The component whose roll stopped."""
+    """The component whose rollout failed."""
     stop: Stop | None = None
     order: RollOrder = FORWARDS
     watched: Mapping[Component, Blocker] = field(default_factory=dict)
     """Components whose first pod of another version is under observation."""
     unplaced: Mapping[Component, Blocker] = field(default_factory=dict)
-    """Components that have a pod more than they had and no node for it."""
+    """Components with an additional pod that no node can run."""
     stopping: Mapping[Component, Blocker] = field(default_factory=dict)
-    """Components that a stop holds."""
+    """Components that a failed rollout blocks."""
     canaries: Sequence[CanaryStatus] = ()
-    """What is remembered of those whose first pod is watched."""
+    """Records of the components whose first pod is observed."""
     back: Component | None = None
-    """The component that goes back, which no stop and no window holds."""
+    """The component that returns to an earlier template, which no failure and no window blocks."""
     other_blocker: Blocker | None = None
-    """What holds the components that no stop does."""
+    """What blocks the components that no failed rollout blocks."""
 
     def blocker_of(self, component: Component) -> Blocker | None:
-        """Why no pod of a component is replaced; pods that were never ready are."""
+        """Returns why no pod of a component is replaced; pods that were never ready are exempt."""
         if self.stop is None:
             return self.blocker
         return None if component is self.back else self.stopping.get(component, self.other_blocker)
 
     @property
     def pending(self) -> Component | None:
-        """The first component that does not have the newest rendering yet."""
+        """Returns the first component that does not have the newest rendering yet."""
         return next((component for component, turn in self.of.items() if turn.pending), None)
 
 
@@ -174,9 +175,12 @@ def template_order(
     unplaced: Mapping[Component, Blocker] | None = None,
     fixed: Mapping[Component, Blocker] | None = None,
 ) -> TemplateOrder:
-    """What each workload gets; ``tiers`` in bring-up order, ``blocker`` what holds the whole cluster, ``watched`` those
-    whose first pod is under observation, ``unplaced`` those that have no node for a pod that was added, ``fixed`` those
-    that get no other template."""
+    """Decides which template each workload gets.
+
+    ``tiers`` are in bring-up order. ``blocker`` blocks the whole cluster. ``watched`` are components whose first pod is
+    under observation, ``unplaced`` those with an additional pod that no node can run, ``fixed`` those that get no other
+    template.
+    """
     watched, unplaced, fixed = watched or {}, unplaced or {}, fixed or {}
     by_component = {tier.component: tier for tier in tiers}
     ordered = [by_component[component] for component in order.sorted(by_component)]
@@ -240,18 +244,19 @@ def _turn(tier: Tier, behind: frozenset[Component], busy: Sequence[Blocker], blo
 
 
 def _blocker_for(tier: Tier, blocker: Blocker | None) -> Blocker | None:
-    """What holds a component: a bookie that leaves may wait for one that is down."""
+    """Returns what blocks a component. A decommission may be waiting for a component that is down, so it does not block
+    it."""
     return None if tier.down and blocker is not None and blocker.reason is Reason.DECOMMISSIONING_BOOKIE else blocker
 
 
 def _kept(tier: Tier, blocker: Blocker | None) -> TierOrder:
-    """As it is: of the rendering that it has, or untouched where that is not on record."""
+    """Returns the current rendering, or no change if it is not recorded."""
     applied = tier.applied
     known = applied if applied is not None and applied in tier.record.kept else None
     return TierOrder(known, pending=True, blocker=blocker, reason=_reason(tier))
 
 
 def _reason(tier: Tier) -> str:
-    """The first difference between a pod and the newest rendering, in words."""
+    """The first difference between a pod and the newest rendering, as a message."""
     pods = tier.state.pods if tier.state is not None else ()
     return replacement_reason(pods[0].raw, tier.rendered["spec"]["template"]) if pods else "the pod template changed"

@@ -1,9 +1,9 @@
-"""From which version of Pulsar to which a cluster may go, and what an image says about its version. Pure.
+"""The allowed changes of the Pulsar version of a cluster, and the version of an image. Pure.
 
-A jump is allowed once somebody tested it in that direction: the operator's own tests, or whoever names it in
-upgradePaths of the chart. That two versions are neighbours says nothing: a patch release of Pulsar may bring another
-BookKeeper or ZooKeeper (4.0.6: ZooKeeper 3.9.3, 4.0.8: 3.9.4, 4.0.13: BookKeeper 4.17.3; ``pom.xml`` of each), and the
-way back may be closed where the way there is open.
+A jump is allowed once it was tested in that direction: by the operator's own tests, or by the administrator who lists
+it in upgradePaths of the chart. Adjacent version numbers prove nothing: a patch release of Pulsar may bring another
+BookKeeper or ZooKeeper (4.0.6: ZooKeeper 3.9.3, 4.0.8: 3.9.4, 4.0.13: BookKeeper 4.17.3; ``pom.xml`` of each), and a
+downgrade may be impossible where the upgrade works.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pulsar_operator.api.v1alpha1.base import PulsarVersion
 from pulsar_operator.domain.policies.model import version_tuple
 
 PLACEHOLDER = "{version}"
-"""What stands for spec.version in an image's template: domain/render/inputs.py."""
+"""Placeholder of spec.version in an image's template: domain/render/inputs.py."""
 
 _ENTRY = re.compile(r"(?P<old>\S+?)\s*(?P<arrow><->|->)\s*(?P<new>\S+)")
 _VERSION: TypeAdapter[str] = TypeAdapter(PulsarVersion)
 
 
 class JumpsError(ValueError):
-    """An entry is no jump between versions; the message names the entry and the remedy."""
+    """An entry is not a jump between versions; the message names the entry and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Jumps:
     """The tested jumps between versions; without one, a cluster keeps the version it has."""
 
     pairs: frozenset[tuple[str, str]] = frozenset()
-    """(from, to); the way back is a pair of its own."""
+    """(from, to); the opposite direction is a separate pair."""
 
     @classmethod
     def parse(cls, *texts: str) -> Jumps:
-        """Jumps from text: entries such as ``4.0.8 -> 4.0.9``, or ``4.0.6 <-> 4.0.8`` for both directions.
+        """Parses jumps: entries such as ``4.0.8 -> 4.0.9``, or ``4.0.6 <-> 4.0.8`` for both directions.
 
         Each text may hold several, separated by commas. Raises JumpsError.
         """
@@ -46,23 +46,22 @@ class Jumps:
         return cls(frozenset(pair for entry in entries if entry for pair in _pairs(entry)))
 
     def __or__(self, other: Jumps) -> Jumps:
-        """The jumps of both."""
+        """Returns the jumps of both."""
         return Jumps(self.pairs | other.pairs)
 
     def allows(self, running: Iterable[str], desired: str) -> bool:
-        """Whether every version that runs is the wanted one, or may become it at once."""
+        """Whether every running version is the desired one, or may be changed to it directly."""
         return all(old == desired or (old, desired) in self.pairs for old in running)
 
     def after(self, running: Iterable[str]) -> list[str]:
-        """Versions that all of these may be changed to at once, or have already; the oldest first."""
+        """Returns the versions that all of these may be changed to directly, or already have; the oldest first."""
         found = frozenset(running)
         known = found.union(*self.pairs)
         return sorted((new for new in known if self.allows(found, new)), key=_order)
 
     def path(self, running: frozenset[str], desired: str) -> tuple[str, ...]:
-        """The fewest versions to set one after another, the wanted one last; empty where no path is known.
-
-        Among paths of one length it is the one by the oldest versions, so that the answer is the same every time.
+        """Returns the shortest sequence of versions to set, the desired one last; empty if no path is known. Of
+        several, it is the one with the oldest versions, so that the result is always the same.
         """
         visited: set[str] = set()
         queue: deque[tuple[frozenset[str], tuple[str, ...]]] = deque([(running, ())])
@@ -82,18 +81,18 @@ class VersionDecision:
     """Whether a cluster may be given a version now."""
 
     allowed: bool | None
-    """None = it is not known what runs: nothing is begun, and nothing refused."""
+    """None if the running versions are not known: nothing is begun, and nothing refused."""
     message: str = ""
-    """Why not, as a sentence with the remedy; empty where it is allowed."""
+    """Why it is refused, as a sentence with the remedy; empty if it is allowed."""
     path: tuple[str, ...] = ()
-    """Where it is refused: versions to set one after another, the wanted one last; empty = no path is known."""
+    """If it is refused: versions to set one after another, the desired one last; empty if no path is known."""
 
 
 def decide(running: frozenset[str] | None, desired: str, jumps: Jumps) -> VersionDecision:
-    """Whether a cluster whose pods run these versions may be given the wanted one.
+    """Decides whether a cluster whose pods run these versions may get the desired one.
 
-    ``running`` is empty where nothing runs yet, and any version is fine then; None = not known. In the middle of a roll
-    two versions run: it may go on, or back, to either, if the jump from the other one is tested in that direction.
+    ``running`` is empty if nothing runs yet, which allows any version; None if not known. During a rollout two versions
+    run: it may continue to either, if the jump from the other one is tested in that direction.
     """
     if running is None:
         return VersionDecision(None, f"spec.version {desired} is not begun: it is not known yet which versions run")
@@ -104,21 +103,21 @@ def decide(running: frozenset[str] | None, desired: str, jumps: Jumps) -> Versio
 
 
 def downgrade(running: frozenset[str], desired: str) -> bool:
-    """Whether the wanted version is older than one that runs: then tiers are rolled in reverse.
+    """Whether the desired version is older than a running one: then components are rolled out in reverse.
 
-    Pulsar's upgrade guide rolls ZooKeeper, bookies, brokers, proxies in this order, so a server is never older than
-    those that call it (https://pulsar.apache.org/docs/4.0.x/administration-upgrade/). In reverse that stays so on the
-    way back; and from the middle of a roll, where some pods are newer than the wanted version and some older. Numbers
-    alone count: what a build calls itself behind them has no order.
+    Pulsar's upgrade guide replaces ZooKeeper, bookies, brokers, proxies in this order, so a server is never older than
+    its clients (https://pulsar.apache.org/docs/4.0.x/administration-upgrade/). In reverse that holds for a downgrade
+    too, also in the middle of a rollout, where some pods are newer than the desired version and some older. Only
+    numbers count: suffixes of versions have no order.
     """
     return any(version_tuple(old) > version_tuple(desired) for old in running)
 
 
 def version_of(container_image: str, template: str) -> str | None:
-    """The version that was put into an image's template, such as ``pulsar-broker:{version}``, to make this image.
+    """Returns the version in an image that was made from a template such as ``pulsar-broker:{version}``.
 
-    None where the image is none of the template, or the template has no place for a version. The image is that of the
-    container's specification: in a container's status the runtime has completed it with a registry.
+    None if the image does not match the template, or the template has no placeholder. The image is that of the
+    container's specification: in a container's status the runtime has added the registry.
     """
     places = template.count(PLACEHOLDER)
     if not places:
@@ -161,7 +160,8 @@ def _order(version: str) -> tuple[tuple[int, ...], str]:
 
 
 def _why(running: frozenset[str], path: tuple[str, ...], jumps: Jumps) -> str:
-    """From where, and what can be done: a path whose first step is allowed now, or that none is known."""
+    """Returns the message of a refused version: from which version, and a path whose first step is allowed, or that
+    none is known."""
     several = len(running) > 1
     begin = " and ".join(sorted(running, key=_order)) + (", which run beside each other" if several else "")
     if path:

@@ -1,7 +1,7 @@
-"""What the servers of a ZooKeeper ensemble say of themselves, and what a roll waits for. Pure.
+"""The state of the servers of a ZooKeeper ensemble, and what a rollout waits for. Pure.
 
-The leader goes last: each server that is replaced before it costs the clients one connection, and the leader an
-election besides. Nobody goes while another server is missing or behind, since a quorum is then all that is left.
+The leader is replaced last: each server that is replaced before it costs the clients one connection, and the leader an
+election besides. No server is replaced while another is missing or behind, since only a quorum would be left.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ from dataclasses import dataclass
 from typing import Literal
 
 Mode = Literal["leader", "follower", "observer", "standalone"]
-"""As srvr says it. A server that is in no quorum has none: it serves no requests."""
+"""Mode as reported by srvr. A server without a quorum has none: it serves no requests."""
 
 
 @dataclass(frozen=True)
 class ServerState:
-    """One server, as it answers for itself."""
+    """The state of one server, as it reports it."""
 
     mode: Mode
     zxid: int
-    """The last transaction it has; the upper 32 bits are the epoch of the leader that made it."""
+    """Its last transaction; the upper 32 bits are the epoch of the leader that created it."""
     synced_followers: int | None = None
-    """Of a leader: followers that it sends every transaction to; None for the others. One that still takes in a
-    snapshot is among them (source: ZooKeeper's Leader, startForwarding), and does not answer for itself yet."""
+    """Of a leader: followers to which it sends every transaction; None for the others. A follower that still receives a
+    snapshot is among them (source: ZooKeeper's Leader, startForwarding), and does not answer yet."""
 
 
 def leader_of(states: Mapping[str, ServerState | None]) -> str | None:
-    """The pod whose server leads; None while nobody does, or two say so, as for a moment after a partition."""
+    """Returns the pod whose server leads; None while no server does, or two report it, as briefly after a partition."""
     leaders = _leaders(states)
     return leaders[0] if len(leaders) == 1 else None
 
 
 def unsynced(states: Mapping[str, ServerState | None], replicas: int) -> str | None:
-    """What is wrong with an ensemble of so many servers, by pod, as a sentence; None = all answer, and all follow their
-    leader.
+    """Returns what is wrong with an ensemble of this size, as a sentence; None if all servers answer and follow their
+    leader. ``servers`` are by pod.
 
     Both are needed: the leader counts followers that are not ready to serve yet, and a server that answers may follow
-    somebody else.
+    another leader.
     """
     silent = [name for name, state in states.items() if state is None]
     if silent:

@@ -1,10 +1,10 @@
-"""How loaded pods are, by what they say in Prometheus' text format: the inputs of autoscaling. Pure.
+"""The loads of pods, parsed from Prometheus' text format: the inputs of autoscaling. Pure.
 
 Names as Pulsar 4.0.8 writes them (tests/unit/rollout/loads has its pages): ``pulsar_broker_*`` are sums over the topics
 of a broker, in messages or bytes a second as of the last update of its statistics (class NamespaceStatsAggregator,
 printBrokerStats); ``process_cpu_seconds_total`` and ``pulsar_proxy_binary_bytes_total`` only grow while a process runs,
-and two readings make a rate. A broker's share of its CPU, which it also tells, is of the whole node where its container
-has no limit, and so nothing that a request could be compared with.
+and two readings make a rate. A broker also reports its share of the CPU, which is relative to the whole node if its
+container has no limit, and so cannot be compared with a request.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from pulsar_operator.domain.dataplane.observed.pod_counters import Sample
 
 @dataclass(frozen=True)
 class Summary:
-    """A summary of BookKeeper's, of about the last minute (prometheusStatsLatencyRolloverSeconds)."""
+    """A summary of BookKeeper over about the last minute (prometheusStatsLatencyRolloverSeconds)."""
 
     name: str
     labels: Mapping[str, str]
 
     @property
     def count(self) -> str:
-        """Name of the series that counts what is in it: there from the start."""
+        """Name of the series that counts its observations; it exists from the start."""
         return f"{self.name}_count"
 
     def has(self, sample: Sample) -> bool:
-        """Whether a sample is its figure."""
+        """Whether a sample is a quantile of the summary."""
         return sample.name == self.name and self.labels.items() <= sample.labels.items()
 
 
@@ -44,37 +44,41 @@ GAUGES: Final[Mapping[Component, Mapping[str, tuple[str, ...]]]] = {
     },
     Component.PROXY: {"connections": ("pulsar_proxy_active_connections",)},
 }
-"""By the name of the target, what is summed up for it."""
+"""Series that are summed up, by name of the target."""
 COUNTERS: Final[Mapping[Component, Mapping[str, str]]] = {
     Component.BROKER: {"cpuPercent": "process_cpu_seconds_total"},
     Component.PROXY: {"bandwidthPercent": "pulsar_proxy_binary_bytes_total"},
 }
-"""By the name of the target, what grows by it: seconds of one core, bytes."""
+"""Counters whose growth is the load, by name of the target: seconds of one core, bytes."""
 MESSAGE_BYTES: Final = 1024
-"""What a message counts besides its bytes, as in the weight of a bundle."""
+"""Bytes that a message counts besides its size, as in the weight of a bundle."""
 SLOWEST: Final[Mapping[Component, Mapping[str, Summary]]] = {
     Component.BOOKIE: {
         "writeLatencyMilliseconds": Summary("bookkeeper_server_ADD_ENTRY", {"success": "true", "quantile": "0.99"})
     }
 }
-"""By the name of the target, the summary of which the slowest thread counts, in milliseconds. An entry that went
-through the journal is in ADD_ENTRY, and not in ADD_ENTRY_REQUEST (domain/dataplane/observed/pod_counters.py)."""
+"""Summary of which the slowest thread counts, in milliseconds, by name of the target.
+
+An entry that went through the journal is in ADD_ENTRY, and not in ADD_ENTRY_REQUEST
+(domain/dataplane/observed/pod_counters.py).
+"""
 CPU: Final = "cpuPercent"
 TRAFFIC: Final = "traffic"
-"""What a broker carries now, and in the minutes before on average (`balance.autoscaling.policy.traffic_growth`)."""
+"""Traffic that a broker carries now, and the average of the minutes before
+(`balance.autoscaling.policy.traffic_growth`)."""
 TRAFFIC_BEFORE: Final = "trafficBefore"
 STARTED: Final = "process_start_time_seconds"
-"""Of another process all counters began anew, also where they are above what they were by now."""
+"""Start time of the process: with another one all counters began again, even if they are above their earlier values."""
 LEAST_SECONDS: Final = 45.0
-"""Between two readings that make a rate: a collection of garbage in a few seconds is no load."""
+"""Minimum seconds between two readings that make a rate: a garbage collection of a few seconds is no load."""
 KEPT_SECONDS: Final = 300.0
 OLD_SECONDS: Final = 120.0
-"""A pod that said nothing for so long is not known, and keeps the others from being known as little as one that never
-said anything (as `balance.autoscaling.pressure.STALE_INTERVALS`)."""
+"""Seconds without a reading after which a pod is not known. Like a pod that never had one, it does not make the others
+unknown (as `balance.autoscaling.pressure.STALE_INTERVALS`)."""
 
 
 def names_of(component: Component) -> frozenset[str]:
-    """Names of all series that are read of a component's pods."""
+    """Returns the names of all series that are read from a component's pods."""
     gauges = (name for names in GAUGES.get(component, {}).values() for name in names)
     slowest = (name for each in SLOWEST.get(component, {}).values() for name in (each.name, each.count))
     return frozenset((*gauges, *COUNTERS.get(component, {}).values(), *slowest, STARTED))
@@ -82,18 +86,21 @@ def names_of(component: Component) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Reading:
-    """What one pod said at one time; a target of which a series was missing is in neither."""
+    """One reading of a pod; a target with a missing series is in neither mapping."""
 
     at: datetime
     gauges: Mapping[str, float]
     counters: Mapping[str, float]
     started: float | None = None
-    """When the process began, in seconds of the epoch; None = it did not say."""
+    """Start of the process in seconds of the epoch; None if not reported."""
 
 
 def reading(component: Component, at: datetime, samples: Iterable[Sample]) -> Reading:
-    """A page as figures by the name of their target. What is no amount, or below 0, is missing (counters.parse). Of a
-    summary that counts and has no figure nothing was written lately, so that nobody waited: 0."""
+    """Parses a page into figures by name of their target.
+
+    A value that is no amount, or below 0, is missing (counters.parse). If a summary has a count and no quantile,
+    nothing was written recently, so its figure is 0.
+    """
     sums: dict[str, float] = {}
     there = list(samples)
     for each in there:
@@ -111,12 +118,12 @@ def reading(component: Component, at: datetime, samples: Iterable[Sample]) -> Re
 
 
 Readings = tuple[Reading, ...]
-"""Of one process of one pod, by time."""
+"""Readings of one process of one pod, by time."""
 
 
 def added(readings: Readings, new: Reading) -> Readings:
-    """With one more, without those that are too old. Of a process that began anew, as it says or as a counter that fell
-    does, no reading before it counts."""
+    """Returns a copy with one more reading, without those that are too old. If the process restarted, as its start time
+    or a decreased counter shows, earlier readings are dropped."""
     if readings and _anew(readings[-1], new):
         return (new,)
     return (*(each for each in readings if 0 < (new.at - each.at).total_seconds() <= KEPT_SECONDS), new)
@@ -129,8 +136,8 @@ def _anew(last: Reading, new: Reading) -> bool:
 
 
 def figures(readings: Readings) -> dict[str, float]:
-    """What the pod carries as of its last reading, by the name of the target; a rate that two readings do not tell yet
-    is absent."""
+    """Returns the load of the pod at its last reading, by name of the target; a rate that needs another reading is left
+    out."""
     if not readings:
         return {}
     last = readings[-1]
@@ -148,7 +155,7 @@ def figures(readings: Readings) -> dict[str, float]:
 
 
 def _traffic(readings: Readings) -> dict[str, float]:
-    """What a broker carries now, and what it carried in the minutes before on average, in byte-equivalents a second."""
+    """Returns the traffic of a broker now, and its average in the minutes before, in byte-equivalents a second."""
     now = _weight(readings[-1])
     earlier = [
         weight
@@ -161,7 +168,7 @@ def _traffic(readings: Readings) -> dict[str, float]:
 
 
 def _weight(reading: Reading) -> float | None:
-    """Bytes, and something for each message; None = the pod is no broker, or did not say."""
+    """Returns the bytes plus a share for each message; None if the pod is no broker, or did not report them."""
     bytes_, messages = reading.gauges.get("bandwidthPercent"), reading.gauges.get("messagesPerSecond")
     return None if bytes_ is None or messages is None else bytes_ + MESSAGE_BYTES * messages
 
@@ -169,9 +176,11 @@ def _weight(reading: Reading) -> float | None:
 def measured(
     pods: Mapping[str, Readings], now: datetime, gone: Iterable[Readings] = ()
 ) -> dict[str, tuple[dict[str, float], float]]:
-    """By the name of the target: figures by pod, and the seconds since the oldest was read. ``pods`` are by name; those
-    that are silent for long are left out where others are not. ``gone`` were ready in the minutes before, and what they
-    carried others carry by now."""
+    """Returns figures by pod, and the seconds since the oldest was read, by name of the target.
+
+    ``pods`` are by name; those without recent readings are left out if others have some. ``gone`` were ready in the
+    minutes before, and other pods now carry their load.
+    """
     values: dict[str, dict[str, float]] = {}
     ages: dict[str, float] = {}
     lately = {pod: of for pod, of in pods.items() if of and (now - of[-1].at).total_seconds() <= OLD_SECONDS}

@@ -1,9 +1,8 @@
-"""How many brokers, proxies and bookies there are to be: as the specification says, or as autoscaling decided. Pure.
+"""The desired number of brokers, proxies and bookies: from the specification, or from autoscaling. Pure.
 
-A decision counts once the cluster's status has it: it is stored before it is acted on, so that a pass that is killed in
-between, and an operator that starts anew, do the same. The specification is never written. Without autoscaling the last
-decision stays until ``replicas`` is another number than it was then, by whomever (a user, an HPA on the scale
-subresource).
+A decision counts once the cluster's status has it: it is stored before it is carried out, so that a killed pass and a
+restarted operator do the same. The specification is never written. Without autoscaling the last decision stays until
+another writer (a user, an HPA on the scale subresource) changes ``replicas``.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ FIELDS: Final[Mapping[Component, str]] = {
     Component.PROXY: "proxy",
     Component.BOOKIE: "bookkeeper",
 }
-"""Components that can have autoscaling, and what the specification and status call them."""
+"""Components that can have autoscaling, with their names in specification and status."""
 SCALED: Final = tuple(FIELDS)
 Part = Broker | Proxy | BookKeeper
 COUNTS_SECONDS: Final = 1800.0
-"""So long a decision counts that no pass wrote again; at rest they write it every five minutes."""
+"""Seconds for which a decision counts without being written again; at rest, passes write it every five minutes."""
 Rows = Mapping[Component, ComponentScalingStatus]
 _MEMBER: Final = "autoscaling"
 """Of the status."""
 
 
 def rows_of(status: PulsarClusterStatus) -> Rows:
-    """Decisions in a stored status."""
+    """Returns the decisions in a stored status."""
     found = status.autoscaling or AutoscalingStatus()
     return {component: row for component, name in FIELDS.items() if (row := getattr(found, name)) is not None}
 
@@ -63,13 +62,13 @@ def with_unreadable(status: PulsarClusterStatus, lost: Collection[str]) -> Pulsa
 
 
 def part_of(spec: PulsarClusterSpec, component: Component) -> Part | None:
-    """What the specification says of brokers, proxies or bookies."""
+    """Returns the specification of brokers, proxies or bookies."""
     found: Part | None = getattr(spec, FIELDS[component])
     return found
 
 
 def replicas(part: Part, row: ComponentScalingStatus | None, there: int | None, now: datetime) -> int:
-    """Replicas of the workload; ``there`` are those that it has, None = there is no workload yet."""
+    """Returns the replicas of the workload; ``there`` are its current ones, None if there is no workload yet."""
     limits = part.autoscaling
     if limits is None:
         return row.desired if row is not None and row.replicas == part.replicas else part.replicas
@@ -87,7 +86,7 @@ def replicas(part: Part, row: ComponentScalingStatus | None, there: int | None, 
 
 
 def _counts(row: ComponentScalingStatus, now: datetime) -> bool:
-    """Whether a decision was looked at lately, which passes do while they can (``updatedTime``)."""
+    """Whether a decision was confirmed recently, as passes do while they can (``updatedTime``)."""
     written = parse_time(row.updated_time)
     return written is not None and abs((now - written).total_seconds()) <= COUNTS_SECONDS
 
@@ -115,9 +114,9 @@ def with_desired(spec: PulsarClusterSpec, status: PulsarClusterStatus, live: Liv
 
 
 def with_quorum(spec: PulsarClusterSpec, quorum: Quorum | None) -> PulsarClusterSpec:
-    """A specification of `with_wanted` with bookies enough for the quorums on record, where they scale themselves: one
-    with fewer would be refused, and nobody could correct a number that nobody wrote. Above the maximum it is refused: a
-    record that is wrong asks for no bookies."""
+    """Returns a specification of `with_desired` with enough bookies for the recorded quorums, if they scale
+    automatically: with fewer it would be refused, and no user could correct a number that autoscaling chose. Above the
+    maximum it is refused: a wrong record must not add bookies."""
     keeper = spec.bookkeeper
     if keeper is None or keeper.autoscaling is None or quorum is None:
         return spec
@@ -132,22 +131,22 @@ def with_quorum(spec: PulsarClusterSpec, quorum: Quorum | None) -> PulsarCluster
 
 
 def _largest(part: BookKeeper) -> int:
-    """Bookies that the specification's quorums take: with fewer, which nobody asked for, it would be refused."""
+    """Returns the number of bookies that the specification's quorums need; with fewer it would be refused."""
     asked = part.ensemble
     return max(asked.ensemble_size or 1, asked.write_quorum or 1, asked.ack_quorum or 1)
 
 
 def workload_replicas(live: Live, component: Component) -> int | None:
-    """Replicas of a component's workload; None where there is none. The API server puts 1 where nothing is said."""
+    """Returns the replicas of a component's workload; None if it does not exist. The API server defaults them to 1."""
     there = live.stateful_set(component)
     return None if there is None else int((there.get("spec") or {}).get("replicas", 1))
 
 
 def replicas_of(stateful_set: Json) -> int:
-    """Pods wanted; the API server puts 1 where nothing is said."""
+    """Returns the desired replicas; the API server defaults them to 1."""
     return int(stateful_set["spec"].get("replicas", 1))
 
 
 def with_replicas(stateful_set: Json, replicas: int) -> Json:
-    """The same, with another number of pods; nothing of it is changed."""
+    """Returns a copy with another number of replicas."""
     return {**stateful_set, "spec": {**stateful_set["spec"], "replicas": replicas}}

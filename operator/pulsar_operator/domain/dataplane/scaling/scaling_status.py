@@ -1,5 +1,6 @@
-"""What is said of decisions on replicas: rows of status, condition ScalingActive. Pure; the decisions are in
-balance/autoscaling, the phase that has them made in controllers/dataplane/scaling/autoscale.py.
+"""How the status reports decisions on replicas: its rows, and condition ScalingActive. Pure.
+
+The decisions are in balance/autoscaling; controllers/dataplane/scaling/autoscale.py is the phase that makes them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ NOUNS: Final[Mapping[Component, str]] = {
 
 
 def kept(row: ComponentScalingStatus, replicas: int, current: int | None) -> ComponentScalingStatus | None:
-    """What is remembered once autoscaling is removed, so that the number stays; None = ``replicas`` was changed, and
+    """Returns the record after autoscaling is removed, so that the replicas stay; None if ``replicas`` was changed, and
     counts again."""
     if row.replicas != replicas:
         return None
@@ -58,7 +59,8 @@ def unknown(part: Part, replicas: int, current: int | None, now: datetime) -> Co
 
 
 def scaling_condition(rows: Rows) -> tuple[ConditionStatus, Reason, str] | None:
-    """Condition ScalingActive: status, reason, message. False speaks first; None = nothing is decided of any."""
+    """Returns status, reason and message of condition ScalingActive. A component with False comes first; None if
+    nothing is decided for any."""
     found = [(component, reason_named(row.reason), row.message or "") for component, row in rows.items() if row.reason]
     if not found:
         return None
@@ -69,7 +71,7 @@ def scaling_condition(rows: Rows) -> tuple[ConditionStatus, Reason, str] | None:
 
 
 def status_of(rows: Rows) -> AutoscalingStatus | None:
-    """The rows as status has them."""
+    """Returns the rows of the status."""
     if not rows:
         return None
     return AutoscalingStatus(
@@ -80,8 +82,8 @@ def status_of(rows: Rows) -> AutoscalingStatus | None:
 
 
 def set_condition(conditions: ConditionSet, spec: PulsarClusterSpec, rows: Rows | None, error: str | None) -> None:
-    """Condition ScalingActive, only where something has autoscaling. ``rows`` are what was decided in this pass, None =
-    nothing; ``error`` is what ended the pass."""
+    """Sets condition ScalingActive if any component has autoscaling. ``rows`` are the decisions of this pass, None if
+    there are none; ``error`` is what ended the pass."""
     kind, parts = ConditionType.SCALING_ACTIVE, [part_of(spec, component) for component in SCALED]
     if all(part is None or part.autoscaling is None for part in parts):
         return
