@@ -1,1 +1,1 @@
-"""Who moves bundles, Pulsar or the operator, and the drains of brokers that leave."""
+"""Who balances, Pulsar or the operator, and the drains of brokers that are replaced or removed."""

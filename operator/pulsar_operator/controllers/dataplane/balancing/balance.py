@@ -1,5 +1,4 @@
-"""Who moves bundles: Pulsar, or the operator, for a PulsarRebalance or all the time, as long as it can decide
-(balancing_owner.py)."""
+"""Decides who moves bundles: Pulsar, or the operator, for one PulsarRebalance or continuously (balancing_owner.py)."""
 
 from __future__ import annotations
 
@@ -15,10 +14,9 @@ from pulsar_operator.domain.dataplane.cluster.cluster_view import BalanceFact, R
 
 
 async def balance(ctx: PhaseContext) -> BalanceFact:
-    """Take Pulsar's balancer over, or give it back; and delete drains that are over.
+    """Takes Pulsar's balancer over, or restores it, and deletes completed drains.
 
-    Nothing of it while the configuration store is away: no bundle can be moved, and whoever balances continues after
-    it.
+    Does nothing while the configuration store is unavailable: no bundle can be moved, and the owner stays the same.
     """
     if ctx.facts.instance.found and ctx.store_unavailable is not None:
         return BalanceFact(observed=False)

@@ -1,9 +1,10 @@
-"""ConfigMap ``<cluster>-load-balancer``: what the settings of Pulsar's own balancer were before the operator took over.
+"""ConfigMap ``<cluster>-load-balancer``: the settings of Pulsar's own balancer before the operator took over.
 
-The same is in the cluster's status, but the settings are in Pulsar's metadata, which outlives the object and its
-status. So the record has no owner reference: a cluster that was deleted, or restored without status, still knows what
-to give back. It is there while the settings are the operator's, and no longer: unless the operator gave them back
-because it could not decide (balance/execution/handover.py). Then it says when, so that a lost status changes nothing.
+The cluster's status has them too, but the settings are in Pulsar's metadata, which outlives the object and its status.
+So the record has no owner reference: a cluster that was deleted, or restored without status, still knows what to
+restore. The record exists only while the settings are the operator's, with one exception: if the operator restored
+Pulsar's balancer because it could not decide (balance/execution/handover.py), the record has the time, so that a lost
+status changes nothing.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from pulsar_operator.domain.texts import quoted
 from pulsar_operator.ports import CONFIG_MAPS, ConflictError, ForbiddenError, Json, RefusedError
 
 MAX_VALUE = 256
-"""Characters of a value, as in the status."""
+"""Maximum length of a value, as in the status."""
 MAX_COUNT = 1_000_000
-"""Times that Pulsar's balancer was given back: twice an hour, which is the most, for 57 years."""
+"""Maximum number of times that Pulsar's balancer was restored: twice an hour, the highest rate, for 57 years."""
 DISABLED, RESTORED_TIME, COUNT = "disabled", "restoredTime", "handovers"
 """Keys beside the settings, once the operator restored Pulsar's balancer: whether it is disabled now, the time at which
 it was restored (empty: the operator balances again), and how often."""
@@ -37,30 +38,30 @@ _OWN: Final = frozenset({DISABLED, RESTORED_TIME, COUNT})
 
 @dataclass(frozen=True)
 class BalancerRecord:
-    """Of one cluster, for one pass."""
+    """The record of one cluster, for one pass."""
 
     actor: Actor
     owner: Owner
     listed: Json | None
-    """As found among the children."""
+    """The ConfigMap as read with the children."""
 
     @classmethod
     def of(cls, actor: Actor, owner: Owner, live: Live) -> BalancerRecord:
-        """As the children show it."""
+        """Reads the record from the children."""
         return cls(actor, owner, live.get(CONFIG_MAPS.kind, balancer_record_name(owner.name)))
 
     def saved(self, names: Collection[str]) -> list[FlagStatus]:
-        """What it says of these settings."""
+        """Returns the recorded values of these settings."""
         data = (self.listed or {}).get("data") or {}
         return [FlagStatus(name=each, before=str(data[each])[:MAX_VALUE] or None) for each in names if each in data]
 
     @property
     def disabled(self) -> bool:
-        """Whether it says that the settings are the operator's."""
+        """Whether the settings are the operator's, according to the record."""
         return self.listed is not None and (self.listed.get("data") or {}).get(DISABLED) != "false"
 
     def handover(self) -> Handover:
-        """What it says of giving Pulsar's balancer back; empty where it says nothing that can be read."""
+        """Returns when and how often Pulsar's balancer was restored; empty if that is missing or cannot be read."""
         data = (self.listed or {}).get("data") or {}
         text, back = data.get(RESTORED_TIME), parse_time(data.get(RESTORED_TIME))
         try:
@@ -74,8 +75,11 @@ class BalancerRecord:
     async def write(
         self, saved: Sequence[FlagStatus], handover: Handover | None = None, *, disabled: bool = True
     ) -> None:
-        """Make it say this. Another one's ConfigMap of that name stays, as does one that the API server does not let
-        the operator write, such as an immutable one: the pass says so, and continues. Raises PortError."""
+        """Writes the record.
+
+        A ConfigMap of that name with another owner stays, and so does one that the API server does not let the operator
+        write, such as an immutable one: the pass reports it and continues. Raises PortError.
+        """
         data = {flag.name: flag.before or "" for flag in saved}
         if handover is not None and handover.count:
             back = handover.restored_at
@@ -117,7 +121,7 @@ class BalancerRecord:
             )
 
     async def delete(self, names: Collection[str]) -> None:
-        """Remove it: the settings (``names``) were given back, or have gone. Raises PortError."""
+        """Deletes the record once the settings (``names``) were restored, or are gone. Raises PortError."""
         found = await self._find()
         if found is not None and self._ours(found, names):
             meta = found["metadata"]
@@ -130,7 +134,7 @@ class BalancerRecord:
         return await self.actor.deps.kube.get(CONFIG_MAPS, self.owner.namespace, balancer_record_name(self.owner.name))
 
     def _ours(self, found: Json, names: Collection[str]) -> bool:
-        """By its labels, or by what it says."""
+        """Whether the ConfigMap is the operator's, by its labels or its content."""
         return is_labelled(self.owner, found) or set(found.get("data") or ()) - _OWN == set(names) - _OWN
 
 

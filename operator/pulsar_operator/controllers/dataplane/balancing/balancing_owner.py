@@ -1,7 +1,7 @@
-"""Whose turn it is to balance: the operator's, or Pulsar's, also while the operator cannot decide what to move.
+"""Who balances continuously: the operator, or Pulsar, also while the operator cannot decide what to move.
 
-For balance.py. What is decided is in balance/execution/handover.py; here it is read from the cluster's status
-and the record of the settings, and written down before the settings are changed (load_balancer.py).
+Called by balance.py. balance/execution/handover.py decides; this module reads the cluster's status and the record of
+the settings, and writes the decision before the settings are changed (load_balancer.py).
 """
 
 from __future__ import annotations
@@ -30,39 +30,40 @@ from pulsar_operator.ports import AdminEndpoint, Json, PortError, UnavailableErr
 
 @dataclass(frozen=True)
 class BalancerTurn:
-    """Whose turn it is to balance all the time."""
+    """Who balances continuously."""
 
     known: Handover = field(default_factory=Handover)
     begins: bool = False
-    """Whether Pulsar's turn begins in this pass."""
+    """Whether Pulsar takes over in this pass."""
     condition: tuple[bool, Reason, str] | None = None
     """Condition BalancingActive."""
 
     @property
     def status(self) -> HandoverStatus | None:
-        """For the cluster's status."""
+        """The part of the cluster's status."""
         return _to_status(self.known)
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a pass knows of a cluster's balancing."""
+    """The facts of a pass about a cluster's balancing."""
 
     cluster: Json
     rebalances: Sequence[Json]
-    """Those that may belong to it."""
+    """PulsarRebalances that may belong to the cluster."""
     before: PulsarClusterStatus
-    """The cluster's status as stored. What another version wrote and nobody can read is in the record."""
+    """The stored status of the cluster. If another version wrote it in an unreadable form, the record has the
+    content."""
     drives: bool
     """Whether ``spec.loadBalancing.driver`` is Operator."""
     rolls: bool = False
-    """Whether brokers are being replaced, and nothing holds that."""
+    """Whether brokers are being replaced, and nothing blocks that."""
     drains: bool = False
-    """Whether brokers hand their bundles over."""
+    """Whether brokers are being drained."""
 
 
 async def whose_turn(actor: Actor, endpoint: AdminEndpoint, record: BalancerRecord, asked: Question) -> BalanceFact:
-    """Take Pulsar's balancer over, or give it back. Raises PortError for Kubernetes alone."""
+    """Decides who balances: takes Pulsar's balancer over, or restores it. Raises PortError for Kubernetes alone."""
     cluster, old = asked.cluster, asked.before.balancer
     going = executing(cluster, asked.rebalances)
     now = actor.deps.clock.now() if asked.drives or going else None
@@ -93,8 +94,8 @@ async def whose_turn(actor: Actor, endpoint: AdminEndpoint, record: BalancerReco
 
 
 def _not_obeyed(error: PortError) -> tuple[bool, Reason, str] | None:
-    """Condition BalancingActive where Pulsar answers and does not change its settings; None where it does not answer,
-    which the standing PulsarRebalance sees as well."""
+    """Returns condition BalancingActive if Pulsar answers and does not change its settings; None if it does not answer,
+    which the standing PulsarRebalance reports as well."""
     if isinstance(error, UnavailableError) and not error.status:
         return None
     why = str(error)[:2000]
@@ -107,9 +108,8 @@ def _not_obeyed(error: PortError) -> tuple[bool, Reason, str] | None:
 
 
 async def _judged(actor: Actor, record: BalancerRecord, asked: Question, now: datetime) -> BalancerTurn:
-    """Judge by the standing PulsarRebalance whether the operator can decide. Raises PortError.
-
-    Where the operator does not act on the cluster nothing changes: settings that nobody may restore are not given back.
+    """Judges by the standing PulsarRebalance whether the operator can decide. If the operator does not act on the
+    cluster, nothing changes: it may not restore settings then. Raises PortError.
     """
     cluster, status = asked.cluster, asked.before.balancer
     name = standing_name(cluster)
@@ -134,7 +134,8 @@ async def _judged(actor: Actor, record: BalancerRecord, asked: Question, now: da
 
 
 def _known(before: PulsarClusterStatus, record: BalancerRecord) -> Handover:
-    """What the status says, or the record where it knows of more: the status was lost, or not written any more."""
+    """Returns the state in the status, or in the record if that has more: the status was lost, or is no longer
+    written."""
     status, noted = _from_status(before.handover or HandoverStatus()), record.handover()
     return noted if noted.count > status.count else status
 

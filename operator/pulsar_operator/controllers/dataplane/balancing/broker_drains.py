@@ -1,7 +1,7 @@
-"""Brokers hand their bundles over before they are replaced or removed, and added ones get a share.
+"""Drains brokers before they are replaced or removed, and gives added brokers a share of the bundles.
 
-For rollout/rollout_phase.py and scaling/scale.py. What is decided is in balance/execution/drain.py; the moves are done
-by a PulsarRebalance that belongs to the cluster, as all moves are. While one is there Pulsar's own balancer is off
+Used by rollout/rollout_phase.py and scaling/scale.py. balance/execution/drain.py decides; a PulsarRebalance that
+belongs to the cluster does the moves, as for all moves. While it exists, Pulsar's own balancer is off
 (load_balancer.py).
 """
 
@@ -45,36 +45,36 @@ from pulsar_operator.domain.render.child_names import workload_name
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PortError
 
 FEW: Final = 20
-"""Namespaces whose boundaries are read to tell bundles that are there from bundles that were."""
+"""Maximum number of namespaces whose boundaries are read to tell existing bundles from former ones."""
 
 
 @dataclass(frozen=True)
 class DrainProgress:
-    """Whether brokers may go now."""
+    """The progress of a drain."""
 
     go: bool
     status: DrainStatus | None = None
-    """For the cluster's status while they may not stop, and until they are gone where they stop with bundles left."""
+    """Status while the brokers may not stop, and until they are gone if they stop with bundles left."""
     blocker: Blocker | None = None
     """Why they may not stop yet."""
 
 
 @dataclass(frozen=True)
 class _Observation:
-    """What the brokers say of those that go."""
+    """What the brokers report about those that are drained."""
 
     ids: tuple[str, ...] = ()
     bundles: int | None = None
     failure: str = ""
-    """What is not known."""
+    """Why a fact is not known."""
     others: int = 1
-    """Brokers that take bundles."""
+    """Number of brokers that can take bundles."""
     excluded: tuple[str, ...] = ()
-    """Ids of brokers that stay and take none."""
+    """Ids of brokers that stay and take no bundles."""
 
 
 class BrokerDrains:
-    """One cluster's, for one phase of a pass."""
+    """The drains of one cluster, for one phase of a pass."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class BrokerDrains:
         endpoint: AdminEndpoint,
         before: DrainStatus | None,
     ) -> None:
-        """``endpoint`` is the brokers' Service, ``before`` the drain that the status has."""
+        """``endpoint`` is the brokers' Service, ``before`` the drain in the status."""
         assert spec.broker is not None
         self._deps, self._actor, self._cluster, self._drain = deps, actor, cluster, spec.broker.drain
         self._replicas, self._before = spec.broker.replicas, before
@@ -93,21 +93,21 @@ class BrokerDrains:
         self._name = cluster["metadata"]["name"]
         self._namespace = cluster["metadata"]["namespace"]
         self.counts_from: Callable[[datetime], datetime | None] = lambda now: None
-        """The time from which a drain's time-out counts, by the time of the pass: no bundle could be moved before."""
+        """Time from which a drain's timeout counts, given the time of the pass: before it, no bundle could be moved."""
         self.mixed_managers = False
         """Whether the brokers run more than one load manager, as they do while ``spec.loadBalancing.manager``
         changes."""
         self._used: set[str] = set()
-        """Rebalances that are needed."""
+        """Names of PulsarRebalances that are needed."""
 
     @property
     def asked(self) -> frozenset[str]:
-        """Rebalances that are needed by what was asked of this."""
+        """Names of PulsarRebalances that the requested drains and fills need."""
         return frozenset(self._used)
 
     @property
     def enabled(self) -> bool:
-        """Whether the user wants bundles handed over by plan."""
+        """Whether the user enabled drains."""
         return self._drain.enabled
 
     async def _owned(self, broker: str) -> set[BundleId]:
@@ -117,8 +117,8 @@ class BrokerDrains:
         return len(await self._owned(broker))
 
     async def _left(self, owned: set[BundleId]) -> set[BundleId]:
-        """Those that can be handed over. A broker may name bundles of a namespace that was deleted or of before a
-        split, which no plan knows; asked at the end of a drain only, while they are of few namespaces."""
+        """Returns the bundles that can be moved. A broker may list bundles of a deleted namespace, or from before a
+        split, which no plan knows. Checked only at the end of a drain, when few namespaces are left."""
         namespaces = sorted({each.namespace for each in owned})
         if len(namespaces) > FEW:
             return owned
@@ -131,10 +131,11 @@ class BrokerDrains:
         return owned & live
 
     async def emptiest(self, pods: Sequence[str]) -> str | None:
-        """Of some brokers the one with the fewest bundles, among those that list them; None when none does.
+        """Returns the broker with the fewest bundles among those that list them; None if none does.
 
-        The leader goes last: who gets a bundle that nobody owns is its decision, where a bundle is to go is only in its
-        memory (class ModularLoadManagerImpl of Pulsar 4.0.8, setNamespaceBundleAffinity), and so it is elected once.
+        The leader comes last: it decides which broker gets a bundle without owner, keeps the destinations of bundles
+        only in memory (class ModularLoadManagerImpl of Pulsar 4.0.8, setNamespaceBundleAffinity), and so is elected
+        only once.
         """
         try:
             registered = await self._traffic.brokers()
@@ -249,10 +250,10 @@ class BrokerDrains:
         return _Observation(ids, bundles, others=len(set(registered) - {*ids, *excluded}), excluded=excluded)
 
     async def fill(self, tag: str, pods: Sequence[str], *, there: bool) -> None:
-        """Ask for a share of the bundles for brokers that are new (or, ``there``, about to be restarted).
+        """Requests a share of the bundles for brokers that are new (or, ``there``, about to be restarted).
 
-        Nothing is asked where nobody has bundles; of a broker that does not answer nobody knows, so it may have some.
-        Raises PortError for Kubernetes alone.
+        Nothing is requested if no broker has bundles; a broker that does not answer may have some. Raises PortError for
+        Kubernetes alone.
         """
         if not self.enabled or not pods:
             return
@@ -283,10 +284,10 @@ class BrokerDrains:
         return False
 
     async def clean(self, asked: Collection[str], *, changing: bool) -> None:
-        """Delete drains of earlier occasions; fills too while brokers change, where they name one that is not to be.
+        """Deletes drains of earlier occasions, and fills that name an undesired broker while brokers change.
 
-        ``asked`` are those that this pass needs. A broker that was added and taken away again before it had a bundle
-        goes without a drain.
+        ``asked`` are those that this pass needs. A broker that was added and removed again before it got a bundle needs
+        no drain.
         """
         desired = {f"{workload_name(self._name, Component.BROKER)}-{ordinal}" for ordinal in range(self._replicas)}
         for each in await reader_of(self._deps).every(Kind.REBALANCE, allowed_by=self._cluster):
@@ -299,7 +300,7 @@ class BrokerDrains:
 
 
 def drains_of(ctx: PhaseContext) -> BrokerDrains | None:
-    """The drains of the cluster of a pass; None where there are no brokers that could be asked."""
+    """Returns the drains of the cluster of a pass; None if no broker can be asked."""
     brokers, facts = ctx.live.facts(Component.BROKER), ctx.facts
     if facts.spec.broker is None or brokers is None or not brokers.ready:
         return None

@@ -1,8 +1,8 @@
-"""The dynamic settings of Pulsar's own balancer: taken over while the operator moves bundles, restored afterwards.
+"""The dynamic settings of Pulsar's own balancer: changed while the operator moves bundles, restored afterwards.
 
-Called by the cluster controller, the one writer. What was there before is on record (balancer_record.py) and in the
-cluster's status before the first setting is changed; whoever is to move bundles waits until the status names it. Each
-step can be repeated.
+Called by the cluster controller, the only writer. The previous values are in the record (balancer_record.py) and in the
+cluster's status before the first setting is changed. A PulsarRebalance waits until the status names it. Each step can
+be repeated.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ FLAGS: Final[Mapping[str, str]] = {
     "loadBalancerSheddingEnabled": "false",
     "loadBalancerAutoBundleSplitEnabled": "false",
 }
-"""Dynamic settings while the operator balances (class ServiceConfiguration, both ``dynamic = true``)."""
+"""Dynamic settings and their values while the operator balances (class ServiceConfiguration, both ``dynamic =
+true``)."""
 CONFIGURATION = ("brokers", "configuration")
 
 
 @dataclass(frozen=True)
 class Balancer:
-    """Outcome of one look."""
+    """Outcome of one step."""
 
     status: BalancerStatus | None
-    """What the cluster's status says from now on; None = Pulsar balances."""
+    """New status of the cluster; None if Pulsar balances."""
     again: bool = False
-    """The next step waits for this one to be in the status."""
+    """Whether the next step waits for this one to be in the status."""
 
 
 def executing(cluster: Json, rebalances: Sequence[Json]) -> dict[str, Json]:
-    """The PulsarRebalances of a cluster that execute, by namespace/name."""
+    """Returns the PulsarRebalances of a cluster that execute, by namespace/name."""
     found: dict[str, Json] = {}
     for each in rebalances:
         key = key_of(Kind.REBALANCE, each)
@@ -54,9 +55,10 @@ def executing(cluster: Json, rebalances: Sequence[Json]) -> dict[str, Json]:
 
 
 def holder(cluster: Json, candidates: Mapping[str, Json], current: str | None, now: datetime) -> str | None:
-    """namespace/name of the PulsarRebalance that may execute: the one that does, else a drain, else the oldest.
+    """Returns namespace/name of the PulsarRebalance that may execute: the current one, else a drain, else the oldest.
 
-    ``candidates`` execute. One that has done no step for long holds nothing (balance/execution/handover.py).
+    ``candidates`` execute. One that has done no step for a long time does not block the others
+    (balance/execution/handover.py).
     """
     wanting = {
         name: (purpose_of(each, cluster) != DRAIN, str(each["metadata"].get("creationTimestamp") or ""))
@@ -80,9 +82,10 @@ async def hold(
     handover: Handover | None = None,
     executing: Collection[str] = (),
 ) -> Balancer:
-    """One step towards the settings being ours (``desired`` names for whom, or ``drives``: whoever) or Pulsar's again.
+    """Does one step to take the settings over (``desired`` names the PulsarRebalance, or ``drives``: for any), or to
+    restore Pulsar's.
 
-    ``handover`` is kept in the record where Pulsar's balancer was ever given back. ``executing`` are rebalances that
+    ``handover`` is kept in the record if Pulsar's balancer was ever restored. ``executing`` are rebalances that
     continue as soon as they can: the status names none of them before the settings are restored. Raises PortError.
     """
     kept = handover if handover is not None and handover.count else None
@@ -123,7 +126,7 @@ async def restore_load_balancer(
     record: BalancerRecord,
     kept: Handover | None = None,
 ) -> None:
-    """Restore what was before, as the status or else the record says, and forget it, all but ``kept``. Raises
+    """Restores the settings from the status, or else the record, and deletes the record, all but ``kept``. Raises
     PortError."""
     if before is None:
         # The record is of an earlier time: what is not as we set it is somebody else's by now.
@@ -144,7 +147,8 @@ async def restore_load_balancer(
 
 
 async def _values(deps: Deps, endpoint: AdminEndpoint) -> Mapping[str, str]:
-    """The dynamic settings. Raises PortError, also where one of ours is nothing that can be kept and given back."""
+    """Returns the dynamic settings. Raises PortError, also if one of them has a value that cannot be stored and
+    restored."""
     values = await deps.admin.call(endpoint, "GET", (*CONFIGURATION, "values")) or {}
     if not isinstance(values, Mapping):
         raise UnavailableError("the answer about dynamic settings is no map", status=200)
@@ -157,10 +161,11 @@ async def _values(deps: Deps, endpoint: AdminEndpoint) -> Mapping[str, str]:
 
 
 def _saved(values: Mapping[str, str], record: BalancerRecord) -> list[FlagStatus]:
-    """What to restore later: the values of now; where those are ours and the record knows the ones before, these.
+    """Returns the values to restore later: the current ones, or the recorded ones if the current ones are the
+    operator's.
 
-    Without a record values that equal ours are the user's: to take them away would start a balancer that was off. So
-    are those of a time in which it was given back.
+    Without a record, values that equal the operator's are the user's: removing them would start a balancer that was
+    off. So are values from a time in which Pulsar's balancer was restored.
     """
     known = {flag.name: flag.before for flag in record.saved(FLAGS)} if record.disabled else {}
     return [
@@ -170,7 +175,7 @@ def _saved(values: Mapping[str, str], record: BalancerRecord) -> list[FlagStatus
 
 
 async def restore(admin: PulsarAdminPort, endpoint: AdminEndpoint, before: BalancerStatus) -> None:
-    """Give the settings back as they were. Raises PortError."""
+    """Restores the settings. Raises PortError."""
     for flag in before.saved:
         if flag.before is not None:
             await admin.call(endpoint, "POST", (*CONFIGURATION, flag.name, flag.before))
@@ -182,8 +187,8 @@ async def restore(admin: PulsarAdminPort, endpoint: AdminEndpoint, before: Balan
 async def standing_rebalance(
     deps: Deps, actor: Actor, cluster: Json, spec: PulsarClusterSpec, *, drives: bool, disabled: bool
 ) -> None:
-    """Keep the PulsarRebalance through which the operator drives; delete it when it does not. ``disabled``: whether the
-    status says whose the balancer is. Raises PortError."""
+    """Keeps the PulsarRebalance with which the operator balances continuously, and deletes it otherwise. ``disabled``:
+    whether the status says that Pulsar's balancer is off. Raises PortError."""
     meta = cluster["metadata"]
     name = standing_name(cluster)
     if not drives:
@@ -204,8 +209,8 @@ async def standing_rebalance(
 
 
 async def without_standing(actor: Actor, cluster: Json, rebalances: Sequence[Json]) -> list[Json]:
-    """The rebalances of a cluster that the operator does not drive. The standing one, left from a time in which it did,
-    is deleted: it would continue with moving bundles. Raises PortError."""
+    """Returns the rebalances of a cluster that the operator does not balance continuously. A standing one left from
+    before is deleted, since it would keep moving bundles. Raises PortError."""
     for each in rebalances:
         if is_standing(each, cluster) and "deletionTimestamp" not in each["metadata"]:
             await actor.delete(CUSTOM[Kind.REBALANCE], each, "spec.loadBalancing.driver is Pulsar")

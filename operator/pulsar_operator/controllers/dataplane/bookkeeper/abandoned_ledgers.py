@@ -1,4 +1,4 @@
-"""The record of ledgers that were given up: written before a cookie is deleted, and pruned as ledgers vanish."""
+"""The record of abandoned ledgers: written before a cookie is deleted, and pruned as ledgers are deleted."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pulsar_operator.ports import ConflictError, Node, NotFoundError, Unavailabl
 
 
 async def remember_given_up(session: ZooKeeperSession, bookie: str, scan: LedgerScan) -> None:
-    """Put on record that the ledgers of a scan are given up with a bookie. Raises PortError, ConflictError where
-    somebody else wrote meanwhile, UnavailableError where the record cannot be read: it is not written over."""
+    """Records that the ledgers of a scan are abandoned with a bookie. Raises PortError; ConflictError if another writer
+    was faster; UnavailableError if the record cannot be read, since it is not overwritten."""
     node = await session.get(GIVEN_UP_PATH)
     before = parse_given_up(node.data) if node is not None else {}
     if before is None:
@@ -31,8 +31,8 @@ async def remember_given_up(session: ZooKeeperSession, bookie: str, scan: Ledger
 
 
 async def still_given_up(session: ZooKeeperSession, *, act: bool) -> dict[str, GivenUp] | None:
-    """What is on record, without those of the first ledgers that are gone or name the bookie no longer; None where the
-    record cannot be read. Raises PortError."""
+    """Returns the record without those of the first ledgers that are deleted or no longer reference the bookie; None if
+    the record cannot be read. Raises PortError."""
     node = await session.get(GIVEN_UP_PATH)
     if node is None:
         return {}

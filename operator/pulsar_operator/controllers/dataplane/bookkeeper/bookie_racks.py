@@ -1,8 +1,8 @@
-"""Racks of bookies are written into the metadata store, and taken out again; and pods are told, who wait for it.
+"""Writes the racks of bookies into the metadata store, removes them, and annotates the pods that wait for them.
 
-The racks themselves are a fact (observed/rack_facts.py). Entries that somebody else made are kept, and a znode that
-cannot be read is not written over (domain/bookkeeper/rack_entries.py). What the operator wrote is on record first, so
-that it takes out nothing else: once a bookie is gone with its cookie, and once racks leave the specification.
+The racks themselves are a fact (observed/rack_facts.py). Entries of other writers are kept, and a znode that cannot be
+read is not overwritten (domain/bookkeeper/rack_entries.py). What the operator wrote is recorded first, so that it
+removes nothing else: once a bookie is gone with its cookie, and once racks are removed from the specification.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pulsar_operator.ports import PODS, ConflictError, Node, NotFoundError, Port
 
 
 async def racks(ctx: PhaseContext) -> RacksFact:
-    """Write what is known and not there. Raises PortError of Kubernetes alone."""
+    """Writes known racks that are missing. Raises PortError of Kubernetes alone."""
     metadata, storage = ctx.view.metadata, ctx.view.storage
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
         return _fact(ctx, None, problem=storage.problem if storage is not None else None)
@@ -57,7 +57,7 @@ async def racks(ctx: PhaseContext) -> RacksFact:
 
 @dataclass(frozen=True)
 class _Written:
-    """What the store has after this pass."""
+    """What the store contains after this pass."""
 
     racks: Mapping[str, str] = field(hash=False)
     ours: frozenset[str] = frozenset()
@@ -72,7 +72,7 @@ def _fact(ctx: PhaseContext, written: _Written | None, *, problem: str | None = 
 
 
 async def _inherit(ctx: PhaseContext, session: ZooKeeperSession) -> None:
-    """Put bookies that come back under another id into the groups that they were in. Raises PortError."""
+    """Adds bookies that return under another id to their former groups. Raises PortError."""
     own, ordinals = own_bookies(ctx), _ordinals(ctx)
     if not any(slot[1] for each in ordinals for later in own.ids(each) if (slot := own.slot(later)) is not None):
         return
@@ -96,16 +96,15 @@ async def _inherit(ctx: PhaseContext, session: ZooKeeperSession) -> None:
 
 
 def _renamed(before: Entries, after: Entries) -> str:
-    """Which bookies are in which groups by now, as a message."""
+    """Returns which bookies were added to which groups, as a message."""
     new = [f"{each} in {group}" for group in after for each in after[group] if each not in before.get(group, {})]
     more = f" (and {len(new) - 3} more)" if len(new) > 3 else ""
     return f"{', '.join(new[:3])}{more}"
 
 
 async def _written(ctx: PhaseContext, session: ZooKeeperSession, storage: StorageFacts) -> _Written | None:
-    """Bring the entries to what they must be; None where there is nothing to write, and nothing of ours.
-
-    Raises PortError, and UndecodableError where the znode cannot be read.
+    """Writes the entries that are missing or outdated; returns None if there is nothing to write, and nothing of the
+    operator. Raises PortError, and UndecodableError if the znode cannot be read.
     """
     desired, node = _desired_racks(ctx, storage), await session.get(RECORD_PATH)
     record = parse_record(node.data) if node is not None else {}
@@ -136,8 +135,8 @@ async def _written(ctx: PhaseContext, session: ZooKeeperSession, storage: Storag
 
 
 def _desired_racks(ctx: PhaseContext, storage: StorageFacts) -> dict[str, str]:
-    """Rack by the bookie's id, of those that are known, and of those that may have to be brought back: they have a
-    cookie, and no pod."""
+    """Returns the rack by bookie id, of bookies whose rack is known, and of those that may have to be created again:
+    they have a cookie, and no pod."""
     known, own = ctx.facts.racks, own_bookies(ctx)
     if known is None:
         return {}
@@ -164,14 +163,14 @@ def _gone(ctx: PhaseContext, record: Mapping[str, str], storage: StorageFacts) -
 
 
 def _ordinals(ctx: PhaseContext) -> set[int]:
-    """Ordinals of bookies that are wanted, or have a pod."""
+    """Returns ordinals of bookies that are desired, or have a pod."""
     there = ctx.live.stateful_set(Component.BOOKIE)
     replicas = int(there["spec"].get("replicas", 1)) if there is not None else 0
     return {*range(max(replicas, len(ctx.rendered.bookie_ids))), *(pod.ordinal for pod in _pods(ctx))}
 
 
 def _words(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """What changes, as a message."""
+    """Returns what changes, as a message."""
     changed = [f"{bookie} in {rack}" for bookie, rack in after.items() if before.get(bookie) != rack]
     changed += [f"{bookie} taken out" for bookie in before if bookie not in after]
     more = f" (and {len(changed) - 3} more)" if len(changed) > 3 else ""
@@ -179,8 +178,8 @@ def _words(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 
 async def _put(session: ZooKeeperSession, path: str, node: Node | None, data: bytes) -> Node:
-    """Content at the version that was read; nothing is written where it is there. Raises ConflictError where somebody
-    else wrote meanwhile, NotFoundError, UnavailableError."""
+    """Writes content at the version that was read, unless it is current. Raises ConflictError if another writer was
+    faster, NotFoundError, UnavailableError."""
     if node is None:
         await session.create(path, data)
         return Node(data, 0)
@@ -223,8 +222,8 @@ async def _annotate_pods(ctx: PhaseContext, written: Mapping[str, str]) -> bool:
 
 
 def not_written(ctx: PhaseContext, ordinals: Collection[int]) -> str | None:
-    """What must be written before bookies of these ordinals are made, as a message: their racks, where these are known
-    before there is a pod."""
+    """Returns what must be written before bookies of these ordinals are created, as a message: their racks, if these
+    are known before there is a pod."""
     found, own = ctx.view.racks, own_bookies(ctx)
     written = (found.written if found is not None else None) or {}
     named = [(each, rack) for ordinal, rack in _named(ctx, ordinals).items() for each in sorted(own.ids(ordinal))]

@@ -1,4 +1,4 @@
-"""Volumes of bookies: which ordinals may have a pod, by the claims that are there; and what is said at a claim."""
+"""Volumes of bookies: which ordinals may have a pod, given the existing claims, and the marks at claims."""
 
 from __future__ import annotations
 
@@ -32,18 +32,20 @@ from pulsar_operator.ports import PVCS, STATEFUL_SETS, Json, PortError
 
 
 def own_bookies(ctx: PhaseContext, facts: StorageFacts | None = None) -> OwnBookies:
-    """How the ids of the cluster's own bookies are made; by these facts, or those of this pass."""
+    """Returns the ids of the cluster's own bookies by ordinal and incarnation, from these facts or those of this
+    pass."""
     if facts is None and ctx.view.storage is not None:
         facts = ctx.view.storage.facts
     return own_bookies_in(ctx.facts, facts)
 
 
 async def claims(ctx: PhaseContext, ordinals: Iterable[int], *, read: Sequence[Json] | None = None) -> list[Claim]:
-    """Claims of the bookies' volumes, as they are now: all that carry our labels, and of these ordinals those without.
+    """Returns the current claims of the bookies' volumes: all with the operator's labels, and of these ordinals also
+    those without.
 
-    A StatefulSet gives its claims the labels of its selector, and takes a claim by its name alone: who brings a volume
-    back need not know the labels. So a claim of these ordinals that is not among the labelled ones is asked for by its
-    name. ``read`` are the labelled ones, where this pass has read them. Raises PortError.
+    A StatefulSet gives its claims the labels of its selector, and takes a claim by its name alone, so a user who
+    restores a volume need not know the labels. So a claim of these ordinals that is not among the labelled ones is read
+    by its name. ``read`` are the labelled ones, if this pass has read them. Raises PortError.
     """
     owner, kube = ctx.facts.owner, ctx.actor.deps.kube
     workload = next(each for each in ctx.rendered.of(Component.BOOKIE) if each["kind"] == STATEFUL_SETS.kind)
@@ -62,7 +64,7 @@ async def claims(ctx: PhaseContext, ordinals: Iterable[int], *, read: Sequence[J
 
 @dataclass(frozen=True)
 class Returns:
-    """Which of some ordinals may have a pod."""
+    """Which ordinals may have a pod."""
 
     free: int
     """How many of them may, counted from the first."""
@@ -76,7 +78,7 @@ class Returns:
 
 
 async def returns(ctx: PhaseContext, ordinals: Iterable[int], cookies: frozenset[str]) -> Returns:
-    """Which ordinals may have a pod; claims that are marked as empty are deleted for it, and seen gone.
+    """Decides which ordinals may have a pod. Claims that are marked as empty are deleted first, and must be gone.
 
     ``cookies`` are the ids of bookies that have a cookie in the metadata store. Raises PortError.
     """
@@ -104,7 +106,8 @@ async def returns(ctx: PhaseContext, ordinals: Iterable[int], cookies: frozenset
 
 
 async def _emptied(ctx: PhaseContext) -> str | None:
-    """The bookie that no ledger named when its cookie was deleted, and whose claims may not be marked yet."""
+    """Returns the bookie that no ledger referenced when its cookie was deleted, and whose claims may not be marked
+    yet."""
     store = local_store(ctx)
     try:
         session = await ctx.actor.deps.zookeeper.session(store.servers, store.chroot)
@@ -116,10 +119,7 @@ async def _emptied(ctx: PhaseContext) -> str | None:
 
 
 async def mark(ctx: PhaseContext, own_claims: list[Claim], bookie: str) -> None:
-    """Say at claims that no ledger named the bookie, or delete them where the specification wants that.
-
-    Raises PortError.
-    """
+    """Marks claims as empty, or deletes them if the specification asks for that. Raises PortError."""
     metadata, actor = ctx.view.metadata, ctx.actor
     assert metadata is not None and metadata.instance_id is not None
     mark = EmptyMark.of(bookie, metadata.instance_id, actor.deps.clock.now())
@@ -138,7 +138,7 @@ async def mark(ctx: PhaseContext, own_claims: list[Claim], bookie: str) -> None:
 
 
 async def annotate(ctx: PhaseContext, claim: Claim, annotations: dict[str, str]) -> None:
-    """Apply annotations of the operator at a claim; those that it applied there before and are not given go. Raises
+    """Applies the operator's annotations at a claim; its earlier ones that are not given are removed. Raises
     PortError."""
     where = {"name": claim.name, "namespace": ctx.facts.owner.namespace, "uid": claim.uid}
     await ctx.actor.deps.kube.apply(
@@ -147,15 +147,15 @@ async def annotate(ctx: PhaseContext, claim: Claim, annotations: dict[str, str])
 
 
 async def discard(ctx: PhaseContext, own_claims: list[Claim], why: str) -> None:
-    """Delete claims; each is there until its pod ends (finalizer pvc-protection). Raises PortError."""
+    """Deletes claims; each exists until its pod ends (finalizer pvc-protection). Raises PortError."""
     for claim in own_claims:
         if not claim.going:
             await _delete(ctx, claim, why)
 
 
 async def refused_again(ctx: PhaseContext, there: Json, uid: str) -> Blocker | None:
-    """Why the API server would not create a bookie's pod again that ended now; None also where the pod does not exist,
-    or ends already, or is beyond the replicas of its StatefulSet. Raises PortError."""
+    """Returns why the API server would not create a bookie's pod again; None also if the pod does not exist, is being
+    deleted, or is beyond the replicas of its StatefulSet. Raises PortError."""
     pod = next((each for each in pods_of(there, ctx.live.pods(Component.BOOKIE)) if each.uid == uid), None)
     if pod is None or pod.terminating or pod.ordinal >= int(there["spec"].get("replicas", 1)) or not ctx.actor.act:
         return None
@@ -163,7 +163,7 @@ async def refused_again(ctx: PhaseContext, there: Json, uid: str) -> Blocker | N
 
 
 async def claims_there(ctx: PhaseContext, uids: Mapping[str, str]) -> list[str]:
-    """Which claims of these names have these UIDs, as they are now. Raises PortError."""
+    """Returns which claims of these names still have these UIDs. Raises PortError."""
     kube, namespace = ctx.actor.deps.kube, ctx.facts.owner.namespace
     found = {name: await kube.get(PVCS, namespace, name) for name in sorted(uids)}
     return [name for name, claim in found.items() if claim is not None and claim["metadata"]["uid"] == uids[name]]

@@ -2,7 +2,7 @@
 it in the ConfigMap with the instance id, which outlives the PulsarCluster.
 
 A number only rises, in the copy first. An operator that is stopped between two writes leaves a number that was raised
-for nothing, which is no harm: a bookie whose volumes hold an id keeps it.
+without need, which is harmless: a bookie whose volumes hold an id keeps it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pulsar_operator.ports import CONFIG_MAPS, ConflictError, Deps, NotFoundErro
 
 
 def own_bookies_in(facts: ClusterFacts, storage: StorageFacts | None) -> OwnBookies:
-    """How the ids of the cluster's own bookies are made, and which incarnations the metadata store has of them."""
+    """Returns the ids of the cluster's own bookies, with the incarnations in the metadata store."""
     workload = workload_name(facts.owner.name, Component.BOOKIE)
     return own_bookies_of(bookie_id(workload, 0, facts.owner.namespace, facts.spec.cluster_domain), storage)
 
@@ -47,18 +47,18 @@ class CountCopy:
 
     @property
     def counts(self) -> Counts:
-        """What it says, as this pass read it."""
+        """The counts, as this pass read them."""
         return self.facts.record.incarnations if self.facts.record is not None else {}
 
     def marked(self) -> Iterator[str]:
-        """Bookies that claims name which are marked as empty: removed ones, whose ids were used."""
+        """Removed bookies that claims marked as empty name: their ids were used."""
         for claim in self.facts.claims:
             mark = parse_empty_mark((claim["metadata"].get("annotations") or {}).get(ANNOTATION_VERIFIED_EMPTY))
             if mark is not None:
                 yield mark.bookie
 
     async def write(self, counts: Counts) -> None:
-        """Raise it to these counts. Raises PortError, ConflictError among them where somebody else wrote meanwhile."""
+        """Raises the copy to these counts. Raises PortError, including ConflictError if another writer was faster."""
         if highest(self.counts, counts) == self.counts:
             return
         # Bootstrap may have written the ConfigMap in this pass.
@@ -77,8 +77,8 @@ class CountCopy:
 
 
 async def settle(session: ZooKeeperSession, own: OwnBookies, facts: StorageFacts, copy: CountCopy) -> StorageFacts:
-    """Count what is present, and the next incarnation of each ordinal whose cookie is gone, by all places that know of
-    them. The facts with what is on record then. Raises PortError."""
+    """Counts present bookies, and the next incarnation of each ordinal whose cookie is gone, from all places that know
+    of them. Returns the facts with the recorded counts. Raises PortError."""
     known = highest(facts.incarnations, copy.counts, used_ids(own, copy.marked()))
     counts = settled(replace(own, counts=known), facts.cookies, facts.registered)
     try:
@@ -95,8 +95,8 @@ async def settle(session: ZooKeeperSession, own: OwnBookies, facts: StorageFacts
 
 
 async def spend(session: ZooKeeperSession, own: OwnBookies, bookie: str, copy: CountCopy) -> None:
-    """Raise the number, so that no bookie starts empty under this id any more. Raises PortError, ConflictError among
-    them where somebody else wrote meanwhile."""
+    """Raises the number, so that no bookie starts empty under this id again. Raises PortError, including ConflictError
+    if another writer was faster."""
     slot, node = own.slot(bookie), await session.get(INCARNATIONS_PATH)
     if slot is None:
         return

@@ -1,7 +1,7 @@
-"""How many ledgers are against a rule: counted in slices, over as many passes as it takes.
+"""Counts the ledgers that violate a rule, in slices over several passes.
 
-How far the count is stands in one znode, so that an operator that was killed continues after the last ledger on record.
-What is made or changes while it is counted may be missed: the number is for people, and nothing is done by it.
+The progress is in one znode, so that an operator that was killed continues after the last recorded ledger. Ledgers that
+are created or change during the count may be missed: the number is for people, and no action depends on it.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ BATCH: Final = 500
 
 @dataclass
 class LedgerCount:
-    """What was counted so far."""
+    """The count so far."""
 
     rule: str
-    """Stands for the rule; another one is another count."""
+    """Identifies the rule; another rule starts another count."""
     ledgers: int = 0
-    """That were read."""
+    """Number of ledgers that were read."""
     counted: int = 0
-    """Those of them that are against it."""
+    """Number of them that violate the rule."""
     undecodable: int = 0
-    """That nobody can read."""
+    """Number of ledgers that cannot be decoded."""
     after: int = -1
-    """All ledgers up to this id were read."""
+    """Id up to which all ledgers were read."""
     total: int = 0
-    """About so many there are."""
+    """Approximate number of ledgers."""
 
     def data(self) -> bytes:
-        """Content of the znode."""
+        """Returns the content of the znode."""
         return json.dumps(asdict(self)).encode()
 
 
 @dataclass(frozen=True)
 class Slice:
-    """What one pass reads at most."""
+    """Maximum number of ledgers that one pass reads."""
 
     ledgers: int = 50_000
     seconds: float = 30.0
@@ -63,7 +63,7 @@ SLICE: Final = Slice()
 
 
 def parse_count(data: bytes) -> LedgerCount | None:
-    """What the znode says; None where that cannot be read: then nothing was counted."""
+    """Parses the znode; None if it cannot be read, which means that nothing was counted."""
     try:
         return LedgerCount(**json.loads(data))
     except (ValueError, TypeError, RecursionError):
@@ -78,8 +78,8 @@ async def count_ledgers(
     act: bool = True,
     limit: Slice | None = None,
 ) -> LedgerCount | Examining:
-    """Go on with the count of ledgers against the rule that ``rule`` stands for: the count, or how far it is. Without
-    ``act`` nothing is written. Raises PortError; NotFoundError where the store has no place for ledgers at all."""
+    """Continues the count of ledgers that violate the rule ``rule``; returns the count, or its progress. Without
+    ``act`` nothing is written. Raises PortError; NotFoundError if the store has no node for ledgers at all."""
     return await _Counting(session, against, act, limit or SLICE).run(rule)
 
 

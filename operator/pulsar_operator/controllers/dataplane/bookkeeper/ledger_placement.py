@@ -1,5 +1,7 @@
-"""How many ledgers have copies in too few racks: counted when bookies come to other racks, and once a day. Nothing is
-done about them: BookKeeper moves no entries for the sake of racks."""
+"""Counts ledgers with copies in too few racks: when racks of bookies change, and once a day.
+
+The operator does not act on the count: BookKeeper moves no entries for the sake of racks.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from pulsar_operator.ports import PortError
 
 
 async def placement(ctx: PhaseContext) -> PlacementFact:
-    """What is known, and what was counted in this pass. One that reads all ledgers comes where nothing else is at
-    work: no bookie leaves, and all racks are known."""
+    """Returns the known count, and continues it in this pass. A count that reads all ledgers runs only if no bookie is
+    decommissioned and all racks are known."""
     keeper, racks, leave = ctx.facts.spec.bookkeeper, ctx.view.racks, ctx.view.decommission
     if keeper is None or keeper.racks is None:
         return PlacementFact()

@@ -1,8 +1,8 @@
-"""Which ledgers may have entries on a bookie: examined in slices, over as many passes as it takes.
+"""Which ledgers may have entries on a bookie: examined in slices, over several passes.
 
-All ledgers are read once (the examination); what was found is kept in the metadata store (domain/bookkeeper/
-domain/bookkeeper/ledger_scan_record.py), and an operator that was killed continues after the last ledger on record.
-From then on a look reads:
+All ledgers are read once (the examination); the result is kept in the metadata store
+(domain/bookkeeper/ledger_scan_record.py), and an operator that was killed continues after the last recorded ledger.
+From then on a pass reads:
 
 * ledgers made since: those in the last parents of the tree that are not on record;
 * once the bookie takes nothing, each ledger that was not closed and did not name it: it may have come to name it
@@ -60,13 +60,13 @@ from pulsar_operator.ports import UnavailableError, ZooKeeperSession
 log = logging.getLogger(__name__)
 
 MARGIN: Final = 10_000
-"""Ids below the highest from which on ledgers may be made still: an id is taken before its znode is there."""
+"""Number of ids below the highest in which ledgers may still appear: an id is taken before its znode exists."""
 STALE_SECONDS: Final = 3600.0
-"""An examination for a bookie that has not begun to leave, and was not checked for so long, begins again."""
+"""Age in seconds at which an examination for a bookie whose decommission has not begun starts again."""
 GONE: Final = "gone"
-"""How the token of a bookie begins that has no pod and is not registered."""
+"""Prefix of the token of a bookie that has no pod and is not registered."""
 TEXT: Final = 400_000
-"""Characters of names in one chunk: a znode has 1 MB at most."""
+"""Maximum characters of names in one chunk: a znode has 1 MB at most."""
 
 
 class LedgerExamination(ScanSweep):
@@ -77,7 +77,8 @@ class LedgerExamination(ScanSweep):
         self._walked = Chunk()
 
     async def run(self) -> LedgerScan | Examining:
-        """Go on with it; what it found once all ledgers were read in earlier passes, or all of them in this one."""
+        """Continues the examination; returns its result once all ledgers were read, in earlier passes or in this
+        one."""
         began = await self._load()
         try:
             if not self._record.done:
@@ -103,7 +104,7 @@ class LedgerExamination(ScanSweep):
         return Examining(record.examined, record.total)
 
     async def _load(self) -> bool:
-        """What is on record. Whether the examination begins with this pass."""
+        """Loads the record. Returns whether the examination begins with this pass."""
         subject, record = self._subject, await self._load_record()
         if record is not None and record.bookie == self._bookie and record.suspect == subject.handles.suspect:
             written_at = parse_time(record.written_at)
@@ -128,7 +129,7 @@ class LedgerExamination(ScanSweep):
     # --------------------------------------------------------------------------------------------- all, one time
 
     async def _walk(self) -> None:
-        """Read all ledgers after the last one on record. Raises OverError."""
+        """Reads all ledgers after the last recorded one. Raises OverError."""
         record, writers, bad = self._record, Writers(self._record.suspect), list[str]()
         for index in range(len(record.parts)):
             writers.replay(await self._chunk(index))
@@ -158,7 +159,7 @@ class LedgerExamination(ScanSweep):
         paths.clear()
 
     async def _examine(self, paths: list[str], writers: Writers) -> None:
-        """Some ledgers, in order of their ids."""
+        """Examines some ledgers, in order of their ids."""
         quiet = self._record.quiet
         for found in await self._read(paths):
             number, ledger = found.number, found.ledger
@@ -181,7 +182,7 @@ class LedgerExamination(ScanSweep):
             raise OverError
 
     async def _flush(self) -> None:
-        """What was found continues record."""
+        """Writes the results to the record."""
         record, chunk = self._record, self._walked
         if chunk.ids:
             self._chunks[len(record.parts)] = chunk
@@ -208,7 +209,7 @@ class LedgerExamination(ScanSweep):
     # ------------------------------------------------------------------------------------------------ what is new
 
     async def _again(self) -> LedgerScan:
-        """What became of what is on record, and what was made since. Raises OverError."""
+        """Reads recorded ledgers again, and ledgers that were created since. Raises OverError."""
         if self._subject.token and not self._record.relied:
             self._record.relied = self._changed = True
         if self._record.undecodable:
@@ -229,7 +230,7 @@ class LedgerExamination(ScanSweep):
         return await self._result(self._subject.handles, listed=self._subject.listed)
 
     async def _read_again(self) -> None:
-        """What nobody could read."""
+        """Reads again what could not be decoded."""
         kept = list[str]()
         before = await self._paths()
         for found in await self._read(before):
@@ -244,7 +245,8 @@ class LedgerExamination(ScanSweep):
             self._unreadable, self._unreadable_changed, self._changed = kept, True, True
 
     async def _opened(self) -> None:
-        """Ledgers that were not closed: one that came to name the bookie while it took entries does so now."""
+        """Reads ledgers that were not closed: one that came to reference the bookie while it took entries does so
+        now."""
         for index, part in enumerate(self._record.parts):
             if not part.opens:
                 continue
@@ -285,7 +287,7 @@ class LedgerExamination(ScanSweep):
         record.floor = max(record.floor, _floor(record))
 
     async def _new(self, number: int, ledger: Ledger) -> None:
-        """A ledger that is not on record."""
+        """Adds a ledger that is not recorded."""
         record = self._record
         last = len(record.parts) - 1
         chunk = await self._touched(last) if last >= record.walked else None
@@ -321,7 +323,7 @@ class LedgerExamination(ScanSweep):
 async def examine_ledgers(
     session: ZooKeeperSession, subject: Subject, limit: Slice | None = None
 ) -> LedgerScan | Examining:
-    """Go on with the examination: what is known by now, or how far it is. Raises PortError."""
+    """Continues the examination: returns its result, or its progress. Raises PortError."""
     try:
         return await LedgerExamination(session, subject, limit or SLICE).run()
     except ValueError as error:
@@ -331,6 +333,7 @@ async def examine_ledgers(
 
 
 def _floor(record: ScanRecord) -> int:
-    """Ids of the long layout say nothing of where the next one of the short layout is."""
+    """Returns the lowest id of later ledgers. Ids of the long layout do not show where the next one of the short layout
+    is."""
     highest = max((each for part in record.parts for each in (part.first, part.last) if each < SHORT_IDS), default=0)
     return max(0, (highest - MARGIN) // MARGIN * MARGIN)

@@ -14,30 +14,30 @@ from pulsar_operator.domain.bookkeeper.znodes import LEDGERS, NOT_LEDGERS, is_le
 from pulsar_operator.ports import Node, NotFoundError, ZooKeeperSession
 
 IN_FLIGHT: Final = 32
-"""Reads at once; the store serves others meanwhile."""
+"""Concurrent reads; the store serves other clients at the same time."""
 LARGE: Final = 16 * 1024
-"""Bytes of metadata from which on it is decoded in a thread: a ledger of thousands of segments takes that long."""
+"""Size of metadata in bytes from which it is decoded in a thread: a ledger of thousands of segments takes that long."""
 GROUP: Final = 4
-"""Parents that are listed at once; each has 10,000 ledgers at most."""
+"""Parents that are listed at the same time; each has 10,000 ledgers at most."""
 SAMPLE: Final = 16
-"""Parents that are listed to tell about how many ledgers there are."""
+"""Parents that are listed to estimate the number of ledgers."""
 _SHORT, _LONG = 10, 19
 """Digits of an id, by layout."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A ledger's znode as it was read."""
+    """The znode of a ledger, as read."""
 
     path: str
     number: int
-    """-1 where the path is of no ledger."""
+    """Id of the ledger; -1 if the path is not that of a ledger."""
     ledger: Ledger | None
-    """None = nobody can read it."""
+    """None if it cannot be decoded."""
 
 
 async def ledgers_below(session: ZooKeeperSession, paths: list[str], in_flight: int = IN_FLIGHT) -> list[Found]:
-    """Read them, so many at once; those that are gone by now are left out. Raises PortError."""
+    """Reads ledgers, several at the same time; deleted ones are left out. Raises PortError."""
 
     async def read(path: str) -> Found | None:
         node = await session.get(path)
@@ -47,7 +47,7 @@ async def ledgers_below(session: ZooKeeperSession, paths: list[str], in_flight: 
 
 
 async def decoded(path: str, node: Node) -> Found:
-    """What a znode says."""
+    """Decodes a znode."""
     number = -1
     try:
         number = ledger_id(path)
@@ -59,7 +59,7 @@ async def decoded(path: str, node: Node) -> Found:
 
 
 def number_of(path: str) -> int:
-    """The ledger whose znode has that path; -1 where it is of none."""
+    """Returns the ledger id of a znode's path; -1 if it is none."""
     try:
         return ledger_id(path)
     except UndecodableError:
@@ -69,10 +69,9 @@ def number_of(path: str) -> int:
 async def groups(
     session: ZooKeeperSession, cannot_read: Callable[[str], None], begin: int = 0
 ) -> AsyncIterator[tuple[int, list[str]]]:
-    """Paths of the ledgers of a few parents after the other, by id, of those parents that have ids from ``begin`` on;
-    with the lowest id that the first of these parents may have.
-
-    Raises PortError; NotFoundError where the store has no place for ledgers at all.
+    """Yields paths of ledgers by id, some parents at a time, from parents with ids from ``begin`` on; with the lowest
+    id that the first of these parents may have. Raises PortError; NotFoundError if the store has no node for ledgers at
+    all.
     """
     some: list[str] = []
     async for parent in parents(session, cannot_read, begin):
@@ -90,7 +89,7 @@ async def _children(session: ZooKeeperSession, some: list[str]) -> list[str]:
 
 
 async def parents(session: ZooKeeperSession, cannot_read: Callable[[str], None], begin: int = 0) -> AsyncIterator[str]:
-    """Paths of the parents of ledgers with ids from ``begin`` on, by id."""
+    """Yields paths of the parents of ledgers with ids from ``begin`` on, by id."""
     top = await session.children(LEDGERS)
     if top is None:
         raise NotFoundError(f"{LEDGERS} does not exist, so nothing is known of ledgers")
@@ -135,7 +134,7 @@ def _highest(path: str) -> int:
 
 
 async def about_how_many(session: ZooKeeperSession) -> int:
-    """Ledgers there are: exact where there are few parents, by some of them where there are many. Raises PortError."""
+    """Returns the number of ledgers: exact for few parents, estimated from a sample for many. Raises PortError."""
     found = [parent async for parent in parents(session, lambda path: None)]
     some = found if len(found) <= SAMPLE else [found[len(found) * each // SAMPLE] for each in range(SAMPLE)]
     sizes = [len(names or ()) for names in await each_of(some, session.children, GROUP)]

@@ -1,4 +1,4 @@
-"""Bookies that take nothing new although the operator did not make them read-only: told, and nothing else is done."""
+"""Bookies that are read-only although the operator did not make them so: they are reported, nothing else is done."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from pulsar_operator.ports import PortError
 
 
 async def read_only_bookies(ctx: PhaseContext) -> ReadOnlyBookies | None:
-    """Which there are, with an event for each that became so. None if not known. Raises PortError of Kubernetes."""
+    """Returns the read-only bookies, and records an event for each new one. None if not known. Raises PortError of
+    Kubernetes."""
     storage, keeper, leave = ctx.view.storage, ctx.facts.spec.bookkeeper, ctx.view.decommission
     if storage is None or storage.facts is None or keeper is None or leave is None:
         return None
@@ -53,7 +54,8 @@ async def read_only_bookies(ctx: PhaseContext) -> ReadOnlyBookies | None:
 
 
 async def _not_writable(ctx: PhaseContext, bookies: frozenset[str] | set[str]) -> set[str]:
-    """Those that do not say that they are writable by now: the metadata store hears of that a moment later."""
+    """Returns the bookies that do not report that they are writable by now: the metadata store learns of that a moment
+    later."""
 
     async def says(bookie: str) -> bool:
         try:
@@ -66,7 +68,8 @@ async def _not_writable(ctx: PhaseContext, bookies: frozenset[str] | set[str]) -
 
 
 async def _widest(ctx: PhaseContext, writable: int) -> Widest | None:
-    """The largest ensemble; None if not known. Policies are not checked where the default has no room already."""
+    """Returns the largest ensemble; None if not known. Policies are not read if the default already has too few
+    bookies."""
     assert ctx.rendered.quorum is not None
     default, store = default_ensemble(ctx.live, ctx.rendered.quorum.ensemble_size), ctx.facts.instance.store
     if writable < default.size:

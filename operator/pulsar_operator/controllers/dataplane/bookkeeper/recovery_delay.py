@@ -1,10 +1,10 @@
-"""BookKeeper waits before it copies what a lost bookie has, while bookies are replaced on purpose.
+"""Delays BookKeeper's recovery of lost bookies while the operator replaces bookies on purpose.
 
-With its default, 0, the auditor takes every restart of a bookie for a loss and has all its ledgers copied (BookKeeper's
-class Auditor, handleLostBookiesAsync). The value in the metadata store rules; that of bookkeeper.conf only seeds it. An
-auditor that waits for a bookie waits again for as long as a new value says (submitLostBookieRecoveryDelayChangedEvent
-there). What it was is written beside it first, in the same store: it survives the operator, the custom resource and a
-restored status.
+With its default, 0, the auditor treats every restart of a bookie as a loss and has all its ledgers copied (BookKeeper's
+class Auditor, handleLostBookiesAsync). The value in the metadata store counts; that of bookkeeper.conf only initializes
+it. An auditor that waits for a bookie waits again for a new value (submitLostBookieRecoveryDelayChangedEvent there).
+The previous value is recorded first, in the same store: it outlives the operator, the custom resource and a restored
+status.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from pulsar_operator.ports import ConflictError, Node, NotFoundError, ZooKeeperS
 DELAY_PATH: Final = "/ledgers/underreplication/lostBookieRecoveryDelay"
 DELAY_RECORD_PATH: Final = "/pulsar-operator/lost-bookie-recovery-delay"
 MARGIN_SECONDS: Final = 60
-"""Beyond spec.progressDeadlineSeconds, after which the roll stops."""
+"""Seconds beyond spec.progressDeadlineSeconds, after which the rollout fails."""
 
 
 @dataclass(frozen=True)
 class RaisedDelay:
-    """What was raised, in seconds."""
+    """The raised delay, in seconds."""
 
     before: int
     raised: int
     earlier: int | None = None
-    """What it was raised to before it was raised further; the store has that where the change was interrupted."""
+    """The earlier raised value, if it was raised further; the store has it if the change was interrupted."""
 
     @property
     def ours(self) -> frozenset[int]:
-        """Values that this operator has put there."""
+        """Values that this operator wrote."""
         return frozenset({self.raised} if self.earlier is None else {self.raised, self.earlier})
 
     def to_bytes(self) -> bytes:
-        """The record as stored."""
+        """Returns the stored record."""
         fields = {"before": self.before, "raised": self.raised}
         return json.dumps(fields | ({} if self.earlier is None else {"earlier": self.earlier})).encode()
 
 
 def parse_delay_record(node: Node | None) -> RaisedDelay | None:
-    """What the record says; None where there is none, or it says nothing that can be put back."""
+    """Parses the record; None if there is none, or it has nothing that can be restored."""
     try:
         found = json.loads(node.data) if node is not None else None
         if not found:
@@ -55,15 +55,14 @@ def parse_delay_record(node: Node | None) -> RaisedDelay | None:
 
 
 def seconds_for(spec: PulsarClusterSpec) -> int:
-    """How long the auditor shall wait while bookies roll: longer than a roll waits for a bookie."""
+    """Returns the delay while bookies are replaced: longer than a rollout waits for a bookie."""
     return spec.progress_deadline_seconds + MARGIN_SECONDS
 
 
 async def raise_delay(session: ZooKeeperSession, seconds: int) -> RaisedDelay | None:
-    """Have the auditor wait at least so many seconds; what is raised now, None where nothing had to be.
+    """Raises the delay to at least this number of seconds; returns the raised delay, None if nothing had to be raised.
 
-    One that is raised already is raised further where it is less. A value that somebody else set meanwhile stays.
-    Raises PortError.
+    A delay that is raised already is raised further if it is lower. A value of another writer stays. Raises PortError.
     """
     node, record = await session.get(DELAY_PATH), await session.get(DELAY_RECORD_PATH)
     current = _number(node)
@@ -87,7 +86,7 @@ async def raise_delay(session: ZooKeeperSession, seconds: int) -> RaisedDelay | 
 
 
 async def restore_delay(session: ZooKeeperSession) -> RaisedDelay | None:
-    """Put back what was raised; what was put back, None where nothing is raised. Raises PortError."""
+    """Restores the delay; returns what was restored, None if nothing is raised. Raises PortError."""
     record = await session.get(DELAY_RECORD_PATH)
     if record is None:
         return None
@@ -103,7 +102,7 @@ async def restore_delay(session: ZooKeeperSession) -> RaisedDelay | None:
 
 
 async def raised_delay(session: ZooKeeperSession) -> RaisedDelay | None:
-    """What is raised now. Raises PortError."""
+    """Returns the raised delay. Raises PortError."""
     return parse_delay_record(await session.get(DELAY_RECORD_PATH))
 
 

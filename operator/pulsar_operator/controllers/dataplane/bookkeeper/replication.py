@@ -1,7 +1,7 @@
-"""What the metadata store says of bookies and copies; and the auditor's patience, given back once bookies are back.
+"""Reads bookies and copies from the metadata store, and restores the recovery delay once all bookies are back.
 
-Also while the specification is refused: no roll continues then. While nothing is acted on (pause, dry run) it stays,
-and the status says so.
+Runs also while the specification is refused, when no rollout continues. During a pause or a dry run the delay stays,
+and the status shows it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def local_store(ctx: PhaseContext) -> Store:
 
 
 async def replication(ctx: PhaseContext) -> StorageFact:
-    """Read it; where nobody answers that is what is known."""
+    """Reads the storage facts; if the store does not answer, that is the fact."""
     metadata = ctx.view.metadata
     if metadata is None or not metadata.local_ready:
         return StorageFact(problem=metadata.message if metadata is not None else "ZooKeeper has no quorum")
@@ -53,15 +53,15 @@ async def replication(ctx: PhaseContext) -> StorageFact:
 
 
 def _ready_bookies(ctx: PhaseContext, storage: StorageFacts) -> list[str]:
-    """Ids of the bookies whose pods are ready."""
+    """Returns ids of the bookies whose pods are ready."""
     facts, own = ctx.live.facts(Component.BOOKIE), own_bookies_in(ctx.facts, storage)
     pods = facts.pods if facts is not None else ()
     return [own.id(each.ordinal) for each in pods if each.ready]
 
 
 async def replication_alone(ctx: PhaseContext) -> StorageFact | None:
-    """The same where the specification is refused: by the address that the status has. None if there is no bookie, or
-    no address."""
+    """Reads them while the specification is refused, at the store's address in the status. None if there is no bookie,
+    or no address."""
     store = metadata_store(ctx.facts.obj)
     if store is None or ctx.live.stateful_set(Component.BOOKIE) is None:
         return None
@@ -84,7 +84,8 @@ async def _observe(ctx: PhaseContext, store: Store) -> StorageFact:
 
 
 async def _settle_delay(ctx: PhaseContext, session: ZooKeeperSession) -> RaisedDelay | None:
-    """Give the delay back where no bookie is away, and raise it further where it must be; what is raised after that."""
+    """Restores the delay if no bookie is being replaced, or raises it further if necessary; returns the delay that is
+    raised after that."""
     raised, back = await raised_delay(session), _bookies_are_back(ctx)
     if not ctx.actor.act:
         if raised is not None and back:
@@ -103,7 +104,7 @@ def _restoring(raised: RaisedDelay) -> str:
 
 
 def _bookies_are_back(ctx: PhaseContext) -> bool:
-    """Whether no bookie is away for its replacement, and none will be in a moment."""
+    """Whether no bookie is being replaced, and none will be soon."""
     facts, template_order = ctx.live.facts(Component.BOOKIE), ctx.view.template_order
     if facts is None or not facts.all_ready:
         return False
@@ -126,7 +127,7 @@ IN_FLIGHT: Final = 16
 
 
 async def disk_space(deps: Deps, bookies: list[str]) -> dict[str, Space]:
-    """What is used and how much there is, by the bookie's id; of one that does not say there is none."""
+    """Returns used and total disk space by bookie id; a bookie that does not report it is left out."""
 
     async def asked(bookie: str) -> tuple[str, Space] | None:
         try:

@@ -1,4 +1,4 @@
-"""What is said of an examination of all ledgers, once all were read: a LedgerScan, with the topics that may write."""
+"""The result of an examination of all ledgers: a LedgerScan, with the topics that may write."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState, Ledge
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 
 SOME: Final = 32
-"""Ledgers that still name the bookie, and topics that may write, read in one look."""
+"""Number of ledgers that still reference the bookie, and of topics that may write, that one pass reads."""
 
 
 class ScanAnswers(ScanStore):
-    """What the head and its chunks say, with the ledgers that were read in this pass."""
+    """Computes results from the head and its chunks, with the ledgers that were read in this pass."""
 
     _rows: list[NamingLedger]
     _left: int
@@ -27,7 +27,7 @@ class ScanAnswers(ScanStore):
         return await ledgers_below(self._session, paths)
 
     async def _result(self, handles: Handles, *, listed: bool) -> LedgerScan:
-        """``listed``: with the first KEPT ledgers, not only those that were read in this look."""
+        """Returns the result. ``listed``: with the first KEPT ledgers, not only those that were read in this pass."""
         record = self._record
         read = {row.ledger: row for row in self._rows}
         rows = await self._listed(read) if listed else [read[number] for number in sorted(read)]
@@ -49,7 +49,8 @@ class ScanAnswers(ScanStore):
         )
 
     async def _listed(self, read: Mapping[int, NamingLedger]) -> list[NamingLedger]:
-        """The first ledgers naming the bookie: those that were not read in this look as they are on record."""
+        """Returns the first ledgers that reference the bookie; those that were not read in this pass come from the
+        record."""
         rows = list[NamingLedger]()
         for index, part in enumerate(self._record.parts):
             chunk = await self._chunk(index) if part.naming and len(rows) < KEPT else None
@@ -63,7 +64,7 @@ class ScanAnswers(ScanStore):
         return rows[:KEPT]
 
     async def _widest(self, rows: list[NamingLedger]) -> NamingLedger | None:
-        """The widest ledger that names the bookie, as it is by now."""
+        """Returns the widest ledger that still references the bookie."""
         naming = [part for part in self._record.parts if part.naming]
         if not naming:
             return None
@@ -77,7 +78,7 @@ class ScanAnswers(ScanStore):
         return max(rows, key=lambda row: row.ensemble_size, default=None)
 
     async def _writers(self, handles: Handles) -> tuple[str, ...]:
-        """The first topics by name; the first of these for certain."""
+        """Returns the first topics by name; the first of these are certain."""
         record, known = self._record, dict[str, list[int]]()
         if handles.unloaded < record.max_writer:
             for index, (last, _) in enumerate(record.blocks):
@@ -103,7 +104,7 @@ class ScanAnswers(ScanStore):
         return tuple(await self._still_there(topics))
 
     async def _still_there(self, topics: dict[str, list[int]]) -> list[str]:
-        """Topics by name, without those at the beginning whose ledgers are gone."""
+        """Returns topics by name, without those at the beginning whose ledgers are gone."""
         names = sorted(topics)
         kept = list[str]()
         while names and len(kept) < SOME:
@@ -115,7 +116,7 @@ class ScanAnswers(ScanStore):
 
 
 def naming_row(number: int, ledger: Ledger, bookie: str, *, only: bool = False) -> NamingLedger:
-    """Of a ledger that names the bookie."""
+    """Returns the row of a ledger that references the bookie."""
     return NamingLedger(
         number,
         ledger.state,

@@ -1,7 +1,7 @@
-"""What is on record of an examination of all ledgers, read from the metadata store and written to it.
+"""The stored state of an examination of all ledgers, in the metadata store.
 
-Chunks are written before the head that counts them; a chunk that the head does not fit was written by an operator that
-was killed before the head was, and counts as it is.
+Chunks are written before the head that counts them. A chunk that does not match the head was written by an operator
+that was killed before it wrote the head, and counts as it is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.ports import Node, NotFoundError, ZooKeeperSession
 
 KEPT: Final = 1000
-"""Topics, and unreadable znodes, of one look."""
+"""Number of topics, and of unreadable znodes, that one pass reads."""
 UNREADABLE: Final = f"{SCAN_PATH}/unreadable"
 
 
@@ -43,11 +43,11 @@ class ScanStore:
         self._chunks: dict[int, Chunk] = {}
         self._dirty: set[int] = set()
         self._before: dict[int, dict[str, int]] = {}
-        """Chunk.by_peers of what the head counts."""
+        """Chunk.by_peers of the chunks that the head counts."""
         self._recount = self._changed = self._unreadable_changed = False
 
     async def _load_record(self) -> ScanRecord | None:
-        """The head; None where there is none that can be read."""
+        """Returns the head; None if there is none that can be read."""
         node = await self._session.get(SCAN_PATH)
         self._version = node.version if node is not None else None
         record = parse_scan_record(node.data) if node is not None else None
@@ -57,7 +57,7 @@ class ScanStore:
         return record
 
     async def _new_record(self, record: ScanRecord) -> None:
-        """The head first: nothing of the one before counts while its chunks are written again."""
+        """Writes a new head first, so that no earlier chunk counts while chunks are written again."""
         self._record, self._chunks, self._dirty, self._unreadable, self._before = record, {}, set(), [], {}
         await self._save_head()
         await self._put(UNREADABLE, block_data({}, record.ident))
@@ -96,8 +96,8 @@ class ScanStore:
         return self._chunks[index]
 
     async def _touched(self, index: int) -> Chunk:
-        """A chunk that is changed. What was counted of other bookies alive is not known any more, until the whole chunk
-        is read again."""
+        """Marks a chunk as changed. Its counts by other live bookies are not known until the whole chunk is read
+        again."""
         chunk, part = await self._chunk(index), self._record.parts[index]
         if part.alive not in ("", self._digest):
             chunk.naming = {number: flags & ~ONLY for number, flags in chunk.naming.items()}
@@ -106,7 +106,7 @@ class ScanStore:
         return chunk
 
     async def _leave_chunk(self, index: int) -> None:
-        """One chunk is kept at a time."""
+        """Keeps one chunk at a time in memory."""
         if index in self._dirty:
             await self._save()
         if index < self._record.walked:
@@ -116,7 +116,7 @@ class ScanStore:
         return self._unreadable if self._unreadable is not None else await self._load_unreadable(self._record)
 
     async def _save(self) -> None:
-        """Chunks first: what the head does not count is written again."""
+        """Writes the chunks first: what the head does not count is written again."""
         record = self._record
         for index in sorted(self._dirty):
             chunk = self._chunks[index]
@@ -131,8 +131,8 @@ class ScanStore:
         self._changed = self._unreadable_changed = False
 
     def _weigh(self, index: int, chunk: Chunk) -> None:
-        """Take what a chunk has into the sum. Past so many sets of bookies it counts as had by nobody else: then it is
-        spread over so many that no bookie gets much more than another."""
+        """Adds a chunk to the sum. Beyond a number of sets of bookies, ledgers count as held by no other bookie: they
+        are then spread over so many that no bookie gets much more than another."""
         sizes, now = self._record.sizes, chunk.by_peers()
         for sign, found in ((-1, self._before.get(index, {})), (1, now)):
             for key, size in found.items():
@@ -142,7 +142,7 @@ class ScanStore:
         self._before[index] = now
 
     async def _count_sizes(self) -> None:
-        """The sum once more, from all chunks."""
+        """Computes the sum again, from all chunks."""
         self._record.sizes, self._before = {}, {}
         for index in range(len(self._record.parts)):
             kept = index in self._chunks
@@ -183,39 +183,40 @@ class ScanStore:
 
 
 class Unwritten:
-    """A session that keeps what is written to itself: an examination in a pause or a dry run changes nothing."""
+    """A session that keeps writes in memory: an examination during a pause or a dry run changes nothing."""
 
     def __init__(self, session: ZooKeeperSession) -> None:
         self._session = session
         self._kept: dict[str, Node | None] = {}
 
     async def get(self, path: str) -> Node | None:
-        """As kept, else as stored."""
+        """Returns the node from memory, else from the store."""
         return self._kept[path] if path in self._kept else await self._session.get(path)
 
     async def children(self, path: str) -> list[str] | None:
-        """As stored."""
+        """Returns the children in the store."""
         return await self._session.children(path)
 
     async def create(self, path: str, data: bytes) -> None:
-        """Keep a node."""
+        """Keeps a node in memory."""
         self._kept[path] = Node(data, 0)
 
     async def set(self, path: str, data: bytes, *, version: int) -> None:
-        """Keep a node."""
+        """Keeps a node in memory."""
         self._kept[path] = Node(data, version + 1)
 
     async def delete(self, path: str, *, version: int) -> None:
-        """Keep that it is gone."""
+        """Keeps in memory that a node is deleted."""
         self._kept[path] = None
 
     async def watch(self, path: str, on_change: Callable[[], None]) -> int | None:
-        """As stored."""
+        """Watches the store."""
         return await self._session.watch(path, on_change)
 
 
 async def took_entries(session: ZooKeeperSession, bookie: str) -> None:
-    """The bookie takes entries, or may have: what was found to be settled may not be so any more. Raises PortError."""
+    """Records that the bookie takes entries, or may have: ledgers that were settled may no longer be. Raises
+    PortError."""
     node = await session.get(SCAN_PATH)
     record = parse_scan_record(node.data) if node is not None else None
     if record is not None and record.bookie == bookie and (record.relied or record.quiet):
@@ -223,7 +224,7 @@ async def took_entries(session: ZooKeeperSession, bookie: str) -> None:
 
 
 async def forget_examination(session: ZooKeeperSession) -> None:
-    """Delete it, the head first. Raises PortError."""
+    """Deletes the examination, the head first. Raises PortError."""
     names = await session.children(SCAN_PATH)
     for path in (*(f"{SCAN_PATH}/{name}" for name in reversed(names or ())), SCAN_PATH):
         node = await session.get(path)
@@ -233,10 +234,10 @@ async def forget_examination(session: ZooKeeperSession) -> None:
 
 
 def chunk_path(index: int) -> str:
-    """Of a chunk."""
+    """Returns the path of a chunk."""
     return f"{SCAN_PATH}/ledgers-{index:06}"
 
 
 def block_path(index: int) -> str:
-    """Of a block of writers."""
+    """Returns the path of a block of writers."""
     return f"{SCAN_PATH}/topics-{index:06}"

@@ -1,4 +1,4 @@
-"""Ledgers that name a bookie are read again: in turn, or all of them once other bookies are alive than before."""
+"""Reads ledgers that reference a bookie again: in turn, or all of them once other bookies are alive than before."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pulsar_operator.domain.bookkeeper.znodes import ledger_path
 from pulsar_operator.ports import ZooKeeperSession
 
 BATCH: Final = 500
-"""Ledgers that are read before the slice is checked, and judged in the order of their ids."""
+"""Number of ledgers that are read before the slice is checked, and judged in the order of their ids."""
 
 
 @dataclass(frozen=True)
 class Slice:
-    """What one pass reads at most: other clusters and phases have their turn."""
+    """Maximum number of ledgers that one pass reads, so that other clusters and phases can run."""
 
     ledgers: int = 100_000
     seconds: float = 60.0
@@ -31,32 +31,32 @@ SLICE: Final = Slice()
 
 @dataclass(frozen=True)
 class Subject:
-    """Whose ledgers are looked for, and what is known of it in this pass."""
+    """The examined bookie, with what this pass knows of it."""
 
     bookie: str
     alive: frozenset[str]
     handles: Handles
     now: datetime
     begun: bool
-    """Whether it has begun to leave: it takes nothing at this moment."""
+    """Whether its decommission has begun and it takes no entries now."""
     token: str
-    """See ScanRecord.token; empty = it may take entries."""
+    """See ScanRecord.token; empty if it may take entries."""
     final: bool
-    """Whether what comes next cannot be taken back, so that the examination must be quiet."""
+    """Whether the next action cannot be undone, so that the examination must be quiet."""
     ident: str
-    """Stands for the examination that begins in this pass, if one does: no other pass has the same."""
+    """Unique id of an examination that begins in this pass."""
     listed: bool = False
-    """Whether the first KEPT ledgers are to be listed: those of a bookie that is lost, which may be given up."""
+    """Whether the first KEPT ledgers are listed: those of a lost bookie, which may be abandoned."""
     moved: bool = False
-    """Whether the token may be another one: what could not be taken back was done."""
+    """Whether the token may change: the action that cannot be undone was carried out."""
 
 
 class OverError(Exception):
-    """The pass has read what it may; what it found is on record."""
+    """The pass has read its maximum; what it found is recorded."""
 
 
 class ScanSweep(ScanAnswers):
-    """The part of an examination that reads again what is on record as naming the bookie. Raises PortError."""
+    """The part of an examination that reads recorded ledgers again. Raises PortError."""
 
     def __init__(self, session: ZooKeeperSession, subject: Subject, limit: Slice) -> None:
         super().__init__(session, subject.bookie, subject.alive, subject.now)
@@ -65,11 +65,11 @@ class ScanSweep(ScanAnswers):
         self._rows = []
 
     def _stale(self) -> int:
-        """Ledgers of which it is not known whether they are on one of the bookies that are alive by now."""
+        """Returns ledgers of which it is not known whether they are on a bookie that is alive now."""
         return sum(part.naming for part in self._record.parts if part.alive != self._digest)
 
     async def _count_again(self) -> None:
-        """Read those, part by part: a part is counted as a whole, at least one in each pass. Raises OverError."""
+        """Reads them part by part: a part is counted as a whole, at least one in each pass. Raises OverError."""
         for index, part in enumerate(self._record.parts):
             if not part.naming or part.alive == self._digest:
                 continue
@@ -82,8 +82,8 @@ class ScanSweep(ScanAnswers):
                 raise OverError
 
     async def _sweep(self, last: list[int], *, unfinished: bool) -> list[int]:
-        """Ledgers that name the bookie, or those of them that were not closed, from where the last look ended; around
-        once at most. Where this one ended."""
+        """Reads ledgers that reference the bookie, or those of them that were not closed, from where the last pass
+        ended; at most once around. Returns where this one ended."""
         record, still = self._record, 0
         before = last if last[0] < len(record.parts) else [0, -1]
         at = before
@@ -112,7 +112,7 @@ class ScanSweep(ScanAnswers):
         return part.unfinished if unfinished else part.naming
 
     async def _sweep_some(self, index: int, numbers: list[int], counted: int) -> int:
-        """How many of them still name the bookie, and have the flags ``counted``."""
+        """Returns how many of them still reference the bookie and have the flags ``counted``."""
         chunk, still = await self._touched(index), 0
         paths = {number: ledger_path(number) for number in numbers}
         found = {each.number: each for each in await self._read([*paths.values()])}

@@ -1,7 +1,7 @@
-"""What the metadata store says of bookies, and of copies: read, nothing written.
+"""Reads bookies and copies of ledgers from the metadata store.
 
-The bookies' own HTTP lists are not asked: each makes a manager of under-replicated ledgers, whose listener on the store
-is never taken off (class PulsarLedgerUnderreplicationManager of Pulsar 4.0.8).
+The bookies' own HTTP lists are not used: each call creates a manager of under-replicated ledgers, whose listener on the
+store is never removed (class PulsarLedgerUnderreplicationManager of Pulsar 4.0.8).
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from pulsar_operator.domain.bookkeeper.znodes import (
 from pulsar_operator.ports import Node, NotFoundError, UnavailableError, ZooKeeperSession
 
 MARKS_LIMIT: Final = 1000
-"""Reads of the tree of under-replicated ledgers in one look: each ledger has a branch of its own."""
+"""Maximum reads of the tree of under-replicated ledgers in one pass: each ledger has its own branch."""
 ROOT_LEVELS: Final = 4
 """Levels of the tree of under-replicated ledgers above its leaves."""
 
 
 async def storage_facts(session: ZooKeeperSession, *, limit: int = MARKS_LIMIT) -> StorageFacts:
-    """The facts, complete. ``limit`` is the number of reads of the tree of under-replicated ledgers.
-
-    Raises PortError; NotFoundError where the store has no place for bookies at all, so that nothing is known of them.
+    """Returns the complete facts. ``limit`` is the number of reads of the tree of under-replicated ledgers. Raises
+    PortError; NotFoundError if the store has no node for bookies at all, so that nothing is known of them.
     """
     available, readonly, cookies = await each_of((AVAILABLE, READONLY, COOKIES), session.children, IN_FLIGHT)
     if available is None:
@@ -63,7 +62,8 @@ def _incarnations(node: Node | None) -> Counts:
 
 
 async def _under_replicated(session: ZooKeeperSession, limit: int) -> UnderReplicated:
-    """Level by level. Branches without a leaf are left behind by ledgers that were copied, and count for nothing."""
+    """Reads the tree level by level. Branches without a leaf are left behind by ledgers that were copied, and do not
+    count."""
     found: dict[int, str] = {}
     level, left, cut = [UNDER_REPLICATED], limit, False
     for _ in range(ROOT_LEVELS + 1):

@@ -1,6 +1,6 @@
-"""Bookies, brokers and proxies: created as their gates open, then kept as rendered.
+"""Creates bookies, brokers and proxies as their gates open, then keeps them as rendered.
 
-How many pods there are is not decided here but in scaling/scale.py: what exists keeps its number.
+The number of pods is decided in scaling/scale.py: an existing workload keeps its replicas here.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
 
 
 async def bookies(ctx: PhaseContext) -> TierFact:
-    """Bookies, and the pods that copy lost entries again."""
+    """Creates bookies and auto-recovery."""
     return await _tier(ctx, Component.BOOKIE, Component.AUTORECOVERY)
 
 
 async def brokers(ctx: PhaseContext) -> TierFact:
-    """Brokers; without the configuration store's address every one of them would roll onto a wrong one."""
+    """Creates brokers; without the configuration store's address they would all be rolled onto a wrong one."""
     return await _tier(ctx, Component.BROKER)
 
 
 async def proxies(ctx: PhaseContext) -> TierFact:
-    """Proxies, which are given the configuration store as well."""
+    """Creates proxies, which also need the configuration store's address."""
     return await _tier(ctx, Component.PROXY)
 
 
@@ -72,16 +72,16 @@ async def _tier(ctx: PhaseContext, *components: Component) -> TierFact:
 
 
 def proven(ctx: PhaseContext) -> frozenset[Component]:
-    """Components whose template record says that every pod ran once. It outlives a StatefulSet that somebody deletes,
-    and goes with the PulsarCluster."""
+    """Returns the components whose template record says that every pod was ready once. The record outlives a deleted
+    StatefulSet, and is deleted with the PulsarCluster."""
     owner = ctx.facts.owner.name
     records = {each: ctx.live.get(CONFIG_MAPS.kind, record_name(owner, each)) for each in BRING_UP_ORDER}
     return frozenset(each for each, found in records.items() if parse_record(found).good is not None)
 
 
 def _by_racks(ctx: PhaseContext, component: Component) -> Blocker | None:
-    """Why a component is not made yet: racks of bookies that nobody knows, or with which brokers could create no
-    ledger."""
+    """Returns why a component is not created yet: racks of bookies are unknown, or brokers could create no ledger with
+    them."""
     if component is Component.BOOKIE:
         missing = not_written(ctx, range(desired_pods(ctx, component)))
         return Blocker(Reason.WAITING_FOR_METADATA, missing) if missing is not None else None
@@ -91,9 +91,12 @@ def _by_racks(ctx: PhaseContext, component: Component) -> Blocker | None:
 
 
 async def _by_volumes(ctx: PhaseContext, replicas: int) -> tuple[Blocker | None, int | None]:
-    """Why bookies are not made on the volumes that are there, and how many are made where not all may be: a volume that
-    starts no bookie keeps no other bookie down. Its pod is not made where it would be the last one (scaling/scale.py
-    says so); else BookKeeper refuses to start on it (decommission/volume_record.py says so). Raises PortError."""
+    """Returns why bookies are not created on the existing volumes, and how many are created if not all may be: a volume
+    on which no bookie starts does not keep another bookie down.
+
+    Its pod is not created if it would be the last one (scaling/scale.py reports it); otherwise BookKeeper refuses to
+    start on it (decommission/volume_record.py reports it). Raises PortError.
+    """
     storage = ctx.view.storage
     if storage is None or storage.facts is None:
         return Blocker(Reason.WAITING_FOR_METADATA, "The metadata store does not report which bookies it knows"), None
@@ -105,8 +108,8 @@ async def _by_volumes(ctx: PhaseContext, replicas: int) -> tuple[Blocker | None,
 
 
 def _as_many(live: Live, component: Component, manifests: Sequence[Json]) -> list[Json]:
-    """The manifests of a component, with the number of pods that it has; none for a workload that differs in it
-    alone."""
+    """Returns the manifests of a component with its current number of pods; none for a workload that differs only in
+    that."""
     there = live.stateful_set(component)
     if there is None:
         return list(manifests)

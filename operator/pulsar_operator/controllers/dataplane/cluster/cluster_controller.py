@@ -1,7 +1,7 @@
 """PulsarCluster: metadata, ZooKeeper, bookies, brokers and proxies of one cluster.
 
-A pass reads everything into one value (observed/cluster_facts.py), goes through the phases (pipeline.py), and writes
-one status from what they found. Every step can be interrupted and repeated.
+A pass reads everything into one value (observed/cluster_facts.py), runs the phases (pipeline.py), and writes one status
+from their results. Every step can be interrupted and repeated.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ from pulsar_operator.ports import STATEFUL_SETS, Deps, Json, PortError, RefusedE
 
 STORAGE_SECONDS = 60.0
 COPIES_SECONDS = 15.0
-"""While copies are missing: nothing tells either that they are made."""
+"""Seconds between passes while copies are missing: no event announces that they are made."""
 
 
 @dataclass
 class ClusterPass(Context[PulsarClusterSpec, PulsarClusterStatus]):
-    """What one pass over a PulsarCluster knows."""
+    """The data of one pass over a PulsarCluster."""
 
     view: ClusterView = field(default_factory=ClusterView)
 
@@ -115,8 +115,8 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         return ctx
 
     async def refuse(self, ctx: ClusterPass, /) -> Outcome | None:
-        """See ObjectReconciler. What is given back needs no specification, and neither does a deletion: what it says
-        about the data is not trusted, so the data stays."""
+        """See ObjectReconciler. Restoring settings needs no specification. Neither does a deletion: an unreadable
+        specification is not trusted about the data, so the data stays."""
         unread = PulsarClusterSpec.model_construct(instance_ref=ObjectReference.model_construct(name=""))
         if ctx.meta.deleting:
             ctx.spec = unread
@@ -133,7 +133,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         return Outcome(requeue_after=STORAGE_SECONDS) if raised or ctx.view.error is not None else outcome
 
     async def converge(self, ctx: ClusterPass, /) -> Outcome | None:
-        """Converge or tear down, then the conditions, whatever happened."""
+        """Converges or tears down, then sets the conditions, whatever happened."""
         deps, meta, obj, spec, actor = self.deps, ctx.meta, ctx.obj, ctx.spec, ctx.actor
         sifted = sift(spec, deps.settings)
         view = ClusterView(config=sifted.problems, config_unchecked=sifted.unchecked)
@@ -163,7 +163,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         return self._next(ctx)
 
     def _next(self, ctx: ClusterPass) -> Outcome:
-        """When to check again."""
+        """Returns when the next pass is needed."""
         view = ctx.view
         if view.error is not None:
             return Outcome(backoff=True)
@@ -177,8 +177,8 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         return Outcome(requeue_after=RETRY_SECONDS)
 
     async def _kept(self, obj: Json, needed_by: Sequence[Json]) -> str | None:
-        """Why a cluster that is being deleted continues; None if its deletion continues, or nothing is left to be
-        kept."""
+        """Returns why a cluster that is being deleted keeps running; None if its deletion proceeds, or nothing is left
+        to be kept."""
         if confirmed_deletion(obj):
             return None
         kept = waited_for(obj, needed_by, self.deps.clock.now())
@@ -188,8 +188,8 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         return text if text is not None and await self._can_be_kept(obj) else None
 
     async def _can_be_kept(self, obj: Json) -> bool:
-        """Whether there is anything to be kept. A Kubernetes namespace that is being deleted takes all along, and the
-        operator's rights in it first."""
+        """Whether there is anything to be kept. A Kubernetes namespace that is being deleted takes all objects with it,
+        and first the operator's permissions there."""
         try:
             return await can_be_kept(self.deps, obj, Component.BROKER, Component.STANDALONE)
         except RefusedError as error:
@@ -199,7 +199,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
             raise
 
     async def _converge(self, ctx: ClusterPass, view: ClusterView) -> ClusterView:
-        """Read, and go through the phases unless something forbids it. Raises PortError while nothing is known."""
+        """Reads the facts and runs the phases unless something forbids it. Raises PortError while nothing is known."""
         obj, meta, spec, actor = ctx.obj, ctx.meta, ctx.spec, ctx.actor
         facts = await observe(self.deps, obj, meta, sift(spec, self.deps.settings).spec, ctx.before, ctx.owner)
         view = replace(view, instance=facts.instance, live=facts.live)
@@ -223,8 +223,8 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         return replace(view, refused=tuple(actor.refused))
 
     def _render(self, facts: ClusterFacts) -> RenderedCluster:
-        """With the keys of config that pods run with and that are not applied, where leaving them out would be all that
-        replaces the pods."""
+        """Returns the rendered cluster. Keys of config that pods run with and that are not applied stay if removing
+        them alone would replace the pods."""
         clean, running = self._rendered(facts), running_configs(facts.live, BRING_UP_ORDER)
         spec = with_kept(facts.spec, self.deps.settings, running)
         if spec is None:
@@ -266,18 +266,18 @@ class ClusterController(ObjectReconciler[ClusterPass]):
 
 
 def _why(jump: VersionDecision, facts: ClusterFacts) -> str:
-    """Why a version is refused; also where it is known from what runs no more."""
+    """Returns why a version is refused, with the source if no pod runs it any more."""
     where = f"{facts.meta.namespace}/{record_name(facts.meta.name)}"
     origin = f" (ConfigMap {where} says which version the volumes were left by)" if facts.remembered else ""
     return f"{jump.message}{origin}"
 
 
 ANNOTATIONS = (ANNOTATION_REMOTE_CLUSTERS, ANNOTATION_STORE_UNAVAILABLE)
-"""What brokers are told by a restart, since they cannot learn it while they run; nobody declares it."""
+"""Annotations of brokers' pods whose changes reach brokers only by a restart; the operator writes them."""
 
 
 def _annotated(manifest: Json, asked: str | None, facts: ClusterFacts, component: Component, own_store: bool) -> Json:
-    """A StatefulSet's manifest with everything that is not rendered from the specification alone."""
+    """Returns a StatefulSet's manifest with everything that does not come from the specification alone."""
     annotated, plain = (
         _marked(each, asked, facts, component, own_store) for each in (with_local_volumes(manifest), manifest)
     )
@@ -286,8 +286,8 @@ def _annotated(manifest: Json, asked: str | None, facts: ClusterFacts, component
 
 
 def _marked(manifest: Json, asked: str | None, facts: ClusterFacts, component: Component, own_store: bool) -> Json:
-    """A StatefulSet's manifest with the reason of the last restart that somebody asked for, and of brokers with what
-    they are annotated. ``own_store``: whether the configuration store is their metadata store."""
+    """Returns a StatefulSet's manifest with the reason of the last requested restart, and brokers' annotations.
+    ``own_store``: whether the configuration store is their metadata store."""
     if component is not Component.BROKER:
         return _restarted(manifest, asked, facts, component)
     there, broker, store = facts.live.stateful_set(component), facts.spec.broker, facts.instance.store

@@ -13,7 +13,7 @@ from pulsar_operator.controllers.dataplane.rollout.templates import rendered_wit
 
 
 async def shared(ctx: PhaseContext) -> None:
-    """What all pods need; and our finalizer, before anything outside of the object is made."""
+    """Applies what all pods need; and the operator's finalizer, before anything outside of the object is created."""
     actor = ctx.actor
     if actor.act:
         await ensure_finalizer(actor.deps, ctx.facts.obj)
@@ -21,7 +21,7 @@ async def shared(ctx: PhaseContext) -> None:
 
 
 async def zookeeper(ctx: PhaseContext) -> None:
-    """The ensemble, where it is ours."""
+    """Applies the ensemble, if it is managed."""
     owner = ctx.facts.owner
     store = ctx.facts.spec.metadata_store
     if store is None or store.managed is None:
@@ -32,15 +32,15 @@ async def zookeeper(ctx: PhaseContext) -> None:
 
 
 async def standalone(ctx: PhaseContext) -> None:
-    """Everything in one pod."""
+    """Applies the one pod with all components."""
     await apply_children(ctx.actor, ctx.facts.live, ctx.rendered.of(Component.STANDALONE))
 
 
 NEVER_PRUNED: Final = frozenset({Component.ZOOKEEPER, Component.BOOKIE, Component.STANDALONE})
-"""Components that hold data: only a deleted PulsarCluster takes their pods away."""
+"""Components that hold data: their pods are removed only with the PulsarCluster."""
 
 
 async def leftovers(ctx: PhaseContext) -> None:
-    """Delete the children that the specification does not ask for any more."""
+    """Deletes the children that are no longer in the specification."""
     await prune(ctx.actor, ctx.live, ctx.rendered.all(), keep=NEVER_PRUNED)
     await prune_configurations(ctx.actor, ctx.live, ctx.rendered.all())

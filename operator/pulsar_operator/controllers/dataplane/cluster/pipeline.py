@@ -55,8 +55,8 @@ from pulsar_operator.ports import (
 _CHILDREN: Final = frozenset(OWNED)
 _REBALANCES: Final = frozenset({CUSTOM[Kind.REBALANCE]})
 _NUMBERED: Final = frozenset({STATEFUL_SETS, CONFIG_MAPS})
-"""What changes the number of pods writes: where nothing is acted on, the template is not on record yet by then, and it
-is said again that it would be."""
+"""Types that phases write which change replicas. During a pause or dry run the template is not recorded yet by then, so
+the pending write is reported once more."""
 
 SHARED: Final = Phase("shared", shared, frozenset({SERVICE_ACCOUNTS}))
 LEFTOVERS: Final = Phase("leftovers", leftovers, _CHILDREN, frozenset({"shared"}))
@@ -69,7 +69,7 @@ TEMPLATES: Final = Phase(
     "templates", templates, frozenset({CONFIG_MAPS}), frozenset({"shared", "remember"}), "template_order"
 )
 _STORED: Final = frozenset({"shared", "templates", "zookeeper", "metadata"})
-"""Without them a component would be given the address of a store that is not known to be ours."""
+"""Phases without which a component would get the address of a store that may not be the cluster's."""
 PIPELINES: Final = {
     ClusterMode.STANDALONE: (
         SHARED,
@@ -99,18 +99,18 @@ PIPELINES: Final = {
         Phase("autoscale", autoscale, frozenset(), _STORED | {"replication", "rollout", "scale", "balance"}, "scaling"),
     ),
 }
-"""By mode. The metadata phase writes both stores and the record of the instance id, which remember, replication and
-leave write too, the balance phase settings of the brokers and the record of what they were. The instance's store is a
-fact (observed/cluster_facts.py)."""
+"""Phases by mode. The metadata phase writes both stores and the record of the instance id, which remember, replication
+and decommission write too; the balance phase writes settings of the brokers and the record of the previous ones. The
+instance's store is a fact (observed/cluster_facts.py)."""
 
 
 async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster, actor: Actor) -> ClusterView:
-    """One pass; what it knows in the end.
+    """Runs the phases; returns the facts at the end.
 
-    A phase that is refused, or cannot have a name, keeps those from running that need it, and no other: a stranger's
-    Service must not keep pods from being repaired or Pulsar's balancer from being given back. So does one that asks for
-    a type which the API server does not serve. Where nobody answers the pass ends; one request without an answer in
-    time may be an admission webhook, so the second ends it. What a phase that did not run would find stays unknown.
+    If a phase is refused, or a name is taken, only the phases that need it do not run: a Service of another owner must
+    not keep pods from being repaired, or Pulsar's balancer from being restored. The same applies if the API server does
+    not serve a type. If a server does not answer the pass ends; one request without an answer in time may be an
+    admission webhook, so the second ends it. What a phase would find that did not run stays unknown.
     """
     view = replace(view, rendered=rendered, live=facts.live)
     if facts.spec.mode is ClusterMode.STANDALONE:
@@ -119,14 +119,15 @@ async def run(facts: ClusterFacts, view: ClusterView, rendered: RenderedCluster,
 
 
 async def restore(facts: ClusterFacts, view: ClusterView, actor: Actor) -> ClusterView:
-    """Where the specification is refused: what runs stays as it is, but nothing is held for what will not continue."""
+    """Runs if the specification is refused: running components stay as they are, and changes that will not continue are
+    undone."""
     view = replace(view, live=facts.live, rollout=_half_done(facts), scale=ScaleFact())
     phases = (BALANCE,) if facts.spec.mode is ClusterMode.STANDALONE else (ALONE, RESTORE_WRITABLE, BALANCE)
     return await _through(phases, facts, view, None, actor)
 
 
 def _half_done(facts: ClusterFacts) -> RolloutFact:
-    """The rollout that does not continue now, as the status has it: other clusters wait for it."""
+    """Returns the suspended rollout, as the status has it: other clusters wait for it."""
     rollout = facts.before.rollout
     states = component_states(facts.live, BRING_UP_ORDER)
     if rollout is None or all(each.quiet and record_of(facts.live, each.component).stop is None for each in states):
@@ -138,7 +139,7 @@ def _half_done(facts: ClusterFacts) -> RolloutFact:
 
 
 async def restore_without_spec(facts: ClusterFacts, actor: Actor) -> ClusterView:
-    """The same where the specification cannot even be read: the rest needs what it says."""
+    """Does the same if the specification cannot be parsed; the rest needs its content."""
     return await _through((ALONE, RESTORE_WRITABLE), facts, ClusterView(live=facts.live), None, actor)
 
 

@@ -1,5 +1,7 @@
-"""Deleting a PulsarCluster: clients first, storage last, volumes only where the user said so. In between it leaves its
-instance (registration/deregistration.py)."""
+"""Deletes a PulsarCluster: clients first, storage last, volumes only if the user asked for it.
+
+In between, the cluster is removed from its instance (registration/deregistration.py).
+"""
 
 from __future__ import annotations
 
@@ -40,15 +42,15 @@ STEPS: tuple[tuple[Component, ...], ...] = (
     (Component.BOOKIE, Component.AUTORECOVERY),
     (Component.ZOOKEEPER,),
 )
-"""Brokers hand over their bundles and close ledgers while bookies and ZooKeeper still answer."""
+"""Components in the order in which they stop: brokers unload their bundles and close ledgers while bookies and
+ZooKeeper still answer."""
 
 
 async def tear_down(
     deps: Deps, owner: Owner, obj: Json, spec: PulsarClusterSpec, before: PulsarClusterStatus, actor: Actor
 ) -> Waiting | None:
-    """One step of the deletion; what it waits for, or None when the finalizer is off.
-
-    The other children go by garbage collection.
+    """Does one step of the deletion; returns what it waits for, or None once the finalizer is removed. Garbage
+    collection deletes the other children.
     """
     if not actor.act:
         actor.pending.append(
@@ -79,9 +81,11 @@ async def tear_down(
 
 
 async def _users_of_its_store(deps: Deps, obj: Json) -> list[str]:
-    """Other clusters of the instance, where this one's metadata store is the instance's configuration store. One that
-    the instance does not allow, or did before it was taken away, is one of them where it is registered there: anybody
-    may make a PulsarCluster that refers to any instance."""
+    """Returns other clusters of the instance, if this one's metadata store is the instance's configuration store.
+
+    A cluster that the instance does not allow, or allowed before it was deleted, counts if it is registered there: any
+    user may create a PulsarCluster that refers to any instance.
+    """
     meta, key = obj["metadata"], instance_of(obj)
     if key is None:
         return []
@@ -123,8 +127,8 @@ async def _stop_and_clean(
 
 
 async def _forget_at_once(deps: Deps, obj: Json, actor: Actor) -> Waiting | None:
-    """Its Kubernetes namespace ends its pods; what it has elsewhere would stay. Waits for a while for a store that does
-    not answer, and for nothing else."""
+    """Deregisters the cluster while its Kubernetes namespace is being deleted, which ends its pods. Waits for a while
+    for a store that does not answer, and for nothing else."""
     try:
         left = await deregistration_of(deps, obj, actor)
         waiting = await left.forget(kept_record=False) if left is not None else None
@@ -146,8 +150,9 @@ async def _give_balancer_back(
     actor: Actor,
     live: Live,
 ) -> None:
-    """The settings of Pulsar's own balancer, while brokers can still be asked: they are in the metadata, and who makes
-    the cluster again from it may want Pulsar to balance. Brokers that do not answer hold nothing: the record stays."""
+    """Restores the settings of Pulsar's own balancer while brokers still answer: they are in the metadata, and a
+    cluster that is created again from it may be balanced by Pulsar. If brokers do not answer, the deletion continues
+    and the record stays."""
     there, record = live.stateful_set(Component.BROKER), BalancerRecord.of(actor, owner, live)
     if there is None or "deletionTimestamp" in there["metadata"] or not (before or record.listed):
         return
@@ -165,7 +170,8 @@ async def _give_balancer_back(
 
 
 async def _delete_data(deps: Deps, owner: Owner, spec: PulsarClusterSpec, actor: Actor) -> None:
-    """Volumes, and with them the record that they hold data; of a managed store also what says so of the ensemble."""
+    """Deletes volumes, and with them the record that they hold data; of a managed store also the record of its
+    founding."""
     await delete_volumes(actor, owner)
     record = await deps.kube.get(CONFIG_MAPS, owner.namespace, record_name(owner.name))
     if record is not None:

@@ -1,1 +1,1 @@
-"""Bookies that are decommissioned, and bookies whose volume is replaced."""
+"""Decommissions of bookies, and replacements of their volumes."""

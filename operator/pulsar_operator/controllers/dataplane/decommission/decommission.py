@@ -1,10 +1,10 @@
-"""A bookie that is too many is emptied and removed, one at a time, the highest ordinal first; one that lost its volume,
-or is to have another, is emptied and starts again.
+"""Decommissions surplus bookies one at a time, the highest ordinal first, and replaces volumes that are lost or whose
+replacement is requested.
 
-What is known is read in decommission_observation.py, what is next is decided in
-domain/dataplane/decommission/decommission.py and domain/dataplane/decommission/volume_replacement.py, and
-decommission_actions.py does it. Everything is read again in each pass: what the bookie reports, what the metadata store
-reports of it, and, during a decommission, every ledger.
+decommission_observation.py reads the facts, domain/dataplane/decommission/decommission.py and
+domain/dataplane/decommission/volume_replacement.py decide the next action, and decommission_actions.py carries it out.
+Everything is read again in each pass: what the bookie reports, what the metadata store reports of it, and, during a
+decommission, every ledger.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ from pulsar_operator.ports import Json, PortError
 
 
 async def decommission(ctx: PhaseContext) -> DecommissionFact:
-    """One thing for a bookie that is too many, or was. Raises NameConflictError, PortError of Kubernetes alone."""
+    """Does one action for a bookie that is, or was, surplus. Raises NameConflictError, PortError of Kubernetes
+    alone."""
     there, metadata, storage = ctx.live.stateful_set(Component.BOOKIE), ctx.view.metadata, ctx.view.storage
     if there is None:
         return DecommissionFact()
@@ -68,7 +69,8 @@ async def decommission(ctx: PhaseContext) -> DecommissionFact:
 
 
 def _store_unavailable(ctx: PhaseContext, there: Json, unavailable: str) -> DecommissionFact:
-    """While the configuration store is away no topic can be unloaded: none begins to leave, and none continues."""
+    """Returns the report while the configuration store is unavailable: no topic can be unloaded, so no decommission
+    begins or continues."""
     if stored_row(ctx) is not None or replicas_of(there) <= desired_pods(ctx, Component.BOOKIE):
         return _unknown(ctx, unavailable)
     text = f"A bookie is to be decommissioned. {unavailable}"
@@ -76,7 +78,7 @@ def _store_unavailable(ctx: PhaseContext, there: Json, unavailable: str) -> Deco
 
 
 def _unknown(ctx: PhaseContext, why: str) -> DecommissionFact:
-    """While nothing is known: what the status says of it stays, and nothing is done."""
+    """Returns the report while nothing is known: the status keeps its row, and nothing is done."""
     row, there = stored_row(ctx), ctx.live.stateful_set(Component.BOOKIE)
     if row is None:
         if there is None or replicas_of(there) <= desired_pods(ctx, Component.BOOKIE):
@@ -87,7 +89,7 @@ def _unknown(ctx: PhaseContext, why: str) -> DecommissionFact:
 
 
 async def _next_action(work: Decommission, storage: StorageFacts) -> DecommissionFact:
-    """Look, decide, and do one thing."""
+    """Observes, decides, and does one action."""
     ctx, session, own = work.ctx, work.session, own_bookies(work.ctx)
     try:
         node = await session.get(DECOMMISSION_RECORD_PATH)
@@ -108,7 +110,7 @@ async def _next_action(work: Decommission, storage: StorageFacts) -> Decommissio
 
 
 async def _of_another(work: Decommission, record: DecommissionRecord, own: OwnBookies) -> DecommissionFact:
-    """The record is of a bookie that had another name: nothing here is about it. Raises PortError."""
+    """Deletes the record of a bookie that had another name: it does not apply to this one. Raises PortError."""
     text = f"Bookie {record.bookie} is not {own.id(record.ordinal)}: what was remembered of it is forgotten"
     if not work.actor.act:
         work.actor.pending.append(text)
@@ -151,8 +153,8 @@ async def _act(work: Decommission, bookie: DecommissionFacts, found: Next) -> De
 
 
 async def _may_go(work: Decommission, bookie: DecommissionFacts, found: Next) -> bool:
-    """Whether it has taken nothing since the check the ledgers began, or is still away where what it had is given up.
-    Asked directly before; a store that does not answer says no."""
+    """Whether the bookie has taken no entries since the ledgers were read, or is still missing if its ledgers are
+    abandoned. Asked directly before the action; without an answer it is False."""
     renewal = found.renewal or (bookie.record.renewal if bookie.record is not None else None)
     if bookie.registered and await work.observation.readonly(bookie.ordinal) is not True:
         return False

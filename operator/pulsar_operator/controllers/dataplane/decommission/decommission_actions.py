@@ -1,6 +1,6 @@
-"""What is done to a bookie that leaves or gets a new volume: a row for each member of Act but NOTHING, ASK and LOOK.
+"""The actions of a decommission or a volume replacement: a row for each member of Act but NOTHING, ASK and LOOK.
 
-decommission.py runs the rows. What a failure must not repeat is remembered before it is done.
+decommission.py runs the rows. What must not be repeated after a failure is recorded before it is done.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pulsar_operator.ports import PODS, ConflictError, Json, NotFoundError, Port
 
 @dataclass
 class Decommission:
-    """What actions work with: one bookie in one pass."""
+    """The tools of an action: one bookie in one pass."""
 
     ctx: PhaseContext
     there: Json
@@ -52,16 +52,16 @@ class Decommission:
 
     @property
     def session(self) -> ZooKeeperSession:
-        """Of the local metadata store."""
+        """Session with the local metadata store."""
         return self.observation.session
 
     @property
     def actor(self) -> Actor:
-        """Writes to Kubernetes, and events."""
+        """Writes to Kubernetes, and records events."""
         return self.ctx.actor
 
     async def remember(self, record: DecommissionRecord) -> None:
-        """Write the record at the version that was read. Raises PortError."""
+        """Writes the record at the version that was read. Raises PortError."""
         if self.record_version is None:
             await self.session.create(DECOMMISSION_RECORD_PATH, record.data())
             self.record_version = 0
@@ -70,15 +70,15 @@ class Decommission:
             self.record_version += 1
 
     async def forget_record(self) -> None:
-        """Delete the record at the version that was read. Raises PortError."""
+        """Deletes the record at the version that was read. Raises PortError."""
         await _delete(self.session, DECOMMISSION_RECORD_PATH, self.record_version)
 
     async def set_readonly(self, bookie: DecommissionFacts, readonly: bool) -> None:
-        """Tell the bookie itself. Raises PortError."""
+        """Sets the bookie's mode by its HTTP server. Raises PortError."""
         await self.actor.deps.bookies.set_readonly(self.observation.host(Component.BOOKIE, bookie.ordinal), readonly)
 
     async def delete_pod(self, name: str, uid: str, why: str, reason: Reason) -> None:
-        """Delete the pod of that UID. Raises PortError."""
+        """Deletes the pod of that UID. Raises PortError."""
         where = {"name": name, "namespace": self.ctx.facts.owner.namespace, "uid": uid}
         await self.actor.delete(PODS, {"metadata": where}, why, reason=reason)
 
@@ -92,27 +92,29 @@ class Action:
     """How one member of Act is carried out, in the order of the fields."""
 
     final_check: bool = False
-    """Nobody can take it back, or it ends a process with its volumes: asked once more whether the bookie may go."""
+    """Whether the action cannot be undone, or ends a process with its volumes, so that the bookie is checked once more
+    directly before."""
     ends_pod: bool = False
-    """Claims are deleted, and the pod goes with them: refused where a pod of it could not be made again."""
+    """Whether claims are deleted with the pod, so that the action is refused if the API server would not create the pod
+    again."""
     before: Finish | None = None
     """Writes to Kubernetes. This and ``finish`` end the pass if they return a fact."""
     write: Write | None = None
-    """Writes to the metadata store, or to a bookie: its failure is no fault of this pass. Only with a record."""
+    """Writes to the metadata store, or to a bookie; a failure does not fail the pass. Only with a record."""
     finish: Finish | None = None
     """Writes to Kubernetes."""
     again: bool = True
-    """Whether the next thing may be done at once."""
+    """Whether the next action may follow immediately."""
 
 
 def doing(bookie: DecommissionFacts, found: Next) -> Reason:
-    """What is done to a bookie."""
+    """Returns the operation on a bookie, as a reason."""
     renewed = found.renewal is not None or (bookie.record is not None and bookie.record.renewal is not None)
     return Reason.REPLACING_VOLUME if renewed else Reason.DECOMMISSIONING_BOOKIE
 
 
 def _done(bookie: DecommissionFacts) -> Reason:
-    """What was done to it in the end."""
+    """Returns the completed operation, as a reason."""
     renewal = bookie.record.renewal if bookie.record is not None else None
     if renewal is not None:
         return Reason.VOLUME_REPLACED if renewal.claims else Reason.REPLACING_VOLUME
@@ -144,7 +146,7 @@ def fact(bookie: DecommissionFacts, found: Next, *, blocker: str | None = None) 
 
 
 def begun(bookie: DecommissionFacts, found: Next) -> DecommissionRecord:
-    """The record of one that begins to leave."""
+    """Returns the record of a decommission that begins."""
     size = bookie.widest.size if bookie.widest is not None else 1
     return DecommissionRecord(bookie.bookie, bookie.ordinal, bookie.now, ensemble=size, renewal=found.renewal)
 
@@ -176,7 +178,7 @@ async def _writable(work: Decommission, bookie: DecommissionFacts, found: Next, 
 
 
 async def _unload(work: Decommission, bookie: DecommissionFacts, found: Next) -> DecommissionFact:
-    """Topics, a bounded number, by name; how far it came is remembered."""
+    """Unloads a bounded number of topics, by name, and records the progress."""
     ctx, record, scan = work.ctx, bookie.record, bookie.scan
     assert record is not None and scan is not None
     endpoint = ctx.facts.brokers(ctx.rendered) if ctx.facts.spec.broker is not None else None
@@ -229,7 +231,7 @@ async def _copy(work: Decommission, bookie: DecommissionFacts, found: Next, reco
 
 
 async def _audit(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
-    """Have the auditor check once: it does where the delay is set to what it is (class Auditor,
+    """Makes the auditor check immediately: it does when the delay is written, even unchanged (class Auditor,
     submitLostBookieRecoveryDelayChangedEvent)."""
     if bookie.scan is not None:
         await _note(work, bookie, found, record)
@@ -244,7 +246,7 @@ async def _lower(work: Decommission, bookie: DecommissionFacts, found: Next) -> 
 
 
 async def _copied(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
-    """None was left, so that the copy came to its end; these are named since."""
+    """Records that no ledger was left, so that the copy is complete; the current ones came later."""
     if record.asked is not None or record.forgot:
         await work.remember(replace(record, asked=None, forgot=False))
 
@@ -259,7 +261,7 @@ async def _raise(work: Decommission, bookie: DecommissionFacts, found: Next) -> 
 
 
 async def _forget(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
-    """Its cookie, at the version that it had before the ledgers were checked."""
+    """Deletes its cookie, at the version that it had before the ledgers were read."""
     session, renewal, scan = work.session, record.renewal, bookie.scan
     if bookie.former:
         gone = bookie.bookie not in (await storage_facts(session)).registered
@@ -297,8 +299,8 @@ async def _replace(work: Decommission, bookie: DecommissionFacts, found: Next) -
 
 
 async def _end_copy(work: Decommission, bookie: DecommissionFacts, found: Next) -> None:
-    """The auto-recovery pod that copies is made again: what it was asked ends with its process, and what it copied
-    of a ledger without naming it in the metadata is deleted by the bookie that has it."""
+    """Deletes the auto-recovery pod that copies: its request ends with its process, and a bookie deletes entries that
+    were copied to it without being referenced by the ledger's metadata."""
     asked = next((each for each in bookie.helpers if bookie.record and each.uid == bookie.record.asked), None)
     if asked is not None:
         name = f"{workload_name(work.ctx.facts.owner.name, Component.AUTORECOVERY)}-{asked.ordinal}"

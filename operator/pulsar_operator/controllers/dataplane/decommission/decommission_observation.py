@@ -1,4 +1,4 @@
-"""What is known of a bookie that leaves, or gets a new volume: read in this pass, with every ledger if that matters."""
+"""Reads the facts about a bookie that is decommissioned or gets a new volume, with every ledger if that matters."""
 
 from __future__ import annotations
 
@@ -39,31 +39,31 @@ from pulsar_operator.domain.render.volumes import disk_shares
 from pulsar_operator.ports import Json, PortError, UnavailableError, ZooKeeperSession
 
 TAKES_ENTRIES = frozenset({Act.READ_ONLY, Act.WRITABLE, Act.RAISE, Act.RELEASE})
-"""What is done to a bookie that takes entries, or is to."""
+"""Actions on a bookie that takes entries, or will."""
 DECISIONS = 5
-"""Of one pass: each but the last only checks more."""
+"""Maximum decisions in one pass: each but the last only reads more."""
 
 
 def stored_row(ctx: PhaseContext) -> BookieStatus | None:
-    """The row of the status that has a step; None if none has."""
+    """Returns the row of the status that has a step; None if none has."""
     return next((row for row in ctx.facts.before.bookies if row.step), None)
 
 
 @dataclass
 class DecommissionObservation:
-    """Reads what a pass knows of one bookie."""
+    """Reads the facts about one bookie."""
 
     ctx: PhaseContext
     there: Json
     """The StatefulSet."""
     session: ZooKeeperSession
     asked: Mapping[int, str] = field(default_factory=dict)
-    """Why somebody wants a new volume, by ordinal (volume_requests.py)."""
+    """Why a new volume is requested, by ordinal (volume_requests.py)."""
     cookie_version: int | None = None
-    """Of the bookie's cookie, before the ledgers were checked."""
+    """Version of the bookie's cookie, read before the ledgers."""
 
     async def bookie(self, storage: StorageFacts, record: DecommissionRecord | None) -> DecommissionFacts | None:
-        """The one that something may have to be done about; None if there is none. Raises PortError of Kubernetes."""
+        """Returns the bookie that may need an action; None if there is none. Raises PortError of Kubernetes."""
         own, replicas = own_bookies(self.ctx), replicas_of(self.there)
         manifests = self.ctx.rendered.of(Component.BOOKIE)
         desired = replicas_of(next(each for each in manifests if each["kind"] == self.there["kind"]))
@@ -79,7 +79,7 @@ class DecommissionObservation:
         return await self._former(storage, former[0], None) if former else None
 
     async def _former(self, storage: StorageFacts, bookie: str, record: DecommissionRecord | None) -> DecommissionFacts:
-        """An earlier incarnation of a bookie that is there by now: it has neither a pod nor a volume any more."""
+        """Returns an earlier incarnation of an existing bookie, which has neither a pod nor a volume any more."""
         ordinal = own_bookies(self.ctx).ordinal(bookie)
         assert ordinal is not None
         found = await self._facts_of(storage, ordinal, record, replicas=ordinal, desired=ordinal)
@@ -87,7 +87,7 @@ class DecommissionObservation:
         return replace(found, bookie=bookie, former=True, pod=registered, uid="", readonly=None, claims=(), rack=False)
 
     async def decide(self, bookie: DecommissionFacts) -> tuple[DecommissionFacts, Next | None]:
-        """What is next, with all that had to be checked for it. Raises PortError."""
+        """Decides the next action, and reads all facts that the decision needs. Raises PortError."""
         cookie = await self.session.get(f"{COOKIES}/{bookie.bookie}")
         self.cookie_version = cookie.version if cookie is not None else None
         bookie = replace(bookie, cookie=cookie.created if cookie is not None else None)
@@ -115,7 +115,7 @@ class DecommissionObservation:
         return bookie, found
 
     def _subject(self, own: OwnBookies, storage: StorageFacts, replicas: int, desired: int) -> int | None:
-        """The bookie that something is to be done about: one that lost its volume first."""
+        """Returns the bookie that needs an action; one that lost its volume comes first."""
         volumes = self.ctx.view.volumes
         lost = sorted(volumes.lost if volumes is not None else ())
         asked = sorted(ordinal for ordinal, why in self.asked.items() if why != FALSE)
@@ -126,7 +126,7 @@ class DecommissionObservation:
         return found if found is not None else next((each for each in asked if each < desired), None)
 
     def _first(self, ordinal: int) -> str | None:
-        """A bookie that lost its volume comes first."""
+        """Returns a bookie that lost its volume, which comes first."""
         volumes = self.ctx.view.volumes
         others = sorted(set(volumes.lost) - {ordinal}) if volumes is not None else []
         if not others or ordinal in (volumes.lost if volumes is not None else ()):
@@ -201,7 +201,7 @@ class DecommissionObservation:
         return answered(question, self.ctx.facts.spec.confirmations, self.ctx.facts.before.used_confirmations, now)
 
     def _has_rack(self, bookie: str, ordinal: int, desired: int) -> bool:
-        """Whether its rack is yet to be taken out (bookkeeper/bookie_racks.py)."""
+        """Whether its rack must still be removed (bookkeeper/bookie_racks.py)."""
         racks = self.ctx.view.racks
         return racks is not None and ordinal >= desired and bookie in racks.ours and bookie in (racks.written or {})
 
@@ -212,13 +212,13 @@ class DecommissionObservation:
         return distinct(written[each] for each in storage.writable - {bookie} if each in written)
 
     def host(self, component: Component, ordinal: int) -> str:
-        """Host name of a pod."""
+        """Returns the host name of a pod."""
         owner = self.ctx.facts.owner
         workload = workload_name(owner.name, component)
         return pod_host(workload, ordinal, owner.namespace, self.ctx.facts.spec.cluster_domain)
 
     async def readonly(self, ordinal: int) -> bool | None:
-        """What a bookie says of itself; None if it does not answer."""
+        """Returns whether a bookie reports itself as read-only; None if it does not answer."""
         try:
             return await self.ctx.actor.deps.bookies.readonly(self.host(Component.BOOKIE, ordinal))
         except PortError:
@@ -230,7 +230,8 @@ class DecommissionObservation:
         return tuple(Helper(pod.ordinal, pod.uid) for pod in pods if pod.ready and not pod.terminating)
 
     async def _scan(self, bookie: DecommissionFacts) -> LedgerScan | Examining:
-        """What is known of ledgers naming it, or how far their examination is. Nothing is written in a dry run."""
+        """Returns the ledgers that reference it, or the progress of their examination. Nothing is written in a dry
+        run."""
         record, alive = bookie.record, bookie.storage.registered
         if record is None:
             node = DecommissionRecord(bookie.bookie, bookie.ordinal, bookie.now)
@@ -262,7 +263,7 @@ class DecommissionObservation:
         return found
 
     def _token(self, bookie: DecommissionFacts) -> str:
-        """Stands for a time in which the bookie takes nothing; empty = it may."""
+        """Returns a token for the time in which the bookie takes no entries; empty if it may take some."""
         if not bookie.pod and not bookie.registered and bookie.ordinal >= bookie.replicas:
             return f"{GONE}/{self.there['metadata'].get('generation')}"
         if not bookie.under_way:
@@ -283,20 +284,21 @@ class DecommissionObservation:
 
 
 def _given_up(ctx: PhaseContext) -> frozenset[int]:
-    """Ledgers that were given up with a bookie."""
+    """Returns the ledgers that were abandoned with a bookie."""
     storage = ctx.view.storage
     found = storage.given_up if storage is not None else None
     return frozenset(ledger for of in (found or {}).values() for ledger in of.ledgers)
 
 
 def _scaled(ctx: PhaseContext) -> bool:
-    """Whether autoscaling says how many bookies there are to be."""
+    """Whether autoscaling decides the number of bookies."""
     keeper = ctx.facts.declared.bookkeeper
     return keeper is not None and keeper.autoscaling is not None
 
 
 def _rollout_blocker(ctx: PhaseContext) -> str | None:
-    """A roll that must end first, as a message; None if there is none. One that waits for its window has not begun."""
+    """Returns the message of a rollout that must end first; None if there is none. One that waits for its maintenance
+    window has not begun."""
     states = component_states(ctx.live, BRING_UP_ORDER, ctx.facts.order)
     outdated = next((each for each in states if each.revision is not None and each.outdated), None)
     if outdated is not None:

@@ -1,8 +1,9 @@
-"""That a copy was asked for of a bookie that stayed: it continues, and nobody can end it.
+"""The record of copies that were requested of a bookie that then stayed: they continue, and cannot be cancelled.
 
-Once the bookie takes entries again the copy may close a ledger that is made on it behind its writer's back, and move it
-to other bookies. Nothing names the bookie then, and the writer still has a handle that does: when the bookie is emptied
-the next time, the topics of all such ledgers are unloaded too (domain/bookkeeper/ledger_scan.py, Handles.suspect).
+Once the bookie takes entries again, such a copy may close a new ledger on it without its writer's knowledge, and move
+the ledger to other bookies. The ledger's metadata then no longer references the bookie, but the writer's open handle
+does. So when the bookie is emptied the next time, the topics of all such ledgers are unloaded too
+(domain/bookkeeper/ledger_scan.py, Handles.suspect).
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from pulsar_operator.domain.dataplane.decommission.ended_copies import (
 from pulsar_operator.ports import ZooKeeperSession
 
 EVERY_LEDGER: Final = -1
-"""Handles.suspect below the first id."""
+"""Value of Handles.suspect below the first id."""
 
 
 async def with_copies(session: ZooKeeperSession, record: DecommissionRecord) -> DecommissionRecord:
-    """The record of a bookie that begins to be emptied, with what earlier copies may have closed. Raises PortError."""
+    """Returns the record of a decommission that begins, with what earlier copies may have closed. Raises PortError."""
     node = await session.get(COPIES_PATH)
     copies = parse_copies(node.data) if node is not None else {}
     since = EVERY_LEDGER if copies is None else copies.get(record.bookie)
@@ -39,8 +40,8 @@ async def with_copies(session: ZooKeeperSession, record: DecommissionRecord) -> 
 
 
 async def remember_copies(session: ZooKeeperSession, record: DecommissionRecord) -> None:
-    """Before the record of a bookie is forgotten. Of one that is gone, or has another volume, no ledger was left: the
-    copy came to its end. Raises PortError, ConflictError where somebody else wrote meanwhile."""
+    """Records requested copies before the record of a bookie is deleted. If the bookie is gone, or has another volume,
+    no ledger was left and the copy is complete. Raises PortError; ConflictError if another writer was faster."""
     node = await session.get(COPIES_PATH)
     before = parse_copies(node.data) if node is not None else {}
     if before is None:
@@ -59,14 +60,13 @@ async def remember_copies(session: ZooKeeperSession, record: DecommissionRecord)
 
 
 async def ended_copies(session: ZooKeeperSession, bookie: str, now: datetime) -> EndedCopies | None:
-    """Copies of a bookie that ended for want of room; None if none did lately. Raises PortError."""
+    """Returns copies of a bookie that ended for lack of room; None if none did recently. Raises PortError."""
     node = await session.get(ENDED_PATH)
     return parse_ended(node.data, now).get(bookie) if node is not None else None
 
 
 async def remember_end(session: ZooKeeperSession, bookie: str, now: datetime) -> None:
-    """Write down that a copy of a bookie ends now. Raises PortError, ConflictError where somebody else wrote
-    meanwhile."""
+    """Records that a copy of a bookie ends now. Raises PortError; ConflictError if another writer was faster."""
     node = await session.get(ENDED_PATH)
     before = parse_ended(node.data, now) if node is not None else {}
     data = ended_data(with_another(before, bookie, now))

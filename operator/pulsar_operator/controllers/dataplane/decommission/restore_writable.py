@@ -1,5 +1,5 @@
-"""A bookie that is being decommissioned takes entries again while the specification is refused: nobody looks meanwhile
-how many others do. While the configuration store is away it does where too few others do."""
+"""Makes a bookie that is being decommissioned writable while the specification is refused, since write capacity is not
+checked then. While the configuration store is unavailable, it does so if too few other bookies are writable."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pulsar_operator.ports import PortError
 
 
 async def restore_writable(ctx: PhaseContext) -> None:
-    """Make it writable; it is emptied further once the specification is accepted."""
+    """Makes it writable; the decommission continues once the specification is accepted."""
     await make_writable(ctx, "while the specification is refused")
 
 
 async def make_writable(ctx: PhaseContext, why: str, *, others: frozenset[str] | None = None) -> None:
-    """Make it writable, and remember that. ``others``: bookies that take entries; it stays read-only where these are
-    enough for new ledgers. So does a bookie whose PersistentVolumeClaims are deleted, by the metadata store."""
+    """Makes it writable, and records that. ``others`` are writable bookies; it stays read-only if these suffice for new
+    ledgers. So does a bookie whose PersistentVolumeClaims are deleted, by the metadata store."""
     store = metadata_store(ctx.facts.obj)
     if store is None or ctx.live.stateful_set(Component.BOOKIE) is None:
         return

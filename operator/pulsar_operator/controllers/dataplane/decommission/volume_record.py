@@ -1,4 +1,5 @@
-"""Which volumes bookies have continues record; one that is not up, and has another now, lost what it had."""
+"""Records the volumes of bookies. A bookie that is not up and has another volume than the recorded one lost its
+data."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from pulsar_operator.ports import PODS, ConflictError, Json, Node, NotFoundError
 
 
 async def volumes(ctx: PhaseContext) -> VolumesFact | None:
-    """Look, and put on record what changed. None if not known. Raises PortError of Kubernetes alone."""
+    """Reads the volumes and records changes. None if not known. Raises PortError of Kubernetes alone."""
     there, metadata, storage = ctx.live.stateful_set(Component.BOOKIE), ctx.view.metadata, ctx.view.storage
     if there is None or metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
         return None
@@ -77,8 +78,8 @@ async def volumes(ctx: PhaseContext) -> VolumesFact | None:
 def _foreign(
     ctx: PhaseContext, there: Json, every: Sequence[Claim], own: OwnBookies, facts: StorageFacts
 ) -> str | None:
-    """Why a bookie is not up that has the volume of another, as a message: its pod was made for the sake of the
-    others."""
+    """Returns why a bookie with the volume of another is not up, as a message: its pod was created so that the others
+    could be."""
     component, since = ctx.live.facts(Component.BOOKIE), str(there["metadata"].get("creationTimestamp") or "")
     for pod in component.pods if component is not None else ():
         bookie = own.last_id(pod.ordinal)
@@ -95,12 +96,12 @@ def _smaller(ctx: PhaseContext, there: Json) -> str | None:
 
 
 def _ordinals(own: OwnBookies, replicas: int, bookies: Iterable[str]) -> set[int]:
-    """Ordinals that have a pod or had a bookie."""
+    """Returns ordinals that have a pod or had a bookie."""
     return {*range(replicas), *(number for each in bookies if (number := own.ordinal(each)) is not None)}
 
 
 async def _ready_now(ctx: PhaseContext, there: Json) -> set[int]:
-    """Ordinals whose pods are ready, read after the claims. Raises PortError."""
+    """Returns ordinals whose pods are ready, read after the claims. Raises PortError."""
     owner = ctx.facts.owner
     found = await ctx.actor.deps.kube.list(PODS, owner.namespace, selector=selector_text(owner, Component.BOOKIE))
     return {pod.ordinal for pod in pods_of(there, found) if pod.ready and not pod.terminating}
@@ -115,8 +116,8 @@ async def _marked(
     *,
     instance_id: str | None,
 ) -> str | None:
-    """A pod was made on volumes that are marked as empty, by who scaled by hand: it never starts with them. They are
-    deleted, and its pod with them. Why such a pod stays, if one does."""
+    """Deletes claims that are marked as empty, with their pod: the pod was created by a manual scale-out, and cannot
+    start on them. Returns why such a pod stays, if one does."""
     stays = None
     component = ctx.live.facts(Component.BOOKIE)
     for pod in component.pods if component is not None else ():
@@ -149,7 +150,7 @@ _ADVICE = (
 
 
 async def _write(session: ZooKeeperSession, node: Node | None, data: bytes) -> None:
-    """Another pass, or a restored store, was faster: the next pass checks again."""
+    """Writes the record. If another pass, or a restored store, was faster, the next pass checks again."""
     try:
         if node is None:
             await session.create(VOLUMES_PATH, data)

@@ -1,4 +1,4 @@
-"""Requests for new volumes are kept at the bookies' claims (domain/dataplane/decommission/volume_requests.py)."""
+"""Keeps requests for new volumes at the bookies' claims (domain/dataplane/decommission/volume_requests.py)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from pulsar_operator.ports import Json
 
 
 async def requests(ctx: PhaseContext, there: Json) -> dict[int, str]:
-    """Why somebody wants a new volume, by ordinal; what changed is kept at the claims. ``there`` is the StatefulSet.
-
+    """Returns why a new volume is requested, by ordinal; changes are kept at the claims. ``there`` is the StatefulSet.
     Raises PortError.
     """
     # A pod that ends says nothing new: its successor may have other claims already.
@@ -51,7 +50,7 @@ async def requests(ctx: PhaseContext, there: Json) -> dict[int, str]:
 
 
 async def _keep(ctx: PhaseContext, own_claims: Sequence[Claim], request: VolumeRequest | None) -> None:
-    """Write the request at the claims, or take it off. A marked claim holds nothing, and keeps its mark."""
+    """Writes the request at the claims, or removes it. A marked claim is empty, and keeps its mark."""
     for claim in own_claims:
         desired = replace(request, claim=claim.uid) if request is not None else None
         if claim.request == desired:

@@ -48,7 +48,7 @@ from pulsar_operator.ports import STATEFUL_SETS
 
 
 async def see_to_store(state: InstancePass) -> None:
-    """Where it is and whether it is ready; a managed one is brought to what is declared. Raises PortError."""
+    """Returns where it is and whether it is ready; a managed one is reconciled. Raises PortError."""
     store = state.spec.configuration_store
     if store.managed is None and state.actor.act and not state.meta.deleting:
         await ensure_finalizer(state.actor.deps, state.obj)  # its clusters find the store by it, and each other
@@ -82,7 +82,8 @@ async def ask_store(state: InstancePass) -> None:
 
 
 async def stop_store(state: InstancePass) -> bool:
-    """Stop a managed one and delete its volumes where they are to go; True once that is done. Raises PortError."""
+    """Stops a managed store and deletes its volumes if the specification asks for it; True once that is done. Raises
+    PortError."""
     live = await observe_children(state.actor.deps, state.obj)
     if live.stateful_set(Component.CONFIGURATION_STORE) is not None:
         await record_tear_down(state.actor.deps, state.obj)
@@ -161,7 +162,7 @@ async def _managed_store(state: InstancePass) -> None:
 
 
 async def _rollout(state: InstancePass, live: Live, component: Component) -> Blocker | None:
-    """Replace one outdated server at most; what keeps the next one from being replaced."""
+    """Replaces at most one outdated server; returns what blocks the next one."""
     states = component_states(live, (component,))
     facts = RolloutFacts(states, given_up=given_up_since((component,), live.at) if live.at is not None else {})
     decision = decide(facts, READINESS)
@@ -173,7 +174,7 @@ async def _rollout(state: InstancePass, live: Live, component: Component) -> Blo
 
 
 async def _founded(state: InstancePass, live: Live, managed: ManagedZooKeeper) -> bool:
-    """Whether others may write into the store."""
+    """Whether other writers may write into the store."""
     try:
         return await record_founding(state.actor, state.owner, live, Component.CONFIGURATION_STORE, managed)
     except NameConflictError as error:
@@ -204,7 +205,8 @@ def _with_local_volumes(rendered: RenderedStore, live: Live) -> RenderedStore:
 
 
 def _with_kept_config(state: InstancePass, live: Live, managed: ManagedZooKeeper) -> RenderedStore:
-    """Rendered, with keys that are not applied where leaving them out would be all that replaces the servers."""
+    """Returns the rendered objects. Keys of config that are not applied stay if removing them alone would replace the
+    servers."""
     clean, component = _render(state, managed), Component.CONFIGURATION_STORE
     running = running_configs(live, [component]).get(component, {})
     left = left_out(component, state.spec.version, running, state.actor.deps.settings)

@@ -1,4 +1,4 @@
-"""The configuration store is asked itself: brokers answer 200 while it is away, and its own pods may be ready
+"""Reads the configuration store itself: brokers answer 200 while it is unavailable, and its own pods may be ready
 anyway."""
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ READ_SECONDS: Final = 5.0
 
 
 async def unavailability(deps: Deps, servers: str, chroot: str | None) -> str | None:
-    """Why the store does not count as ready, as a message that stay the same while it does not answer; None if it
-    answered.
-
-    Raises PortError for anything but silence, such as servers that are no addresses.
+    """Returns why the store does not count as ready, as a message that stays the same while it does not answer; None if
+    it answered. Raises PortError for anything but silence, such as invalid addresses.
     """
     try:
         async with asyncio.timeout(READ_SECONDS):
@@ -42,9 +40,11 @@ async def unavailability(deps: Deps, servers: str, chroot: str | None) -> str | 
 async def ask(
     deps: Deps, instance: Json, store: Store, stored: Sequence[OutageStatus], *, ready: bool
 ) -> tuple[str | None, list[OutageStatus]]:
-    """Why the store gives no answer, as above, and the outages that are known then. One that is not ``ready`` by what
-    else is known is asked if it ever answered, to know how long it is away. ``stored`` are the outages that the status
-    has, the last one first. Raises PortError."""
+    """Returns why the store gives no answer, as above, and the outages known then.
+
+    A store that is not ``ready`` by other facts is asked if it ever answered, to measure the outage. ``stored`` are the
+    outages in the status, the latest first. Raises PortError.
+    """
     reads, uid, state = deps.store_reads, instance["metadata"]["uid"], store_state(instance)
     stored_since = parse_time(state.since) if state.reason == Reason.CONFIGURATION_STORE_UNAVAILABLE else None
     if not (ready or reads.known(uid) or stored_since is not None or state.ready):

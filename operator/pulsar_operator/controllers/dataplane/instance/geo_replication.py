@@ -1,5 +1,5 @@
-"""Replication between the clusters of an instance: every broker is asked for its page of metrics, and told are a row
-for each pair of clusters and condition ReplicationHealthy."""
+"""Replication between the clusters of an instance: reads the metrics of every broker, and reports a row for each pair
+of clusters and condition ReplicationHealthy."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from pulsar_operator.domain.texts import two_digits
 from pulsar_operator.ports import AdminEndpoint, Deps, Json, PortError
 
 OBSERVE_SECONDS: Final = 30.0
-"""Between two looks: three make a trend, and brokers count their rates once a minute."""
+"""Seconds between two observations: three make a trend, and brokers count their rates once a minute."""
 ASK_SECONDS: Final = 5.0
 STORES: Final = (ConditionType.METADATA_READY, ConditionType.BOOKKEEPER_READY)
-"""Conditions of a cluster that can take messages, and open a topic again."""
+"""Conditions of a cluster that can store messages, and open a topic again."""
 AT_ONCE: Final = 8
 """Pages that are read at the same time."""
 MAX_NAME: Final = 2048
-"""Characters of a topic's name that are told."""
+"""Maximum length of a topic's name in the status."""
 SHOWN: Final = 5
-"""Pairs and clusters that a message names."""
+"""Number of pairs and clusters that a message names."""
 WORDS: Final[Mapping[Reason, str]] = {
     Reason.NOT_CONNECTED: (
         "{pair}: {apart} of {replicators} replicators are not connected, and their backlog ({backlog} messages) grows. "
@@ -53,12 +53,12 @@ WORDS: Final[Mapping[Reason, str]] = {
         "messageTTLSeconds of the namespaces that are replicated, or bring {target} back sooner"
     ),
 }
-"""What is said of each trouble, the worst last."""
+"""Messages for each trouble, the worst last."""
 
 
 async def observe_replication(actor: Actor, instance: Json, clusters: Iterable[Json], conditions: ConditionSet) -> None:
-    """Ask all brokers of all clusters, where it is time to, and set condition ReplicationHealthy, where there is more
-    than one cluster. What they said is kept in ``deps.replication``."""
+    """Reads all brokers of all clusters if an observation is due, and sets condition ReplicationHealthy if there is
+    more than one cluster. The observation is kept in ``deps.replication``."""
     found = list(by_name(clusters).values())
     await _observe(actor.deps, instance["metadata"]["uid"], found)
     if conditions.is_true(ConditionType.CONFIGURATION_STORE_READY):  # else nothing can be unloaded
@@ -80,7 +80,8 @@ async def _observe(deps: Deps, uid: str, found: list[Json]) -> None:
 
 
 async def _cluster(deps: Deps, cluster: Json, limit: asyncio.Semaphore) -> Targets | None:
-    """What all brokers of a cluster say together; None where one of them does not: its topics are not known then."""
+    """Returns the sum over all brokers of a cluster; None if one of them does not answer: its topics are not known
+    then."""
     endpoint = serving_endpoint(cluster)
     if endpoint is None or deps.reachability.of(endpoint.url).since is not None:
         return None
@@ -101,7 +102,7 @@ async def _page(deps: Deps, endpoint: AdminEndpoint, broker: str, limit: asyncio
 
 
 async def _unload_stuck(actor: Actor, uid: str, clusters: list[Json]) -> None:
-    """Load again what is connected and delivers nothing, each topic once an hour."""
+    """Unloads topics that are connected and deliver nothing, each topic once an hour."""
     deps, topics = actor.deps, actor.deps.replication.topics(uid)
     for source, names in topics.due().items():
         found = [each for each in clusters if pulsar_name(each) == source]
@@ -117,8 +118,8 @@ async def _unload_stuck(actor: Actor, uid: str, clusters: list[Json]) -> None:
 
 
 def replication_rows(deps: Deps, uid: str, before: Iterable[ReplicationPair]) -> list[ReplicationPair] | None:
-    """A row for each pair of an instance's clusters as last seen; ``before`` are the stored ones. None if there is
-    none."""
+    """Returns a row for each pair of an instance's clusters as last observed; ``before`` are the stored ones. None if
+    there is none."""
     answers = deps.replication.answers(uid)
     stored = {(row.source, row.target): row for row in before}
     now = timestamp(deps.clock.now())
@@ -153,7 +154,8 @@ def _row(source: str, target: str, reading: Reading | None, old: ReplicationPair
 
 
 def _waiting(rows: Iterable[tuple[str, int]]) -> list[Waiting]:
-    """In the order of what is told, so that a count that moves by a message is no change."""
+    """Returns the waiting topics in the order of the reported figures, so that a count that changes by a message
+    changes nothing."""
     found: dict[str, Waiting] = {}
     for name, backlog in rows:  # the largest first; names that are cut may be alike
         found.setdefault(name[:MAX_NAME], Waiting(name=name[:MAX_NAME], backlog=two_digits(backlog)))
@@ -161,7 +163,7 @@ def _waiting(rows: Iterable[tuple[str, int]]) -> list[Waiting]:
 
 
 async def _report(actor: Actor, instance: Json, conditions: ConditionSet) -> None:
-    """The condition, and an event for each new trouble."""
+    """Sets the condition, and records an event for each new trouble."""
     deps, uid, kind = actor.deps, instance["metadata"]["uid"], ConditionType.REPLICATION_HEALTHY
     answers = deps.replication.answers(uid)
     if not answers:
@@ -196,7 +198,7 @@ async def _report(actor: Actor, instance: Json, conditions: ConditionSet) -> Non
 
 
 def _troubles(pair: Reason | None, stuck: bool) -> list[Reason]:
-    """Of a pair: what is wrong with it as a whole, and with single topics of it."""
+    """Returns the trouble of a pair: of the pair as a whole, and of single topics."""
     return [*([pair] if pair is not None else []), *([Reason.NOT_DELIVERING] if stuck else [])]
 
 

@@ -46,8 +46,8 @@ CONDITIONS = (
 )
 RETRY_SECONDS = 5.0
 RECHECK_SECONDS = 15.0
-"""Between two checks what tells nobody when it stops answering: the configuration store and the clusters. With their
-deadlines an outage is told within 30 s."""
+"""Seconds between checks of the configuration store and the clusters, whose outages no event announces. With their
+deadlines an outage is reported within 30 s."""
 
 
 class InstanceController(ObjectReconciler[InstancePass]):
@@ -86,8 +86,8 @@ class InstanceController(ObjectReconciler[InstancePass]):
         return Outcome(requeue_after=min(pause, again(self.deps, state.clusters) or pause))
 
     async def refuse(self, state: InstancePass, /) -> Outcome | None:
-        """A specification that means nothing to this operator, as after a downgrade. Clusters continue with the store
-        they know from here; it is stopped once nobody needs it, and its volumes stay."""
+        """Reports a specification that this operator cannot read, as after a downgrade. Clusters keep the store in the
+        status; the store is stopped once no object needs it, and its volumes stay."""
         outcome, obj = await super().refuse(state), state.obj
         if not state.meta.deleting or state.pause_reason is not None:
             return outcome
@@ -107,11 +107,12 @@ class InstanceController(ObjectReconciler[InstancePass]):
         return Outcome(requeue_after=RETRY_SECONDS)
 
     async def _clusters(self, obj: Json) -> list[Json]:
-        """Clusters of the instance, from every namespace it allows."""
+        """Returns the clusters of the instance, from every namespace that it allows."""
         return members(await DirectReader(self.deps).every(Kind.CLUSTER, allowed_by=obj), obj)
 
     async def _kept_for(self, obj: Json, clusters: Iterable[Json], others: Iterable[Json]) -> str | None:
-        """Why the configuration store of an instance that is being deleted keeps running; None = nobody needs it."""
+        """Returns why the configuration store of an instance that is being deleted keeps running; None if no object
+        needs it."""
         names = ", ".join(pulsar_name(each) for each in clusters)
         if names:
             return f"The configuration store keeps running because clusters still need it: {names}; delete them first"
@@ -129,14 +130,14 @@ class InstanceController(ObjectReconciler[InstancePass]):
         return f"The configuration store keeps running: {users}. {how}" if users is not None else None
 
     async def _observe_dependents(self, state: InstancePass) -> None:
-        """Clusters, and the rest that refers to this instance, from every namespace it allows."""
+        """Reads the clusters and other objects that refer to this instance, from every namespace that it allows."""
         found = await self._clusters(state.obj)
         state.clusters = tuple(sorted(found, key=pulsar_name))
         state.others = tuple(await dependents_of_instance(self.deps, state.obj, live=state.meta.deleting))
         state.observed = True
 
     async def _tear_down(self, state: InstancePass) -> bool:
-        """Remove a managed store once no cluster needs it; True when the finalizer is off."""
+        """Removes a managed store once no cluster needs it; True once the finalizer is removed."""
         kept = await self._kept_for(state.obj, state.clusters, state.others)
         if kept is not None:
             state.conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.DEPENDENTS_EXIST, kept)
@@ -188,8 +189,8 @@ class InstanceController(ObjectReconciler[InstancePass]):
             conditions.set(ConditionType.READY, False, Reason.DELETING, "The instance is being deleted")
 
     def _report(self, state: InstancePass) -> None:
-        """Status fields. What this pass could not see keeps its value; the kind of store and the chroot are immutable,
-        and a count of 0 would open the guard against deletion."""
+        """Sets status fields. A fact that this pass could not read keeps its value; the kind of store and the chroot
+        are immutable, and a count of 0 would remove the protection against deletion."""
         if state.observed:
             clusters = rows(state.clusters, state.reachability)
             state.fields |= {
@@ -208,12 +209,13 @@ class InstanceController(ObjectReconciler[InstancePass]):
 
 
 def rows(clusters: Iterable[Json], reachability: Mapping[str, ReachabilityFact]) -> list[InstanceClusterStatus]:
-    """A row for each PulsarCluster; ``reachability`` say whether it answers, by name inside Pulsar."""
+    """Returns a row for each PulsarCluster; ``reachability`` has whether it answers, by name inside Pulsar."""
     return [_row(each, reachability.get(pulsar_name(each), ReachabilityFact())) for each in clusters]
 
 
 def unique(found: list[InstanceClusterStatus]) -> list[InstanceClusterStatus]:
-    """The list is a map by name: two objects that claim one Pulsar name (one of them is refused) show once."""
+    """Returns the rows with unique names: two objects that claim one Pulsar name (one of them is refused) appear
+    once."""
     return list({c.name: c for c in reversed(found)}.values())[::-1][:MAX_CLUSTERS]
 
 

@@ -1,4 +1,4 @@
-"""What one pass over a PulsarInstance knows."""
+"""The data of one pass over a PulsarInstance."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pulsar_operator.ports import Json
 
 @dataclass
 class InstancePass(Context[PulsarInstanceSpec, PulsarInstanceStatus]):
-    """What one pass learned."""
+    """The data of one pass."""
 
     servers: str | None = None
     chroot: str | None = None
     clusters: tuple[Json, ...] = ()
     others: tuple[Json, ...] = ()
-    """Dependents that are no clusters."""
+    """Dependents other than clusters."""
     observed: bool = False
-    """Whether clusters and others are known: a list that failed says nothing."""
+    """Whether clusters and other dependents are known; False if a list failed."""
     reachability: Mapping[str, ReachabilityFact] = field(default_factory=dict)
     """Whether clusters answer, by name inside Pulsar."""
     outages: Sequence[OutageStatus] | None = None
-    """Of the store; None if it was not asked."""
+    """Outages of the store; None if it was not asked."""
     backoff: bool = False
 
     @property

@@ -1,7 +1,7 @@
-"""Whether each cluster of an instance answers: all are asked at once, one cheap question in every pass over it.
+"""Whether each cluster of an instance answers: every pass over the instance asks all of them one cheap question.
 
-Whoever has something to ask of a cluster tells what came of it too (logical/scope.py). Here one that is left out is
-asked, so that no tenant, namespace or topic ever waits for it, and what is known is told in the status.
+Other calls to a cluster report their outcome too (logical/scope.py). A cluster that is left out is asked here, so that
+no tenant, namespace or topic waits for it, and the result is in the status.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from pulsar_operator.domain.dataplane.instance.reachability import TIMEOUTS, Rea
 from pulsar_operator.ports import AdminEndpoint, DeadlineError, Deps, Json, PortError, UnavailableError
 
 ASK_SECONDS: Final = 5.0
-"""Deadline of the question, which brokers answer from memory."""
+"""Deadline in seconds of the question, which brokers answer from memory."""
 QUESTION: Final = ("clusters",)
 
 
 async def observe_reachability(
     actor: Actor, clusters: Iterable[Json], stored: Iterable[InstanceClusterStatus]
 ) -> dict[str, ReachabilityFact]:
-    """What the status says of each cluster, by name inside Pulsar; ``stored`` are the rows of the status as it is."""
+    """Returns the reachability of each cluster for the status, by name inside Pulsar; ``stored`` are the rows of the
+    current status."""
     deps = actor.deps
     before = {row.name: ReachabilityFact(row.reachable, row.since, row.last_response_time) for row in stored}
     endpoints = {name: serving_endpoint(each) for name, each in by_name(clusters).items()}
@@ -46,7 +47,7 @@ async def observe_reachability(
 
 
 def again(deps: Deps, clusters: Iterable[Json]) -> float | None:
-    """Seconds until the first cluster that is left out is asked again, or one whose last call had no answer, at once;
+    """Returns the seconds until the next probe of a cluster that is left out, 0 for one whose last call had no answer;
     None if all answer."""
     now = deps.clock.now()
     standings = [deps.reachability.of(found.url) for each in clusters if (found := serving_endpoint(each)) is not None]
@@ -55,9 +56,8 @@ def again(deps: Deps, clusters: Iterable[Json]) -> float | None:
 
 
 async def _ask(deps: Deps, endpoint: AdminEndpoint) -> bool | None:
-    """Whether a cluster answers, where it is time to ask; None if it was not asked, or that is not known.
-
-    Only silence is bad: what there is to say is not the question.
+    """Asks a cluster if that is due; None if it was not asked, or the answer is not known. Any response, even an error,
+    means reachable.
     """
     standing = deps.reachability.of(endpoint.url)
     if standing.since is not None and not standing.due(deps.clock.now()):

@@ -41,11 +41,11 @@ _BY_KIND = {kind.kind: kind for kind in (*OWNED, PODS)}
 
 
 class NameConflictError(Exception):
-    """An object the operator would have to write exists, and another one owns it."""
+    """An object that the operator would have to write exists, and another one owns it."""
 
 
 async def observe_children(deps: Deps, owner: Json) -> Live:
-    """Everything that carries the owner's labels, and why pods that are missing are not created. Raises PortError."""
+    """Reads everything with the owner's labels, and why missing pods are not created. Raises PortError."""
     meta = owner["metadata"]
     selector = f"{LABEL_OWNER_KIND}={owner['kind']},{LABEL_OWNER_NAME}={meta['name']}"
     kinds = (*OWNED, PODS)
@@ -59,7 +59,7 @@ async def observe_children(deps: Deps, owner: Json) -> Live:
 
 
 async def _list(deps: Deps, kind: ResourceType, namespace: str, selector: str) -> list[Json]:
-    """The objects of a type; none where it is optional and not served. Raises PortError."""
+    """Lists the objects of a type; empty if it is optional and not served. Raises PortError."""
     try:
         return await deps.kube.list(kind, namespace, selector=selector)
     except NotServedError:
@@ -69,7 +69,7 @@ async def _list(deps: Deps, kind: ResourceType, namespace: str, selector: str) -
 
 
 async def _explained(deps: Deps, live: Live) -> Live:
-    """The same, with what the StatefulSet controller says of missing pods. Events that cannot be read are unknown."""
+    """Adds what the StatefulSet controller reports about missing pods. Events that cannot be read are unknown."""
     found: dict[str, str] = {}
     for component in Component:
         facts, there = live.facts(component), live.stateful_set(component)
@@ -86,7 +86,7 @@ async def _explained(deps: Deps, live: Live) -> Live:
 
 
 async def apply_children(actor: Actor, live: Live, manifests: Iterable[Json], *, at: Sequence[str] = ()) -> Live:
-    """Apply manifests in order where they differ; what there is after that. ``at``: see Actor.apply.
+    """Applies manifests in order if they differ; returns the live objects after that. ``at``: see Actor.apply.
 
     Raises NameConflictError, UnavailableError, ConflictError.
     """
@@ -102,7 +102,7 @@ async def apply_children(actor: Actor, live: Live, manifests: Iterable[Json], *,
 
 
 async def _check_free(actor: Actor, kind: ResourceType, name: str) -> None:
-    """Server-side apply with force would take over an object of that name that is not ours."""
+    """Checks that the name is free: server-side apply with force would take over an object of another owner."""
     namespace = actor.owner["metadata"]["namespace"]
     try:
         found = await actor.deps.kube.get(kind, namespace, name)
@@ -119,9 +119,9 @@ async def _check_free(actor: Actor, kind: ResourceType, name: str) -> None:
 
 
 async def prune(actor: Actor, live: Live, rendered: Iterable[Json], *, keep: frozenset[Component]) -> None:
-    """Delete children the actor's object controls that are no longer rendered, except those of ``keep``.
+    """Deletes children that are no longer rendered, except those of ``keep``.
 
-    What pods use stays until they are replaced: a ServiceAccount here, ConfigMaps by prune_configurations.
+    ServiceAccounts that pods use stay until the pods are replaced, and so do ConfigMaps (prune_configurations).
     """
     desired = {(m["kind"], m["metadata"]["name"]) for m in rendered}
     # A pod whose turn has not come goes on asking for tokens of the identity it was made with.
@@ -139,10 +139,10 @@ async def prune(actor: Actor, live: Live, rendered: Iterable[Json], *, keep: fro
 
 
 async def prune_configurations(actor: Actor, live: Live, rendered: Iterable[Json]) -> None:
-    """Delete the ConfigMaps the actor's object controls that nothing rendered, no template and no pod refers to.
+    """Deletes the ConfigMaps that are not rendered and that no template and no pod refers to.
 
-    Looks again directly before: a pod that was just made of an older template could not start without its own.
-    Raises PortError.
+    Reads them again directly before: a pod that was just created from an older template could not start without its
+    ConfigMap. Raises PortError.
     """
     manifests = list(rendered)
     desired = frozenset(m["metadata"]["name"] for m in manifests if m["kind"] == CONFIG_MAPS.kind)
@@ -161,13 +161,14 @@ def _unused(actor: Actor, live: Live, desired: frozenset[str]) -> list[Json]:
 
 
 def _on_record(live: Live) -> frozenset[str]:
-    """The records of pod templates whose workload exists, and what the templates mount that pods may be made of."""
+    """Returns the records of pod templates whose workload exists, and the ConfigMaps of templates from which pods may
+    be created."""
     mounted = [configurations(template) for template in _templates_on_record(live)]
     return frozenset(each["metadata"]["name"] for each in _records(live)).union(*mounted)
 
 
 def _accounts_on_record(live: Live) -> frozenset[str]:
-    """ServiceAccounts of the templates that pods may be made of."""
+    """Returns the ServiceAccounts of templates from which pods may be created."""
     return frozenset(str((each.get("spec") or {}).get("serviceAccountName")) for each in _templates_on_record(live))
 
 
@@ -181,7 +182,7 @@ def _records(live: Live) -> list[Json]:
 
 
 async def delete_workloads(actor: Actor, live: Live, components: Iterable[Component], why: str) -> bool:
-    """Delete the StatefulSets of components; True when they and their pods are gone."""
+    """Deletes the StatefulSets of components; True once they and their pods are gone."""
     gone = True
     for component in components:
         found = live.stateful_set(component)

@@ -1,7 +1,7 @@
-"""What keeps a PulsarCluster, or the configuration store of a PulsarInstance, from being taken away.
+"""What keeps a PulsarCluster, or the configuration store of a PulsarInstance, from being removed.
 
-The chart's admission policy refuses the deletion of a parent by status.dependents; this is the second line: what
-runs is kept running while something still needs it. Used by cluster/cluster_controller.py and
+The chart's admission policy refuses the deletion of a parent by status.dependents. This is the second line of defense:
+components keep running while something still needs them. Used by cluster/cluster_controller.py and
 instance/instance_controller.py.
 """
 
@@ -21,11 +21,11 @@ from pulsar_operator.ports import Deps, Json, Key, ReaderPort
 OF_THE_INSTANCE = (Kind.TENANT, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
 """Kinds, besides clusters, that refer to an instance."""
 BLOCKED_GRACE = timedelta(seconds=30)
-"""How long a dependent that is being deleted, and cannot be yet, is waited for: what blocks it may be going too."""
+"""How long to wait for a dependent whose deletion is blocked: what blocks it may be deleted too."""
 SHOWN = 5
 
 _PAUSE_REASONS = frozenset({Reason.PAUSED.value, Reason.DRY_RUN.value})
-"""Reasons of a deletion that a person holds: nothing is taken away behind that person's back."""
+"""Reasons of a deletion that a person suspended: nothing is removed without that person's knowledge."""
 _CLUSTERS_FIELDS = {
     Kind.TENANT: ("allowedClusters",),
     Kind.NAMESPACE: ("replicationClusters", "allowedClusters"),
@@ -34,12 +34,11 @@ _CLUSTERS_FIELDS = {
 
 
 async def dependents_of_cluster(deps: Deps, cluster: Json, *, live: bool = False) -> list[Json]:
-    """Tenants, namespaces, resource groups and isolation policies that need the cluster.
+    """Returns tenants, namespaces, resource groups and isolation policies that need the cluster.
 
-    Those name it in their spec, or are in it as their status says; of the last cluster of an instance, all. Topics are
-    counted by their namespace, and a PulsarRebalance is an errand that ends with its cluster.
-
-    ``live`` asks the API server: what a watch cache has not heard of would lose its data with the cluster.
+    They name it in their spec, or are in it according to their status; all of them for the last cluster of an instance.
+    Topics are counted by their namespace, and a PulsarRebalance is deleted with its cluster. ``live`` asks the API
+    server: an object that the watch cache does not have yet would lose its data with the cluster.
     """
     instance = instance_of(cluster)
     if instance is None:
@@ -71,7 +70,8 @@ async def dependents_of_cluster(deps: Deps, cluster: Json, *, live: bool = False
 
 
 async def _namespaces_of(reader: ReaderPort, tenants: Iterable[Json]) -> list[Json]:
-    """Namespaces from wherever one of the tenants allows them. Tenants that allow the same are one question."""
+    """Returns namespaces from wherever one of the tenants allows them. Tenants that allow the same share one
+    request."""
     alike = {
         (t["metadata"]["namespace"], repr((t.get("spec") or {}).get("allowedKubernetesNamespaces"))): t for t in tenants
     }
@@ -83,7 +83,8 @@ async def _namespaces_of(reader: ReaderPort, tenants: Iterable[Json]) -> list[Js
 
 
 async def dependents_of_instance(deps: Deps, instance: Json, *, live: bool = False) -> list[Json]:
-    """Tenants, resource groups and isolation policies that refer to the instance and may; ``live`` as above."""
+    """Returns tenants, resource groups and isolation policies that refer to the instance and are allowed to; ``live``
+    as above."""
     key = key_of(Kind.INSTANCE, instance)
     reader = _reader(deps, live=live)
     return [
@@ -99,9 +100,11 @@ def _reader(deps: Deps, *, live: bool) -> ReaderPort:
 
 
 def waited_for(owner: Json, dependents: Iterable[Json], now: datetime) -> list[Json]:
-    """The dependents that keep an owner that is being deleted: none once the deletion is confirmed by annotation.
+    """Returns the dependents that keep an owner that is being deleted; none once the deletion is confirmed by
+    annotation.
 
-    One that is being deleted and blocked would keep it without end, when its remedy is the deletion of the owner.
+    A dependent whose own deletion is blocked would keep the owner without end if its remedy is the deletion of the
+    owner.
     """
     if confirmed_deletion(owner):
         return []
@@ -109,20 +112,20 @@ def waited_for(owner: Json, dependents: Iterable[Json], now: datetime) -> list[J
 
 
 def confirmed_deletion(owner: Json) -> bool:
-    """Whether the owner's name is in its annotation, as the deletion of what others need takes."""
+    """Whether the owner's name is in its annotation, which confirms a deletion of what other objects need."""
     meta = owner["metadata"]
     return bool((meta.get("annotations") or {}).get(ANNOTATION_CONFIRM_DELETE) == meta["name"])
 
 
 def explain(owner: Json, waiting: Sequence[Json]) -> str:
-    """Which objects keep an owner, and what to do about it."""
+    """Returns the message on which objects keep an owner, and what to do about it."""
     names = [f"{e['kind']} {e['metadata']['namespace']}/{e['metadata']['name']}" for e in waiting]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{len(names)} objects still need it: {', '.join(names[:SHOWN])}{more}. {remedy(owner)}"
 
 
 def remedy(owner: Json, first: str = "Delete them first", instead: str = "let it go before them") -> str:
-    """What to do about what keeps an owner that is being deleted."""
+    """Returns what to do about the objects that keep an owner that is being deleted."""
     meta = owner["metadata"]
     return (
         f"{first}, or {instead}: kubectl -n {meta['namespace']} annotate --overwrite "
@@ -131,14 +134,14 @@ def remedy(owner: Json, first: str = "Delete them first", instead: str = "let it
 
 
 def _named(kind: Kind, obj: Json) -> frozenset[str]:
-    """Clusters an object names in its spec, by their name inside Pulsar."""
+    """Returns the clusters that an object names in its spec, by their name inside Pulsar."""
     spec = obj.get("spec") or {}
     lists = [spec.get(name) for name in _CLUSTERS_FIELDS.get(kind, ())]
     return frozenset(str(each) for given in lists if isinstance(given, list) for each in given)
 
 
 def _present(namespace: Json) -> frozenset[str]:
-    """Clusters a namespace was seen in."""
+    """Returns the clusters in which a namespace was observed."""
     clusters = (namespace.get("status") or {}).get("clusters") or ()
     return frozenset(str(each.get("name")) for each in clusters if each.get("exists"))
 

@@ -1,7 +1,7 @@
 """The record of a cluster's instance id: a ConfigMap that outlives the PulsarCluster, as its volumes may.
 
-What it says: domain/dataplane/registration/metadata.py. Written by registration/bootstrap.py,
-registration/version_record.py and registration/deregistration.py.
+Content: domain/dataplane/registration/metadata.py. Written by registration/bootstrap.py, registration/version_record.py
+and registration/deregistration.py.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pulsar_operator.ports import CONFIG_MAPS, Deps, Json
 
 
 def record_name(cluster: str) -> str:
-    """Name of the ConfigMap that remembers a PulsarCluster's INSTANCEID; ``cluster`` is its metadata.name."""
+    """Returns the name of the ConfigMap with a PulsarCluster's INSTANCEID; ``cluster`` is its metadata.name."""
     return f"{cluster}-instance-id"
 
 
 def record_manifest(cluster: str, namespace: str, labels: Mapping[str, str], record: Record) -> Json:
-    """The ConfigMap; it has no owner, since it lives as long as the volumes."""
+    """Returns the ConfigMap; it has no owner, since it lives as long as the volumes."""
     return {
         "apiVersion": CONFIG_MAPS.api_version,
         "kind": CONFIG_MAPS.kind,
@@ -33,9 +33,8 @@ def record_manifest(cluster: str, namespace: str, labels: Mapping[str, str], rec
 
 
 async def write_record(deps: Deps, manifest: Json, read: Json | None) -> Json:
-    """Create the ConfigMap, or replace exactly the one that was read. Returns it as stored.
-
-    Raises PortError, ConflictError among them where another writer was faster.
+    """Creates the ConfigMap, or replaces exactly the one that was read. Returns it as stored. Raises PortError,
+    including ConflictError if another writer was faster.
     """
     if read is None:
         return await deps.kube.create(manifest)

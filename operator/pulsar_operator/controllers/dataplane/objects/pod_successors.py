@@ -19,12 +19,12 @@ from pulsar_operator.ports import (
 )
 
 ABOUT_ONE_POD = (RefusedError, ServerError, DeadlineError, NotServedError)
-"""Answers that say nothing about other requests, except a missing right."""
+"""Refusals that concern only one pod, except a missing permission."""
 
 
 async def refused_successor(actor: Actor, stateful_set: Json, pod: Json) -> Blocker | None:
-    """Why the API server would not create the pod again. None also where nobody knows: a missing right, a name that is
-    taken, a namespace that is gone. Raises PortError."""
+    """Returns why the API server would not create the pod again. None also if that is not known: a missing permission,
+    a name that is taken, a namespace that is gone. Raises PortError."""
     name = str(pod["metadata"]["name"])
     try:
         await actor.deps.kube.dry_run_create(successor(stateful_set, name))

@@ -1,7 +1,7 @@
 """Whether the tear-down of a PulsarCluster or PulsarInstance has begun.
 
-The operator writes an annotation on the object before it stops what others need. A StatefulSet that is missing proves
-nothing: a person may have removed it, and what needs the object would lose it unasked. Used by
+The operator writes an annotation on the object before it stops what other objects need. A missing StatefulSet proves
+nothing: a person may have removed it, and dependents would lose it without being asked. Used by
 cluster/cluster_controller.py, instance/instance_controller.py, cluster/teardown.py and observed/namespace_inventory.py.
 """
 
@@ -31,8 +31,10 @@ def has_begun(owner: Json) -> bool:
 
 
 async def record_tear_down(deps: Deps, owner: Json) -> bool:
-    """Write that the tear-down has begun; whether a write was made, after which the object is read again. It comes
-    before the first step: without it the next pass may find a reason to keep the object. Raises PortError."""
+    """Records that the tear-down has begun; returns whether it was written, after which the object is read again.
+
+    It comes before the first step: without it the next pass may find a reason to keep the object. Raises PortError.
+    """
     if has_begun(owner):
         return False
     meta = {name: owner["metadata"][name] for name in ("name", "namespace", "uid")}
@@ -46,8 +48,8 @@ async def record_tear_down(deps: Deps, owner: Json) -> bool:
 
 
 async def can_be_kept(deps: Deps, owner: Json, *components: Component) -> bool:
-    """Whether an object that is being deleted can continue serving what needs it: one of the components runs, or ran
-    and can be started again. Raises PortError."""
+    """Whether an object that is being deleted can keep serving its dependents: one of the components runs, or ran and
+    can be started again. Raises PortError."""
     if is_foreground(owner):
         return False
     if runs(owner, await observe_children(deps, owner), *components):
@@ -56,7 +58,7 @@ async def can_be_kept(deps: Deps, owner: Json, *components: Component) -> bool:
 
 
 def runs(owner: Json, live: Live, *components: Component) -> bool:
-    """Whether the StatefulSet of one of the components is there and is not being deleted; ``live`` are the children."""
+    """Whether the StatefulSet of one of the components exists and is not being deleted; ``live`` are the children."""
     found = [live.stateful_set(component) for component in components]
     there = any(sts is not None and "deletionTimestamp" not in sts["metadata"] for sts in found)
     return there and not is_foreground(owner)
@@ -68,7 +70,7 @@ def is_foreground(owner: Json) -> bool:
 
 
 async def _has_served(deps: Deps, owner: Json) -> bool:
-    """Whether others may have used it. A cluster that was never registered and never ran is needed by nobody."""
+    """Whether other objects may have used it. No object needs a cluster that was never registered and never ran."""
     if owner["kind"] == Kind.INSTANCE.value:
         store = (owner.get("spec") or {}).get("configurationStore") or {}
         return store.get("managed") is not None and configuration_store(owner) is not None
@@ -87,6 +89,6 @@ async def _has_served(deps: Deps, owner: Json) -> bool:
 
 
 async def _namespace_goes(deps: Deps, owner: Json) -> bool:
-    """Whether Kubernetes deletes the namespace, and with it all children, in an order of its own."""
+    """Whether Kubernetes deletes the namespace, and with it all children, in any order."""
     found = await deps.kube.get(NAMESPACES, "", owner["metadata"]["namespace"])
     return found is not None and "deletionTimestamp" in found["metadata"]

@@ -1,4 +1,4 @@
-"""Topics are unloaded, so that their brokers close the ledgers that they write to."""
+"""Unloads topics, so that their brokers close the ledgers that they write to."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pulsar_operator.ports import (
 )
 
 UNLOADS: Final = 20
-"""Topics unloaded in one pass, so a few in a second: clients of each look for it and connect again."""
+"""Topics unloaded in one pass, so a few a second: clients of each look it up and connect again."""
 FAILURES: Final = 5
-"""Topics of one pass that may fail before the rest waits for the next."""
+"""Topics of one pass that may fail before the rest waits for the next pass."""
 BUDGET_SECONDS: Final = 20.0
-"""Of one pass, with topics that do not exist."""
+"""Seconds of one pass, for topics that do not exist."""
 DEADLINE_SECONDS: Final = 10.0
 _COORDINATOR = re.compile(r"persistent://pulsar/system/__transaction_log_([0-9]+)")
 _PENDING_ACK: Final = "__transaction_pending_ack"
@@ -30,21 +30,21 @@ _PENDING_ACK: Final = "__transaction_pending_ack"
 
 @dataclass
 class Unloaded:
-    """What came of it."""
+    """Result of unloading topics."""
 
     done: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    """In words."""
+    """Messages."""
     last: str = ""
-    """The last topic that was tried; empty = none was, for nobody answers."""
+    """The last topic that was tried; empty if no broker answers, so that none was."""
 
 
 async def unload(deps: Deps, endpoint: AdminEndpoint | None, topics: Sequence[str]) -> Unloaded:
-    """Unload topics by their full names in their order, a bounded number. One that fails does not keep the next ones.
+    """Unloads a bounded number of topics by their full names, in their order; a failed one does not stop the next ones.
 
-    One that no broker has is loaded for it, which closes the ledger that was written last (class BrokerService,
-    getTopicIfExists, and class PersistentTopicsBase, internalUnloadTopicAsync, of Pulsar 4.0.8): its data ledger is
-    closed when it is opened, and so are the ledgers of its cursors.
+    A topic that no broker has loaded is loaded for it, which closes the ledger that was written last (class
+    BrokerService, getTopicIfExists, and class PersistentTopicsBase, internalUnloadTopicAsync, of Pulsar 4.0.8): its
+    data ledger is closed when it is opened, and so are the ledgers of its cursors.
     """
     found = Unloaded()
     if endpoint is None:
@@ -75,7 +75,7 @@ async def unload(deps: Deps, endpoint: AdminEndpoint | None, topics: Sequence[st
 
 
 async def _unload(deps: Deps, endpoint: AdminEndpoint, topic: str) -> bool:
-    """Whether there is such a topic. Raises PortError."""
+    """Unloads a topic; returns whether it exists. Raises PortError."""
     path = topic_path(topic)
     if path is None:
         raise RefusedError("has a name that cannot be asked for")
@@ -87,12 +87,12 @@ async def _unload(deps: Deps, endpoint: AdminEndpoint, topic: str) -> bool:
 
 
 def unloaded_by(topic: str) -> list[str]:
-    """Names of topics with which what is kept under a topic's name is unloaded.
+    """Returns names of topics whose unloading also unloads what is stored under a topic's name.
 
-    What transactions keep is no topic, though its name looks like one (class BrokerService, createPersistentTopic0,
-    refuses it): a coordinator's log goes with the partition that the coordinator is assigned by (class
-    TransactionMetadataStoreService), what a subscription has pending with its topic, whose name ends at one of the
-    hyphens (class MLPendingAckStore, getTransactionPendingAckStoreSuffix).
+    What transactions store is no topic, although its name looks like one (class BrokerService, createPersistentTopic0,
+    refuses it): a coordinator's log is closed with the partition that assigns the coordinator (class
+    TransactionMetadataStoreService), and pending acknowledgements of a subscription with its topic, whose name ends at
+    one of the hyphens (class MLPendingAckStore, getTransactionPendingAckStoreSuffix).
     """
     log = _COORDINATOR.fullmatch(topic)
     if log is not None:
@@ -105,7 +105,7 @@ def unloaded_by(topic: str) -> list[str]:
 
 
 def topic_path(topic: str) -> tuple[str, str, str, str] | None:
-    """Where a topic is below /admin/v2; None where its name has not the parts of one, as of Pulsar before 2.0."""
+    """Returns the path of a topic below /admin/v2; None if its name lacks parts, as of Pulsar before 2.0."""
     domain, _, rest = topic.partition("://")
     parts = rest.split("/")
     return (domain, parts[0], parts[1], parts[2]) if len(parts) == 3 and all((domain, *parts)) else None

@@ -28,17 +28,15 @@ SUPER_USER = "super"
 
 
 def super_digest_name(owner: str, component: Component) -> str:
-    """Name of the Secret with the superuser of an ensemble."""
+    """Returns the name of the Secret with the superuser of an ensemble."""
     return f"{workload_name(owner, component)}-super"
 
 
 async def apply_ensemble(
     actor: Actor, owner: Owner, live: Live, component: Component, manifests: Sequence[Json]
 ) -> Live:
-    """Apply the rendered manifests of an ensemble; its pods mount the superuser's Secret, which comes first. What there
-    is after that.
-
-    Raises NameConflictError, PortError.
+    """Applies the rendered manifests of an ensemble; its pods mount the superuser's Secret, which comes first. Returns
+    the live objects after that. Raises NameConflictError, PortError.
     """
     await ensure_super_digest(actor, owner, component)
     return await apply_children(actor, live, manifests)
@@ -47,12 +45,12 @@ async def apply_ensemble(
 async def record_founding(
     actor: Actor, owner: Owner, live: Live, component: Component, managed: ManagedZooKeeper
 ) -> bool:
-    """Put on record that the ensemble was founded, as soon as it has a quorum; whether it has one and is on record.
+    """Records that the ensemble was founded, as soon as it has a quorum; returns whether it has one and is recorded.
 
-    From then on a server whose volume is empty joins the others and founds nothing (pulsar_start/zookeeper.py). To be
-    called before anything is written into the ensemble: while its object is paused, an ensemble that is not on record
-    is not ready for others to write into. (A cluster's own is for them only after the cluster has set it up, which it
-    does after this.) The record lives as long as the volumes. Raises NameConflictError, PortError.
+    From then on a server with an empty volume joins the others and founds nothing (pulsar_start/zookeeper.py). It must
+    be called before anything is written into the ensemble: while its object is paused, an ensemble that is not recorded
+    is not ready for other writers. (A cluster's own ensemble is ready for them only after the cluster has set it up,
+    which happens after this.) The record lives as long as the volumes. Raises NameConflictError, PortError.
     """
     if not has_quorum(live.facts(component), managed):
         return False
@@ -85,17 +83,17 @@ async def record_founding(
 
 
 def is_founded(record: Json) -> bool:
-    """Whether it says that an ensemble was founded."""
+    """Whether the record says that an ensemble was founded."""
     return bool((record.get("data") or {}).get(FOUNDED_KEY) == "true")
 
 
 def has_quorum(facts: ComponentFacts | None, managed: ManagedZooKeeper) -> bool:
-    """Whether so many servers are ready that the ensemble answers; False while that is not known."""
+    """Whether enough servers are ready for a quorum; False if not known."""
     return facts is not None and (facts.ready or 0) >= majority(managed.replicas)
 
 
 async def ensure_super_digest(actor: Actor, owner: Owner, component: Component) -> None:
-    """Create the Secret with ZooKeeper's superuser password and digest once; never overwritten.
+    """Creates the Secret with ZooKeeper's superuser password and digest once; it is never overwritten.
 
     It has no owner reference and lives as long as the volumes. Digest form: DigestAuthenticationProvider,
     user:base64(sha1(user:password)).
@@ -127,8 +125,8 @@ async def ensure_super_digest(actor: Actor, owner: Owner, component: Component) 
 
 
 async def delete_records(actor: Actor, owner: Owner, component: Component) -> None:
-    """Delete what lives as long as a managed ensemble's volumes: the superuser's Secret, and that it was founded. Only
-    called with reclaimPolicy Delete, after the volumes."""
+    """Deletes what lives as long as a managed ensemble's volumes: the superuser's Secret, and the record of its
+    founding. Only called with reclaimPolicy Delete, after the volumes."""
     secret = await actor.deps.kube.get(SECRETS, owner.namespace, super_digest_name(owner.name, component))
     if secret is not None:
         await delete_ours(actor, SECRETS, secret, ours=is_labelled(owner, secret))
@@ -138,9 +136,9 @@ async def delete_records(actor: Actor, owner: Owner, component: Component) -> No
 
 
 async def delete_volumes(actor: Actor, owner: Owner) -> None:
-    """Delete the claims of an owner's pods; only called with reclaimPolicy Delete.
+    """Deletes the claims of an owner's pods; only called with reclaimPolicy Delete.
 
-    A claim that was made as a copy of one, with its labels, is not a pod's.
+    A claim that was created as a copy of one, with its labels, does not belong to a pod and stays.
     """
     for claim in await actor.deps.kube.list(PVCS, owner.namespace, selector=selector_text(owner)):
         if "deletionTimestamp" not in claim["metadata"]:
@@ -148,7 +146,7 @@ async def delete_volumes(actor: Actor, owner: Owner) -> None:
 
 
 async def delete_ours(actor: Actor, kind: ResourceType, found: Json, *, ours: bool) -> None:
-    """Delete what the operator made; what somebody else did stays, and that is told."""
+    """Deletes an object that the operator created; one of another creator stays, with an event."""
     if ours:
         await actor.delete(kind, found, "reclaimPolicy is Delete", reason=Reason.DELETED if kind == PVCS else None)
     else:

@@ -1,4 +1,4 @@
-"""What a pass over a PulsarCluster reads before it does anything: one value, never changed."""
+"""The facts that a pass over a PulsarCluster reads before it acts: one immutable value."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from pulsar_operator.ports import CONFIG_MAPS, PVCS, STATEFUL_SETS, AdminEndpoin
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """A PulsarCluster and what there is of it."""
+    """A PulsarCluster with its children and records."""
 
     obj: Json
     meta: Meta
@@ -62,38 +62,39 @@ class ClusterFacts:
     before: PulsarClusterStatus = field(default_factory=PulsarClusterStatus)
     """The status as stored."""
     claims: Sequence[Json] = ()
-    """Claims of bookies' volumes that carry our labels."""
+    """Claims of bookies' volumes with the operator's labels."""
     config_map: Json | None = None
-    """The record of the instance id, as read; None if there is none, or the mode has none."""
+    """ConfigMap with the record of the instance id, as read; None if there is none, or the mode has none."""
     quorum: Quorum | None = None
-    """Quorums that ledgers have had so far; None if nothing was brought up yet, or the one pod of mode Standalone."""
+    """Quorums of the ledgers so far; None if nothing was brought up yet, or in mode Standalone."""
     quorum_on_record: Quorum | None = None
-    """What of it the record says."""
+    """Quorums in the record."""
     racks: KnownRacks | None = None
-    """In which rack the bookies are; None if the specification names no racks."""
+    """Racks of the bookies; None if the specification names no racks."""
     loads: Loads = field(default_factory=dict)
-    """How loaded the pods are of components with autoscaling."""
+    """Loads of the pods of components with autoscaling."""
     recorded: Read | None = None
-    """What is known of recorded traffic; None if nothing is decided by it."""
+    """Recorded traffic; None if no decision uses it."""
     stored_spec: PulsarClusterSpec | None = None
-    """The specification where other replicas count than it says; None if it is ``spec``."""
+    """The stored specification if other replicas than its own count; None if it is ``spec``."""
     unlabelled_claims: bool = False
-    """Whether claims have the names of bookies' volumes and lack our labels; looked for until the store is initialized
-    and where no claim carries them."""
+    """Whether claims have the names of bookies' volumes and lack the operator's labels; read until the store is
+    initialized and if no claim carries them."""
 
     @property
     def bookie_volumes(self) -> bool:
-        """Whether any claim of a bookie exists: then there is, or was, data under its metadata."""
+        """Whether any claim of a bookie exists: then there is, or was, data for its metadata."""
         return bool(self.claims) or self.unlabelled_claims
 
     @property
     def declared(self) -> PulsarClusterSpec:
-        """The specification as it is stored; ``spec`` has the replicas that autoscaling decided."""
+        """The stored specification; ``spec`` has the replicas that autoscaling decided."""
         return self.stored_spec or self.spec
 
     @property
     def too_few_racks(self) -> str | None:
-        """Why no ledger could be created once brokers enforce a minimum of racks, as a message; None if it could."""
+        """Why no ledger could be created once brokers enforce a minimum of racks, as a message; None if ledgers could
+        be created."""
         keeper = self.spec.bookkeeper
         if keeper is None or keeper.racks is None or self.racks is None:
             return None
@@ -101,13 +102,13 @@ class ClusterFacts:
 
     @property
     def overruled(self) -> bool:
-        """Whether the quorums on record are others than those that count: brokers have these, and nothing asked for
-        those."""
+        """Whether the recorded quorums differ from the effective ones, which brokers have, although the specification
+        did not change them."""
         return self.quorum is not None and self.quorum_on_record not in (None, self.quorum)
 
     @property
     def record(self) -> Record | None:
-        """The record of the instance id; None where there is none that can be read."""
+        """The record of the instance id; None if it does not exist or cannot be read."""
         try:
             return None if self.config_map is None else parse_record(self.config_map.get("data") or {})
         except DamagedRecordError:
@@ -115,7 +116,7 @@ class ClusterFacts:
 
     @property
     def remembered(self) -> frozenset[str]:
-        """Versions that the record says, while servers that hold data are not there to tell; empty = not known."""
+        """Versions in the record, while servers that hold data do not exist; empty if not known."""
         store = self.spec.metadata_store
         managed = store is not None and store.managed is not None
         holding = (Component.ZOOKEEPER, Component.BOOKIE) if managed else (Component.BOOKIE,)
@@ -125,8 +126,8 @@ class ClusterFacts:
 
     @cached_property
     def running(self) -> frozenset[str] | None:
-        """Versions of the pod templates that workloads have, of pods that are not replaced yet, and of volumes that no
-        server has opened yet; empty = nothing ran yet, None if not known."""
+        """Versions of the workloads' templates, of pods that are not replaced yet, and of volumes that no server has
+        opened yet; empty if nothing ran yet, None if not known."""
         found = applied_versions(self.live) | known_pod_versions(self.live) | self.remembered
         if self.before.version and not all_on_record(self.live):
             found |= {self.before.version}
@@ -134,11 +135,11 @@ class ClusterFacts:
 
     @property
     def order(self) -> RollOrder:
-        """In which order components get the newest template."""
+        """The order in which components get the newest template."""
         return RollOrder(backwards=downgrade(self.running or frozenset(), self.spec.version))
 
     def brokers(self, rendered: RenderedCluster | None) -> AdminEndpoint | None:
-        """The brokers' Service, as rendered or else as published; None where neither says."""
+        """The brokers' Service, as rendered or else as published; None if there is neither."""
         if rendered is None:
             return published_endpoint(self.obj)
         return AdminEndpoint(pulsar_name(self.obj), str(rendered.endpoints.broker_web_service_url))
@@ -147,7 +148,7 @@ class ClusterFacts:
 async def observe(
     deps: Deps, obj: Json, meta: Meta, spec: PulsarClusterSpec, before: PulsarClusterStatus, owner: Owner
 ) -> ClusterFacts:
-    """Read all of it. Raises PortError: facts are complete or not there."""
+    """Reads all facts. Raises PortError: facts are complete or absent."""
     volumes = selector_text(owner, Component.BOOKIE)
     instance, live, claims = await asyncio.gather(
         _instance(deps, meta, spec, before),
@@ -172,8 +173,8 @@ async def observe(
 async def _claims_without_labels(
     deps: Deps, meta: Meta, spec: PulsarClusterSpec, owner: Owner, config_map: Json | None
 ) -> bool:
-    """Whether there is a claim of a bookie by its name, as a StatefulSet takes it: one that was restored by hand may
-    have no labels. Asked only until the metadata is initialized. Raises PortError."""
+    """Whether there is a claim with the name of a bookie's, as a StatefulSet uses it: one that was restored manually
+    may have no labels. Read only until the metadata is initialized. Raises PortError."""
     state = ((config_map or {}).get("data") or {}).get("state")
     if spec.mode is not ClusterMode.DISTRIBUTED or state == RecordState.INITIALIZED:
         return False
@@ -195,7 +196,7 @@ def _with_quorum(facts: ClusterFacts, keeper: BookKeeper) -> ClusterFacts:
 
 
 async def _instance(deps: Deps, meta: Meta, spec: PulsarClusterSpec, before: PulsarClusterStatus) -> InstanceFact:
-    """The instance's store: this cluster's own metadata store, or what the instance's status names."""
+    """Returns the instance's store: this cluster's own metadata store, or the one in the instance's status."""
     found = await resolve(deps, Kind.INSTANCE, spec.instance_ref, from_namespace=meta.namespace)
     if found.obj is None:
         if found.found:

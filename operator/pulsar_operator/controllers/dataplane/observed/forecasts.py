@@ -1,6 +1,6 @@
-"""Reading recorded traffic for the decisions on brokers, at a pace of its own: a result changes once an hour.
+"""Reads recorded traffic for the decisions on brokers, at its own interval: a result changes once an hour.
 
-What was read stays in memory, and counts while it is not too old: a service that is away for a while changes nothing.
+The result stays in memory, and counts until it is too old: a short outage of the service changes nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pulsar_operator.ports import Deps, Json, PortError
 
 EVERY_SECONDS: Final = 600.0
 RETRY_SECONDS: Final = 120.0
-"""After a failure."""
+"""Seconds until the next attempt after a failure."""
 READ_SECONDS: Final = 3.0
-"""A pass has more to do than to wait for a service that does not answer."""
+"""Deadline in seconds, since a pass must not wait for a service that does not answer."""
 FORGOTTEN_SECONDS: Final = 3600.0
 
 
@@ -33,7 +33,7 @@ class _Known:
 
 
 class Forecasts:
-    """Of all clusters of one operator."""
+    """Recorded traffic of all clusters of one operator."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
@@ -41,8 +41,8 @@ class Forecasts:
         """By the UID of a cluster."""
 
     async def read(self, uid: str, obj: Json, spec: PulsarClusterSpec) -> Read | None:
-        """What is known of a cluster's recorded traffic; None where its brokers are not to use it. Never raises
-        PortError, and takes READ_SECONDS at most."""
+        """Returns the recorded traffic of a cluster; None if its brokers do not use it. Never raises PortError, and
+        takes READ_SECONDS at most."""
         now = self._deps.clock.now()
         self._forget(now)
         limits = spec.broker.autoscaling if spec.broker is not None else None
@@ -75,7 +75,7 @@ class Forecasts:
         return Read(outlook_of(result))
 
     def _forget(self, now: datetime) -> None:
-        """What is known of clusters that nobody checks any more: they are gone."""
+        """Discards the results of clusters that are no longer read: they are deleted."""
         for uid, known in list(self._known.items()):
             if (now - known.asked).total_seconds() > FORGOTTEN_SECONDS:
                 del self._known[uid]

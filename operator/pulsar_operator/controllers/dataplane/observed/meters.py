@@ -1,6 +1,6 @@
-"""Reading how loaded the pods of a cluster are, at a pace of its own: passes come every few seconds at times.
+"""Reads the loads of a cluster's pods, at its own interval: passes may follow each other within seconds.
 
-What was read stays in memory, for rates take two readings. After a restart nothing is decided until there are two.
+The readings stay in memory, for rates need two. After a restart nothing is decided until there are two.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from pulsar_operator.domain.dataplane.scaling.replicas import SCALED, Part, part
 from pulsar_operator.ports import CountersPort, Deps, PortError
 
 EVERY_SECONDS: Final = 30.0
-"""A page may have a line for each topic."""
+"""Seconds between readings: a page may have a line for each topic."""
 FORGOTTEN_SECONDS: Final = 3600.0
 IN_FLIGHT: Final = 16
 READ_SECONDS: Final = 10.0
-"""For all pods of a component together: a pass has more to do than to wait for those that do not answer."""
+"""Deadline in seconds for all pods of a component together, since a pass must not wait for pods that do not answer."""
 
 
 def _reads(part: Part) -> bool:
-    """Whether anything is decided by what pods say there; bookies are asked for their disks elsewhere."""
+    """Whether a decision uses the pods' pages; bookies are asked for their disks elsewhere."""
     if isinstance(part, BookKeeper):
         limits = part.autoscaling
         return limits is not None and limits.targets.write_latency_milliseconds is not None
@@ -56,7 +56,7 @@ def _read_at(readings: Readings) -> float:
 
 
 class Meters:
-    """Of all clusters of one operator."""
+    """Readings of all clusters of one operator."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
@@ -64,11 +64,11 @@ class Meters:
         self._pods: dict[tuple[str, Component], dict[str, Readings]] = {}
         """By the UID of a pod."""
         self._gone: dict[tuple[str, Component], dict[str, Readings]] = {}
-        """Of those that were ready in the minutes before."""
+        """Readings of pods that were ready in the minutes before."""
 
     async def loads(self, cluster: str, spec: PulsarClusterSpec, live: Live) -> Loads:
-        """Figures of the components with autoscaling; ``cluster`` is its UID. Never raises PortError: of a pod that
-        does not answer the last figures count, with their age."""
+        """Returns the figures of the components with autoscaling; ``cluster`` is its UID. Never raises PortError: for a
+        pod that does not answer the last figures count, with their age."""
         found: dict[Component, Mapping[str, Measured]] = {}
         self._forget()
         for component in SCALED:
@@ -87,7 +87,7 @@ class Meters:
         return found
 
     def _forget(self) -> None:
-        """What is known of clusters that nobody checks any more: they are gone."""
+        """Discards the readings of clusters that are no longer read: they are deleted."""
         now = self._deps.clock.now()
         for key in [key for key, last in self._read.items() if (now - last).total_seconds() > FORGOTTEN_SECONDS]:
             del self._read[key]
@@ -95,8 +95,8 @@ class Meters:
             self._gone.pop(key, None)
 
     async def _read_pods(self, counters: CountersPort, key: tuple[str, Component], pods: Sequence[PodFacts]) -> None:
-        """Read the pods where they were not read for a while, or one is new: all of them, for what one carries by now
-        another one carried a moment ago."""
+        """Reads the pods if their readings are old, or a pod is new. All are read together, since load moves from one
+        to another."""
         now, last = self._deps.clock.now(), self._read.get(key)
         known = self._pods.get(key, {})
         fresh = last is not None and 0 <= (now - last).total_seconds() < EVERY_SECONDS

@@ -1,5 +1,5 @@
-"""Namespaces as Pulsar has them, declared or not, read in the stores themselves: whose policies ask for what, and which
-need a cluster that is being deleted."""
+"""The namespaces in Pulsar, declared or not, read from the stores: what their policies ask for, and which need a
+cluster that is being deleted."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ from pulsar_operator.ports import (
 )
 
 AT_ONCE: Final = 32
-"""Reads in flight."""
+"""Concurrent reads."""
 MANAGED_LEDGERS: Final = "/managed-ledgers"
-"""Of persistent topics, below tenant, namespace and domain, in the cluster's own store (class MetaStoreImpl)."""
+"""Node of persistent topics, below tenant, namespace and domain, in the cluster's own store (class MetaStoreImpl)."""
 SILENT_SECONDS: Final = 120.0
-"""How long a cluster that has the configuration store of others is kept for a store that does not answer."""
+"""How long a cluster is kept that has the configuration store of other clusters, while that store does not answer."""
 NAMED: Final = 20
 """Namespaces that a message names."""
 LISTS: Final = ("replication_clusters", "allowed_clusters")
 PERSISTENCE: Final = "persistence"
-"""Fields of class Policies that are checked."""
+"""Fields of class Policies that are read."""
 PULSARS_OWN: Final = "pulsar"
 """Tenant of Pulsar itself."""
 
 
 async def namespace_policies(store: ZooKeeperSession) -> dict[str, Json]:
-    """Policies by tenant/namespace, of all that there are. Raises PortError: less than all is not known."""
+    """Returns all policies by tenant/namespace. Raises PortError, since a part of them is not known to be complete."""
     names = []
     for tenant in await store.children(POLICIES_PATH) or []:
         names += [f"{tenant}/{name}" for name in await store.children(f"{POLICIES_PATH}/{tenant}") or []]
@@ -71,7 +71,7 @@ async def namespace_policies(store: ZooKeeperSession) -> dict[str, Json]:
 
 
 def _policies(node: Node | None) -> Json:
-    """Of a namespace; what cannot be read says nothing, as if it were not there."""
+    """Returns the policies of a namespace; unreadable ones count as absent."""
     try:
         found = json.loads(node.data) if node is not None and node.data else {}
     except (ValueError, RecursionError):
@@ -88,12 +88,12 @@ def _names_only(value: object) -> bool:
 
 
 async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
-    """Why Pulsar itself still needs a cluster that is being deleted, as a message; None if it does not, or no cluster
-    is left that could miss it, of the instance or registered in its store from elsewhere.
+    """Returns why namespaces in Pulsar still need a cluster that is being deleted, as a message; None if none does, or
+    no other cluster is left, of the instance or registered in its store from elsewhere.
 
-    Pulsar checks nothing of it: a cluster that is gone stays in the lists of namespaces, the others continue to keep
-    messages for it, and a new topic there cannot be made (observed on 4.0.8). Topics that nobody declared would be gone
-    unseen. What cannot be read is not "nobody needs it".
+    Pulsar does not check this: a deleted cluster stays in the lists of namespaces, the other clusters keep messages for
+    it, and no new topic can be created there (observed on 4.0.8). Undeclared topics would be lost unnoticed. If
+    something cannot be read, the cluster counts as needed.
     """
     key = instance_of(cluster)
     instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name) if key is not None else None
@@ -126,9 +126,12 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
 
 
 async def _instance_gone(deps: Deps, key: Key, cluster: Json) -> str | None:
-    """Somebody took the instance away before its clusters, and with it the status that tells where the store is. A
-    PulsarCluster elsewhere that it would have had to allow says nothing: anybody may make it. Who is registered is
-    asked of the store that the brokers were given."""
+    """Returns why a cluster is kept whose instance was deleted first, and with it the status that has the store's
+    address.
+
+    A PulsarCluster elsewhere that the instance would have had to allow proves nothing: any user may create it. The
+    store that the brokers were given has the registered clusters.
+    """
     meta, found = cluster["metadata"], referring(await deps.kube.list(CUSTOM[Kind.CLUSTER], None), key)
     others = [each for each in found if each["metadata"]["uid"] != meta["uid"]]
     staying = [
@@ -169,7 +172,7 @@ async def _instance_gone(deps: Deps, key: Key, cluster: Json) -> str | None:
 
 
 async def _went_with(deps: Deps, instance: Key, store: StoreAddress) -> bool:
-    """Whether the instance kept the store itself, and its servers are gone with it: then nobody uses it any more."""
+    """Whether the instance managed the store, and its servers are gone with it: then no cluster uses it any more."""
     name = workload_name(instance.name, Component.CONFIGURATION_STORE)
     if not store.servers.startswith(f"{name}.{instance.namespace}."):
         return False
@@ -183,8 +186,8 @@ def _is_its_own(cluster: Json, store: StoreAddress) -> bool:
 
 
 async def _goes_with_all(deps: Deps, instance: Json) -> bool:
-    """Whether the store may be being decommissioned with all clusters: its instance is, and what runs there of it was
-    stopped by somebody else, since it is kept for the clusters."""
+    """Whether the store may be deleted together with all clusters: its instance is being deleted, and its servers were
+    stopped by another writer, since the operator keeps them for the clusters."""
     store = (instance.get("spec") or {}).get("configurationStore") or {}
     if "deletionTimestamp" not in instance["metadata"] or store.get("external") is not None:
         return False
@@ -195,8 +198,8 @@ async def _goes_with_all(deps: Deps, instance: Json) -> bool:
 
 
 async def _shared_apart(deps: Deps, others: Others, cluster: Json) -> str | None:
-    """Who has registered in the cluster's own metadata store and is not of its instance here: what they share goes with
-    it. A store that does not answer for long has nothing that anybody could still use."""
+    """Returns clusters of other instances that are registered in the cluster's own metadata store: they would lose
+    their shared data. A store that does not answer for long has nothing that could still be used."""
     if (cluster.get("spec") or {}).get("mode") == ClusterMode.STANDALONE:
         return None  # nobody can reach it
     own, unknown = metadata_store(cluster), "whether other clusters are registered in its metadata store"
@@ -215,8 +218,9 @@ async def _shared_apart(deps: Deps, others: Others, cluster: Json) -> str | None
 
 
 async def registered_still(deps: Deps, instance: Json) -> str | None:
-    """Who has registered in the managed store of an instance that is being deleted, once its own clusters have left it:
-    one that it allowed once, or one from elsewhere. None = nobody, or there is nothing that anybody could still use."""
+    """Returns the clusters that are registered in the managed store of an instance that is being deleted, once its own
+    clusters are removed from it: one that it allowed earlier, or one from elsewhere. None if there is none, or nothing
+    that could still be used."""
     store, who = configuration_store(instance), "clusters that are not of the instance here"
     unknown = f"whether {who} are registered in it is not known"
     if store is None:
@@ -231,8 +235,8 @@ async def registered_still(deps: Deps, instance: Json) -> str | None:
 
 
 def _silent_for_long(owner: Json, kind: ConditionType, now: datetime) -> bool:
-    """Whether a store has not been well for a while, as the status of its owner says: servers that are replaced, or
-    a network that fails, are back in a moment."""
+    """Whether a store has been unhealthy for a while, according to the status of its owner: servers that are replaced,
+    or a failing network, recover within moments."""
     condition = condition_of(owner, kind)
     if condition is None or condition["status"] == "True":
         return False
@@ -241,24 +245,27 @@ def _silent_for_long(owner: Json, kind: ConditionType, now: datetime) -> bool:
 
 
 def named(found: Sequence[str]) -> str:
-    """The first of many, and how many more there are."""
+    """Returns the first of many, and the number of the others."""
     more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
     return f"{', '.join(found[:NAMED])}{more}"
 
 
 @dataclass(frozen=True)
 class Others:
-    """The other clusters of the instance of one that is being deleted."""
+    """The other clusters of the instance of a cluster that is being deleted."""
 
     staying: Sequence[Json]
-    """PulsarClusters that are not being deleted too."""
+    """PulsarClusters that are not being deleted."""
     going: Sequence[Json]
-    """Those that are."""
+    """PulsarClusters that are being deleted."""
 
     async def apart(self, store: ZooKeeperSession, name: str) -> frozenset[str]:
-        """Of the entries of the configuration store those of clusters, other than the one of that name, that continue
-        and have no PulsarCluster here: a store may have clusters of several Kubernetes clusters. One that is being
-        deleted stands for its name where it was registered, and not refused. Raises PortError."""
+        """Returns the clusters in the configuration store, other than the one of that name, that continue and have no
+        PulsarCluster here: a store may have clusters of several Kubernetes clusters.
+
+        A PulsarCluster that is being deleted accounts for its name if it was registered, and not refused. Raises
+        PortError.
+        """
         here = {pulsar_name(each) for each in self.staying}
         found = frozenset(await store.children(CLUSTERS_PATH) or ()) - here - {name, GLOBAL}
         gone = [each for each in self.going if pulsar_name(each) in found]
@@ -271,7 +278,7 @@ class Others:
 
 
 async def other_clusters(deps: Deps, instance: Json, cluster: Json) -> Others:
-    """Asked of the API server."""
+    """Reads them from the API server."""
     every = await DirectReader(deps).every(Kind.CLUSTER, allowed_by=instance)
     found = [each for each in members(every, instance) if each["metadata"]["uid"] != cluster["metadata"]["uid"]]
     return Others(
@@ -281,7 +288,7 @@ async def other_clusters(deps: Deps, instance: Json, cluster: Json) -> Others:
 
 
 def has_own_store(instance: Json, cluster: Json) -> bool:
-    """Whether the instance keeps what its clusters share in this cluster's own metadata store."""
+    """Whether the instance's shared data is in this cluster's own metadata store."""
     store, meta = (instance.get("spec") or {}).get("configurationStore") or {}, cluster["metadata"]
     named_by_it = (store.get("cluster") or {}).get("name") == meta["name"]
     here = instance["metadata"]["namespace"] == meta["namespace"]
@@ -300,7 +307,7 @@ def _instance_id(cluster: Json) -> str | None:
 
 
 async def _lost(local: ZooKeeperSession, servers: str, instance_id: str | None) -> str | None:
-    """Why nobody knows what a cluster has: its own metadata store is empty, or another one."""
+    """Returns why a cluster's topics are not known: its own metadata store is empty, or another one."""
     node = await local.get(INSTANCE_ID_PATH)
     found = None if node is None else node.data.decode("utf-8", "replace").strip()
     if instance_id is None or found == instance_id:
@@ -313,9 +320,8 @@ async def _lost(local: ZooKeeperSession, servers: str, instance_id: str | None) 
 
 
 async def topics_there(local: ZooKeeperSession) -> dict[str, list[str]]:
-    """Persistent topics of a cluster by tenant/namespace, as its own store has them, loaded or not; encoded names.
-
-    Raises PortError: less than all is not known.
+    """Returns the persistent topics of a cluster by tenant/namespace, from its own store, loaded or not; encoded names.
+    Raises PortError, since a part of them is not known to be complete.
     """
     names = []
     for tenant in await local.children(MANAGED_LEDGERS) or []:
@@ -325,7 +331,7 @@ async def topics_there(local: ZooKeeperSession) -> dict[str, list[str]]:
 
 
 async def left_behind(local: ZooKeeperSession) -> list[str]:
-    """Namespaces of users that still have topics in a cluster, with how many. Raises PortError."""
+    """Returns the users' namespaces that still have topics in a cluster, with their number. Raises PortError."""
     found = {name: _users(topics) for name, topics in (await topics_there(local)).items()}
     return [
         f"{name} (topics: {count})"
@@ -335,7 +341,7 @@ async def left_behind(local: ZooKeeperSession) -> list[str]:
 
 
 async def with_cursor(local: ZooKeeperSession, cursor: str) -> list[str]:
-    """Topics, as tenant/namespace/topic, that have a cursor of that name, loaded or not. Raises PortError."""
+    """Returns topics, as tenant/namespace/topic, that have a cursor of that name, loaded or not. Raises PortError."""
     topics = [f"{name}/persistent/{topic}" for name, each in (await topics_there(local)).items() for topic in each]
     cursors = await each_of(topics, lambda topic: local.children(f"{MANAGED_LEDGERS}/{topic}"), AT_ONCE)
     found = (topic for topic, names in zip(topics, cursors, strict=True) if cursor in (names or ()))
@@ -343,7 +349,7 @@ async def with_cursor(local: ZooKeeperSession, cursor: str) -> list[str]:
 
 
 async def _needing(policies: dict[str, Json], local: ZooKeeperSession, here: str) -> list[str]:
-    """Namespaces that share the cluster with others, or have topics in it, with the reason."""
+    """Returns namespaces that share the cluster with others, or have topics in it, with the reason."""
     found = []
     for name, each in sorted(policies.items()):
         holders = clusters_of(each)
@@ -358,7 +364,7 @@ async def _needing(policies: dict[str, Json], local: ZooKeeperSession, here: str
 
 
 def naming(policies: Mapping[str, Json], cluster: str) -> list[str]:
-    """Namespaces of users that have a cluster in their lists, without public/default and those that are being
+    """Returns the users' namespaces that have a cluster in their lists, without public/default and those that are being
     deleted."""
     return [
         name

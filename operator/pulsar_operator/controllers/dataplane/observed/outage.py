@@ -1,7 +1,7 @@
-"""What an outage of the configuration store means for pods that read it, and for how long they may take.
+"""The effect of an outage of the configuration store on pods that read it, and on their deadlines.
 
-A pod that is replaced while it is away does not come up; one that exited by itself comes back by itself when the store
-does (measured on 4.0.8: eight seconds later), so there is nothing to repair, and no time that passed meanwhile counts.
+A pod that is replaced during the outage does not come up. A pod that exited recovers automatically when the store does
+(measured on 4.0.8: eight seconds later), so there is nothing to repair, and the time of the outage does not count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def stored_unavailability(facts: ClusterFacts) -> str | None:
-    """Why the configuration store is away as the status of the instance says, as a message; None if it is not."""
+    """Returns why the configuration store is unavailable according to the instance's status, as a message; None if it
+    is available."""
     store = facts.instance.store
     if facts.spec.mode is ClusterMode.STANDALONE or store.ready:
         return None
@@ -33,8 +34,8 @@ def stored_unavailability(facts: ClusterFacts) -> str | None:
 
 
 def unavailable_store(facts: ClusterFacts, view: ClusterView) -> str | None:
-    """Why the configuration store is unavailable, as a message, as the status of the instance says or this pass found
-    when it read the store; None if it is not."""
+    """Returns why the configuration store is unavailable, as a message, according to the instance's status or this
+    pass's own read; None if it is available."""
     instance, found = facts.instance, view.metadata
     if (known := stored_unavailability(facts)) is not None or facts.spec.mode is ClusterMode.STANDALONE:
         return known
@@ -48,26 +49,29 @@ def unavailable_store(facts: ClusterFacts, view: ClusterView) -> str | None:
 
 
 def answers_since(facts: ClusterFacts, component: Component, now: datetime) -> datetime | None:
-    """Time since which the store answers that a component's pods read to start: what became of them before says nothing
-    of their template. Now while it does not, or no status says that it does; None if the component does not read it."""
+    """Returns the time since which the store answers that a component's pods read to start: earlier failures of them do
+    not prove their template wrong.
+
+    The current time while it does not answer, or no status reports it; None if the component does not read it.
+    """
     return (back_since(facts, now) or now) if component in READERS else None
 
 
 def back_since(facts: ClusterFacts, now: datetime) -> datetime | None:
-    """Time since which the store answers; None while it does not, or no status says that it does."""
+    """Returns the time since which the store answers; None while it does not, or no status reports it."""
     return _not_ahead(facts.instance.store.since, now) if stored_unavailability(facts) is None else None
 
 
 def _not_ahead(text: str | None, now: datetime) -> datetime | None:
-    """A time of a status. A time in the future was written before the clock was set back: it counts as long ago, so
-    that no deadline waits until it is reached."""
+    """Parses a time of a status. A time in the future was written before the clock was set back: it counts as long ago,
+    so that no deadline waits for it."""
     found = parse_time(text)
     return LONG_AGO if found is not None and isinf(seconds_since(found, now)) else found
 
 
 def stores_answer_since(facts: ClusterFacts, now: datetime) -> Mapping[Component, datetime]:
-    """Time since which the stores answer that each component's pods read to start; ``now`` where one does not, or no
-    status says that it does. Without the components that read none."""
+    """Returns the time since which the stores answer that each component's pods read to start; ``now`` if one does not,
+    or no status reports it. Components that read none are left out."""
     if facts.spec.mode is ClusterMode.STANDALONE:
         return {}
     metadata = condition_of(facts.obj, ConditionType.METADATA_READY) or {}

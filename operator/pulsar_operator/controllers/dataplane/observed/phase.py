@@ -1,4 +1,4 @@
-"""What a phase is, what it is given, and what phases of several rooms ask of that."""
+"""The type of a phase, its context, and helpers that phases of several rooms share."""
 
 from __future__ import annotations
 
@@ -33,30 +33,31 @@ Field = Literal[
     "balance",
     "scaling",
 ]
-"""Fields of ClusterView that a phase fills."""
+"""Fields of ClusterView that a phase sets."""
 
 _REFUSED = frozenset({Reason.METADATA_LOST, Reason.METADATA_CONFLICT})
 
 
 @dataclass(frozen=True)
 class PhaseContext:
-    """What a phase has: what was read, what the phases before it found, and a hand that writes what it may write."""
+    """The context of a phase: the facts, the results of earlier phases, and an actor limited to what the phase may
+    write."""
 
     facts: ClusterFacts
     view: ClusterView
     manifests: RenderedCluster | None
-    """None if the specification is refused, and only what is given back is done."""
+    """None if the specification is refused, and settings are only restored."""
     actor: Actor
 
     @property
     def rendered(self) -> RenderedCluster:
-        """What there is to be."""
+        """The rendered cluster."""
         assert self.manifests is not None
         return self.manifests
 
     @property
     def live(self) -> Live:
-        """Children as they are by now."""
+        """The current children."""
         return (self.view.live or self.facts.live).having(*self.actor.written)
 
     @property
@@ -71,22 +72,22 @@ class Phase:
 
     name: str
     run: Callable[[PhaseContext], Awaitable[object]]
-    """Does its part and says what it found. Raises PortError, NameConflictError."""
+    """Does its part and returns its report. Raises PortError, NameConflictError."""
     writes: frozenset[ResourceType]
     """Types of Kubernetes objects it may apply or delete."""
     needs: frozenset[str] = frozenset()
-    """Names of phases without which it does not run."""
+    """Names of phases that must have run before."""
     finds: Field | None = None
-    """Where what it found goes; None if it only writes."""
+    """Field of ClusterView for its report; None if it only writes."""
 
 
 def not_ours(ctx: PhaseContext) -> bool:
-    """Whether the configuration store is not the one that the cluster was registered in, or is somebody else's: a pod
-    that is made again must not get a template that names it."""
+    """Whether the configuration store is not the one that the cluster was registered in, or belongs to another owner: a
+    pod that is created again must not get a template that names it."""
     found = ctx.view.metadata
     return found is not None and found.local_ready and found.reason in _REFUSED
 
 
 def desired_pods(ctx: PhaseContext, component: Component) -> int:
-    """Pods of a component, as rendered."""
+    """Returns the rendered number of pods of a component."""
     return next(replicas_of(m) for m in ctx.rendered.of(component) if m["kind"] == STATEFUL_SETS.kind)

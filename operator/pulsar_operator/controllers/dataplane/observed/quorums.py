@@ -1,5 +1,5 @@
-"""The largest ensemble that topics in a cluster ask for, as far as it is declared, and whose: of the brokers' default,
-of namespaces and of declared topics; and which namespaces are bound to groups of bookies."""
+"""The largest declared ensemble of topics in a cluster, and its source: the brokers' default, namespaces or declared
+topics; and which namespaces are bound to groups of bookies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from pulsar_operator.ports import Deps, Json, ZooKeeperSession
 
 
 def broker_groups(spec: PulsarClusterSpec) -> Groups:
-    """The groups of bookies that the brokers' configuration names for all namespaces without groups of their own."""
+    """Returns the groups of bookies in the brokers' configuration, which apply to all namespaces without their own
+    groups."""
     config = (spec.broker.config if spec.broker is not None else None) or {}
     return groups_of(config.get(PRIMARY_KEY), config.get(SECONDARY_KEY))
 
@@ -47,14 +48,14 @@ async def widest_ensemble(
     local: ZooKeeperSession | None = None,
     groups: Groups = NO_GROUPS,
 ) -> Widest:
-    """The largest ensemble, and who asks for it, in a PulsarCluster; ``default`` is that of its brokers. Raises
-    PortError: less than all is not known.
+    """Returns the largest ensemble in a PulsarCluster and its source; ``default`` is that of its brokers. Raises
+    PortError, since a part is not known to be complete.
 
     Namespaces are read in the configuration store, ``/admin/policies/<tenant>/<namespace>``, member persistence (class
     Policies), declared or not; those that name clusters, and not this one, have no topic in it. Policies of topics are
-    in topics themselves, which nobody can list at once: those that PulsarTopics and the sets of its instance declare
-    count. What else is set in Pulsar for a topic shows in its ledgers alone
-    (domain/dataplane/decommission/decommission.py, before).
+    in topics themselves, which cannot be listed together: those that PulsarTopics and the sets of its instance declare
+    count. Other policies of topics in Pulsar show only in their ledgers (domain/dataplane/decommission/decommission.py,
+    before).
 
     ``local`` is the cluster's own store: with it, namespaces that are bound to groups of bookies are found too;
     ``groups`` are those that the brokers' configuration names for all others.
@@ -94,8 +95,8 @@ async def widest_ensemble(
 
 
 async def _bound(store: ZooKeeperSession, asked: Mapping[str, Widest], groups: Groups) -> tuple[Bound, ...]:
-    """Namespaces of those that are bound to groups, with what each of them takes. Raises PortError, and
-    UndecodableError where nobody can say which bookies are in the groups."""
+    """Returns namespaces that are bound to groups, with the number of bookies that each needs. Raises PortError, and
+    UndecodableError if the groups cannot be read."""
     nodes = await each_of(asked, lambda name: store.get(f"{LOCAL_POLICIES}/{name}"), AT_ONCE)
     every = ((local_groups(node.data) if node is not None else None) or groups for node in nodes)
     of = {name: each for name, each in zip(asked, every, strict=True) if each.bind}

@@ -1,4 +1,4 @@
-"""In which rack each bookie is, by the specification, the labels of its pod, or those of its node. Only read."""
+"""The rack of each bookie, from the specification, the labels of its pod, or those of its node. Only reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pulsar_operator.ports import NODES, Deps, ForbiddenError, PortError
 
 
 async def known_racks(deps: Deps, keeper: BookKeeper, live: Live) -> KnownRacks | None:
-    """What is known; None where the specification names no racks. A node that cannot be read is told as a message."""
+    """Returns the known racks; None if the specification names none. A node that cannot be read is reported in a
+    message."""
     racks, there = keeper.racks, live.stateful_set(Component.BOOKIE)
     if racks is None:
         return None
@@ -45,12 +46,12 @@ async def _by_label(deps: Deps, racks: Racks, pods: list[PodFacts]) -> KnownRack
 
 
 def _newer(key: str) -> str:
-    """Why a pod may lack it."""
+    """Returns why a pod may lack its rack."""
     return " (Kubernetes 1.35 and newer copies it from the node)" if key in COPIED_BY_KUBERNETES else ""
 
 
 async def _of_node(deps: Deps, name: str, key: str) -> tuple[str | None, str]:
-    """What a node's labels say; or why they say nothing, as a message."""
+    """Returns the rack in a node's labels; or why it is not there, as a message."""
     try:
         node = await deps.kube.get(NODES, "", name)
     except ForbiddenError:

@@ -1,1 +1,1 @@
-"""The metadata of a cluster in both stores: initialised, checked, claimed, and removed when the cluster is deleted."""
+"""The metadata of a cluster in both stores: initialized, checked, claimed, and removed when the cluster is deleted."""

@@ -1,7 +1,8 @@
-"""Metadata of a cluster: observe both stores and the record, decide, write what is missing; safe to kill anywhere.
+"""Sets up the metadata of a cluster: observes both stores and the record, decides, and writes what is missing. It may
+be killed at any step.
 
-Called by the cluster controller on every pass. What is right is not written again: a finished cluster costs one read of
-the record, two of the local store and two of the configuration store.
+Called by the cluster controller in every pass. Correct metadata is not written again: a finished cluster costs one read
+of the record, two of the local store and two of the configuration store.
 """
 
 from __future__ import annotations
@@ -61,14 +62,14 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 NOT_CHOSEN = "(new)"
-"""Stands for the id while nothing is written, so that what is pending reads the same in every pass."""
+"""Stands for the id while nothing is written, so that pending actions read the same in every pass."""
 ATTEMPTS = 3
-"""Passes over a store when another writer is faster; after that the next reconcile continues."""
+"""Attempts on a store if another writer is faster; after that the next pass continues."""
 
 
 @dataclass(frozen=True)
 class BootstrapRequest:
-    """What to make sure of."""
+    """What must be ensured."""
 
     cluster_name: str
     """Name inside Pulsar."""
@@ -78,24 +79,24 @@ class BootstrapRequest:
     """Kubernetes namespace of the PulsarCluster."""
     local_store: Store
     configuration_store: Store | None
-    """None while it is not ready: then only the local store is seen to."""
+    """None while it is not ready: then only the local store is set up."""
     urls: ClusterUrls
     bookies_exist: bool
-    """Whether any PersistentVolumeClaim or pod of the cluster's bookies exists; only asked until the local store is
+    """Whether any PersistentVolumeClaim or pod of the cluster's bookies exists; only needed until the local store is
     initialized."""
     now: datetime
     confirmations: Sequence[ClusterConfirmation] = ()
-    """Of the specification."""
+    """Confirmations of the specification."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the record."""
     versions: frozenset[str] = frozenset()
-    """Pulsar versions that a new record says; see domain/dataplane/registration/metadata.py."""
+    """Pulsar versions for a new record; see domain/dataplane/registration/metadata.py."""
     quorum: Quorum | None = None
-    """Quorums that brokers are going to have, to be on record before that; None if none are recorded."""
+    """Quorums that brokers will have, which must be recorded first; None if none are recorded."""
     known_quorum: Quorum | None = None
-    """What was on record when they were decided: if it is anything else by now, it stays."""
+    """The recorded quorums when these were decided: if the record has changed since, it stays."""
     act: bool = True
-    """False (paused, dry run) = write nothing and list what would be written."""
+    """If False (paused, dry run), nothing is written and pending writes are listed."""
 
     @property
     def owner(self) -> str:
@@ -110,7 +111,7 @@ class BootstrapRequest:
 
 @dataclass(frozen=True)
 class BootstrapResult:
-    """How things stand; never partial truth: what could not be seen is said in the message."""
+    """The state of the metadata; what could not be read is in the message."""
 
     ok: bool
     """Both stores hold what the cluster needs."""
@@ -119,29 +120,29 @@ class BootstrapResult:
     instance_id: str | None = None
     """INSTANCEID the cluster has or will get; None when it could not be determined."""
     quorum: Quorum | None = None
-    """What is on record by now."""
+    """The recorded quorums."""
     local_ready: bool = False
-    """The local store is initialized and ours: bookies may start."""
+    """The local store is initialized and belongs to this cluster: bookies may start."""
     registered: bool = False
     """The cluster is registered in the configuration store: brokers may start."""
     actions: Sequence[str] = ()
-    """What was done, as a message."""
+    """What was done, as messages."""
     pending: Sequence[str] = ()
-    """What would be done; only when the request says not to act."""
+    """What would be done; only if the request does not act."""
     notes: Sequence[str] = ()
     """What was left alone on purpose, for a person to know."""
 
 
 async def ensure_cluster_metadata(deps: Deps, request: BootstrapRequest) -> BootstrapResult:
-    """Bring the metadata of a cluster to what it must be, or say why it is not touched.
+    """Sets up the metadata of a cluster, or reports why it is not changed.
 
-    ZooKeeper being away is a result (MetadataUnreachable), not an error; errors of the Kubernetes API rise.
+    An unavailable ZooKeeper is a result (MetadataUnreachable), not an error; errors of the Kubernetes API rise.
     """
     return await _Bootstrap(deps, request).run()
 
 
 class _StopError(Exception):
-    """The pass ends here, with a reason for the condition."""
+    """Ends the pass with a reason for the condition."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
@@ -164,7 +165,7 @@ class _Bootstrap:
     registered: bool = False
 
     async def run(self) -> BootstrapResult:
-        """Local store first: without its id nothing may claim the cluster's name."""
+        """Sets up the local store first: without its id the cluster's name cannot be claimed."""
         request = self.request
         try:
             await self._undisturbed(self._local, request.local_store)
@@ -180,7 +181,7 @@ class _Bootstrap:
         return self._result(True, Reason.METADATA_INITIALIZED, text)
 
     async def _undisturbed(self, step: Callable[[Store], Awaitable[None]], store: Store) -> None:
-        """Run a step from its observation on; again when another writer changed something in between."""
+        """Runs a step from its observation on; again if another writer changed something in between."""
         for _ in range(ATTEMPTS):
             try:
                 await step(store)
@@ -211,7 +212,7 @@ class _Bootstrap:
         self.local_ready = self.record.state is RecordState.INITIALIZED
 
     def _with_quorum(self, record: Record) -> tuple[Record, str | None]:
-        """The record with the quorums that brokers are going to have, and why it is to be written for them."""
+        """Returns the record with the quorums that brokers will have, and why it must be written for them."""
         desired, found = self.request.quorum, record.quorum
         if desired is None or found == desired or found not in (None, self.request.known_quorum):
             return record, None
@@ -222,8 +223,8 @@ class _Bootstrap:
         return await _asked(self.deps.zookeeper.session(store.servers, store.chroot))
 
     async def _identity_facts(self, store: Store, session: ZooKeeperSession) -> IdentityFacts:
-        """As few reads as the decision needs: two, once the cluster is set up. A record can be a copy of another
-        cluster's, so the marker is read also then."""
+        """Reads the facts that the decision needs: two reads, once the cluster is set up. A record can be a copy of
+        another cluster's, so the marker is read then too."""
         stored_id = await _asked(session.get(INSTANCE_ID_PATH))
         store_id = None if stored_id is None else stored_id.data.decode("utf-8", "replace").strip()
         marker = await _marker(store, session)
@@ -251,7 +252,7 @@ class _Bootstrap:
         )
 
     async def _initialize(self, store: Store, session: ZooKeeperSession, facts: IdentityFacts, record: Record) -> None:
-        """Write what is missing; the id and the marker are compared with the facts the decision was made from."""
+        """Writes what is missing; the id and the marker are compared with the facts of the decision."""
         decided = {INSTANCE_ID_PATH: facts.store_id, MARKER_PATH: facts.marker}
         for write in local_nodes(record, self.request.owner):
             found = decided[write.path] if write.path in decided else await _asked(session.get(write.path))
@@ -367,7 +368,7 @@ class _Bootstrap:
 
 
 async def _asked(call: Awaitable[T]) -> T:
-    """The answer of ZooKeeper; anything but an answer ends the pass."""
+    """Returns the answer of ZooKeeper; without one the pass ends."""
     try:
         return await call
     except (ConflictError, NotFoundError):

@@ -1,8 +1,8 @@
-"""A cluster that is deleted leaves its instance: what it has in a configuration store that outlives it is taken back.
+"""Removes a deleted cluster from its instance: its entries in a configuration store that outlives it.
 
-Called by cluster/teardown.py, which stops pods in between. Each pass reads what there is and continues from there, so
-that it can end anywhere: the claim, which says that the entry is ours, goes last, and before it the record in
-Kubernetes says that nothing is registered any more, so that the same cluster can register again. Domain:
+Called by cluster/teardown.py, which stops pods in between. Each pass reads the current state and continues from there,
+so that it can end anywhere. The claim, which proves that the entry is this cluster's, is deleted last, and before it
+the record in Kubernetes is updated to not registered, so that the same cluster can register again. Domain:
 domain/dataplane/registration/deregistration.py.
 """
 
@@ -64,15 +64,15 @@ from pulsar_operator.ports import (
 T = TypeVar("T")
 
 ROUNDS: Final = 6
-"""Looks at the store in one pass: what was taken out may be put back meanwhile, and the next pass continues."""
+"""Reads of the store in one pass: another writer may restore what was removed, and the next pass continues."""
 CURSOR_SECONDS: Final = 30.0
-"""How long cursors of the other clusters are waited for: brokers drop them within two seconds of their topics that are
-loaded (measured on 4.0.8), and of others not before those are used."""
+"""How long to wait for cursors of the other clusters: brokers delete them within two seconds for loaded topics
+(measured on 4.0.8), and for others not before those are used."""
 STORE_SECONDS: Final = 120.0
 """How long a Kubernetes namespace that is being deleted is kept for a configuration store that is elsewhere and does
-not answer: what is left there hinders those who use it."""
+not answer: leftover entries hinder the users of that store."""
 RECHECK_SECONDS: Final = 30.0
-"""For all topics of all other clusters together."""
+"""Seconds for all topics of all other clusters together."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Waiting:
 
     text: str
     reason: Reason | None = None
-    """Why it is blocked; None if it continues by itself."""
+    """Why it is blocked; None if it continues automatically."""
 
 
 class _SilentError(Exception):
@@ -89,8 +89,8 @@ class _SilentError(Exception):
 
 
 async def deregistration_of(deps: Deps, obj: Json, actor: Actor) -> Deregistration | None:
-    """What a cluster has to leave; None where its instance keeps what it shares in the cluster's own metadata store,
-    which goes or stays with its volumes, or where nobody knows of another one. Raises PortError."""
+    """Returns the entries that a cluster must remove; None if the shared data of its instance is in the cluster's own
+    metadata store, which is deleted or kept with its volumes, or if no other store is known. Raises PortError."""
     key = instance_of(obj)
     instance = await deps.kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name) if key is not None else None
     if instance is None or has_own_store(instance, obj):
@@ -101,12 +101,12 @@ async def deregistration_of(deps: Deps, obj: Json, actor: Actor) -> Deregistrati
 
 
 class Deregistration:
-    """One pass over what a cluster has in the configuration store."""
+    """One pass over a cluster's entries in the configuration store."""
 
     def __init__(
         self, deps: Deps, obj: Json, actor: Actor, instance: Json, store: Store | None, others: Others
     ) -> None:
-        """``store`` None if no status says where it is."""
+        """``store`` is None if no status has its address."""
         self._deps, self._obj, self._actor = deps, obj, actor
         self._instance, self._store, self._others = instance, store, others
         self._name = pulsar_name(obj)
@@ -115,12 +115,12 @@ class Deregistration:
         self._kept_record = True
         self._last = True
         self._left = False
-        """Seen: neither entry nor claim are there."""
+        """Whether neither entry nor claim was found."""
 
     async def narrow(self) -> Waiting | None:
-        """While its brokers run: nobody can give it a further namespace, and those it has are listed again after that.
-
-        What was taken from tenants stays so where a namespace keeps the cluster: it is to go anyway.
+        """Narrows lists while its brokers run, so that no further namespace can be given to it; its namespaces are
+        listed again after that. Lists of tenants stay narrowed even if a namespace keeps the cluster, since it is to be
+        deleted anyway.
         """
         done = await self._until_done(brokers_run=True)
         if isinstance(done, Waiting):
@@ -134,15 +134,15 @@ class Deregistration:
         return Waiting(text, Reason.DEPENDENTS_EXIST)
 
     async def forget(self, *, kept_record: bool = True) -> Waiting | None:
-        """Once its brokers are gone: all that is left of it, the claim last. Without ``kept_record`` its record is not
-        asked for: it goes with its Kubernetes namespace, and the right to it is gone."""
+        """Removes the rest once its brokers are gone, the claim last. Without ``kept_record`` its record is not read:
+        it is deleted with its Kubernetes namespace, and so is the permission to read it."""
         self._kept_record = kept_record
         done = await self._until_done(brokers_run=False)
         return done if isinstance(done, Waiting) else None
 
     async def cursors_gone(self) -> Waiting | None:
-        """Others keep messages for it as long as their topics have a cursor for it. Waited for briefly: of topics that
-        nobody uses they stay, and that is told."""
+        """Waits briefly until other clusters dropped their cursors for it, which keep messages. Cursors of unused
+        topics stay, with an event."""
         if not self._left:
             return None
         cursor = f"{REPLICATOR}{self._name}"
@@ -183,7 +183,7 @@ class Deregistration:
     # ------------------------------------------------------------------------------------------------------ the store
 
     async def _until_done(self, *, brokers_run: bool) -> bool | Waiting:
-        """Look and write until a look finds nothing to do; whether anything was written."""
+        """Reads and writes until nothing is left to do; returns whether anything was written."""
         if self._store is None:
             return await self._store_not_known()
         silent, wrote, disturbed = 0, False, ""
@@ -210,7 +210,8 @@ class Deregistration:
         return Waiting(f"Another writer changes {self._store}: {disturbed}")
 
     async def _store_not_known(self) -> bool | Waiting:
-        """The status of the instance was lost, and comes back with its next pass; or there never was a store."""
+        """Handles a store without address: the status of the instance was lost, and returns with its next pass; or
+        there never was a store."""
         record = await self._record()
         if record is None or not record.registered:
             return False
@@ -219,7 +220,7 @@ class Deregistration:
         return await self._blocked(Reason.CONFIGURATION_STORE_UNAVAILABLE, why) or False
 
     async def _blocked(self, reason: Reason, why: str) -> Waiting | None:
-        """What is waited for, unless nobody may or will: then the entry stays, and that is told."""
+        """Returns what is waited for, unless waiting is not allowed or useless: then the entry stays, with an event."""
         store = f"configuration store {self._store}" if self._store else "configuration store"
         stays = f"{cluster_path(self._name)} and {claim_path(self._name)} in the {store} stay"
         if confirmed_deletion(self._obj):
@@ -231,8 +232,8 @@ class Deregistration:
         return None
 
     async def _goes_too(self, reason: Reason) -> bool:
-        """Whether nobody brings the store back: its pods go with its instance, or all goes with a Kubernetes namespace.
-        One that does not go with that namespace may be back in a moment, so it is waited for a while."""
+        """Whether the store will not return: its pods are deleted with its instance, or everything is with a Kubernetes
+        namespace. A store outside of that namespace may return soon, so it is waited for a while."""
         instance, namespace = self._instance, self._obj["metadata"]["namespace"]
         store = (instance.get("spec") or {}).get("configurationStore") or {}
         goes = store.get("managed") is not None and "deletionTimestamp" in instance["metadata"]
@@ -296,7 +297,7 @@ class Deregistration:
             return None
 
     async def _carry_out(self, plan: DeregistrationPlan) -> bool:
-        """The next part of a plan; whether there was any."""
+        """Carries out the next part of a plan; returns whether there was any."""
         session = await self._session()
         for write in plan.narrowing:
             assert write.version is not None, "lists of clusters are those that were read"
@@ -325,7 +326,8 @@ class Deregistration:
             await self._actor.warn(Reason.NOT_DELETED, note)
 
     async def _unregistered(self) -> None:
-        """The record says so before the claim goes: a store with neither is lost to who was registered."""
+        """Updates the record before the claim is deleted: without either, nothing shows who was registered in a
+        store."""
         found, record = self._config_map, self._known
         if found is None or record is None or not record.registered:
             return
@@ -334,8 +336,8 @@ class Deregistration:
         await write_record(self._deps, manifest, found)
 
     async def _report_lists(self, session: ZooKeeperSession) -> None:
-        """Namespaces that continue to name it: by consent, or made after they were listed the last time. Nothing is
-        told to whoever may not refer to the instance."""
+        """Reports namespaces that still name the cluster: by consent, or created after they were listed the last time.
+        Nothing is reported to a cluster that may not refer to the instance."""
         if self._last or not allows(self._instance, self._obj):
             return
         found = naming(await _answer(namespace_policies(session)), self._name)
@@ -347,8 +349,8 @@ class Deregistration:
             )
 
     async def _report_left_behind(self) -> None:
-        """Topics whose namespace left the cluster while its brokers were down are still in its own store, and so is
-        what was given up. Nobody can say whether they are needed, so they are named and not deleted."""
+        """Reports topics left in its own store: their namespaces were removed from the cluster while its brokers were
+        down, or they were abandoned. Whether they are needed is not known, so they are named and not deleted."""
         if self._last:
             return
         store = metadata_store(self._obj)
@@ -366,7 +368,7 @@ class Deregistration:
 
 
 async def _answer(call: Awaitable[T]) -> T:
-    """The answer of ZooKeeper."""
+    """Returns the answer of ZooKeeper."""
     try:
         return await call
     except (ConflictError, NotFoundError):
@@ -382,7 +384,7 @@ async def _nodes(session: ZooKeeperSession, paths: Sequence[str]) -> dict[str, S
 
 
 async def _below(session: ZooKeeperSession, path: str) -> dict[str, Stored]:
-    """All nodes below one."""
+    """Returns all nodes below one."""
     found: dict[str, Stored] = {}
     for name in await _answer(session.children(path)) or ():
         child = f"{path}/{name}"

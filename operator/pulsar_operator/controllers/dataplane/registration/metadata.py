@@ -1,4 +1,4 @@
-"""The metadata of a cluster in both stores: initialised, or checked."""
+"""The metadata phase: the metadata of a cluster in both stores is initialized, or checked."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from pulsar_operator.ports import ConflictError, Deps, PortError
 
 
 async def metadata(ctx: PhaseContext) -> MetadataFact | None:
-    """What both stores hold once they answer; None while the cluster's own ZooKeeper has no quorum.
+    """Initializes or checks both stores once they answer; None while the cluster's own ZooKeeper has no quorum.
 
-    Raises ConflictError where the quorums on record are not those any more that brokers are rendered with.
+    Raises ConflictError if the recorded quorums are no longer those that brokers are rendered with.
     """
     facts, view, actor, rendered = ctx.facts, ctx.view, ctx.actor, ctx.rendered
     declared = facts.spec.metadata_store
@@ -88,7 +88,8 @@ async def metadata(ctx: PhaseContext) -> MetadataFact | None:
 async def remote_clusters(
     deps: Deps, servers: str, chroot: str | None, own: str
 ) -> dict[str, RemoteUrls | None] | None:
-    """URLs by cluster but for ``own``: None for one that cannot be read, None for all where the store is silent."""
+    """Returns URLs by cluster, without ``own``: None for one that cannot be read, None for all if the store does not
+    answer."""
     try:
         session = await deps.zookeeper.session(servers, chroot)
         names = observed_clusters(await session.children(CLUSTERS_PATH) or (), own)

@@ -1,4 +1,4 @@
-"""Whose a cluster name is: claims in a configuration store, beside the PulsarClusters that they name."""
+"""The owner of a cluster name: claims in a configuration store, and the PulsarClusters that they name."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from pulsar_operator.domain.dataplane.registration.registration import claim_pat
 from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, PortError
 
 ATTEMPTS: Final = 2
-"""A server that went takes an answer with it, not the store."""
+"""Attempts: a ZooKeeper server that stops loses an answer although the store is available."""
 
 
 async def claimant_there(deps: Deps, claim: bytes | None, instance_id: str | None, owner: str) -> bool:
-    """Whether the PulsarCluster that a claim with that INSTANCEID names is there and is another than ``owner``
-    (namespace/name): of whatever instance, for several may have one store. Asked of the API server; one in a Kubernetes
-    namespace that the operator may not read counts as there. Raises PortError."""
+    """Whether the PulsarCluster that a claim with that INSTANCEID names exists and is not ``owner`` (namespace/name),
+    in any instance, since several may share a store.
+
+    Read from the API server; one in a Kubernetes namespace that the operator may not read counts as existing. Raises
+    PortError.
+    """
     other = claimant(claim, instance_id, owner) if instance_id is not None else None
     if other is None:
         return False
@@ -30,8 +33,8 @@ async def claimant_there(deps: Deps, claim: bytes | None, instance_id: str | Non
 
 
 async def registered_with(deps: Deps, cluster: Json, others: Sequence[Json]) -> list[Json]:
-    """Those of some PulsarClusters that are registered in a cluster's own metadata store, as their claims there say; no
-    status does, for anybody may write that of his own. A store that gives no answer, twice, has none."""
+    """Returns which of some PulsarClusters are registered in a cluster's own metadata store, according to the claims
+    there. A status is no proof, since users may write it. A store that does not answer twice has none."""
     store = metadata_store(cluster)
     if store is None or not others:
         return []

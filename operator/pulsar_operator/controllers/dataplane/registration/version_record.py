@@ -1,7 +1,7 @@
-"""Which versions of Pulsar may have written the volumes, kept where it outlives the PulsarCluster: in the record of the
-instance id.
+"""The record of the Pulsar versions that may have written the volumes, in the record of the instance id, which outlives
+the PulsarCluster.
 
-A version is added before any pod gets it, and it alone is left once every pod runs it, ready.
+A version is added before any pod gets it, and is the only one left once every pod runs it and is ready.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pulsar_operator.domain.render.child_names import labels
 
 
 async def remember(ctx: PhaseContext) -> None:
-    """Put it on record where it changed. A cluster without a record gets one later, with its version in it. Raises
+    """Writes the record if it changed. A cluster without a record gets one later, with its version in it. Raises
     PortError."""
     facts, actor, record = ctx.facts, ctx.actor, ctx.facts.record
     if record is None or facts.config_map is None or facts.running is None:
@@ -38,6 +38,6 @@ async def remember(ctx: PhaseContext) -> None:
 
 
 def _everywhere(ctx: PhaseContext) -> bool:
-    """Whether every component is there, up to date and ready."""
+    """Whether every component exists, is up to date and ready."""
     found = [ctx.live.facts(component) for component in ctx.rendered.components]
     return all(facts is not None and facts.all_ready and facts.up_to_date for facts in found)

@@ -1,4 +1,4 @@
-"""Pods of a PulsarCluster or PulsarInstance are replaced one at a time.
+"""Replaces pods of a PulsarCluster or PulsarInstance one at a time.
 
-observe.py reads what is known, domain/dataplane/rollout decides, and apply.py evicts the pod after a second look.
+observe.py reads the facts, domain/dataplane/rollout decides, and apply.py evicts the pod after it has checked again.
 """

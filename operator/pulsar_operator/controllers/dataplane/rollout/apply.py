@@ -1,9 +1,9 @@
-"""Outdated pods of a PulsarCluster or PulsarInstance are replaced one at a time.
+"""Replaces outdated pods of a PulsarCluster or PulsarInstance one at a time.
 
-Which is next, and whether it may go, is decided in domain/dataplane/rollout. A pod leaves by eviction, so that a
-rollout and a node drain share one PodDisruptionBudget; one that does no work is deleted. Neither happens while the API
-server would refuse to create its successor (domain/dataplane/objects/pod_admission.py). What the API server answers
-about one pod is about that pod: another one that serves nobody may still go, and so does the rest of the pass.
+domain/dataplane/rollout decides which pod is next, and whether it may be replaced. A pod is evicted, so that a rollout
+and a node drain share one PodDisruptionBudget; a pod that does no work is deleted. Neither happens while the API server
+would refuse to create its successor (domain/dataplane/objects/pod_admission.py). A refusal concerns only its pod:
+another pod that serves no client may still be replaced, and the rest of the pass continues.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from pulsar_operator.ports import (
 )
 
 Prepare = Callable[[RolloutFacts, Candidate], Awaitable[RolloutFacts]]
-"""What is done for a pod before it goes; the facts with what came out."""
+"""Prepares the replacement of a pod; returns the updated facts."""
 
 
 async def roll_out(
     actor: Actor, live: Live, facts: RolloutFacts, prepare: Prepare | None = None
 ) -> tuple[RolloutFacts, Decision]:
-    """Have the next pod go, if one may: its StatefulSet creates it again. The facts with what was found on the way, and
-    the decision by them. Raises PortError."""
+    """Replaces the next pod if it may be replaced: its StatefulSet creates it again. Returns the updated facts, and the
+    decision by them. Raises PortError."""
     for _ in next_pods(facts):
         decision = decide(facts)
         candidate = decision.candidate
@@ -57,9 +57,9 @@ async def roll_out(
 
 
 async def _replace(actor: Actor, live: Live, facts: RolloutFacts, candidate: Candidate) -> tuple[RolloutFacts, bool]:
-    """Have a pod go that no check blocks. The facts as they are by then, and whether nothing more is to be done.
+    """Replaces a pod that no check blocks. Returns the updated facts, and whether this pass is done.
 
-    Pods are checked again directly before: a pass may be minutes old, and another pod not ready any more.
+    Pods are read again directly before: a pass may take minutes, in which another pod may become unready.
     """
     if actor.act:
         live = await observe_children(actor.deps, actor.owner)
@@ -87,7 +87,7 @@ async def _replace(actor: Actor, live: Live, facts: RolloutFacts, candidate: Can
 
 
 async def _leave(actor: Actor, pod: Json, candidate: Candidate) -> Blocker | None:
-    """Evict a pod, or delete it; what the API server says against it."""
+    """Evicts a pod, or deletes it; returns the blocker if the API server refuses."""
     try:
         if not candidate.budget:
             await actor.delete(PODS, pod, candidate.reason, reason=Reason.POD_REPLACED)
@@ -104,7 +104,8 @@ async def _leave(actor: Actor, pod: Json, candidate: Candidate) -> Blocker | Non
 
 
 async def _refused_eviction(actor: Actor, pod: Json, error: PortError) -> Blocker:
-    """What the API server says against the eviction, or the deletion, of one pod; several budgets by name."""
+    """Returns the blocker if the API server refused the eviction, or the deletion, of a pod; several budgets are
+    named."""
     meta = pod["metadata"]
     try:
         found = selecting(await actor.deps.kube.list(PDBS, meta["namespace"]), pod)
@@ -118,7 +119,7 @@ async def _refused_eviction(actor: Actor, pod: Json, error: PortError) -> Blocke
 
 
 async def _with_claims(actor: Actor, facts: RolloutFacts, pod: Json) -> RolloutFacts:
-    """With a claim of a pod that is being deleted, which exists as long as the pod (finalizer
+    """Adds a claim of a pod that is being deleted, which exists as long as the pod (finalizer
     kubernetes.io/pvc-protection), or that was removed by force. Raises PortError."""
     meta = pod["metadata"]
     for volume in pod["spec"].get("volumes") or ():

@@ -1,4 +1,4 @@
-"""Errors of a canary beside those of its peers: metrics are read while one is observed, and at no other time
+"""Compares the errors of a canary with those of its peers. Metrics are read only while a canary is observed
 (domain/dataplane/rollout/canary.py)."""
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _MAX_WORDS = 200
 async def compared(
     deps: Deps, tier: Tier, watch: Watch | None, stored: CanaryStatus | None
 ) -> tuple[Watch | None, CanaryStatus | None]:
-    """A watch with what errors say, and what is to be remembered of it. Nothing is read but while a pod is observed.
-    Never raises: what cannot be read is not compared."""
+    """Returns a watch with the result of the comparison, and the record of it. Metrics are read only while a pod is
+    observed. Never raises: metrics that cannot be read are not compared."""
     if deps.counters is None or watch is None or watch.pod is None:
         return watch, None
     pods = [watch.pod, *peers_of(tier)]
@@ -44,7 +44,7 @@ async def compared(
 async def _read(
     counters: CountersPort, component: Component, pods: Sequence[PodFacts]
 ) -> tuple[dict[str, Counts], str]:
-    """Counters by UID, of all pods at once, and what kept one from being read, as a message."""
+    """Returns counters by UID, of all pods at the same time, and why one could not be read, as a message."""
     if component not in SORTS:
         return {}, ""
     answers = await asyncio.gather(*(_one(counters, component, pod) for pod in pods))

@@ -1,11 +1,12 @@
-"""What a cluster that has pods to replace waits for before it takes the next step: a maintenance window, the
-configuration store, a bookie of its own that leaves, another cluster of its instance.
+"""What blocks the next step of a cluster that has pods to replace: a maintenance window, the configuration store, a
+decommission, another cluster of its instance.
 
-Clusters of one instance roll out one after another: what breaks one must be seen before it reaches the next. Nobody
-keeps a lock that could outlive its holder. A cluster that may go says so in its status first, with the time
-(``status.rollout.since``), and takes a step only in a pass that finds this already stored; of several the one goes that
-has replaced pods already, else the earliest, by name where the times are equal. Each checks the API server after it
-wrote, so of two that begin at once at least one sees the other. A cluster that is paused or being deleted holds nobody.
+Clusters of one instance roll out one after another: a problem of one must show before it reaches the next. There is no
+lock that could outlive its holder. A cluster first writes its intent with the time into its status
+(``status.rollout.since``), and takes a step only in a pass that reads it as stored. Of several clusters the one
+continues that has replaced pods already, else the earliest, by name if the times are equal. Each reads the API server
+after it wrote, so of two that begin together at least one observes the other. A cluster that is paused or being deleted
+blocks no other.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from pulsar_operator.ports import CUSTOM, Json
 
 
 async def observe_blocker(facts: ClusterFacts, actor: Actor) -> Blocker | None:
-    """Why nothing is begun now; None = continue. Asked only while there is something to replace. Raises PortError."""
+    """Returns why nothing may begin now; None if it may. Called only while there are pods to replace. Raises
+    PortError."""
     opening = closed_until(facts.spec.maintenance_windows, actor.deps.clock.now())
     if opening is not None:
         text = f"No maintenance window of the specification is open. The rollout waits for {opening}"
@@ -39,7 +41,7 @@ async def observe_blocker(facts: ClusterFacts, actor: Actor) -> Blocker | None:
 
 
 async def _peer(facts: ClusterFacts, actor: Actor) -> Blocker | None:
-    """Another cluster of the instance that rolls out; and whether this one has said that it would."""
+    """Returns another cluster of the instance that rolls out; and whether this one has written its intent."""
     kube, key = actor.deps.kube, instance_of(facts.obj)
     instance = await kube.get(CUSTOM[Kind.INSTANCE], key.namespace, key.name) if key is not None else None
     if instance is None:
@@ -69,8 +71,8 @@ def _waits_for(other: Json) -> Blocker:
 
 
 def _began(cluster: Json) -> tuple[bool, str, str, str] | None:
-    """When it began to roll out, as its status says, and what tells it from others that began then; None if it does not
-    roll out now. One that is paused or being deleted takes no step."""
+    """Returns when it began to roll out, from its status, and its name to order equal times; None if it does not roll
+    out now. One that is paused or being deleted takes no step."""
     meta = meta_of(cluster)
     rollout: dict[str, Any] = (cluster.get("status") or {}).get("rollout") or {}
     since = rollout.get("since")

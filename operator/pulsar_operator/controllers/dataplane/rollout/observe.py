@@ -1,4 +1,4 @@
-"""What a rollout is decided by is read once, into one frozen value (domain/dataplane/rollout/facts.py)."""
+"""Reads the facts of a rollout once, into one frozen value (domain/dataplane/rollout/facts.py)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _ABSENT: Final = frozenset({Reason.POD_REFUSED, Reason.NODE_UNREACHABLE})
 async def observe(
     facts: ClusterFacts, view: ClusterView, live: Live, actor: Actor, drains: BrokerDrains | None
 ) -> RolloutFacts:
-    """All of it. ZooKeeper, the metadata store and the brokers are asked where a pod of theirs may be next. Raises
+    """Reads all facts. ZooKeeper, the metadata store and the brokers are asked if a pod of theirs may be next. Raises
     PortError of Kubernetes alone."""
     components = component_states(live, BRING_UP_ORDER, facts.order)
     template_order = view.template_order or TemplateOrder({}, await _unknown(facts, actor, components))
@@ -76,20 +76,20 @@ async def observe(
 
 
 def component_states(live: Live, components: Iterable[Component], order: RollOrder = FORWARDS) -> list[ComponentState]:
-    """States of those of the components, given in bring-up order, that exist."""
+    """Returns the states of existing components, in bring-up order."""
     parts = [(component, live.stateful_set(component)) for component in order.sorted(components)]
     return [component_state(c, there, live.pods(c), _absent(live, c)) for c, there in parts if there is not None]
 
 
 def _absent(live: Live, component: Component) -> Blocker | None:
-    """Why a pod of a component is absent: nobody creates it, or its node is lost."""
+    """Returns why a pod of a component is absent: it is not being created, or its node is lost."""
     facts = live.facts(component)
     problem = next((each for each in facts.problems if each.reason in _ABSENT), None) if facts is not None else None
     return Blocker(problem.reason, sentence(problem.message)) if problem else None
 
 
 async def _unknown(facts: ClusterFacts, actor: Actor, components: Iterable[ComponentState]) -> Blocker | None:
-    """What holds a cluster whose templates were not checked: in mode Standalone none are kept."""
+    """Returns the blocker of a cluster whose templates were not checked; in mode Standalone none are recorded."""
     if not any(state.outdated for state in components):
         return None
     if facts.spec.mode is ClusterMode.STANDALONE:
@@ -100,7 +100,7 @@ async def _unknown(facts: ClusterFacts, actor: Actor, components: Iterable[Compo
 def _known(
     facts: ClusterFacts, view: ClusterView, live: Live, components: list[ComponentState], template_order: TemplateOrder
 ) -> RolloutFacts:
-    """What the pass knows already."""
+    """Returns the facts that the pass has already."""
     unavailable, pending = unavailable_store(facts, view), template_order.pending
     turn = template_order.of[pending] if pending is not None else None
     store = Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, unavailable or "")
@@ -128,8 +128,8 @@ def _known(
 
 
 def _stores(facts: ClusterFacts, view: ClusterView) -> Blocker | None:
-    """Why a pod that is replaced now could not start: it reads both stores first, and this pass could not. The pods of
-    a configuration store that stands still may be ready anyway."""
+    """Returns why a pod that is replaced now could not start: it reads both stores first, and this pass could not. Pods
+    of a configuration store may be ready although the store does not answer."""
     metadata = view.metadata
     if facts.spec.mode is ClusterMode.STANDALONE or (metadata is not None and metadata.registered):
         return None
@@ -142,7 +142,7 @@ def _stores(facts: ClusterFacts, view: ClusterView) -> Blocker | None:
 async def observe_servers(
     deps: Deps, ensemble: ComponentState, namespace: str, cluster_domain: str
 ) -> Mapping[str, ServerState | None]:
-    """State of each server of an ensemble, by pod; None of one that does not answer."""
+    """Returns the state of each server of an ensemble, by pod; None for one that does not answer."""
 
     async def state(pod: int) -> ServerState | None:
         host = pod_host(ensemble.name, pod, namespace, cluster_domain)
@@ -158,7 +158,7 @@ async def observe_servers(
 async def _bookies(
     facts: ClusterFacts, view: ClusterView, live: Live, deps: Deps, bookies: ComponentState
 ) -> BookieFacts:
-    """What the metadata store says of bookies and ledgers. Raises PortError."""
+    """Reads bookies and ledgers from the metadata store. Raises PortError."""
     rendered, store = view.rendered, facts.instance.store
     assert rendered is not None and rendered.metadata_store is not None and rendered.quorum is not None
     local = rendered.metadata_store
@@ -194,7 +194,7 @@ def _racks(known: KnownRacks | None, bookies: ComponentState) -> dict[str, str]:
 
 
 async def _with_brokers(found: RolloutFacts, facts: ClusterFacts, drains: BrokerDrains) -> RolloutFacts:
-    """With the broker that goes first: the one that has begun to hand over, or has the fewest bundles."""
+    """Adds the broker that is replaced first: the one whose drain has begun, or the one with the fewest bundles."""
     state, broker = found.of(Component.BROKER), facts.spec.broker
     serving = [pod.name for pod in state.outdated if pod.serving]
     if broker is not None and state.total > broker.replicas >= 1:

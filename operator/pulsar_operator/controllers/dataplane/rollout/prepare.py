@@ -1,5 +1,5 @@
-"""What is done before a pod of a PulsarCluster is replaced: a broker hands its bundles over, and BookKeeper is told not
-to take the absence of a bookie for a loss."""
+"""Prepares the replacement of a pod of a PulsarCluster: drains a broker, and delays BookKeeper's recovery of a missing
+bookie."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pulsar_operator.ports import PortError
 
 @dataclass
 class Preparation:
-    """Of one pass over a cluster."""
+    """The preparation in one pass over a cluster."""
 
     facts: ClusterFacts
     store: StoreAddress | None
@@ -31,12 +31,12 @@ class Preparation:
     actor: Actor
     drains: BrokerDrains | None
     drain: DrainFact | None = None
-    """The drain in progress, once it was asked for."""
+    """The drain in progress, once it was requested."""
     drained: DrainStatus | None = None
     """A drain that ended with bundles left, in this pass."""
 
     async def prepare(self, found: RolloutFacts, candidate: Candidate) -> RolloutFacts:
-        """Do it for the pod that is next; the facts with what keeps it from going now. Raises PortError of Kubernetes
+        """Prepares the replacement of the next pod; returns the facts with its blockers. Raises PortError of Kubernetes
         alone."""
         if candidate.component is Component.BROKER and self.drains is not None:
             return await self._drain_broker(self.drains, found, candidate)

@@ -1,4 +1,4 @@
-"""Outdated pods are replaced one at a time, in component order; a broker hands its bundles over first."""
+"""The rollout phase: replaces outdated pods one at a time, in component order; a broker is drained first."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts
 from pulsar_operator.domain.dataplane.rollout.rollout_status import rollout_status
 
 _GOES_ON: Final = (Reason.WAITING_FOR_CLUSTERS, Reason.ROLLOUT_FAILED, Reason.CANARY_FAILED)
-"""Holds in which a cluster keeps its place before the others: what stopped here would stop there too."""
+"""Blockers with which a cluster keeps its place before the others: what failed here would fail there too."""
 
 
 async def rollout(ctx: PhaseContext) -> RolloutFact:
-    """Replace at most one outdated pod of the whole cluster. Raises PortError of Kubernetes alone."""
+    """Replaces at most one outdated pod of the whole cluster. Raises PortError of Kubernetes alone."""
     drains = drains_of(ctx)
     found = await observe(ctx.facts, ctx.view, ctx.live, ctx.actor, drains)
     work = Preparation(ctx.facts, ctx.rendered.metadata_store, ctx.actor, drains)
@@ -41,7 +41,7 @@ async def rollout(ctx: PhaseContext) -> RolloutFact:
 def _since(
     ctx: PhaseContext, found: RolloutFacts, rollout: RolloutStatus | None, stored: str | None
 ) -> RolloutStatus | None:
-    """With the time since which it is this cluster's turn, or would be but for other clusters."""
+    """Adds the time since which this cluster is next to roll out, or would be without the other clusters."""
     if rollout is None or (found.blocker is not None and found.blocker.reason not in _GOES_ON):
         return rollout
     return rollout.model_copy(update={"since": stored or timestamp(ctx.actor.deps.clock.now())})

@@ -1,4 +1,4 @@
-"""Pod templates are applied when it is their turn, and kept on record before they are
+"""Applies pod templates in the rollout order, and records them before that
 (domain/dataplane/objects/template_record.py, rollout/template_order.py)."""
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ from pulsar_operator.ports import CONFIG_MAPS, STATEFUL_SETS, Json
 
 
 async def templates(ctx: PhaseContext) -> TemplateOrder:
-    """Whose turn it is. On record goes which template proved itself, and which roll stopped."""
+    """Decides which component gets its template next, and records which template proved itself and which rollout
+    failed."""
     now, spec = ctx.actor.deps.clock.now(), ctx.facts.spec
     absent = _absent(ctx, now)
     tiers = [replace(each, down=down(each, now, spec.progress_deadline_seconds, absent)) for each in _tiers(ctx, now)]
@@ -92,13 +93,13 @@ async def templates(ctx: PhaseContext) -> TemplateOrder:
 
 
 def _absent(ctx: PhaseContext, now: datetime) -> dict[str, Absence]:
-    """Pods that do not exist, as the status of the last pass has them."""
+    """Returns pods that do not exist, from the status of the last pass."""
     return absences(ctx.facts.before.missing_pods, ctx.live.refusals, now)
 
 
 def _fixed(facts: ClusterFacts) -> dict[Component, Blocker]:
-    """Brokers, while the record that says their quorums cannot be read, or there are fewer racks than they would
-    enforce; what reads the configuration store, while it is away."""
+    """Returns components that keep their template: brokers, while the record of their quorums cannot be read, or there
+    are fewer racks than they would enforce; components that read the configuration store, while it is unavailable."""
     if (unavailable := stored_unavailability(facts)) is not None:
         text = f"{unavailable}. The pod template is not applied until it answers"
         return dict.fromkeys(READERS, Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, text))
@@ -125,7 +126,7 @@ def _tiers(ctx: PhaseContext, now: datetime) -> list[Tier]:
 
 
 def _tested(ctx: PhaseContext, tier: Tier) -> bool:
-    """Whether the last template that ran well may follow the newest one: versions jump backwards too."""
+    """Whether the last template that ran well may follow the newest one, since that may be a downgrade."""
     newest, good = tier.record.kept.get(tier.newest), tier.record.kept.get(tier.record.good or "")
     if newest is None or good is None or newest.version is None or good.version is None:
         return True
@@ -141,9 +142,10 @@ async def _write(ctx: PhaseContext, component: Component, record: TemplateRecord
 
 
 async def rendered_with_record(ctx: PhaseContext, component: Component) -> list[Json]:
-    """The manifests of a component, its StatefulSet with the template whose turn it is, which is on record by then.
+    """Returns the manifests of a component, its StatefulSet with the template that it gets now, which is recorded by
+    then.
 
-    Without the StatefulSet where its template is none of the record and must stay. Raises NameConflictError, PortError.
+    Without the StatefulSet if its template must stay and is not recorded. Raises NameConflictError, PortError.
     """
     manifests = ctx.rendered.of(component)
     rendered, known = _workload(manifests), ctx.view.template_order

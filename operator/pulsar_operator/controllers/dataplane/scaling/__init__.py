@@ -1,1 +1,1 @@
-"""The number of pods of each component: decided, raised and lowered."""
+"""The number of pods of each component: decisions, and adding and removing pods."""

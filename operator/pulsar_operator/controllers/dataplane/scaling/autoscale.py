@@ -1,9 +1,9 @@
-"""How many brokers, proxies and bookies there are to be from the next pass on (balance/autoscaling decides).
+"""Decides how many brokers, proxies and bookies there are from the next pass on (balance/autoscaling).
 
-The last phase: it knows whether pods are replaced, bundles moved, copies made, bookies emptied. What it decides is in
-the status when the pass ends, and rendered by the passes that find it there (domain/dataplane/scaling/replicas.py);
-scale.py and decommission/decommission.py add and remove the pods. So a pass that is killed, wherever, has either
-decided nothing or what the next one acts on.
+It is the last phase: it knows whether pods are replaced, bundles moved, copies made, bookies emptied. Its decision is
+in the status when the pass ends, and later passes render it (domain/dataplane/scaling/replicas.py); scale.py and
+decommission/decommission.py add and remove the pods. So a pass that is killed has either decided nothing, or exactly
+what the next one carries out.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ async def _unknown(ctx: PhaseContext, component: Component, part: Part) -> Compo
 
 
 def _number(ctx: PhaseContext, component: Component) -> int:
-    """Replicas that this pass renders: what was decided before."""
+    """Returns the replicas that this pass renders, which were decided before."""
     part = part_of(ctx.facts.spec, component)
     assert part is not None
     return part.replicas
@@ -151,7 +151,7 @@ def _broker_facts(ctx: PhaseContext, part: Broker, workload: Workload) -> broker
 
 
 def _has_limit(pod: Mapping[str, object]) -> bool:
-    """Whether a broker cannot use more CPU than is judged by."""
+    """Whether a broker's CPU limit keeps it from the usage at which pods are added."""
     spec = pod.get("spec")
     containers = spec.get("containers") if isinstance(spec, Mapping) else None
     return any(
@@ -161,7 +161,7 @@ def _has_limit(pod: Mapping[str, object]) -> bool:
 
 
 def _reasons(ctx: PhaseContext, component: Component, number: int) -> set[Reason]:
-    """What keeps a number as it is, of what the pass knows already."""
+    """Returns what keeps a number from changing, from the facts of the pass."""
     facts, view = ctx.facts, ctx.view
     found: set[Reason] = set()
     if facts.meta.paused:
@@ -182,10 +182,9 @@ def _reasons(ctx: PhaseContext, component: Component, number: int) -> set[Reason
 
 
 def _rolling(ctx: PhaseContext, component: Component) -> bool:
-    """Whether pods are being replaced. A roll that waits for its window with its first step changes no load.
-
-    Neither does one of others that waits for anything, as after it stopped and went back; but no bookie leaves before
-    that is over, and brokers get no share of the bundles while it is theirs.
+    """Whether pods are being replaced. A rollout that waits for its window with its first step changes no load, and
+    neither does a waiting rollout of another component. But no bookie is decommissioned during a rollout, and brokers
+    get no share of the bundles while theirs is in progress.
     """
     rollout = ctx.view.rollout.status if ctx.view.rollout is not None else None
     blocker = ctx.view.template_order.blocker if ctx.view.template_order is not None else None

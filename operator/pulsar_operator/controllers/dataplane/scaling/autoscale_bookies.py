@@ -1,5 +1,5 @@
-"""What the decision on bookies takes (balance/autoscaling/bookies.py), of what a pass knows; and what became of the
-last one."""
+"""The facts for the decision on bookies (balance/autoscaling/bookies.py), from a pass; and the outcome of the last
+decision."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from pulsar_operator.domain.dataplane.cluster.cluster_view import DecommissionFa
 from pulsar_operator.domain.dataplane.scaling.replicas import workload_replicas
 
 WORDS = 1000
-"""Characters of a refusal that are remembered."""
+"""Maximum length of a stored refusal."""
 STAYS = frozenset({Reason.DECOMMISSION_REFUSED, Reason.DECOMMISSION_STUCK})
-"""Why a bookie that was to leave does not, and will not by waiting."""
+"""Reasons why a bookie cannot be decommissioned that waiting does not change."""
 
 
 def decide_bookies(
     ctx: PhaseContext, part: BookKeeper, workload: Workload, before: ComponentScalingStatus | None
 ) -> Decision:
-    """The number from now on. Where the bookie that is to leave stays, as many as are there: a user who reads that sets
-    replicas back likewise."""
+    """Returns the new number of bookies. If the decommission is refused, it is the current number, as a user would set
+    replicas back."""
     assert part.autoscaling is not None
     clock, number = ctx.actor.deps.clock.now(), workload.replicas
     facts = _facts(ctx, part, workload, before)
@@ -49,22 +49,23 @@ def decide_bookies(
 
 
 def _policy(ctx: PhaseContext, limits: BookieAutoscaling) -> Policy:
-    """Never fewer than the quorums on record take, whatever the limits are: no ledger could be made."""
+    """Returns the policy with a minimum of the recorded quorums, whatever the limits are: with fewer bookies no ledger
+    could be created."""
     policy, quorum = policy_of(limits, INTERVAL), ctx.rendered.quorum
     size = quorum.ensemble_size if quorum is not None else 1
     return replace(policy, least=max(policy.least, size), most=max(policy.most, size))
 
 
 def _largest_ensemble(ctx: PhaseContext) -> int:
-    """Bookies that ledgers take. Namespaces that take more are checked where a bookie takes no writes
-    (bookkeeper/read_only_bookies.py), and before one leaves."""
+    """Returns the ensemble size of ledgers. Namespaces with larger ones are checked if a bookie is read-only
+    (bookkeeper/read_only_bookies.py), and before a decommission."""
     quorum, read_only = ctx.rendered.quorum, ctx.view.read_only_bookies
     widest = read_only.widest if read_only is not None else None
     return max(quorum.ensemble_size if quorum is not None else 1, widest.size if widest is not None else 1)
 
 
 def decommissioning(ctx: PhaseContext, number: int) -> set[Reason]:
-    """Whether a bookie is being decommissioned, or is still to go; also where that is not known."""
+    """Whether a bookie is being, or must be, decommissioned; True also if not known."""
     leave, there = ctx.view.decommission, workload_replicas(ctx.live, Component.BOOKIE)
     if leave is None or (there is not None and there > number):
         return {Reason.DECOMMISSIONING_BOOKIE}
@@ -72,7 +73,7 @@ def decommissioning(ctx: PhaseContext, number: int) -> set[Reason]:
 
 
 def _refused(ctx: PhaseContext, number: int) -> Refused | None:
-    """Why the bookie that is to leave stays, found in this pass; None if it does not, or none is to."""
+    """Returns why the decommission is refused, found in this pass; None if it is not, or there is none."""
     leave, there = ctx.view.decommission, workload_replicas(ctx.live, Component.BOOKIE)
     if leave is None or there is None or not there > number or ctx.facts.meta.paused:
         return None
@@ -83,7 +84,7 @@ def _refused(ctx: PhaseContext, number: int) -> Refused | None:
 
 
 def _of_one_too_many(leave: DecommissionFact, number: int, there: int) -> bool:
-    """Whether what is said of a bookie is why one that has its pod does not leave."""
+    """Whether the report explains why a surplus bookie with a pod is not decommissioned."""
     is_counted = leave.ordinal is not None and number <= leave.ordinal < there
     return is_counted and leave.reason in STAYS and leave.doing is Reason.DECOMMISSIONING_BOOKIE
 
@@ -91,8 +92,8 @@ def _of_one_too_many(leave: DecommissionFact, number: int, there: int) -> bool:
 def _facts(
     ctx: PhaseContext, part: BookKeeper, workload: Workload, before: ComponentScalingStatus | None
 ) -> BookieFacts:
-    """What was measured in this pass. A bookie that is ready and not registered, or does not say how full it is, is not
-    in it, so that nothing is decided."""
+    """Returns the measurements of this pass. A bookie that is ready and not registered, or does not report its disk
+    usage, is left out, so that nothing is decided."""
     assert part.autoscaling is not None
     storage, clock = ctx.view.storage, ctx.actor.deps.clock.now()
     now, targets = seconds(clock), part.autoscaling.targets
@@ -122,8 +123,8 @@ def _facts(
 
 
 def _sampled(ctx: PhaseContext, facts: BookieFacts, before: ComponentScalingStatus | None) -> trend.Samples:
-    """What was stored, hour by hour. While one is away, comes, goes or is copied it is another amount each minute: of
-    that nothing is learnt."""
+    """Returns the stored data, hour by hour. While a bookie is missing, added, removed or copied the amount changes
+    each minute, so nothing is learned."""
     now = seconds(ctx.actor.deps.clock.now())
     samples, workload = samples_of(before, now), facts.workload
     whole = len(workload.ready) == workload.replicas and workload.ready <= facts.disks.keys()

@@ -1,4 +1,4 @@
-"""The number of bookies is changed: upwards where the volumes that are there allow it, and down by one."""
+"""Changes the number of bookies: upwards as far as the existing volumes allow, and down by one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pulsar_operator.ports import PODS, STATEFUL_SETS, ConflictError, Json
 
 
 async def raise_to(ctx: PhaseContext, there: Json, replicas: int, cookies: frozenset[str]) -> Returns:
-    """More bookies, as many as may come (bookkeeper/bookie_volumes.py). Raises NameConflictError, PortError."""
+    """Adds as many bookies as are allowed (bookkeeper/bookie_volumes.py). Raises NameConflictError, PortError."""
     have = replicas_of(there)
     missing = not_written(ctx, range(have, replicas))
     if missing is not None:
@@ -33,10 +33,10 @@ async def raise_to(ctx: PhaseContext, there: Json, replicas: int, cookies: froze
 
 
 async def lower_by_one(ctx: PhaseContext, there: Json) -> bool:
-    """One bookie less; False where the StatefulSet is not what it was any more. Looked at again directly before, and
-    changed at that version alone: two less at once would take a bookie that was not emptied.
+    """Removes one bookie; False if the StatefulSet has changed.
 
-    Raises NameConflictError, PortError.
+    It is read again directly before, and changed only at that version: removing two would remove a bookie that was not
+    emptied. Raises NameConflictError, PortError.
     """
     meta, now = there["metadata"], there
     if ctx.actor.act:
@@ -52,7 +52,7 @@ async def lower_by_one(ctx: PhaseContext, there: Json) -> bool:
 
 
 async def is_without_pod(ctx: PhaseContext, there: Json, ordinal: int) -> bool:
-    """Whether the StatefulSet has no such ordinal, and no such pod is there, as it is now. Raises PortError."""
+    """Whether the StatefulSet currently has neither the ordinal nor its pod. Raises PortError."""
     kube, meta = ctx.actor.deps.kube, there["metadata"]
     now = await kube.get(STATEFUL_SETS, meta["namespace"], meta["name"])
     pod = await kube.get(PODS, meta["namespace"], f"{meta['name']}-{ordinal}")
@@ -66,7 +66,7 @@ async def _resize(ctx: PhaseContext, there: Json, replicas: int, *, at: Sequence
 
 
 def workload(applied: list[Json], there: Json, manifests: list[Json]) -> list[Json]:
-    """The workload alone; where its template must stay and is not on record, with the template that it has."""
+    """Returns the workload alone; with its current template if that must stay and is not recorded."""
     found = [each for each in applied if each["kind"] == STATEFUL_SETS.kind]
     if found:
         return found

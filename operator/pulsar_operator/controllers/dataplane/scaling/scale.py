@@ -1,4 +1,4 @@
-"""Pods are added and removed: the one place where the number of pods of a component changes."""
+"""Adds and removes pods: the one place where the number of pods of a component changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCALED = (Component.BOOKIE, Component.AUTORECOVERY, Component.BROKER, Component.
 
 
 async def scale(ctx: PhaseContext) -> ScaleFact:
-    """As many pods as the specification says; brokers that are too many hand over their bundles first."""
+    """Scales each component to the specification; surplus brokers are drained first."""
     found = ScaleFact()
     for component in SCALED:
         there, manifests = ctx.live.stateful_set(component), ctx.rendered.of(component)
@@ -60,8 +60,8 @@ async def scale(ctx: PhaseContext) -> ScaleFact:
 
 
 async def _bookies(ctx: PhaseContext, there: Json, desired: int) -> Returns:
-    """More bookies. None while the metadata store is not the cluster's, for their cookies would name it, or while one
-    is being forgotten whose ordinal they might get."""
+    """Adds bookies. None while the metadata store is not the cluster's, since their cookies would name it, or while a
+    decommission is not complete whose ordinal they might get."""
     metadata, storage, leave = ctx.view.metadata, ctx.view.storage, ctx.view.decommission
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
         return Returns(0, Blocker(Reason.PENDING, "The metadata store does not answer"))
@@ -76,7 +76,7 @@ def _to_be_added(blocker: Blocker | None) -> tuple[Blocker, ...]:
 
 
 async def _brokers(ctx: PhaseContext, drains: BrokerDrains, there: Json, desired: int) -> ScaleFact:
-    """New brokers get a share; those that are too many may go once they have nothing left."""
+    """Gives new brokers a share of the bundles; drains surplus ones before they are removed."""
     name, have, meta = there["metadata"]["name"], replicas_of(there), ctx.facts.meta
     if have >= 1 and desired > have:
         pods = [f"{name}-{ordinal}" for ordinal in range(have, desired)]

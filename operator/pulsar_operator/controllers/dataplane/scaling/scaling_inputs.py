@@ -1,4 +1,4 @@
-"""Between what a pass knows of pods and status, and what decisions on replicas take and give (balance/autoscaling)."""
+"""Converts facts about pods and status to the inputs of decisions on replicas, and back (balance/autoscaling)."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from pulsar_operator.domain.conditions import parse_time, timestamp
 from pulsar_operator.domain.dataplane.objects.pods import PodFacts
 
 INTERVAL: Final = 60.0
-"""Seconds between two checks a cluster that is at rest."""
+"""Seconds between two passes over a cluster at rest."""
 START_SECONDS: Final = 300.0
-"""A pod that is on a node and not ready for so long carries nothing: the node is away, or the pod crashes."""
+"""Seconds after which a pod that is on a node and not ready carries nothing: the node is lost, or the pod crashes."""
 TAKEN_IN_SECONDS: Final = 10.0
-"""Within which the kubelet says when it took a pod in and that it is not ready; no pod is ready, and not any more, by
-then."""
+"""Seconds within which the kubelet reports that it admitted a pod and that the pod is not ready; no pod becomes ready
+and unready again in that time."""
 WARM_UP_SECONDS: Final = 2 * INTERVAL
-"""Brokers count their topics once a minute (statsUpdateFrequencyInSecs), after bundles and clients have come."""
+"""Seconds after which a broker's figures count: it counts its topics once a minute (statsUpdateFrequencyInSecs), after
+bundles and clients arrive."""
 REFRESHED: Final = timedelta(seconds=OBSERVED_INTERVALS * INTERVAL)
-"""Figures of a decision that stays the same are written this seldom."""
+"""Interval at which figures of an unchanged decision are written again."""
 BLOCKING_REASONS: Final = frozenset({Reason.PAUSED, Reason.CONFIGURATION_STORE_UNAVAILABLE})
-"""In which no pod is added or removed."""
+"""Reasons with which no pod is added or removed."""
 _MOST_WORDS = 2000
 
 
 def workload_of(
     replicas: int, pods: Iterable[PodFacts], blocks: tuple[Block, ...], now: datetime, *, alike: bool = True
 ) -> Workload:
-    """The pods of a component; ``replicas`` is the last decision.
+    """Returns the pods of a component as input; ``replicas`` is the last decision.
 
-    One that fits on no node is not lost but about to start: another would not fit either. Of those that never got ready
-    one counts as lost, for its node may be bad; what keeps several from starting would keep more. Pods that are not
-    ``alike``, those of bookies with volumes of their own, are all waited for, or all made up for. One that is stopping
-    for long after it should have gone is on a node that is away, and no other comes in its place (a StatefulSet waits
-    for it).
+    A pod that fits on no node counts as starting, since another would not fit either. Of pods that never became ready
+    one counts as lost, for its node may be bad; a cause that affects several would affect more. If pods are not
+    ``alike``, as bookies with their own volumes, all are waited for, or all are compensated. A pod that is still
+    terminating long after its grace period is on a lost node, and no other replaces it (a StatefulSet waits for it).
     """
     there = tuple(pods)
     ready = frozenset(pod.name for pod in there if pod.ready and not pod.terminating)
@@ -68,8 +68,8 @@ def _lost(pod: PodFacts, now: datetime) -> bool:
 
 
 def _never_ready(pod: PodFacts) -> bool:
-    """Whether it never was ready: the kubelet says that a pod is not when it takes it in, and later only of one that
-    was."""
+    """Whether a pod was never ready: the kubelet sets it to not ready when it admits the pod, and later only if it was
+    ready."""
     since, begun = _since(pod), parse_time((pod.raw.get("status") or {}).get("startTime"))
     if pod.terminating or since is None or begun is None:
         return False
@@ -86,8 +86,8 @@ def _unplaced(pod: PodFacts, now: datetime) -> bool:
 
 
 def _unsure(pod: PodFacts, now: datetime) -> bool:
-    """Whether it may carry what its figures do not tell. One that has just become ready says 0 until clients are back;
-    one that runs and is not ready serves anyway, and is not asked."""
+    """Whether it may carry load that its figures do not show. A pod that has just become ready reports 0 until clients
+    return; one that runs and is not ready may serve, and is not asked."""
     if pod.terminating:
         return False
     since = _since(pod)
@@ -96,7 +96,7 @@ def _unsure(pod: PodFacts, now: datetime) -> bool:
 
 
 def _since(pod: PodFacts) -> datetime | None:
-    """Time since which it is ready, or is not."""
+    """Returns the time since which it is ready, or is not."""
     return parse_time(_conditions(pod).get("Ready", {}).get("lastTransitionTime"))
 
 
@@ -105,7 +105,7 @@ def _conditions(pod: PodFacts) -> dict[str, Mapping[str, Any]]:
 
 
 def state_of(row: ComponentScalingStatus | None, now: datetime) -> State:
-    """What the last decisions remember."""
+    """Returns the record of the last decisions."""
     stored = row.history if row is not None else None
     return from_status(
         stored.model_dump(by_alias=True, exclude_none=True) if stored is not None else None, seconds(now)
@@ -113,13 +113,13 @@ def state_of(row: ComponentScalingStatus | None, now: datetime) -> State:
 
 
 def samples_of(row: ComponentScalingStatus | None, now: float) -> trend.Samples:
-    """What bookies stored, hour by hour."""
+    """Returns what bookies stored, hour by hour."""
     stored = row.history.stored if row is not None and row.history is not None else []
     return trend.from_status([each.model_dump(by_alias=True) for each in stored], now)
 
 
 def refused_of(row: ComponentScalingStatus | None) -> Refused | None:
-    """Why the last bookie that was to leave stayed; what cannot be read is forgotten, so that one is tried again."""
+    """Returns why the last decommission was refused; an unreadable record is dropped, so that the next one is tried."""
     stored = row.history.refusal if row is not None and row.history is not None else None
     try:
         reason = Reason(stored.reason) if stored is not None else None
@@ -131,20 +131,20 @@ def refused_of(row: ComponentScalingStatus | None) -> Refused | None:
 
 
 def seconds(time: datetime) -> float:
-    """Whole seconds of the epoch, which fit in status."""
+    """Returns whole seconds of the epoch, as the status stores them."""
     return float(int(time.timestamp()))
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A verdict, and what the next one has to know."""
+    """A verdict, with the record for the next decision."""
 
     verdict: Verdict
     state: State
     samples: trend.Samples = ()
     """What bookies stored."""
     refused: Refused | None = None
-    """Why the last bookie that was to leave stayed."""
+    """Why the last decommission was refused."""
 
 
 @dataclass(frozen=True)
@@ -156,18 +156,18 @@ class Decided:
     current: int
     """Replicas of the workload."""
     replicas: int
-    """The specification's."""
+    """Replicas of the specification."""
     decision: Decision
     desired: int
-    """Replicas from now on: the verdict's, or the last ones where nothing may be acted on."""
+    """Replicas from now on: those of the verdict, or the last ones if the operator may not act."""
 
 
 def row_of(decided: Decided, before: ComponentScalingStatus | None, now: datetime) -> ComponentScalingStatus:
-    """The row of status; the stored one while the decision is the same and its figures are not old, so that a cluster
-    at rest is not written at each look.
+    """Returns the row of the status; the stored one while the decision is the same and its figures are recent, so that
+    a cluster at rest is not written in each pass.
 
-    A decision that waits while nothing may be done ages (domain/dataplane/scaling/replicas.py), however often it is
-    checked: when it can be done the load may be another.
+    A decision that waits while nothing may be done ages (domain/dataplane/scaling/replicas.py), even if it is checked:
+    once it can be carried out the load may be different.
     """
     verdict, history = decided.decision.verdict, _history(decided.decision)
     scaled = before.last_scale_time if before is not None else None
@@ -204,7 +204,7 @@ def _history(decision: Decision) -> ScalingHistoryStatus:
 
 
 def _same(before: ComponentScalingStatus, row: ComponentScalingStatus) -> bool:
-    """Whether two rows differ in figures alone."""
+    """Whether two rows differ only in figures."""
     figures: dict[str, object] = {"message": None, "inputs": [], "updated_time": None}
     return before.model_copy(update=figures) == row.model_copy(update=figures)
 

@@ -1,19 +1,19 @@
-"""What a deleted cluster removes from the configuration store in which it was registered. The counterpart of
-registration.py; pure.
+"""What a deleted cluster removes from the configuration store in which it was registered.
 
-A name is removed only if its claim belongs to this cluster: the claim has its INSTANCEID, and names this PulsarCluster
-or, where the instance allows this cluster, one that no longer exists. INSTANCEIDs are no secrets, and any user may name
-any cluster. In order:
+The counterpart of registration.py; pure. A name is removed only if its claim belongs to this cluster: the claim has its
+INSTANCEID, and names this PulsarCluster or, where the instance allows this cluster, one that no longer exists.
+INSTANCEIDs are no secrets, and any user may name any cluster. In order:
 
-1. While its brokers run: the name leaves the allowed clusters of tenants, so that no further namespace can be given to
-   it, and the replication clusters of the namespaces of tenant ``pulsar``, so that no cluster replicates to it. There it
-   stays in the allowed clusters: brokers delete what they have of a namespace that does not allow their cluster, within
-   a second (Pulsar 4.0, PersistentTopic.checkReplication; measured on 4.0.8).
-2. Once they are gone: the name leaves those too, then the entry below ``/admin/clusters`` with its children, and last the claim.
+1. While its brokers run: the name is removed from the allowed clusters of tenants, so that no further namespace can be
+   given to it, and from the replication clusters of the namespaces of tenant ``pulsar``, so that no cluster replicates
+   to it. There it stays in the allowed clusters: brokers delete what they have of a namespace that does not allow their
+   cluster, within a second (Pulsar 4.0, PersistentTopic.checkReplication; measured on 4.0.8).
+2. Once they are gone: the name is removed from those too, then the entry below ``/admin/clusters`` with its children,
+   and last the claim.
 
-No list of a namespace is left empty, and where no other cluster of the instance is left, tenants and namespaces keep
-their lists: no other cluster uses them, and a cluster that is created again finds them unchanged. Namespaces of other
-tenants belong to their users: a cluster that one of them needs is not deleted
+No list of a namespace is left empty. If no other cluster of the instance is left, tenants and namespaces keep their
+lists: no other cluster uses them, and a cluster that is created again finds them unchanged. Namespaces of other tenants
+belong to their users: a cluster that one of them needs is not deleted
 (controllers/dataplane/observed/namespace_inventory.py).
 """
 

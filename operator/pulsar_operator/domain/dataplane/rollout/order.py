@@ -1,11 +1,15 @@
 """Which pods of OnDelete StatefulSets are next to be replaced, and in which order. Pure.
 
-1. Repair: an outdated pod that has not been ready since its container started does no work, so it is replaced immediately, whatever else is unready, terminating or missing. Otherwise a broken revision could block its own correction. An outdated pod that was ready in an earlier container may recover without a repair. While the component is blocked, it is not repaired. While a pod of the newest revision is unready, being made or being awaited, it is repaired only
-   after it has been unready for half the progress deadline, and not at all while the newest revision fails to
-   start: otherwise a version that does not start would replace each pod that restarts.
+1. Repair: an outdated pod that has not been ready since its container started does no work, so it is replaced
+   immediately, whatever else is unready, terminating or missing. Otherwise a broken revision could block its own
+   correction. An outdated pod that was ready in an earlier container may recover without a repair. While the component
+   is blocked, it is not repaired. While a pod of the newest revision is unready, being created or awaited, it is
+   repaired only after it has been unready for half the progress deadline, and not at all while the newest revision
+   fails to start: otherwise a version that does not start would replace each pod that restarts.
 2. Otherwise one pod of each component that has an outdated one, in the order of the components: an unready one first,
-   then a read-only bookie, a bookie of the rack whose replacement has begun, the emptiest broker, the highest ordinal; the leader of
-   an ensemble last. While pods are to be repaired, only the unready ones are replaced: pods that serve wait for the repair, and the repair may wait for them, as a broker does for the metadata store.
+   then a read-only bookie, a bookie of the rack whose replacement has begun, the emptiest broker, the highest ordinal;
+   the leader of an ensemble last. While pods are to be repaired, only unready ones are replaced: pods that serve wait
+   for the repair, and the repair may wait for them, as a broker does for the metadata store.
 
 Whether it may be replaced now is decided in checks.py.
 """
