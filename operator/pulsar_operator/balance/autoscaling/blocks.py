@@ -1,8 +1,8 @@
 """Conditions that keep the number of a component's pods from falling, or from changing at all. Pure.
 
-Growth is how a cluster gets out of overload, so that hardly anything blocks it: a user who says stop, a store without
-which no pod gets ready, and a bookie that is emptied, which would be cancelled. Load that moves from pod to pod is the
-same load, and only a scale-in waits until it has settled.
+A scale-out relieves overload, so hardly anything blocks it: a pause by the user, a store without which no pod becomes
+ready, and a decommission, which a scale-out would cancel. Load that moves between pods stays the same in sum, so only a
+scale-in waits until it has settled.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ FORBIDS: Final[Mapping[Component, Mapping[Reason, Forbids]]] = {
         Reason.UNDER_REPLICATED: Forbids.SHRINK,
     },
 }
-"""What each reason forbids, by component; a reason that is absent forbids nothing there. Copies are a matter of
-bookies, bundles of brokers."""
+"""What each reason forbids, by component; a reason that is absent forbids nothing there. Missing copies concern only
+bookies, bundles only brokers."""
 UNDERSTATES: Final = frozenset({Reason.ROLLOUT_IN_PROGRESS})
-"""Reasons while which figures are too low: pods that restart report nothing, or 0, until clients are back."""
+"""Reasons during which figures are too low: pods that restart report nothing, or 0, until clients return."""
 
 WINDOWS: Final[Mapping[Reason, float]] = {Reason.ROLLOUT_IN_PROGRESS: 300.0, Reason.REBALANCING: 120.0}
-"""Seconds for which a need for more has to last in the meantime: statistics are of a minute, in which a topic that
-moved is counted by both brokers, and a process that starts uses CPU of its own."""
+"""Seconds for which a need for more must last during a reason: statistics cover a minute, in which both brokers count a
+topic that moved, and a starting process uses additional CPU."""
 
 COUNTS_TWICE: Final = frozenset({Reason.REBALANCING})
-"""Where nothing starts, and CPU is what it is."""
+"""Reasons during which moved load is counted twice, while no process starts and CPU is correct."""
 
 
 def blocks(component: Component, reasons: Iterable[Reason]) -> tuple[Block, ...]:

@@ -1,7 +1,6 @@
-"""Decides the number of bookies: by stored data and its growth, by write latency, by how many are writable. Pure.
-
-Data does not move to a new bookie: it takes a share of what is written from then on. One that leaves is copied to the
-others, so that it leaves only if that fits with room to spare.
+"""Decides the number of bookies by stored data and its growth, write latency, and the number of writable bookies. Pure.
+Existing data does not move to a new bookie: it gets a share of new writes. The data of a removed bookie is copied to
+the others, so a bookie is removed only if that fits with room to spare.
 """
 
 from __future__ import annotations
@@ -25,17 +24,18 @@ LARGEST_DISK = 2.0**64
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a bookie was not removed, so that the number was restored. Another would be refused for the same reason."""
+    """Why a bookie was not removed, so that the number was restored. Removing another would be refused for the same
+    reason."""
 
     reason: Reason
     message: str
     generation: int
-    """Of the specification."""
+    """Generation of the specification."""
     at: float
 
     def applies(self, generation: int, now: float) -> bool:
-        """Whether no bookie is tried: after a refusal another is tried a day later, since the obstacle may have
-        expired; one that was not empty in time only after a change, since each attempt moves its data."""
+        """Whether no bookie is removed yet. After a refusal another removal is tried a day later, since the obstacle
+        may have gone; after a timeout only after a change, since each attempt moves the bookie's data."""
         if generation != self.generation:
             return False
         return self.reason is Reason.DECOMMISSION_STUCK or 0 <= now - self.at < DAY
@@ -50,11 +50,11 @@ class Disk:
     """Bytes."""
     writable: bool
     latency: float | None = None
-    """Seconds that 99 % of its writes take at most; None if not reported."""
+    """99th percentile of its write latency in seconds; None if not reported."""
 
     @property
     def share(self) -> float:
-        """Returns how full it is."""
+        """Returns the used share of the disk."""
         return self.used / self.total
 
 
@@ -70,11 +70,11 @@ class BookieTargets:
     """Share of one disk at which a bookie is added immediately. BookKeeper stops writing at 95 %
     (diskUsageThreshold)."""
     days: float = 3.0
-    """Least seconds until they are full."""
+    """Minimum seconds until they are full."""
     latency: float | None = None
     """Highest write latency in seconds; None if not considered."""
     writable: int = 1
-    """Bookies that must take writes: the largest ensemble."""
+    """Number of bookies that must be writable: the largest ensemble."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ class BookieFacts:
 
     workload: Workload
     disks: Mapping[str, Disk]
-    """By the name of the pod."""
+    """By name of the pod."""
     age: float
     """Seconds since the oldest was measured."""
     trend: Trend | None
-    """Growth of all; None if not known yet: no bookie is removed."""
+    """Growth of the stored data; None if not known yet, in which case no bookie is removed."""
     targets: BookieTargets = BookieTargets()
     refused: Refused | None = None
-    """Last refusal, while no bookie is tried; None if one may be."""
+    """Last refusal, while no bookie is removed because of it; else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class _Stored:
 
     @property
     def growth(self) -> float:
-        """Returns the bytes a second, at least 0; 0 where it no longer grows."""
+        """Returns the growth in bytes a second, at least 0; 0 if the data no longer grows."""
         return max(self.trend.slope, 0.0) if self.trend is not None and self.trend.recent > 0 else 0.0
 
     def bookies(self, share: float, seconds: float = 0.0) -> float:
@@ -119,8 +119,8 @@ def decide(facts: BookieFacts, policy: Policy, state: State, now: float) -> tupl
 
 
 def taken_back(found: Refused, there: int, current: int, policy: Policy) -> tuple[Verdict, State]:
-    """Returns the decision after a refused removal: as many bookies as are ``there`` stay. Windows begin again, so that
-    another is tried after a whole one at the earliest."""
+    """Returns the decision after a refused removal: the ``there`` existing bookies stay. Windows begin again, so the
+    next removal follows a whole window later at the earliest."""
     text = f"{found.message} The number of replicas is restored from {current} to {there}; {_again(found)}."
     limit = MAX if there > policy.most else None
     return Verdict(there, found.reason, text, limit), State(scaled=found.at)
@@ -187,8 +187,9 @@ def _unbelievable(facts: BookieFacts, policy: Policy) -> str | None:
 
 
 def _fitting(facts: BookieFacts) -> int:
-    """Returns the fewest bookies that hold the stored data if those of the highest ordinals are removed and their data
-    goes to the others in even shares, as BookKeeper places it: a large disk is no room on the small ones beside it."""
+    """Returns the smallest number of bookies that hold the stored data if the highest ordinals are removed and their
+    data goes to the others in even shares, as BookKeeper places it: free space on a large disk does not help the small
+    ones."""
     ready = sorted((int(pod.rpartition("-")[2]), facts.disks[pod]) for pod in facts.workload.ready)
     for number in range(facts.workload.replicas - 1, 0, -1):
         stay = [disk for ordinal, disk in ready if ordinal < number and disk.writable]
@@ -199,10 +200,10 @@ def _fitting(facts: BookieFacts) -> int:
 
 
 def _urgent(facts: BookieFacts, disks: list[Disk]) -> tuple[int | None, list[str]]:
-    """Returns the bookies to add immediately, and why: too few are writable, or a disk is full and none has room.
+    """Returns the bookies to add immediately, and why: too few are writable, or a disk is full and no bookie has room.
 
-    A bookie that starts counts as one with room, and one below the low mark is one that was added for the full one:
-    data does not move, so the full one stays full for long, and is no reason for another bookie a minute later.
+    A starting bookie counts as one with room, and so does one below the low mark, which was added for the full one:
+    existing data does not move, so the full disk stays full for long, and must not add another bookie a minute later.
     """
     targets, workload = facts.targets, facts.workload
     able = sum(disk.writable and disk.share < targets.full for disk in disks) + workload.starting

@@ -1,8 +1,8 @@
 """Decides the number of brokers. Pure.
 
-Brokers carry what bundles bring, so that their number is judged by all of them together: a hot broker among idle ones
-asks for a rebalance, and a topic hotter than a broker for partitions (the rule of `sizing.provisioning`); neither asks
-for a broker, which would stand beside them and be idle as well.
+Load arrives in bundles, so the number of brokers follows from all brokers together: a hot broker among idle ones needs
+a rebalance, and a topic hotter than a broker needs partitions (the rule of `sizing.provisioning`); an additional broker
+would help neither, and be idle as well.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ CPU: Final = "cpuPercent"
 TRAFFIC = frozenset({CPU, "bandwidthPercent", "messagesPerSecond"})
 """Targets that traffic drives, to which the record applies."""
 UNEVEN = 1.25
-"""Busiest over mean load from which bundles are to be moved; that of `execution.steady`."""
+"""Ratio of the busiest to the mean load from which bundles should be moved; that of `execution.steady`."""
 WAITS: Final = "brokers are added if the next evaluation confirms it, because traffic did not grow as much"
 LEAD = 900.0
-"""Seconds by which a broker is added before a recorded rise: it starts, and gets its share."""
+"""Seconds by which a broker is added before a recorded rise, since it must start and get its share."""
 BACK = 7200.0
-"""Seconds of the record before now: what they had is no rise. An hour without traffic, an outage, is on record until it
-falls out of the window, and what comes after it would be a rise from nothing at an hour at which today all is well."""
+"""Seconds of the record before now whose load is no rise. An hour without traffic, such as an outage, stays in the
+record until it leaves the window; without this, the traffic after it would count as a rise on a normal day."""
 CORE = 1e6
-"""Byte-equivalents a second that one core carries at least, 250 messages of 1 KiB in and out; some 50 times that where
-messages are many. So a rise from a message an hour to two does not multiply what idle brokers use, which would be more
-with each that is added."""
+"""Minimum byte-equivalents a second that one core carries: 250 messages of 1 KiB in and out; with many messages it is
+some 50 times that. So a rise from one message an hour to two does not multiply the CPU of idle brokers, which would
+grow with each added broker."""
 
 
 ROSE = 1.1
-"""Times of the traffic of the minutes before: so much more bears out CPU that rose as well."""
+"""Growth of the traffic over the minutes before that confirms a rise of CPU."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class BrokerFacts:
     workload: Workload
     signals: tuple[Signal, ...]
     recorded: Foreseen | None = None
-    """Of recorded traffic; None if it is not asked for, and nothing is foreseen."""
+    """Recorded traffic; None if it is not used, and there is no forecast."""
     traffic: TrafficGrowth | None = None
-    """Of the brokers, against the minutes before; None if not known."""
+    """Traffic of the brokers compared with the minutes before; None if not known."""
 
 
 def decide(facts: BrokerFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
@@ -83,8 +83,7 @@ def decide(facts: BrokerFacts, policy: Policy, state: State, now: float) -> tupl
 
 
 def _watched(facts: BrokerFacts, policy: Policy, state: State, now: float) -> State:
-    """Returns the state with what one observation shows of saturation and of the forecast. Unknown values are
-    skipped."""
+    """Returns the state after one observation of saturation and of the forecast. Unknown values are skipped."""
     workload = facts.workload
     if not workload.ready:
         return state
@@ -167,8 +166,7 @@ def _need(facts: BrokerFacts, policy: Policy, now: float, belief: _Belief) -> Ne
 
 def _once(found: Pressure, workload: Workload, policy: Policy, traffic: TrafficGrowth | None) -> Pressure:
     """Returns the need for one observation of CPU, which alone adds no broker, since it may be a garbage collection.
-
-    The need grows no more in proportion than the traffic rose, and by no more CPU than the additional traffic can use.
+    The need grows at most in proportion to the traffic, and by at most the CPU that the additional traffic can use.
     """
     if not _presses(found, workload, policy):
         return found
@@ -181,8 +179,7 @@ def _once(found: Pressure, workload: Workload, policy: Policy, traffic: TrafficG
 
 
 def _foreseen(found: Pressure, profile: Profile | None, now: float, trust: int) -> Pressure:
-    """With what the record says of it, as far as it is believed: of traffic alone, and of CPU no more than traffic can
-    use."""
+    """Adds the forecast, as far as it is trusted: for traffic fully, for CPU at most what the traffic can use."""
     if found.signal.name not in TRAFFIC:
         return found
     soon, later = growth(profile, now, LEAD, BACK), growth(profile, now, HOLD)
@@ -193,7 +190,7 @@ def _foreseen(found: Pressure, profile: Profile | None, now: float, trust: int) 
 
 
 def _forecast(recorded: Foreseen, now: float) -> tuple[Input, ...]:
-    """Returns by how much the load grows before a broker that is added now serves."""
+    """Returns by how much the load grows until a broker that is added now serves."""
     if recorded.age is None:
         return ()
     grows = None if recorded.profile is None else growth(recorded.profile, now, LEAD, BACK)
@@ -201,10 +198,8 @@ def _forecast(recorded: Foreseen, now: float) -> tuple[Input, ...]:
 
 
 def _excess(found: Pressure, hot: HotTopic | None) -> float:
-    """Brokers' worth of load that the hottest topic has above what one broker is wanted to carry.
-
-    It is on one broker, so that it is no more than the busiest has too much: the record is of the busy hours, and at
-    night there may be none.
+    """Returns the load of the hottest topic above the target of one broker, in brokers. It is at most the excess of the
+    busiest broker, which has it: the record is of busy hours, and at night there may be no excess.
     """
     if hot is None or not hotter_than_a_broker(hot.weight, hot.carries, hot.target) or found.signal.name not in TRAFFIC:
         return 0.0
@@ -212,8 +207,8 @@ def _excess(found: Pressure, hot: HotTopic | None) -> float:
 
 
 def _without_excess(found: Pressure, hot: HotTopic | None) -> Pressure:
-    """Returns the load without what a topic has above a broker's share: it stays on its broker, however many others
-    there are."""
+    """Returns the load without the part of a topic that exceeds a broker's target: it stays on its broker, however many
+    others exist."""
     return replace(found, pods=max(found.pods - _excess(found, hot), 0.0))
 
 

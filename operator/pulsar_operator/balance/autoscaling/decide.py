@@ -1,7 +1,7 @@
 """Decides the replicas from what the load requires: blocks, windows, ramps, cool-down, limits. Pure.
 
-The only way by which brokers, proxies and bookies are scaled automatically; the controller and the benchmark
-call the functions `decide` of brokers.py, proxies.py and bookies.py, which end here.
+All automatic scaling of brokers, proxies and bookies ends here; the controller and the benchmark call the functions
+`decide` of brokers.py, proxies.py and bookies.py.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pulsar_operator.balance.autoscaling.values import Block, Need, Policy, Verd
 
 MIN, MAX = "minReplicas", "maxReplicas"
 UP, DOWN, WINDOW = "behavior.scaleUp", "behavior.scaleDown", "stabilizationWindowSeconds"
-"""Fields of spec.<component>.autoscaling, by which a verdict names its limit."""
+"""Fields of spec.<component>.autoscaling, by which a verdict names what limited it."""
 LARGEST = 1048576
-"""More replicas are remembered by no state: the API has no room for them (`RecommendationStatus`)."""
+"""Maximum replicas in a state: the API has no room for more (`RecommendationStatus`)."""
 HOLD = 3600.0
 """Seconds for which a pod is kept rather than removed and added again."""
 PASSED_BY_URGENT = frozenset(
@@ -29,17 +29,21 @@ PASSED_BY_URGENT = frozenset(
         Reason.CONFIGURATION_STORE_UNAVAILABLE,
     }
 )
-"""What ends where there is room: copies that are missing are made, a roll continues once all take writes, what a bookie
-has is copied away. A full disk, or too few bookies that take writes, would keep each from ending if the bookie that
-helps waited for it. Bookies need no configuration store. Only a pause is respected."""
+"""Reasons that do not block an urgent scale-out, because its new bookie helps them end: missing copies are made, a
+rollout continues once all bookies are writable, a decommission has room.
+
+A full disk, or too few writable bookies, would keep each of them from ending if the new bookie waited for it. Bookies
+need no configuration store. Only a pause is respected.
+"""
 
 PASSED_BY_MINIMUM = frozenset({Reason.DECOMMISSIONING_BOOKIE})
-"""A minimum that is raised while a bookie is decommissioned keeps it: otherwise its data would be copied twice."""
+"""Reasons that do not block a raised minimum: raised during a decommission, it keeps the bookie, whose data would
+otherwise be copied twice."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """A number while limits are applied, and the last limit."""
+    """A number of replicas while limits are applied, and the last limit."""
 
     desired: int
     reason: Reason
@@ -77,8 +81,8 @@ def decide(need: Need, workload: Workload, policy: Policy, state: State, now: fl
 
 
 def _without_surplus(need: Need, state: State, now: float) -> Need:
-    """Returns the need without pods that were added for load that did not come within the hour. They would stay: what
-    is kept free below the target before a pod leaves keeps it."""
+    """Returns the need without pods that were added for forecast load that did not come within the hour. Otherwise they
+    would stay, since the tolerance below the target keeps them."""
     if state.known is None or state.guessed is None or now - state.guessed <= HOLD:
         return need
     if state.came or need.plain is None or need.replicas is None or need.ahead:
@@ -87,8 +91,8 @@ def _without_surplus(need: Need, state: State, now: float) -> Need:
 
 
 def _noted(need: Need, workload: Workload, policy: Policy, state: State, now: float) -> State:
-    """Returns the state with the present need. What is requested beyond the measured load is kept by `State.known`, and
-    is no peak that a window should know of."""
+    """Returns the state with the present need. Replicas beyond the measured load are kept in `State.known`, and are no
+    peak for a window."""
     assert need.replicas is not None
     measured = need.replicas if need.known is None else need.known
     high = _clamped(measured, policy, need.floor)
@@ -98,7 +102,7 @@ def _noted(need: Need, workload: Workload, policy: Policy, state: State, now: fl
 
 
 def _guessed(need: Need, desired: int, current: int, state: State) -> int | None:
-    """Returns the replicas that are known to be needed, if the change leaves more than that."""
+    """Returns the replicas that the measured load needs, if the change leaves more than that."""
     if desired < current:
         return state.known if state.known is not None and desired > state.known else None
     return need.known if need.known is not None and desired > max(need.known, current) else None

@@ -1,7 +1,7 @@
 """Forecast from recorded traffic, in proportion to the present load. Pure.
 
-A recorded day is in bytes or messages, what is judged live may be CPU: so the record shows by how much the load grows,
-not how high it will be, and what it grows from is measured.
+A record is in bytes or messages, the live signal may be CPU: so the record gives the growth of the load, not its level,
+and the level from which it grows is measured.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MOST_GROWTH = 3.0
-"""A record may not ask for more than this many times the load of now: today may not be like the days recorded."""
+"""Maximum growth that a record may predict, as a multiple of the present load: today may differ from the recorded
+days."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Traffic of a day, or of a week, that repeats itself."""
+    """Traffic of a day, or of a week, that repeats."""
 
     step: float
     """Seconds between two weights."""
     weights: tuple[float, ...]
-    """The first is at time ``begin`` of the clock that decisions use, and again after all of them."""
+    """Weights by step; the first is at time ``begin`` of the clock of the decisions, and they repeat after the last."""
     begin: float = 0.0
 
     def __post_init__(self) -> None:
@@ -43,8 +44,8 @@ class Profile:
 
 
 def growth(profile: Profile | None, now: float, seconds: float, back: float = 0.0) -> float:
-    """Returns the load at its highest within so many seconds, over that of now, or over the highest of the ``back``
-    seconds before; 1 = no more than that, or nothing recorded."""
+    """Returns the highest load within ``seconds``, divided by that of now or by the highest of the ``back`` seconds
+    before; 1 if it does not grow, or nothing is recorded."""
     if profile is None:
         return 1.0
     present = profile.peak(now - back, back)
@@ -52,7 +53,7 @@ def growth(profile: Profile | None, now: float, seconds: float, back: float = 0.
 
 
 def gain(profile: Profile | None, now: float, seconds: float, back: float = 0.0) -> float:
-    """By how much that is more, in the unit of the profile."""
+    """Returns the growth as a difference, in the unit of the profile."""
     if profile is None:
         return 0.0
     return max(profile.peak(now, seconds) - profile.peak(now - back, back), 0.0)

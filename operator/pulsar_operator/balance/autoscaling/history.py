@@ -13,15 +13,14 @@ from typing import Any
 from pulsar_operator.balance.autoscaling.values import Policy
 
 Runs = tuple[tuple[float, int], ...]
-"""Times and numbers of recommendations; each counts until the time of the next one."""
+"""Times and numbers of recommendations; each counts until the next one."""
 
 LONGEST = 32
-"""Entries kept in each direction."""
+"""Entries kept for each direction."""
 OBSERVED_INTERVALS = 5
-"""`State.observed` moves when it is so many intervals old."""
+"""Age in intervals at which `State.observed` moves."""
 GAP_INTERVALS = 10
-"""After so many intervals without a recommendation the windows begin again: what happened in the meantime is not
-known."""
+"""Intervals without a recommendation after which the windows begin again: what happened in between is not known."""
 
 
 FULL = 100
@@ -30,15 +29,15 @@ FULL = 100
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A forecast at a time, and the load that came."""
+    """A forecast, and the load that came."""
 
     since: float
     base: int
-    """Thousandths of a pod: the most that the load asked for in the first minutes."""
+    """Highest need in the first minutes, in thousandths of a pod."""
     promised: int
-    """By how many percent the load was to grow within the hour."""
+    """Predicted growth of the load within the hour, in percent."""
     most: int
-    """Thousandths of a pod: the most that the load asked for since."""
+    """Highest need since, in thousandths of a pod."""
 
 
 @dataclass(frozen=True)
@@ -46,39 +45,39 @@ class State:
     """State of the decisions on one component."""
 
     since: float | None = None
-    """Begin of the recommendations without a gap."""
+    """Beginning of the recommendations without a gap."""
     observed: float | None = None
-    """A time of a recommendation, at most `OBSERVED_INTERVALS` older than the last."""
+    """Time of a recommendation, at most `OBSERVED_INTERVALS` older than the last one."""
     highs: Runs = ()
-    """Numbers fall: the most that was recommended from each time on."""
+    """Falling numbers: the highest recommendation from each time on."""
     lows: Runs = ()
-    """Numbers rise: the least that was recommended from each time on."""
+    """Rising numbers: the lowest recommendation from each time on."""
     scaled: float | None = None
-    """When the number was last changed."""
+    """Time of the last change of the number."""
     upwards: bool = False
-    """Whether that was to more."""
+    """Whether that was a scale-out."""
     known: int | None = None
-    """Replicas that the measured load asked for when more than that were decided, while there are more; None if all are
-    there for measured load."""
+    """Replicas that the measured load needed when more were decided, while there are more; None if all are for measured
+    load."""
     guessed: float | None = None
-    """When that was."""
+    """Time of that decision."""
     came: bool = False
-    """Whether the measured load asked for all of them since."""
+    """Whether the measured load has needed all of them since."""
     pressed: float | None = None
     """Time since which CPU requires more; None if it does not."""
     saturated: float | None = None
     """Time since which pods are saturated; None if they are not."""
     saturated_pods: int = 0
-    """How many of them were ready then."""
+    """Number of them that were ready then."""
     trust: int = FULL
-    """Percent of what a forecast says that is believed (trust.py)."""
+    """Trusted percent of a forecast (trust.py)."""
     expected: Expected | None = None
-    """What a forecast said, while its hour is not over."""
+    """The last forecast, until its hour is over."""
 
 
 def remembered(state: State, now: float, recommended: int, policy: Policy, high: int | None = None) -> State:
-    """Returns the state with one more recommendation. ``high`` is what counts against fewer replicas, where that is
-    another."""
+    """Returns the state with one more recommendation. ``high`` is the number that counts against a scale-in, if it
+    differs."""
     since, observed, high = state.since, state.observed, recommended if high is None else high
     if since is None or observed is None or not 0 <= now - observed <= GAP_INTERVALS * policy.interval:
         return replace(state, since=now, observed=now, highs=((now, high),), lows=((now, recommended),))
@@ -101,8 +100,8 @@ def begun(state: State, now: float, policy: Policy) -> float:
 
 
 def _added(runs: Runs, now: float, recommended: int, sign: int) -> Runs:
-    """Without those that the new one outdoes: no window that ends now has one of them as its extreme. It takes the time
-    of the oldest of them, so that nothing changes while it stays the same."""
+    """Adds a recommendation and drops those that it exceeds: no window that ends now has one of them as its extreme. It
+    takes the time of the oldest of them, so that nothing changes while the number stays the same."""
     kept, since = list(runs), now
     while kept and sign * kept[-1][1] <= sign * recommended:
         since = kept.pop()[0]
@@ -110,8 +109,8 @@ def _added(runs: Runs, now: float, recommended: int, sign: int) -> Runs:
 
 
 def _shortened(runs: Runs, oldest: float) -> Runs:
-    """Without those that ended before the longest window. Of too many the two oldest become one that counts for
-    longer, which delays a change and never makes one."""
+    """Drops entries from before the longest window. If there are too many, the two oldest are merged to one that counts
+    for longer, which may delay a change and never causes one."""
     first = 0
     while first + 1 < len(runs) and runs[first + 1][0] <= oldest:
         first += 1
@@ -120,19 +119,19 @@ def _shortened(runs: Runs, oldest: float) -> Runs:
 
 
 def extreme(runs: Runs, begin: float) -> int:
-    """Returns what is the most (of highs) or the least (of lows) from a time on. Runs must not be empty."""
+    """Returns the highest (of highs) or the lowest (of lows) number from a time on. Runs must not be empty."""
     ends = (*(since for since, _ in runs[1:]), inf)
     return next(number for (_, number), end in zip(runs, ends, strict=True) if end > begin)
 
 
 def covers(runs: Runs, now: float, window: float) -> bool:
-    """Whether recommendations are known for a whole window. Of what was recommended before the window that was the
-    longest then nothing is kept, so that one that was made longer is seen whole only later."""
+    """Whether recommendations are known for a whole window. Entries older than the longest window are dropped, so a
+    window that was made longer is complete only later."""
     return bool(runs) and now - runs[0][0] >= window
 
 
 def scaled(state: State, now: float, *, upwards: bool, known: int | None = None) -> State:
-    """Returns the state after a change; ``known``: to more than the measured load asks for, which is so many."""
+    """Returns the state after a change; ``known`` is the need of the measured load if the change exceeds it."""
     guessed = None if known is None else state.guessed if not upwards else now
     came = state.came and known is not None and not upwards
     return replace(state, scaled=now, upwards=upwards, known=known, guessed=guessed, came=came)

@@ -21,7 +21,7 @@ TRAFFIC, TRAFFIC_BEFORE = "traffic", "trafficBefore"
 def policy_of(
     spec: api.BrokerAutoscaling | api.ProxyAutoscaling | api.BookieAutoscaling, interval: float = 60.0
 ) -> Policy:
-    """Returns limits and behaviour; ``interval`` is the seconds between two observations."""
+    """Returns limits and behavior; ``interval`` is the seconds between two observations."""
     behavior = spec.behavior
     return Policy(
         spec.min_replicas,
@@ -52,12 +52,12 @@ def broker_signals(
     *,
     limited: bool,
 ) -> tuple[Signal, ...]:
-    """Returns signals of brokers by the names of their targets; what was not measured has no values, which stops a
-    decision.
+    """Returns signals of brokers by the names of their targets; a target that was not measured has no values, which
+    prevents a decision.
 
-    ``measured`` is by name: cpuPercent in cores, bandwidthPercent in bytes a second, the others as they are called;
-    ``cpus`` are cores by pod, the limit or else the request (`model.capacity.cpus_of`); ``limited``: they are limits,
-    so that no broker can use more, and one that uses all may need any amount.
+    ``measured`` is by name: cpuPercent in cores, bandwidthPercent in bytes a second, the others as they are called.
+    ``cpus`` are cores by pod, the limit or else the request (`model.capacity.cpus_of`). ``limited``: they are limits,
+    so that no broker can use more, and one that uses all of it may need any amount.
     """
     targets_or_default = targets or api.BrokerTargets(cpu_percent=DEFAULT_CPU_PERCENT)
     found: list[Signal] = []
@@ -78,8 +78,8 @@ def broker_signals(
 
 
 def traffic_growth(measured: Mapping[str, Measured]) -> TrafficGrowth | None:
-    """Returns the traffic of the brokers against that of the minutes before; None if it is not known. Those that have
-    just started are left out: what they carry others carried."""
+    """Returns the traffic of the brokers compared with the minutes before; None if not known. Brokers that have just
+    started are left out: other brokers carried their traffic before."""
     now, before = (measured.get(name, Measured({}, 0.0)).values for name in (TRAFFIC, TRAFFIC_BEFORE))
     was = fsum(before.values())
     if not was > 0:
@@ -88,7 +88,7 @@ def traffic_growth(measured: Mapping[str, Measured]) -> TrafficGrowth | None:
 
 
 def proxy_signals(targets: api.ProxyTargets | None, measured: Mapping[str, Measured]) -> tuple[Signal, ...]:
-    """Returns signals of proxies by the names of their targets; what was not measured has no values."""
+    """Returns signals of proxies by the names of their targets; a target that was not measured has no values."""
     targets_or_default = targets or api.ProxyTargets(connections=DEFAULT_CONNECTIONS)
     found: list[Signal] = []
     if targets_or_default.connections is not None:
@@ -100,7 +100,7 @@ def proxy_signals(targets: api.ProxyTargets | None, measured: Mapping[str, Measu
 
 
 def bookie_targets(targets: api.BookieTargets, ensemble: int) -> BookieTargets:
-    """Targets of bookies; ``ensemble`` is the largest ensemble that ledgers ask for."""
+    """Returns the targets of bookies; ``ensemble`` is the largest ensemble of the ledgers."""
     latency = targets.write_latency_milliseconds
     return BookieTargets(
         targets.disk_percent / 100,

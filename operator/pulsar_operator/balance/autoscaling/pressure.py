@@ -10,30 +10,30 @@ from math import ceil, fsum
 from pulsar_operator.balance.autoscaling.values import Input, Need, Policy, Signal, Workload
 
 STALE_INTERVALS = 2
-"""Intervals after which inputs are not trusted."""
+"""Age in intervals above which inputs are not trusted."""
 SATURATED = 0.95
-"""Share of what pods carry from which a saturating figure shows only the least demand."""
+"""Share of a pod's capacity from which a saturating figure is only a lower bound of the demand."""
 IMPOSSIBLE = 1.5
-"""Times what pods can carry at most: a figure of it is wrong, of another unit or of another pod. A rate is a little
-above the limit at times, for its two readings are never quite as far apart as it is reckoned with."""
+"""Multiple of a pod's capacity from which a figure is wrong, of another unit or of another pod. A rate may slightly
+exceed the limit, since the time between its readings is not exact."""
 PERSISTS_INTERVALS = 1
-"""For so many the same pods must use all they can, before more is asked for than is measured: a minute of it may be a
-collection of garbage, or a backlog after a reconnect."""
+"""Intervals for which the same pods must be saturated before more pods are added than is measured: one minute may be a
+garbage collection, or a backlog after a reconnect."""
 ROUNDING = 1e-9
 LARGEST = 1e18
-"""More than any pod carries, in any unit: an error of who says it, and nothing that could be reckoned with."""
+"""Largest valid figure in any unit; a larger one is an error of its source, and cannot be used in calculations."""
 SMALLEST = 1e-9
-"""Less no pod can carry: Kubernetes has no smaller amounts."""
+"""Smallest valid capacity of a pod: Kubernetes has no smaller amounts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """By how much a forecast says that the load grows, 1 = not at all."""
+    """Predicted growth of the load; 1 if it does not grow."""
 
     soon: float = 1.0
-    """Until a pod that is asked for now serves."""
+    """Growth until a pod that is added now serves."""
     later: float = 1.0
-    """Until a pod that leaves now would have been worth keeping."""
+    """Growth within the time for which removing a pod now would have to pay off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Pressure:
     """Pods that would carry the load at the target, as a real number."""
     total: float
     each: float
-    """What a ready pod can carry, on average."""
+    """Mean capacity of a ready pod."""
     share: float
-    """Of what ready pods carry, on average."""
+    """Mean used share of the ready pods' capacity."""
     busiest: str
     busiest_share: float
-    """Of what that pod carries."""
+    """Used share of the busiest pod's capacity."""
     ahead: Ahead = Ahead()
 
     @property
@@ -65,13 +65,12 @@ class Doubt:
 
     why: str
     pods: frozenset[str]
-    """Those of which it is not known."""
+    """Pods of which it is not known."""
 
 
 def doubt(signal: Signal, workload: Workload, policy: Policy) -> Doubt | None:
-    """Of which ready pods a signal is not known, and why; None if it is known of all.
-
-    Missing is not zero, an old figure is none, and neither is one that is no amount, or more than a pod can have.
+    """Returns the ready pods of which a signal is not known, and why; None if it is known of all. A missing value is
+    not zero; an old one counts as missing, and so does one that is no amount, or exceeds what a pod can have.
     """
     ready = workload.ready
     if not 0 <= signal.age <= STALE_INTERVALS * policy.interval:
@@ -99,11 +98,11 @@ def _possible(signal: Signal, pod: str) -> bool:
 def needed(
     signals: Sequence[Signal], workload: Workload, policy: Policy, need: Callable[[Sequence[Signal]], Need]
 ) -> Need:
-    """Returns what signals ask for, by ``need``, also where one is not known of all pods.
+    """Returns what signals need, by ``need``, also if one is not known of all pods.
 
-    Pods that do not report are like the others where more are asked for; where most do not, or some have just started,
-    they carry nothing. Fewer are asked for only if those that do not report may carry all that they can, and half of
-    the pods report. No number is asked for where that leaves it open.
+    For a scale-out, pods that do not report count like the others; if most do not, or some have just started, they
+    count as idle. A scale-in requires that the others suffice even if the silent pods are fully loaded, and that half
+    of the pods report. If that leaves the number open, there is none.
     """
     if not workload.ready:
         return Need(None, "no pod is ready")
@@ -128,7 +127,7 @@ def needed(
 
 
 def at_least(signals: Sequence[Signal], workload: Workload, policy: Policy) -> list[Signal]:
-    """Returns signals that some pods report, with an assumption on the least that the others carry."""
+    """Returns signals that some pods report, with an assumption on the minimum that the others carry."""
     found = []
     for signal in signals:
         unknown = doubt(signal, workload, policy)
@@ -141,20 +140,20 @@ def at_least(signals: Sequence[Signal], workload: Workload, policy: Policy) -> l
 
 
 def _known(signal: Signal, found: Doubt) -> tuple[dict[str, float], list[float]]:
-    """Figures of pods that report, and their shares of what they can carry."""
+    """Returns figures of pods that report, and their used shares."""
     known = {pod: value for pod, value in signal.values.items() if pod not in found.pods}
     return known, [value / _carries(signal, pod) for pod, value in known.items() if _carries(signal, pod) > 0]
 
 
 def _assumed(signal: Signal, found: Doubt, *, like: bool) -> Signal:
-    """For more pods: those that do not report are ``like`` the others, or carry nothing."""
+    """Assumes for a scale-out that silent pods are ``like`` the others, or idle."""
     known, shares = _known(signal, found)
     each = fsum(shares) / len(shares) if like and shares else 0.0
     return replace(signal, values={**known, **{pod: each * _carries(signal, pod) for pod in found.pods}})
 
 
 def _full(signal: Signal, found: Doubt | None) -> Signal:
-    """For fewer pods: those that do not report carry all that they can, or as much as the busiest."""
+    """Assumes for a scale-in that silent pods are fully loaded, or as loaded as the busiest."""
     if found is None:
         return signal
     known, shares = _known(signal, found)
@@ -196,8 +195,8 @@ def inputs_of(pressures: Iterable[Pressure], workload: Workload) -> tuple[Input,
 
 
 def staying(found: Pressure, workload: Workload, tolerance: float) -> int:
-    """Returns pods that carry the load with the tolerance kept free where those of the lowest ordinals stay, as they
-    do; more than there are where they do not. 0 where pods are of one size, for which `replicas` says it."""
+    """Returns the number of pods of the lowest ordinals that carry the load with the tolerance kept free; more than
+    exist if they do not suffice. 0 if pods are of one size, for which `replicas_for` decides."""
     sizes = {pod: _carries(found.signal, pod) for pod in workload.ready}
     if min(sizes.values()) == max(sizes.values()):
         return 0
@@ -212,13 +211,12 @@ def _ordinal(pod: str) -> int:
 
 
 def replicas_for(up: float, down: float, workload: Workload, tolerance: float, least: int = 1) -> int:
-    """Returns the replicas for a load that asks for ``up`` pods soon, and for ``down`` of them for long enough to let
-    some go.
+    """Returns the replicas for a load that needs ``up`` pods soon, and ``down`` for long enough to remove some.
 
-    Within the tolerance the number stays. More: so many that the target holds. Fewer: only so few that the target holds
-    with the tolerance kept free, so that the change is not undone by a load that fluctuates within it, and no fewer
-    than ``least``. Pods that are lost carry nothing and are replaced by others; those that do not start carry nothing
-    either.
+    Within the tolerance the number stays. A scale-out adds pods until the target holds. A scale-in leaves enough pods
+    that the target holds with the tolerance kept free, so that a load that fluctuates within it does not undo the
+    change, and at least ``least``. Lost pods carry nothing and are replaced by others; pods that do not start carry
+    nothing either.
     """
     serving = workload.serving
     if up > serving * (1 + tolerance) + ROUNDING:
@@ -228,8 +226,8 @@ def replicas_for(up: float, down: float, workload: Workload, tolerance: float, l
 
 
 def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy, *, persists: bool = False) -> Need:
-    """Returns what signals ask for: the most that one of them asks for. There must be one at least. ``persists``: the
-    pods use all that they can for long enough to say that more is asked for."""
+    """Returns the highest need of the signals. There must be at least one. ``persists``: the pods have been saturated
+    for long enough to assume a higher need."""
     top = max(pressures, key=lambda each: each.pods * each.ahead.soon)
     keeps = max(pressures, key=lambda each: each.pods * each.ahead.later)
     least = max(1, *(staying(each, workload, policy.tolerance) for each in pressures))

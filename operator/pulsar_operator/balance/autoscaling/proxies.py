@@ -1,7 +1,7 @@
 """Decides the number of proxies: by connections and bandwidth. Pure.
 
-A connection stays where it was made, so that a new proxy takes only new ones; one that leaves closes its own, and their
-clients come back at the others.
+A connection stays on its proxy, so a new proxy takes only new ones; a removed proxy closes its own, and their clients
+reconnect to the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ProxyFacts:
 
 
 def decide(facts: ProxyFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
-    """Proxies from now on, and what to remember. ``now`` is in seconds."""
+    """Returns the decision on proxies and the state to keep. ``now`` is in seconds."""
     workload = facts.workload
 
     def need(signals: Sequence[Signal]) -> Need:

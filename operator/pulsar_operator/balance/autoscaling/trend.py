@@ -1,6 +1,6 @@
 """Growth of stored data: means of two halves of the samples. Pure.
 
-The halves are whole days once two of them are sampled, so that a day's ups and downs are no growth.
+The halves are whole days once two days are sampled, so that daily fluctuations do not count as growth.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ Samples = tuple[tuple[float, float], ...]
 
 HOUR = 3600.0
 KEPT = 48
-"""Samples, one an hour."""
+"""Maximum number of samples, one an hour."""
 LARGEST = 2.0**62
-"""Bytes; more are an error of who says it, and status has no room for them (`StoredStatus`)."""
+"""Maximum bytes; more is an error of the source, and the status has no room for it (`StoredStatus`)."""
 LEAST = 4
-"""Samples from which growth is derived."""
+"""Minimum number of samples from which growth is derived."""
 RECENT = 6
-"""The last ones, which show whether it still grows, and whether faster."""
+"""Number of the last samples that show whether the data still grows, and whether faster."""
 EXTRAPOLATED = 1.5
-"""Growth is reckoned to continue for so many times what was sampled of it: hours of an import are not three days."""
+"""Multiple of the sampled time for which growth is extrapolated: hours of an import do not predict three days."""
 
 
 def sampled(samples: Samples, now: float, used: float) -> Samples:
-    """Returns the samples with one more, if the last one is an hour old; without old ones. Invalid values are
+    """Returns the samples with one more, if the last one is an hour old; old ones are dropped, and invalid values are
     skipped."""
     kept = tuple(each for each in samples if now - KEPT * HOUR <= each[0] <= now)
     if (kept and now - kept[-1][0] < HOUR) or not 0 <= used <= LARGEST:
@@ -37,7 +37,7 @@ def sampled(samples: Samples, now: float, used: float) -> Samples:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """Growth as it was sampled."""
+    """Sampled growth."""
 
     slope: float
     """Bytes a second, over all samples."""
@@ -46,11 +46,11 @@ class Trend:
     recent: float
     """Bytes a second, over the last hours."""
     recent_seconds: float
-    """Between the samples of these."""
+    """Seconds between these samples."""
 
     def ahead(self, seconds: float) -> float:
-        """Returns the bytes that are stored on top within so many seconds, as far as what was sampled reaches; 0 where
-        it no longer grows. What grows faster lately does so for some hours."""
+        """Returns the additional bytes after ``seconds``, as far as the samples allow; 0 if the data no longer grows.
+        Recent faster growth is extrapolated for some hours."""
         if self.recent <= 0:
             return 0.0
         long = max(self.slope, 0.0) * min(seconds, EXTRAPOLATED * self.seconds)
@@ -58,7 +58,7 @@ class Trend:
 
 
 def trend(samples: Samples) -> Trend | None:
-    """Returns the growth of all samples, and of the last ones; None = too little was sampled to say."""
+    """Returns the growth of all samples, and of the last ones; None if there are too few."""
     found, last = slope(samples), samples[-RECENT:]
     recent = slope(last)
     if found is None or recent is None:
@@ -67,7 +67,7 @@ def trend(samples: Samples) -> Trend | None:
 
 
 def slope(samples: Samples) -> float | None:
-    """Returns the bytes a second; None = too little was sampled to say. Below 0 where less and less is stored."""
+    """Returns the slope in bytes a second; None if there are too few samples. Below 0 if the data shrinks."""
     if len(samples) < LEAST:
         return None
     middle = (samples[0][0] + samples[-1][0]) / 2
@@ -83,12 +83,12 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def to_status(samples: Samples) -> list[dict[str, float]]:
-    """As they stand in status."""
+    """Returns the samples for the status."""
     return [{"time": time, "usedBytes": used} for time, used in samples]
 
 
 def from_status(status: Sequence[Any] | None, now: float) -> Samples:
-    """Read back; what is no sample of the past is left out, and so is a second one of a time."""
+    """Parses samples of a status; invalid ones are left out, future ones, and a second one of a time."""
     found: dict[float, float] = {}
     for each in status or ():
         try:

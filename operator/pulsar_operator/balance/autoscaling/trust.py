@@ -1,7 +1,7 @@
 """Trust in a forecast: each hour for which it promised a rise is compared with the load that came. Pure.
 
-A record of another week may be of a job that is gone. What it promised and did not come counts for half, and again for
-half; what came counts for more again.
+A record of another week may contain a job that no longer runs. Each broken promise halves the trust, and each kept one
+restores a part.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import Final
 from pulsar_operator.balance.autoscaling.history import FULL, Expected, State
 
 LARGEST: Final = 2**52
-"""Thousandths of a pod; status has no room for more."""
+"""Maximum in thousandths of a pod; the status has no room for more."""
 PROMISE: Final = 1.1
-"""Times by which the load is to grow within the hour: less is within what fluctuates."""
+"""Minimum growth within the hour that counts as a promise; less is within normal fluctuation."""
 BEGIN: Final = 600.0
-"""Seconds in which what it grows from is measured."""
+"""Seconds in which the base of the growth is measured."""
 HOUR: Final = 3600.0
 LOST: Final = 1.5 * HOUR
 """Seconds after which an unobserved promise is dropped."""
 HALF: Final = 0.5
 """Share of a promised rise that keeps the promise."""
 LEAST: Final = 25
-"""Percent that a kept promise restores at least."""
+"""Minimum percent that a kept promise restores."""
 
 
 def judged(state: State, pods: float, promised: float, now: float, *, saturated: bool = False) -> State:
-    """Returns the state after one observation of the measured load, in pods at their target. ``promised``: by how many
-    times it is to grow within the hour, 1 = not at all; ``saturated``: it may be any higher than what is measured."""
+    """Returns the state after one observation of the measured load, in pods at their target. ``promised`` is the
+    predicted growth within the hour, 1 for none; ``saturated``: the load may be any amount above what is measured."""
     load, expected = min(ceil(1000 * pods), LARGEST), state.expected
     if expected is not None and not 0 <= now - expected.since <= LOST:
         expected = None
@@ -54,5 +54,5 @@ def _observed(expected: Expected, load: int, now: float) -> Expected:
 
 
 def believed(times: float, trust: int) -> float:
-    """By how many times a load grows, of what a forecast says and as far as it is believed."""
+    """Returns the trusted part of a predicted growth."""
     return 1 + (times - 1) * trust / FULL

@@ -11,26 +11,26 @@ from pulsar_operator.balance.planner.proposal import Advice
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One figure of every pod, and what it is judged by."""
+    """One figure of every pod, with its target."""
 
     name: str
     """Field of the target, such as cpuPercent."""
     values: Mapping[str, float]
-    """By the name of the pod, in ``unit``."""
+    """By name of the pod, in ``unit``."""
     carries: Mapping[str, float] | float
-    """What a pod can carry at most, or should carry, in the same unit; by the name of the pod where they differ."""
+    """Capacity of a pod in the same unit; by name of the pod if they differ."""
     target: float
-    """Wanted share of what a pod carries, above 0."""
+    """Target share of the capacity, above 0."""
     age: float
     """Seconds since the oldest of the values was measured."""
     unit: str = ""
     saturates: bool = False
-    """The figure cannot exceed what a pod carries, so that at the top it shows only the least demand."""
+    """Whether the figure cannot exceed a pod's capacity, so that at the top it is only a lower bound of the demand."""
 
 
 @dataclass(frozen=True, slots=True)
 class HotTopic:
-    """The topic, or partition of one, with most load."""
+    """The topic, or partition of one, with the highest load."""
 
     name: str
     weight: float
@@ -38,12 +38,12 @@ class HotTopic:
     carries: float
     """Byte-equivalents a second that the largest broker can carry."""
     target: float
-    """Wanted share of that."""
+    """Target share of that."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficGrowth:
-    """What the same brokers carry and carried, in byte-equivalents a second."""
+    """Traffic of the same brokers now and before, in byte-equivalents a second."""
 
     before: float
     """In the minutes before, above 0."""
@@ -51,24 +51,24 @@ class TrafficGrowth:
 
     @property
     def times(self) -> float:
-        """By how many times it grew. Of hardly any traffic it says nothing: see `gained` too."""
+        """Growth as a factor. It means little for negligible traffic: see `gained` too."""
         return self.now / self.before
 
     @property
     def gained(self) -> float:
-        """Returns what there is more; below 0 where there is less."""
+        """Growth as a difference; below 0 if the traffic fell."""
         return self.now - self.before
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input of a decision, as status shows it."""
+    """An input of a decision, for the status."""
 
     name: str
     value: float | None
     """Over all pods; None if not known."""
     target: float
-    """What all pods that serve are wanted to carry together."""
+    """Target of all serving pods together."""
     age: float
     """Seconds."""
     unit: str = ""
@@ -76,18 +76,18 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block: the number may not fall now, or not change at all, whatever was measured."""
+    """A block: the number may not fall now, or not change at all, whatever is measured."""
 
     reason: Reason
     message: str
     growth: bool = True
-    """Whether no pod is added either; False = only none leaves."""
+    """Whether no pod is added either; if False, only removals are blocked."""
     understates: bool = False
-    """Whether figures may say less than pods carry while it lasts, so that no window counts a need for fewer."""
+    """Whether figures may be too low while it lasts, so that no window counts a need for fewer."""
     window: float = 0.0
-    """Seconds for which a need for more has to last, where pods may be added."""
+    """Seconds for which a need for more must last, if pods may be added."""
     counts_twice: bool = False
-    """Whether that is only because what moves is counted where it was and where it is: CPU is not."""
+    """Whether moved load is counted at both its old and its new place; CPU is not."""
 
 
 @dataclass(frozen=True)
@@ -95,28 +95,27 @@ class Workload:
     """The pods of one component as Kubernetes has them."""
 
     replicas: int
-    """Those the workload asks for: the operator's last decision."""
+    """Replicas of the workload: the operator's last decision."""
     ready: frozenset[str]
     lost: int = 0
     """Pods that are not ready for longer than a start takes: their node is unavailable, or they crash."""
     blocks: tuple[Block, ...] = ()
     """Messages name the first one."""
     unsure: int = 0
-    """Pods that carry more than is measured, or may: just ready, or not ready and yet running. While there are any no
-    pod leaves."""
+    """Pods that carry more than is measured, or may: just ready, or running and not ready. While there are any, no pod
+    is removed."""
     stuck: int = 0
-    """Of the pods that are about to be ready those that were not in the time that a start takes: no node has room, or
-    something keeps all that are new from starting. None is added for them, for it would fare alike, and none is waited
-    for."""
+    """Starting pods that exceed the usual start time: no node has room, or something keeps new pods from starting. No
+    pod is added for them, since it would not start either, and none is waited for."""
 
     @property
     def serving(self) -> int:
-        """Returns pods that carry load, or will in a moment."""
+        """Returns the pods that carry load, or will soon."""
         return max(self.replicas - self.lost, 0)
 
     @property
     def starting(self) -> int:
-        """Returns pods that are about to be ready."""
+        """Returns the pods that are about to be ready."""
         return max(self.serving - len(self.ready), 0)
 
 
@@ -125,10 +124,10 @@ class Ramp:
     """How fast the number changes in one direction."""
 
     window: float
-    """Seconds over which all recommendations must agree that a change is needed; their least change is made."""
+    """Seconds over which all recommendations must agree that a change is needed; the smallest change is applied."""
     pods: int
     percent: int
-    """One change is at most so many pods, or this share of the pods, whichever is more."""
+    """Maximum of one change in percent of the pods; the larger one of this and the number of pods counts."""
     cooldown: float
     """Seconds between two changes."""
 
@@ -145,40 +144,40 @@ class Policy:
     least: int
     most: int
     tolerance: float
-    """Share of the target within which a load is as wanted."""
+    """Share of the target within which the load is acceptable."""
     up: Ramp
     down: Ramp
     interval: float = 60.0
-    """Seconds between two observations. Inputs older than two of them are not believed."""
+    """Seconds between two observations. Inputs older than two of them are not trusted."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """What the load requires, before windows and limits."""
+    """The need of the load, before windows and limits."""
 
     replicas: int | None
-    """Replicas; None if there is no decision, since something is not known."""
+    """Replicas; None if there is no decision, since a fact is not known."""
     message: str
     inputs: tuple[Input, ...] = ()
     urgent: int | None = None
-    """Replicas that are required immediately, whatever windows and cool-down say."""
+    """Replicas that are needed immediately, regardless of windows and cool-down."""
     floor: int = 0
-    """Replicas below which stored data does not fit, whatever the maximum is."""
+    """Replicas below which stored data does not fit, regardless of the maximum."""
     shrink_blocker: str = ""
-    """Why no pod may be removed now; empty = one may."""
+    """Why no pod may be removed now; empty if one may."""
     shrink_blocker_reason: Reason = Reason.STABILIZING
     """Reason that status shows while a pod would be removed and ``shrink_blocker`` keeps it."""
     advice: tuple[Advice, ...] = ()
-    """What helps where replicas do not."""
+    """Remedy that replicas cannot provide."""
     known: int | None = None
-    """Replicas that the measured load asks for, where more are wanted for load that was not observed: CPU that is all
-    in use, or a rise that is only recorded. None = what is wanted was measured."""
+    """Replicas that the measured load needs, if more are needed for load that was not measured: saturated CPU, or a
+    recorded rise. None if all of it was measured."""
     plain: int | None = None
     """Replicas at which the measured load is at its target, with nothing kept free below it; None if not known."""
     used: bool = False
-    """Whether what asks for more is CPU alone, which two pods never use for the same."""
+    """Whether only CPU asks for more, which two pods never use for the same work."""
     ahead: bool = False
-    """Whether more are wanted, or kept, for a recorded rise."""
+    """Whether more are needed, or kept, for a recorded rise."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +189,6 @@ class Verdict:
     reason: Reason
     message: str
     limited_by: str | None = None
-    """The field that keeps ``desired`` from what the load asks for."""
+    """The field that keeps ``desired`` from the need."""
     inputs: tuple[Input, ...] = ()
     advice: tuple[Advice, ...] = field(default=())

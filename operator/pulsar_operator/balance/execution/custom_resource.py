@@ -32,11 +32,11 @@ APPROVE = "approve"
 COMMANDS = (APPROVE, "refresh", "stop")
 CHANGED = "the ConfigMap does not hold the steps as they were written"
 MAX_STEPS_BYTES = 900_000
-"""A ConfigMap holds 1 MiB in all."""
+"""Maximum bytes of the steps: a ConfigMap holds 1 MiB in all."""
 STEP_BYTES = 330
-"""Of a move in the file for the operator, without the names in it."""
+"""Bytes of a move in the file for the operator, without the names in it."""
 MAX_TEXT_BYTES = 100_000
-"""Of the files for people, where the steps leave no more; the rest of the steps is in the file for the operator."""
+"""Maximum bytes of the files for people if the steps leave no more; the file for the operator has all steps."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Command:
     word: str
     """approve, refresh or stop."""
     proposal: str = ""
-    """Id of the proposal that is approved; empty = none was named."""
+    """Id of the approved proposal; empty if none was named."""
 
 
 def command_of(text: str | None) -> Command | None:
-    """Returns the command of an annotation; None where there is none. Raises ValueError, with a message for users, for
+    """Parses the command of an annotation; None if there is none. Raises ValueError, with a message for users, for
     another text."""
     if text is None:
         return None
@@ -66,10 +66,10 @@ def command_of(text: str | None) -> Command | None:
 
 
 def refused_approval(command: Command, ident: str, replaced: str | None, how: str) -> str:
-    """Returns why an approval does not approve the proposal with this id; empty where it does.
+    """Returns why an approval does not approve the proposal with this id; empty if it does.
 
-    ``replaced`` is the proposal that waited for approval before this one took its place: an approval without an id may
-    have seen that one. ``how`` approves the one of now.
+    ``replaced`` is the proposal that waited for approval before this one replaced it: an approval without an id may
+    mean that one. ``how`` is the command that approves the current one.
     """
     if command.proposal == ident or (not command.proposal and replaced is None):
         return ""
@@ -91,7 +91,7 @@ def ratio(value: float) -> str:
 
 
 def balance_status(balance: Balance) -> BalanceStatus:
-    """For the status."""
+    """Returns the status of a balance."""
     return BalanceStatus(imbalance=ratio(balance.ratio), bound=ratio(balance.bound_ratio), bundles=balance.bundles)
 
 
@@ -103,7 +103,7 @@ def proposal_status(
     name: str | None,
     expected: float | None = None,
 ) -> ProposalStatus:
-    """Summary of a proposal, as `presented`. ``expected`` is how many seconds its steps will take."""
+    """Returns the summary of a proposal, as `presented`. ``expected`` is the seconds that its steps will take."""
     share = 100 * proposal.moved_weight / total_weight if total_weight > 0 else 0.0
     splits, moves = len(proposal.splits), len(proposal.moves)
     return ProposalStatus(
@@ -124,7 +124,7 @@ def proposal_status(
 
 
 def presented(proposal: Proposal, *, counted: bool) -> Proposal:
-    """Returns the proposal as it is shown: reasons with short names of brokers, and no clients where they are not
+    """Returns the proposal as it is shown: reasons with short names of brokers, and no clients if they are not
     counted."""
     names = {each.broker for each in proposal.brokers} | brokers_of(proposal.moves)
     splits = tuple(replace(each, reason=shortened(each.reason, names)) for each in proposal.splits)
@@ -135,14 +135,14 @@ def presented(proposal: Proposal, *, counted: bool) -> Proposal:
 
 
 def describe_costs(status: ProposalStatus) -> str:
-    """Returns what a proposal costs people, a sentence."""
+    """Returns the sentence on what a proposal costs clients."""
     clients = "" if status.clients is None else f" and {status.clients} producers and consumers reconnect"
     topics = "" if status.topics is None else f"{status.topics} topics move{clients}, in "
     return f"{topics or 'It takes '}{status.expected_duration}"
 
 
 def summary(before: BalanceStatus | None, after: BalanceStatus | None, measured: BalanceStatus | None) -> str | None:
-    """Before, after and the best possible for the eye."""
+    """Returns the ratios before, after and at best, for the printed column."""
     if before is None:
         return None
     end = measured or after
@@ -164,7 +164,7 @@ def selected(patterns: Sequence[str], namespaces: Iterable[str]) -> frozenset[st
 def options_of(
     spec: PulsarRebalanceSpec, namespaces: Iterable[str], cooling: Iterable[BundleId], brokers: Iterable[str]
 ) -> Options:
-    """Returns the question to the planner; ``brokers`` are the ids of those the specification names."""
+    """Returns the planner's options; ``brokers`` are the ids of those that the specification names."""
     budget = spec.budget
     return Options(
         mode=Mode(spec.mode.value),
@@ -187,7 +187,7 @@ def steps_of(proposal: Proposal) -> list[Step]:
 
 
 def owner_reference(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a custom resource as the controller of something."""
+    """Returns an owner reference that makes a custom resource the controller of an object."""
     meta = obj["metadata"]
     return {
         "apiVersion": obj["apiVersion"],
@@ -202,7 +202,7 @@ def owner_reference(obj: Mapping[str, Any]) -> dict[str, Any]:
 def own_rebalance(
     cluster: Mapping[str, Any], name: str, spec: Mapping[str, Any], labels: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Returns a PulsarRebalance of the operator's own, which goes with the cluster that it is for."""
+    """Returns a PulsarRebalance that the operator creates, which is deleted with its cluster."""
     meta = cluster["metadata"]
     return {
         "apiVersion": API_VERSION,
@@ -226,12 +226,12 @@ def is_own(rebalance: Mapping[str, Any]) -> bool:
 
 
 def standing_name(cluster: Mapping[str, Any]) -> str:
-    """Returns the name of the PulsarRebalance through which the operator drives a cluster."""
+    """Returns the name of the PulsarRebalance with which the operator balances a cluster continuously."""
     return f"{cluster['metadata']['name']}-balancer"
 
 
 def is_standing(rebalance: Mapping[str, Any], cluster: Mapping[str, Any]) -> bool:
-    """Whether it is that one of this cluster."""
+    """Whether it is the standing rebalance of this cluster."""
     meta, uid = rebalance["metadata"], cluster["metadata"]["uid"]
     owned = any(each.get("uid") == uid for each in meta.get("ownerReferences") or ())
     place = (meta.get("namespace"), meta["name"])
@@ -239,7 +239,7 @@ def is_standing(rebalance: Mapping[str, Any], cluster: Mapping[str, Any]) -> boo
 
 
 def standing_manifest(cluster: Mapping[str, Any], name: str, spec: PulsarClusterSpec) -> dict[str, Any]:
-    """Returns the PulsarRebalance through which the operator drives a cluster."""
+    """Returns the PulsarRebalance with which the operator balances a cluster continuously."""
     desired = spec.load_balancing.rebalance
     standing = {
         "mode": "Full",
@@ -253,7 +253,7 @@ def standing_manifest(cluster: Mapping[str, Any], name: str, spec: PulsarCluster
 
 
 def steps_that_fit(brokers: Iterable[str], namespaces: Iterable[str]) -> int:
-    """Returns moves that a ConfigMap has room for, whatever they are."""
+    """Returns the number of moves that always fit in a ConfigMap."""
     ids = set(brokers)
     longest, name = max(map(len, ids), default=0), max(map(len, namespaces), default=0)
     short = max(map(len, short_brokers(ids).values()), default=0)
@@ -263,7 +263,7 @@ def steps_that_fit(brokers: Iterable[str], namespaces: Iterable[str]) -> int:
 def config_map(
     obj: Mapping[str, Any], name: str, ident: str, steps: Sequence[Step], brokers: Sequence[BrokerLoad] = ()
 ) -> dict[str, Any] | None:
-    """Returns the ConfigMap that holds the steps, for the operator and for people; None when they do not fit in one."""
+    """Returns the ConfigMap with the steps, for the operator and for people; None if they do not fit."""
     meta = obj["metadata"]
     machine = "[\n" + ",\n".join(json.dumps(each) for each in to_json(steps)) + "\n]\n"
     names = {each.broker for each in brokers} | brokers_of(steps)
@@ -291,7 +291,7 @@ def config_map(
 
 
 def _within(lines: Sequence[str], most: int) -> str:
-    """As many lines as have so many bytes."""
+    """Returns the lines that fit in a number of bytes."""
     for number, line in enumerate(lines):
         most -= len(line.encode())
         if most < 0:
@@ -300,15 +300,15 @@ def _within(lines: Sequence[str], most: int) -> str:
 
 
 def is_proposal(live: Mapping[str, Any], uid: str) -> bool:
-    """Whether a ConfigMap was made by `config_map`: for the PulsarRebalance with this UID, or for one of its name that
-    is gone, whose ConfigMap Kubernetes has not collected yet."""
+    """Whether a ConfigMap was created by `config_map`: for the PulsarRebalance with this UID, or for a deleted one of
+    its name, whose ConfigMap Kubernetes has not collected yet."""
     marked = ANNOTATION_PROPOSAL in (live["metadata"].get("annotations") or {})
     return marked or any(each.get("uid") == uid for each in live["metadata"].get("ownerReferences") or ())
 
 
 def read_steps(live: Mapping[str, Any] | None, proposal: ProposalStatus) -> list[Step]:
-    """Returns the steps of a proposal from its ConfigMap. Raises ValueError, with a message for users, when they are
-    not there as written: who may write ConfigMaps has not approved anything."""
+    """Returns the steps of a proposal from its ConfigMap. Raises ValueError, with a message for users, if they were
+    changed: a user who may write ConfigMaps need not be allowed to approve."""
     if live is None:
         raise ValueError("the ConfigMap with the steps is gone")
     if (live["metadata"].get("annotations") or {}).get(ANNOTATION_PROPOSAL) != proposal.id:

@@ -1,8 +1,8 @@
 """Drains and fills when brokers are replaced, removed or added: whether to wait, and the PulsarRebalance for it.
 
 Pure. A drain is a PulsarRebalance in mode RemoveBrokers, a fill one in mode AddBrokers; the executor of all rebalances
-does the moves. Here is only decided, from what is observed, whether the pods may go now. A rollout is never blocked
-forever: a broker that is stopped unloads its remaining bundles (Pulsar's class PulsarShutdownHook).
+does the moves. This module only decides whether the pods may be deleted now. A rollout is never blocked without end: a
+broker that is stopped unloads its remaining bundles (Pulsar's class PulsarShutdownHook).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BLIND_SECONDS: Final = 120.0
 REPEAT_SECONDS: Final = 30
 """A drain or fill that was stopped by an unexpected change plans again after this long."""
 MAX_MOVES: Final = 3000
-"""Steps that fit in a ConfigMap; what is left is in the next proposal."""
+"""Maximum steps of a proposal, which fit in a ConfigMap; the rest is in the next one."""
 DRAIN, FILL = "drain", "fill"
 _BLIND: Final = frozenset({Reason.NO_DATA.value, Reason.ADMIN_UNREACHABLE.value, Reason.WAITING_FOR_BROKERS.value})
 
@@ -34,13 +34,13 @@ class DrainFacts:
     age: float
     """Seconds since their removal was first requested."""
     bundles: int | None
-    """Bundles they own, those of Pulsar's own namespaces left out; None if they did not say."""
+    """Number of bundles that they own, without those of Pulsar's own namespaces; None if they did not report it."""
     others: int
-    """Brokers that may take them."""
+    """Number of brokers that may take them."""
     mixed_managers: bool = False
     """Whether the brokers run more than one load manager."""
     rebalance: Mapping[str, Any] | None = None
-    """The drain as it is, None when there is none yet."""
+    """The live drain; None if there is none yet."""
     failure: str = ""
     """Why something is not known, as a message."""
 
@@ -54,7 +54,7 @@ class Decision:
     ask: bool = False
     """Whether the drain must exist."""
     recreate: bool = False
-    """Whether the drain has done its steps and must be made again for bundles that came after its plan."""
+    """Whether the drain has done its steps and must be created again for bundles that came after its plan."""
     why: str = ""
     """Why the pods may not be deleted yet, or why they are deleted with bundles left, as a sentence; empty = they have
     none."""
@@ -136,12 +136,12 @@ def broker_id(pod: str, registered: Iterable[str]) -> str | None:
 
 
 def named_brokers(names: Iterable[str], registered: Collection[str]) -> list[str]:
-    """Returns ids of brokers that are named by pod or by id; one that is not registered stays as it is named."""
+    """Returns ids of brokers that are named by pod or by id; a name that is not registered is returned unchanged."""
     return [name if ":" in name else broker_id(name, registered) or name for name in names]
 
 
 def future_ids(pods: Iterable[str], registered: Sequence[str]) -> list[str]:
-    """Returns ids that brokers will have whose pods are not there yet, from those of their adjacent ones; empty without
+    """Returns the future ids of brokers whose pods do not exist yet, derived from registered ones; empty without
     one."""
     if not registered:
         return []
@@ -150,7 +150,7 @@ def future_ids(pods: Iterable[str], registered: Sequence[str]) -> list[str]:
 
 
 def drain_name(cluster: str, pod: Mapping[str, Any]) -> str:
-    """Returns the name of the drain of one pod: another pod of the same name is another drain."""
+    """Returns the name of the drain of one pod; another pod of the same name gets another drain."""
     meta = pod["metadata"]
     return f"{cluster}-drain-{str(meta['name']).rpartition('-')[2]}-{str(meta['uid'])[-5:]}"
 
@@ -161,14 +161,14 @@ def scale_in_name(cluster: str, replicas: int) -> str:
 
 
 def fill_name(cluster: str, tag: str) -> str:
-    """Returns the name of the fill of one occasion: the tag is no other occasion's."""
+    """Returns the name of the fill for one occasion, which the tag identifies."""
     return f"{cluster}-fill-{tag}"
 
 
 def drain_manifest(
     cluster: Mapping[str, Any], name: str, brokers: Iterable[str], avoid: Iterable[str], drain: Drain
 ) -> dict[str, Any]:
-    """Returns the PulsarRebalance that empties brokers; ``avoid`` get nothing, for they are next."""
+    """Returns the PulsarRebalance that empties brokers; ``avoid`` get nothing, since they are drained next."""
     spec = {
         "mode": "RemoveBrokers",
         "brokers": sorted(brokers),
@@ -191,22 +191,22 @@ def _manifest(
 
 
 def purpose_of(rebalance: Mapping[str, Any], cluster: Mapping[str, Any]) -> str | None:
-    """``drain`` or ``fill`` for a PulsarRebalance that the operator made for this cluster, else None."""
+    """Returns ``drain`` or ``fill`` for a PulsarRebalance that the operator created for this cluster, else None."""
     meta = rebalance["metadata"]
     owned = any(each.get("uid") == cluster["metadata"]["uid"] for each in meta.get("ownerReferences") or ())
     return (meta.get("labels") or {}).get(LABEL_PURPOSE) if owned else None
 
 
 def outgrown(rebalance: Mapping[str, Any], pods: Collection[str]) -> bool:
-    """Whether it names a broker that is none of the cluster's ``pods``: a plan would never stop waiting for it."""
+    """Whether it names a broker that is none of the cluster's ``pods``: its plan would wait for that broker without
+    end."""
     named = (rebalance.get("spec") or {}).get("brokers") or ()
     return any(str(each).partition(".")[0] not in pods for each in named)
 
 
 def brokers_change(cluster: Mapping[str, Any]) -> bool:
-    """Whether brokers are being replaced or removed, as the cluster's status says: not the time for other plans.
-
-    A roll that a refused specification left half done takes no broker.
+    """Whether brokers are being replaced or removed, by the cluster's status, so that other plans must wait. A rollout
+    that a refused specification suspends replaces no broker.
     """
     status = cluster.get("status") or {}
     rolls = (status.get("rollout") or {}).get("component") == Component.BROKER.value

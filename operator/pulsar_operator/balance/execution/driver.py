@@ -1,8 +1,8 @@
-"""The standing balancer: its memory, what it observes, and whether it acts now. One function, pure.
+"""The standing balancer: its memory, its observations, and whether it acts now. One pure function.
 
 The operator calls it for every standing PulsarRebalance (controllers/rebalance/proposal.py), the simulator at every
-minute of a trace: what is measured is what ships. Weights are smoothed, so that neither a minute of noise nor the tail
-of a move is taken for a trend; steady.py has the patience, the planner the steps.
+minute of a trace, so that what is measured is what ships. Weights are smoothed, so that neither a minute of noise nor
+the tail of a move counts as a trend. steady.py decides on patience, the planner on the steps.
 """
 
 from __future__ import annotations
@@ -24,33 +24,32 @@ from pulsar_operator.balance.planner.proposal import Balance, Proposal, Split
 from pulsar_operator.balance.planner.shares import idle_brokers
 
 OBSERVATION_SECONDS = 60.0
-"""What the first observation stands for, and the period of Pulsar's statistics."""
+"""Seconds that the first observation counts for: the period of Pulsar's statistics."""
 OVERLOADED = 0.85
-"""Share of a resource from which a broker has too much; Pulsar's loadBalancerBrokerOverloadedThresholdPercentage."""
+"""Share of a resource from which a broker is overloaded; Pulsar's loadBalancerBrokerOverloadedThresholdPercentage."""
 RELIEVED = 0.5
-"""Part of the mean load from which moves can relieve a broker that uses much of a resource."""
+"""Share of the mean load from which moves can relieve a broker that uses much of a resource."""
 EPSILON = 1e-9
 Planner = Callable[[ClusterModel, Options], Proposal]
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory of the balancer between observations. A fresh one, after a restart, is safe and only
-    slower."""
+    """State of the balancer between observations. An empty one, after a restart, is safe and only slower."""
 
     history: History = field(default_factory=History)
     weights: Mapping[BundleId, float] = field(default_factory=dict)
-    """Smoothed."""
+    """Smoothed weights."""
     learned: Learned = field(default_factory=Learned)
-    """What bundles were seen to cost beyond their weight, and brokers to use by themselves (learned.py)."""
+    """Observed costs of bundles beyond their weight, and of brokers without load (learned.py)."""
     records: Records = field(default_factory=Records)
-    """Of the figures that the brokers measure of themselves (trust.py)."""
+    """Records of the figures that brokers report about themselves (trust.py)."""
     last_observed: float | None = None
-    """When, in seconds of the clock of ``decide``."""
+    """Time of the last observation, in seconds of the clock of ``decide``."""
     planned: Mapping[BundleId, float] = field(default_factory=dict)
-    """Bundles that the last plan is to move and did not yet, with their percent of all traffic."""
+    """Bundles that the last plan still has to move, with their percent of all traffic."""
     spent: tuple[tuple[float, float], ...] = ()
-    """When traffic was moved, and how many percent of all; what is older than the window is forgotten."""
+    """Times at which traffic was moved, with its percent of all; entries older than the window are dropped."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +58,13 @@ class Decision:
 
     act: bool
     balance: Balance
-    """Of the smoothed weights."""
+    """Balance by the smoothed weights."""
     reason: str
-    """Why it acts or not, for messages."""
+    """Why it acts or not, as a message."""
     planned: Proposal | None = None
-    """What the planner offered; None if it was not asked."""
+    """The planner's proposal; None if it was not asked."""
     used: Mapping[str, Usage] | None = None
-    """What each broker uses by the figures that are believed, smoothed; None if nothing was judged."""
+    """Smoothed usage of each broker, by the trusted figures; None if nothing was judged."""
     distrusted: Mapping[str, str] = field(default_factory=dict)
     """Why the CPU figure of a broker is distrusted, by broker, as the end of a sentence about it."""
 
@@ -79,13 +78,13 @@ def decide(
     planner: Planner = plan,
     usages: Mapping[str, Usage] | None = None,
 ) -> tuple[Decision, Memory]:
-    """Judges one observation; the second value is the memory from now on.
+    """Judges one observation; returns the decision and the new memory.
 
     ``observed`` has the weights of the last minute, ``question`` what may be done: its tolerance is replaced by that of
-    ``options``, bundles that rest are added to those that it leaves alone, and what moved within the last
-    ``options.window`` seconds counts against its budget of moved traffic. ``usages`` are what brokers measure of
-    themselves in that minute. As far as they are believed (trust.py) they say what bundles cost, and when a broker has
-    too much. Weights that are averages of other hours (``options.memory`` 0) are not held against them.
+    ``options``, resting bundles are added to its excluded ones, and traffic that moved within the last
+    ``options.window`` seconds counts against its budget. ``usages`` are the figures that brokers report about
+    themselves in that minute. As far as they are trusted (trust.py), they show the cost of bundles, and when a broker
+    is overloaded. Weights that are averages of other hours (``options.memory`` 0) are not compared with them.
     """
     memory = _until(memory, now)
     memory = replace(memory, records=trust.noted(memory.records, now, usages or {}))
@@ -107,7 +106,7 @@ def _decided(
     options: SteadyOptions,
     planner: Planner,
 ) -> tuple[Decision, Memory]:
-    """Whether to act, by what is remembered and what the brokers use."""
+    """Decides whether to act, by the memory and the brokers' usage."""
     model = remembered(memory, observed)
     balance, able = balance_of(model), [broker for broker in model.brokers if not broker.draining]
     used = utilizations(able, model.bundles)
@@ -139,15 +138,14 @@ def _decided(
 
 
 def acted(memory: Memory, now: float, moves: Iterable[BundleId], options: SteadyOptions) -> Memory:
-    """Records that the steps of a decision ended, and the bundles that moved as far as that was not recorded
-    before."""
+    """Records that the steps of a decision ended, and the bundles that moved unless that was recorded before."""
     for bundle in moves:
         memory = moved(memory, now, bundle, options)
     return replace(memory, history=steady.acted(memory.history, now), planned={})
 
 
 def moved(memory: Memory, now: float, bundle: BundleId, options: SteadyOptions) -> Memory:
-    """Records one move, whatever becomes of the others: it counts against the budget, once, and the bundle rests."""
+    """Records one move, whatever happens to the others: it counts against the budget once, and the bundle rests."""
     memory = replace(memory, history=steady.moved(memory.history, now, bundle, options))
     if bundle not in memory.planned:
         return memory
@@ -157,7 +155,7 @@ def moved(memory: Memory, now: float, bundle: BundleId, options: SteadyOptions) 
 
 
 def intending(memory: Memory, model: ClusterModel, proposal: Proposal) -> Memory:
-    """Records what a proposal for this model is to move, to charge it to the budget when it is done."""
+    """Records what a proposal for this model is to move, to charge it to the budget once it is done."""
     known = {broker.id for broker in model.brokers}
     total = fsum(bundle.weight for bundle in model.bundles if bundle.owner in known)
     shares = {move.bundle: 100 * move.weight / total for move in proposal.moves} if total > 0 else {}
@@ -165,7 +163,7 @@ def intending(memory: Memory, model: ClusterModel, proposal: Proposal) -> Memory
 
 
 def within_budget(memory: Memory, now: float, question: Options, options: SteadyOptions) -> Options:
-    """Returns the question with what moved within the window taken off its budget of moved traffic."""
+    """Returns the question with its budget reduced by the traffic that moved within the window."""
     return replace(question, budget=replace(question.budget, spent_percent=spent_percent(memory, now, options)))
 
 
@@ -175,19 +173,19 @@ def spent_percent(memory: Memory, now: float, options: SteadyOptions) -> float:
 
 
 def cpu_of(usages: Mapping[str, Usage]) -> dict[str, float]:
-    """Returns the share of its CPU of each broker that says it."""
+    """Returns the used share of its CPU of each broker that reports it."""
     return {broker: used.cpu for broker, used in usages.items() if used.cpu is not None}
 
 
 def remembered(memory: Memory, observed: ClusterModel) -> ClusterModel:
-    """Returns the model with the weights that are known of its bundles, smoothed and with what was learned of their
-    cost, and of the brokers; topics inside keep their proportions."""
+    """Returns the model with smoothed weights of its bundles, corrected by what was learned of their cost, and of the
+    brokers; topics in a bundle keep their proportions."""
     return believed(observed, memory.weights, memory.learned)
 
 
 def believed(observed: ClusterModel, weights: Mapping[BundleId, float], learned: Learned) -> ClusterModel:
-    """Returns the model with what was learned, of bundles of the weights given, or as observed; pieces as what they
-    were."""
+    """Returns the model with what was learned, for the given weights of bundles or the observed ones; pieces have the
+    factor of their bundle."""
     factors, bases = inherited(learned.factors, observed.bundles), learned.loads(observed)
     model = weighted(observed, costed(observed, weights, factors))
     return replace(model, brokers=tuple(replace(broker, base=bases[broker.id]) for broker in model.brokers))
@@ -199,9 +197,8 @@ def weighted(observed: ClusterModel, weights: Mapping[BundleId, float]) -> Clust
 
 
 def _planned(planner: Planner, model: ClusterModel, asked: Options, plain: ClusterModel) -> Proposal:
-    """Returns the proposal for a model, without cuts that the traffic alone, in ``plain``, does not call for.
-
-    What was learned may be wrong, and is forgotten in time; a cut is permanent.
+    """Returns the proposal for a model, without cuts that the traffic alone, in ``plain``, does not need. What was
+    learned may be wrong, and is forgotten in time; a cut is permanent.
     """
     if asked.mode is Mode.SPLIT:
         return planner(plain, asked)
@@ -213,7 +210,7 @@ def _planned(planner: Planner, model: ClusterModel, asked: Options, plain: Clust
 
 
 def _calls_for(splits: Iterable[Split], state: ClusterModel, tolerance: float) -> bool:
-    """Whether a placement is uneven, and the brokers of all that is to be cut have too much."""
+    """Whether a placement is uneven, and the brokers of all bundles that are to be cut are overloaded."""
     balance, used = balance_of(state), utilizations(state.brokers, state.bundles)
     pieces = [split.bundle for split in splits]
     namespaces = {piece.namespace for piece in pieces}
@@ -229,8 +226,7 @@ def _calls_for(splits: Iterable[Split], state: ClusterModel, tolerance: float) -
 
 
 def _until(memory: Memory, now: float) -> Memory:
-    """Returns the memory without times to come, which happened just now: a clock that was set back is not waited
-    for."""
+    """Returns the memory with future times set to now: no decision waits for a clock that was set back."""
     last_observed = memory.last_observed if memory.last_observed is None else min(memory.last_observed, now)
     spent = tuple((min(when, now), share) for when, share in memory.spent)
     history, records = steady.until(memory.history, now), trust.until(memory.records, now)
@@ -238,10 +234,9 @@ def _until(memory: Memory, now: float) -> Memory:
 
 
 def _overload(reached: Iterable[str], model: ClusterModel, used: Mapping[str, float], share: float) -> float:
-    """Returns the utilization above which brokers have too much: just below that of the least loaded one that reached
-    its limit and that moves relieve; infinite without one.
-
-    Moves relieve a broker that has more than ``share``. One that works hard with little traffic is none of these.
+    """Returns the utilization above which brokers are overloaded: just below that of the least loaded one that reached
+    its limit and that moves relieve; infinite without one. Moves relieve a broker with more than ``share`` of the mean
+    load; one that is busy with little traffic does not count.
     """
     carried = {each.id: used[each.id] - each.base / each.capacity for each in model.brokers if each.id in used}
     least = RELIEVED * fsum(carried.values()) / max(len(carried), 1)

@@ -2,11 +2,10 @@
 
 Pulsar's own balancer is off while the operator balances. Where the operator cannot decide, because brokers do not
 answer or a user paused it, or Pulsar does not execute its decisions, no balancer is active. After UNDECIDED_SECONDS
-Pulsar's balancer is given back, once, and taken again after a while (RETURN_SECONDS and DECIDED_SECONDS). A
-PulsarRebalance that executes holds Pulsar's balancer no longer after HOLD_SECONDS without a step.
-
-Times are seconds of a clock; one that was set back is not waited for. The cluster controller keeps the value in the
-cluster's status and in the record of the settings (controllers/dataplane/balancing/balancer_record.py).
+Pulsar's balancer is restored, once, and switched off again after a while (RETURN_SECONDS and DECIDED_SECONDS). A
+PulsarRebalance that executes no longer keeps Pulsar's balancer off after HOLD_SECONDS without a step. Times are seconds
+of a clock; no decision waits for one that was set back. The cluster controller keeps the value in the cluster's status
+and in the record of the settings (controllers/dataplane/balancing/balancer_record.py).
 """
 
 from __future__ import annotations
@@ -27,29 +26,29 @@ from pulsar_operator.domain.conditions import parse_time, reason_named, seconds_
 
 UNDECIDED_SECONDS: Final = 900.0
 """Seconds without a balancer before Pulsar's balancer is restored. Each second in which the operator could decide
-takes CREDIT seconds off."""
+reduces them by CREDIT seconds."""
 CREDIT: Final = 3.0
-"""A balancer that can decide for a quarter of the time is enough: it moves a bundle no more often than every few
-minutes."""
+"""Factor with which a second of deciding counts: a balancer that can decide for a quarter of the time suffices, since
+it moves a bundle at most every few minutes."""
 CLEAR_SECONDS: Final = UNDECIDED_SECONDS / CREDIT
-"""The longest time after which an earlier spell of not deciding is forgotten."""
+"""Maximum seconds after which an earlier time of not deciding no longer counts."""
 SHORT_SECONDS: Final = 120.0
-"""A spell that is shorter is forgotten at once: an observation or two that failed."""
+"""A time of not deciding shorter than these seconds is dropped immediately: one or two failed observations."""
 RETURN_SECONDS: Final = 1800.0
-"""Least seconds for which Pulsar balances once its balancer was restored."""
+"""Minimum seconds for which Pulsar balances once its balancer was restored."""
 DECIDED_SECONDS: Final = 600.0
-"""The operator must have been able to decide for this long before it takes Pulsar's balancer again."""
+"""Seconds for which the operator must have been able to decide before it switches Pulsar's balancer off again."""
 GAP_SECONDS: Final = 300.0
-"""Seconds without an observation after which earlier ones do not count: what is stored may be outdated."""
+"""Seconds without an observation after which earlier ones do not count: the stored state may be outdated."""
 NOTE_SECONDS: Final = 60.0
-"""Least seconds between two writes of the time of the last observation."""
+"""Minimum seconds between two writes of the time of the last observation."""
 HOLD_SECONDS: Final = 900.0
-"""A PulsarRebalance that does no step for this long holds nothing."""
+"""Seconds without a step after which an executing PulsarRebalance no longer keeps Pulsar's balancer off."""
 FAILED: Final = 2
-"""Consecutive executions that moved nothing, from which on the operator cannot balance. Another client that changes a
-bundle ends one."""
+"""Consecutive executions that moved nothing after which the operator counts as unable to balance. An execution ends,
+for example, when another client changes a bundle."""
 TRIAL_SECONDS: Final = 14400.0
-"""After the last of them, until the operator tries again. Each trial is some 20 minutes without a balancer."""
+"""Seconds after the last of them until the operator tries again. Each trial is some 20 minutes without a balancer."""
 
 ABLE: Final = frozenset(
     {
@@ -69,29 +68,32 @@ ABLE: Final = frozenset(
         Reason.WAITING_FOR_BALANCER,
     }
 )
-"""Reasons of condition Ready of a standing PulsarRebalance that could decide at its last observation. With a proposal
-that waits for approval it could: a user who wants to be asked wants nothing moved until then, not by Pulsar either. Any
-other reason, also one of a later version, means that it cannot."""
+"""Reasons of condition Ready with which a standing PulsarRebalance could decide at its last observation.
+
+A proposal that waits for approval counts: a user who wants to approve moves wants none before that, not by Pulsar
+either. Any other reason, also one of a later version, means that it cannot decide.
+"""
 IDLE: Final = frozenset(
     {Reason.ALREADY_DRAINED, Reason.BALANCED, Reason.NO_IMPROVEMENT_POSSIBLE, Reason.WAITING_FOR_APPROVAL}
 )
-"""Those with which nothing is to be moved now, or a user decides: it does not matter whether Pulsar would."""
+"""Reasons among them with which nothing is to be moved now, or a user decides, so that it does not matter whether
+Pulsar executes decisions."""
 NEITHER: Final = frozenset({Reason.BROKERS_CHANGING, Reason.CONFIGURATION_STORE_UNAVAILABLE, Reason.PLAN_INVALIDATED})
-"""Reasons that say nothing of it: brokers are being replaced or removed, no bundle can be moved at all, or an
-execution ended and the next proposal is not computed yet."""
+"""Reasons that are neither: brokers are being replaced or removed, no bundle can be moved at all, or an execution ended
+and the next proposal is not computed yet."""
 
 
 @dataclass(frozen=True)
 class Handover:
-    """What is remembered from one observation to the next; an empty one, as at the start, means that the operator
-    balances."""
+    """The state between observations; an empty one, as at the start, means that the operator balances."""
 
     undecided_since: float | None = None
-    """Time since which the operator cannot decide, later where it could in between (CREDIT); None if it can."""
+    """Time since which the operator cannot decide, moved forward by times in which it could (CREDIT); None if it
+    can."""
     decided_since: float | None = None
-    """Time since which it can, while that is to be remembered."""
+    """Time since which it can, as long as that matters."""
     last_observed: float | None = None
-    """About when the last observation was, while that is to be remembered."""
+    """Approximate time of the last observation, as long as that matters."""
     restored_at: float | None = None
     """When Pulsar's balancer was restored; None if the operator balances."""
     count: int = 0
@@ -103,10 +105,10 @@ class Ability:
     """Whether the standing PulsarRebalance can decide."""
 
     decides: bool | None
-    """None if its last observation says nothing of it."""
+    """None if its last observation does not show it."""
     reason: Reason
     message: str
-    """A sentence without a period: why it cannot."""
+    """Why it cannot, as a sentence without a period."""
 
 
 def judge(known: Handover, now: float, decides: bool | None) -> Handover:
@@ -148,7 +150,7 @@ def _unable(known: Handover, now: float, continuous: bool) -> Handover:
 
 
 def _until(known: Handover, now: float) -> Handover:
-    """Returns the value without times to come, which count as now."""
+    """Returns the value with future times set to now."""
     undecided, decided, observed, back = (
         None if at is None else min(at, now)
         for at in (known.undecided_since, known.decided_since, known.last_observed, known.restored_at)
@@ -157,8 +159,8 @@ def _until(known: Handover, now: float) -> Handover:
 
 
 def returns_at(known: Handover) -> float | None:
-    """Returns when the operator takes Pulsar's balancer again at the earliest, as far as is known; None if it has
-    it."""
+    """Returns when the operator switches Pulsar's balancer off again at the earliest, as far as is known; None if it
+    balances."""
     if known.restored_at is None:
         return None
     decided = known.decided_since
@@ -166,9 +168,8 @@ def returns_at(known: Handover) -> float | None:
 
 
 def ability_of(rebalance: Mapping[str, Any] | None, name: str, now: datetime, *, changing: bool) -> Ability:
-    """Whether the standing PulsarRebalance ``name`` can decide, by its status, and Pulsar does what it decides.
-
-    ``changing``: whether brokers are being replaced or removed right now, by a rollout that continues.
+    """Whether the standing PulsarRebalance ``name`` can decide, by its status, and Pulsar executes its decisions.
+    ``changing``: whether brokers are being replaced or removed now, by a rollout that continues.
     """
     if rebalance is None or "deletionTimestamp" in rebalance["metadata"]:
         return Ability(False, Reason.PENDING, f"PulsarRebalance {name} of this cluster does not exist")
@@ -186,7 +187,7 @@ def ability_of(rebalance: Mapping[str, Any] | None, name: str, now: datetime, *,
 
 
 def _failing(rebalance: Mapping[str, Any], now: datetime) -> str | None:
-    """Returns why it is not to be expected that another execution moves bundles, as a message; None if it may."""
+    """Returns why another execution is not expected to move bundles, as a message; None if it is."""
     failed = (rebalance.get("status") or {}).get("failedExecutions") or {}
     count, last = failed.get("count"), parse_time(failed.get("lastTime"))
     if not isinstance(count, int) or count < FAILED or last is None or seconds_since(last, now) >= TRIAL_SECONDS:
@@ -198,7 +199,8 @@ def _failing(rebalance: Mapping[str, Any], now: datetime) -> str | None:
 
 
 def balancing_condition(known: Handover, ability: Ability, name: str) -> tuple[bool, Reason, str]:
-    """Status, reason and message of condition BalancingActive. ``name`` is that of the standing PulsarRebalance."""
+    """Returns status, reason and message of condition BalancingActive. ``name`` is that of the standing
+    PulsarRebalance."""
     if known.restored_at is None:
         if known.undecided_since is None or ability.decides is not False:
             return True, Reason.OPERATOR_BALANCES, f"The operator balances: see PulsarRebalance {name}"
@@ -226,7 +228,7 @@ def pulsar_balances_message(known: Handover, ability: Ability) -> str:
 
 
 def _why(ability: Ability) -> str:
-    """Cause and remedy."""
+    """Returns cause and remedy."""
     remedy = _REMEDIES.get(ability.reason, "Check the brokers and the PulsarRebalance")
     return f"{ability.message}. {remedy}."
 
@@ -247,16 +249,17 @@ def _time(seconds: float) -> str:
 
 
 def user_hold(rebalance: Mapping[str, Any]) -> str | None:
-    """Returns the annotation by which a user keeps the operator from acting on an object; None where there is none."""
+    """Returns the annotation by which a user pauses the operator for an object; None if there is none."""
     given = rebalance["metadata"].get("annotations") or {}
     return next((each for each in (ANNOTATION_PAUSE, ANNOTATION_DRY_RUN) if given.get(each) == "true"), None)
 
 
 def lapsed(rebalance: Mapping[str, Any], now: datetime) -> bool:
-    """Whether a PulsarRebalance that executes has done no step for HOLD_SECONDS, so that it holds nothing.
+    """Whether an executing PulsarRebalance has done no step for HOLD_SECONDS, so that it no longer keeps Pulsar's
+    balancer off.
 
-    It says itself the time since which it cannot continue (status.progress.blockedSince). One whose passes fail cannot:
-    their failure makes condition Ready Unknown.
+    Its status has the time since which it cannot continue (status.progress.blockedSince). One whose passes fail cannot
+    report that: condition Ready is Unknown then.
     """
     progress = (rebalance.get("status") or {}).get("progress") or {}
     ready = _condition(rebalance, ConditionType.READY)

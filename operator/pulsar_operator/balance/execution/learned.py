@@ -1,14 +1,13 @@
 """Learns what bundles cost beyond their bytes and messages, and what brokers use without load. Pure.
 
 Both are learned from the CPU that brokers use. Topics of the same traffic differ in what they cost a broker: batching,
-compression, filters, the number of keys. And a broker may use CPU for what is no traffic: a neighbour, compaction, a
-sidecar. As in the sizing job (pulsar_sizing/job/regression.py) a broker's CPU is a base of its own plus a price times
-the cost of what it carries, each bundle's cost times a factor. A factor belongs to a bundle and goes with it; the base
-stays, and counts as load of its broker.
-
-From one observation base and factors cannot be told apart: each takes a part of what is not expected, by how uncertain
-it is (a Kalman filter of two states a broker). They are distinguished because load comes and goes. The error is stated
-(`explained`): how far, on average, the brokers' shares of the CPU are from what was expected.
+compression, filters, the number of keys. And a broker may use CPU for other things than traffic: another pod on the
+node, compaction, a sidecar. As in the sizing job (pulsar_sizing/job/regression.py) a broker's CPU is its own base plus
+a price times the cost of what it carries, each bundle's cost times a factor. A factor belongs to a bundle and moves
+with it; the base stays, and counts as load of its broker. One observation cannot separate base and factors: each takes
+a part of the unexpected use, in proportion to its uncertainty (a Kalman filter of two states a broker). They are
+distinguished because load comes and goes. The error is stated (`explained`): how far, on average, the brokers' shares
+of the CPU are from what was expected.
 """
 
 from __future__ import annotations
@@ -27,53 +26,53 @@ Factors = Mapping[BundleId, float]
 
 @dataclass(frozen=True)
 class LearningOptions:
-    """How fast, and how far."""
+    """How fast it learns, and the bounds."""
 
     memory: float = 600.0
     """Seconds for which an observation counts as one: those of the minutes in between have the same error."""
     forget: float = 86400.0
-    """Seconds after which a factor is 1/e of what it was away from 1, and a base of itself: traffic changes, and so do
-    its consumers and what runs beside a broker."""
+    """Seconds after which the deviation of a factor from 1, and a base, decay to 1/e: traffic changes, and so do its
+    consumers and other processes beside a broker."""
     bound: float = 4.0
-    """No bundle is taken for so many times as costly as it says, or more, or for less than the inverse."""
+    """Largest factor of a bundle; its inverse is the smallest."""
     least: float = 0.1
-    """Share of its CPU up to which a broker reports nothing: most of that is its own."""
+    """Share of its CPU up to which a broker's figure does not count: most of that is its own use."""
     full: float = 0.3
-    """Share from which it reports all; in between in proportion."""
+    """Share from which the figure counts fully; in between in proportion."""
     renewed: float = 3600.0
-    """Seconds after which what a broker's traffic costs is as uncertain as ever, up to 1/e: bundles come and go."""
+    """Seconds after which the cost of a broker's traffic is as uncertain as at the start, up to 1/e: bundles move."""
     error: float = 0.1
     """Standard error of an observation, as a share of the CPU."""
     base: float = 0.15
     """Standard deviation of brokers' bases, as a share of their CPU, before anything is known."""
     cost: float = 0.3
-    """The same of what a broker's traffic costs, for what it says."""
+    """Standard deviation of the cost of a broker's traffic, as a share of what its weight predicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What is believed of one broker."""
+    """What was learned of one broker."""
 
     share: float = 0.0
-    """Of its CPU, used whatever it carries."""
+    """Share of its CPU that it uses without load."""
     own: float | None = None
     """Variance of the share; None if nothing is known yet."""
     cost: float = 0.0
-    """Variance of what its traffic costs, for what is believed of it."""
+    """Variance of the cost of its traffic."""
     both: float = 0.0
-    """Their covariance."""
+    """Covariance of both."""
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What is believed."""
+    """What was learned."""
 
     factors: Factors = field(default_factory=dict)
-    """Of bundles; 1 where nothing is said."""
+    """Factors by bundle; 1 if missing."""
     bases: Mapping[str, Base] = field(default_factory=dict)
-    """Of brokers."""
+    """Bases by broker."""
     price: float = 0.0
-    """CPU, in those of a broker of capacity 1, that a unit of cost takes, smoothed; 0 = not known."""
+    """Smoothed CPU per unit of cost, relative to the CPU of a broker of capacity 1; 0 if not known."""
 
     def loads(self, observed: ClusterModel) -> dict[str, float]:
         """Returns the bases of the brokers of a model, in the unit of weights."""
@@ -86,7 +85,7 @@ class Learned:
 
 
 def costed(observed: ClusterModel, weights: Mapping[BundleId, float], factors: Factors) -> dict[BundleId, float]:
-    """Returns what each bundle of a model costs, by its weight, or the one given for it, and its factor."""
+    """Returns the cost of each bundle of a model: its weight, or the given one, times its factor."""
     return {
         bundle.id: weights.get(bundle.id, bundle.weight) * factors.get(bundle.id, 1.0) for bundle in observed.bundles
     }
@@ -100,11 +99,12 @@ def learn(
     options: LearningOptions | None = None,
     errors: Mapping[str, float] | None = None,
 ) -> Learned:
-    """Returns what is believed after an observation that stands for ``seconds``; ``cpu`` is the share of its CPU that a
-    broker uses.
+    """Returns what is learned from an observation that counts for ``seconds``; ``cpu`` is the used share of its CPU by
+    broker.
 
-    The weights of the model are those of the same minute. Brokers without a figure teach nothing, and so does one
-    alone. What explains the minute no better than the traffic alone is forgotten as fast as it was learned.
+    The weights of the model are those of the same minute. Brokers without a figure teach nothing, and neither does a
+    single broker. Knowledge that explains the minute no better than the traffic alone is forgotten as fast as it was
+    learned.
     """
     options = options or LearningOptions()
     plain, believed = explained(observed, Learned(), cpu, options), explained(observed, known, cpu, options)
@@ -134,18 +134,18 @@ def learn(
 
 @dataclass(frozen=True)
 class Explained:
-    """How well loads explain what brokers use."""
+    """How well loads explain the CPU use of brokers."""
 
     brokers: int
     """Number of brokers that reported a figure."""
     deviation: float
-    """How far the brokers' shares of the CPU are from what was expected, on average; each counts by the latter."""
+    """Mean deviation of the brokers' CPU shares from the expected ones, weighted by the latter."""
 
 
 def explained(
     observed: ClusterModel, known: Learned, cpu: Mapping[str, float], options: LearningOptions | None = None
 ) -> Explained | None:
-    """Returns the stated error of what is believed; None where fewer than two brokers with load report."""
+    """Returns the error of what was learned; None if fewer than two brokers with load report."""
     figures = _figures(observed, known, cpu, options or LearningOptions()).values()
     if sum(each.load > 0 for each in figures) < 2:
         return None
@@ -159,7 +159,7 @@ def explained(
 
 
 def forgotten(known: Learned, observed: ClusterModel, brokers: Collection[str]) -> Learned:
-    """Returns what is believed without what was learned of some brokers and of the bundles that they have."""
+    """Returns what was learned without some brokers and their bundles."""
     if not brokers:
         return known
     owned = {bundle.id for bundle in observed.bundles if bundle.owner in brokers}
@@ -168,7 +168,7 @@ def forgotten(known: Learned, observed: ClusterModel, brokers: Collection[str]) 
 
 
 def inherited(factors: Factors, bundles: Iterable[Bundle]) -> dict[BundleId, float]:
-    """Factors of the bundles that there are; a piece has that of the bundle it was cut from."""
+    """Returns the factors of the existing bundles; a piece has that of the bundle from which it was cut."""
     by_namespace: dict[str, list[BundleId]] = defaultdict(list)
     for each in sorted(factors):
         by_namespace[each.namespace].append(each)
@@ -216,8 +216,8 @@ def _figures(
 
 
 def _price(figures: Mapping[str, _BrokerFigures]) -> float:
-    """Returns the CPU for a unit of cost in this observation: the median broker's, which one of another kind does not
-    change. 0 where fewer than two report; a negligible load is skipped."""
+    """Returns the CPU per unit of cost in this observation: that of the median broker, which one of another kind does
+    not change. 0 if fewer than two report; a negligible load is skipped."""
     most = max((each.load for each in figures.values()), default=0.0)
     prices = [max(each.cpu - each.base, 0.0) / each.load for each in figures.values() if each.load > most * 1e-6]
     found = median(prices) if len(prices) > 1 else 0.0
@@ -227,8 +227,7 @@ def _price(figures: Mapping[str, _BrokerFigures]) -> float:
 def _corrected(
     base: Base, figures: _BrokerFigures, price: float, error: float, options: LearningOptions
 ) -> tuple[Base, float]:
-    """Returns what is believed of a broker after an observation, and what to multiply the factors of its bundles with.
-
+    """Returns what is learned of a broker from an observation, and the factor to multiply its bundles' factors with.
     ``error`` is the variance of the observation.
     """
     own, cost = (options.base**2, options.cost**2) if base.own is None else (base.own, base.cost)
@@ -251,7 +250,7 @@ def _corrected(
 
 
 def _faded(known: Learned, observed: ClusterModel, seconds: float, options: LearningOptions, *, vain: bool) -> Learned:
-    """Returns what is left of what was learned after a time, and of what there is."""
+    """Returns what is left of what was learned after a time, for the existing brokers and bundles."""
     kept = exp(-seconds / (options.memory if vain else options.forget))
     sure = exp(-seconds / (options.memory if vain else options.renewed))
     here = {broker.id for broker in observed.brokers}

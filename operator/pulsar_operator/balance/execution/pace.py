@@ -1,11 +1,10 @@
 """Pace of the steps of a proposal, and how long all of them take. Pure.
 
 A constant pace is too slow for thousands of idle bundles and too fast for one with ten thousand clients. So the pace
-follows from what is measured: the time from the request of a move until the bundle's new broker has it. For as long the
-clients of the bundle reconnect; then for as long no client does, unless brokers join or leave, which is urgent. A step
-that disconnects no client is neither waited for nor measured: it says nothing about the next one that does.
-
-The executor (controllers/rebalance/execution.py) takes its times from here, and so does what is expected of it.
+follows from what is measured: the time from the request of a move until the bundle's new broker has it. During that
+time the clients of the bundle reconnect; then, for the same time, no client does, unless brokers join or leave, which
+is urgent. A step that disconnects no client is neither waited for nor measured: it does not predict the next one that
+does. The executor (controllers/rebalance/execution.py) and its estimates take their times from here.
 """
 
 from __future__ import annotations
@@ -18,30 +17,30 @@ from pulsar_operator.balance.execution.steps import Step, disconnects
 from pulsar_operator.balance.planner.proposal import Split
 
 RECONNECTING: Final = 0.5
-"""Share of the time in which clients of some bundle may be reconnecting."""
+"""Maximum share of the time in which clients of some bundle reconnect."""
 LONGEST_PAUSE: Final = 30.0
-"""Seconds between the end of one move and the next, at most: a slow move of the past is no reason to stop."""
+"""Maximum seconds between the end of one move and the next: an earlier slow move must not stop the execution."""
 FIRST_UNLOAD: Final = 1.4
-"""Seconds that a move of a bundle with clients is expected to take before one was measured."""
+"""Expected seconds of a move of a bundle with clients before one was measured."""
 IDLE_UNLOAD: Final = 0.5
 """Seconds from the request of a move of a bundle without clients until it is unloaded."""
 SPLIT_SECONDS: Final = 0.7
 """Seconds from the request of a split until its boundary is read back."""
 COUNTING: Final = 0.15
-"""Seconds in which a verified step is recorded and the next one is checked, before it is asked for."""
+"""Seconds in which a verified step is recorded and the next one is checked, before it is requested."""
 ASK_FOR: Final = 2.0
-"""Seconds until the cluster's status is checked again for Pulsar's own balancer being off, at most."""
+"""Maximum seconds until the cluster's status is checked again for Pulsar's own balancer being off."""
 HOLD_SECONDS: Final = 3.0
 """Seconds from the approval until Pulsar's own balancer is known to be off: the cluster's controller begins a second
-later, and keeps what was set before it changes anything."""
+later, and stores the previous settings before it changes any."""
 CONNECTED_SECONDS: Final = 1.5
-"""As HOLD_SECONDS, where Pulsar's balancer is off already, for another rebalance or all the time."""
+"""Like HOLD_SECONDS, if Pulsar's balancer is off already, for another rebalance or continuously."""
 SOON: Final = 0.2
-"""Seconds until a step that was asked for is checked for the first time."""
+"""Seconds until a requested step is checked for the first time."""
 LATER: Final = 1.0
-"""Seconds between two checks of it, at most."""
+"""Maximum seconds between two checks of a step."""
 LATEST: Final = 0.3
-"""Share of the last move in the average of the moves."""
+"""Share of the last move in the moving average."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,11 @@ class Pace:
     moves_per_minute: int
     """Upper bound."""
     share: float = RECONNECTING
-    """Share of the time in which bundles may be on their way; 1 = the next one as soon as the last one is there."""
+    """Share of the time in which bundles may be moving; 1 if the next one follows as soon as the last one arrived."""
 
     def apart(self, unload: float | None) -> float:
-        """Returns the seconds from the request of one step to that of the next, for moves that take so long; None if
-        not known."""
+        """Returns the seconds from the request of one step to that of the next, for moves of this duration; None if not
+        known."""
         least = 60.0 / self.moves_per_minute
         if unload is None:
             return least
@@ -80,10 +79,10 @@ def averaged(before: float | None, seconds: float) -> float:
 def expected_seconds(
     steps: Sequence[Step], pace: Pace, unload: float | None = None, *, connected: bool = False
 ) -> float:
-    """Returns the seconds from the approval until the last step is verified; 0 where there is none.
+    """Returns the seconds from the approval until the last step is verified; 0 without steps.
 
-    ``unload`` is what the last moves of the cluster took; None where none was measured. ``connected``: whether
-    Pulsar's own balancer is off already.
+    ``unload`` is the duration of the cluster's last moves; None if none was measured. ``connected``: whether Pulsar's
+    own balancer is off already.
     """
     if not steps:
         return 0.0
@@ -94,7 +93,7 @@ def expected_seconds(
 
 
 def _seconds(step: Step, unload: float) -> float:
-    """From the request of a step until it is verified."""
+    """Returns the seconds from the request of a step until it is verified."""
     if isinstance(step, Split):
         return SPLIT_SECONDS
     return unload if disconnects(step) else min(IDLE_UNLOAD, unload)
@@ -113,7 +112,7 @@ def duration_text(seconds: float) -> str:
 
 
 def about(seconds: float) -> str:
-    """Returns an estimate of a duration as text, no more exact than it is: about 45s, about 3m20s, about 2h5m."""
+    """Returns an estimate of a duration as text, rounded to its accuracy: about 45s, about 3m20s, about 2h5m."""
     steps = ((30.0, 1), (120.0, 5), (600.0, 10), (3600.0, 60))
     step = next((step for limit, step in steps if seconds < limit), 300)
     return f"about {duration_text(max(round(seconds / step), 1) * step)}"

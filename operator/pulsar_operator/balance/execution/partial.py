@@ -1,8 +1,8 @@
 """Balancing among the brokers that answer, while others do not. Pure.
 
-A broker that does not answer is unknown, neither idle nor gone: its bundles are neither moved nor cut, nothing is moved
-to it, and it counts in no mean and no bound. The others are balanced among themselves, as long as not too much is
-unknown. What was known of its bundles is kept for a while, so that one observation without an answer forgets nothing.
+A broker that does not answer is unknown, neither idle nor removed: its bundles are neither moved nor cut, nothing is
+moved to it, and it counts in no mean and no bound. The others are balanced among themselves, as long as not too much is
+unknown. Knowledge of its bundles is kept for a while, so that one observation without an answer loses nothing.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from pulsar_operator.balance.execution.driver import Memory
 from pulsar_operator.balance.model.cluster import BundleId, ClusterModel
 
 MOST_UNKNOWN: Final = 1 / 3
-"""Part of the brokers, or of the load when they last answered, above which nothing is decided."""
+"""Share of the brokers, or of the load when they last answered, above which nothing is decided."""
 KEPT_SECONDS: Final = 600.0
-"""What was known of the bundles of a broker that does not answer is kept for so long, the time over which weights are
-smoothed: older figures say no more than the first new one."""
+"""Seconds for which knowledge of a silent broker's bundles is kept: the time over which weights are smoothed, after
+which older figures mean no more than the first new one."""
 
 
 @dataclass(frozen=True)
 class Silence:
-    """What is known of brokers that do not answer, from when they did. An empty one, after a restart, is safe: then
-    only the number of brokers shows how much is unknown."""
+    """What is known of brokers that do not answer, from their last answers. An empty one, after a restart, is safe:
+    then only the number of brokers shows how much is unknown."""
 
     since: Mapping[str, float] = field(default_factory=dict)
-    """When a broker was first seen not to answer, in seconds."""
+    """Time at which a broker was first observed not to answer, in seconds."""
     loads: Mapping[str, float] = field(default_factory=dict)
     """Weight of the bundles of each broker when it last answered."""
     owners: Mapping[BundleId, str] = field(default_factory=dict)
@@ -38,8 +38,8 @@ class Silence:
 def answering(model: ClusterModel, silent: Collection[str], *, unlisted: bool) -> ClusterModel:
     """Returns the part of a model that is known without some brokers.
 
-    ``unlisted``: whether one of them did not say which bundles it has; then a bundle that no broker lists may be there.
-    Namespaces of an anti-affinity group stay where they are: a part of the group may be on a broker that is unknown.
+    ``unlisted``: whether one of them did not list its bundles; it may then have a bundle that no broker lists.
+    Namespaces of an anti-affinity group stay where they are: a part of the group may be on an unknown broker.
     """
     if not silent:
         return model
@@ -51,7 +51,7 @@ def answering(model: ClusterModel, silent: Collection[str], *, unlisted: bool) -
 
 
 def too_much(known: Silence, brokers: Collection[str], silent: Collection[str]) -> str | None:
-    """Returns why nothing can be decided without the silent ones of the registered brokers, as a message; None if it
+    """Returns why nothing can be decided without the silent brokers among the registered ones, as a message; None if it
     can."""
     if not silent:
         return None
@@ -67,7 +67,7 @@ def too_much(known: Silence, brokers: Collection[str], silent: Collection[str]) 
 
 
 def heard(known: Silence, now: float, model: ClusterModel, memory: Memory, silent: Collection[str]) -> Silence:
-    """Returns what is known after observing the answering part of a model, with the weights remembered from it."""
+    """Returns what is known after observing the answering part of a model, with its smoothed weights."""
     loads = {broker.id: 0.0 for broker in model.brokers}
     owners = {bundle: broker for bundle, broker in known.owners.items() if broker in silent}
     for bundle in model.bundles:
@@ -80,8 +80,8 @@ def heard(known: Silence, now: float, model: ClusterModel, memory: Memory, silen
 
 
 def kept(before: Memory, after: Memory, known: Silence, now: float) -> Memory:
-    """Returns the memory after an observation, with what was known before it of bundles and brokers that do not answer
-    for a while."""
+    """Returns the memory after an observation, with earlier knowledge of bundles and brokers that do not answer for a
+    while."""
     still = {broker for broker, since in known.since.items() if now - since <= KEPT_SECONDS}
     if not still:
         return after

@@ -1,7 +1,7 @@
 """Decides whether the standing balancer acts now: patience, hysteresis, rest, and the least gain of a proposal.
 
-Pure. The planner says what would be better; this says whether better is worth the moves. Times are seconds of any clock
-that only goes forward. The simulator of the benchmarks and the operator use this same module.
+Pure. The planner finds improvements; this module decides whether they are worth the moves. Times are seconds of any
+monotonic clock. The simulator of the benchmarks and the operator use this same module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pulsar_operator.balance.planner.options import Budget
 from pulsar_operator.balance.planner.proposal import Balance, Proposal
 
 STANDING_BUDGET = Budget(max_moved_percent=60.0)
-"""By the hour, so that brokers that double are filled within one; the default of spec.loadBalancing.rebalance."""
+"""Budget per hour, so that added brokers are filled within one after their number doubles; the default of
+spec.loadBalancing.rebalance."""
 SETTLES = "the last step is still taking effect"
 K = TypeVar("K", bound=Hashable)
 
@@ -27,53 +28,55 @@ class SteadyOptions:
     """Patience of the driver; the defaults are those that `benchmarks.balance shedding` measures."""
 
     act_above: float = 0.25
-    """Act when the busiest broker is this share of the level above the bound; a plan then goes for `plan_tolerance`."""
+    """The balancer acts when the busiest broker exceeds the bound by this share of the level; a plan then aims for
+    `plan_tolerance`."""
     plan_tolerance: float = 0.1
     """Tolerance of the plan itself (`options.Options.tolerance`): lower than `act_above`, so that one plan lasts."""
     patience: float = 300.0
-    """Seconds that a placement must have been uneven by `act_above`; twice as uneven, half as long."""
+    """Seconds for which a placement must have been uneven by `act_above`; half of it if twice as uneven."""
     overload: float = 0.85
-    """Utilization of the busiest broker from which the least patience applies, any gain is worth its moves, and only
-    what the plan itself would leave alone is left alone."""
+    """Utilization of the busiest broker from which the shortest patience applies, any gain is worth its moves, and only
+    what the plan itself excludes is left alone."""
     least_patience: float = 60.0
-    """Two consecutive observations must agree, whatever they see: one figure alone may be the tail of a move."""
+    """Shortest patience in seconds: two consecutive observations must agree, since a single figure may be the tail of a
+    move."""
     idle_below: float = 0.5
-    """A broker with less than this part of what it could have is idle: new, restarted, or passed over."""
+    """Share of its possible load below which a broker is idle: new, restarted, or not considered before."""
     filled: float = 0.5
-    """Part of what an idle broker lacks that it must get for its moves to be worth it."""
+    """Share of an idle broker's missing load that its moves must bring to be worth it."""
     settle: float = 180.0
-    """Seconds after a step in which nothing is judged: Pulsar's rates are 60 s old, moved ones start at nothing, and
-    the promise of the step is measured first."""
+    """Seconds after a step in which nothing is judged: Pulsar's rates are 60 s old, those of moved bundles start at
+    zero, and the prediction of the step is measured first."""
     retry: float = 120.0
-    """Seconds after a plan that came to nothing in which none is asked for: a hot topic stays hot, planning costs."""
+    """Seconds after an unsuccessful plan in which no new one is computed: a hot topic stays hot, and planning costs
+    CPU."""
     rest: float = 1800.0
-    """Seconds a moved bundle stays where it is."""
+    """Seconds for which a moved bundle is not moved again."""
     memory: float = 600.0
     """Seconds after which an observed weight counts 1/e in the smoothed one."""
     window: float = 3600.0
-    """Seconds for which a budget of moved traffic is: what moved longer ago no longer counts."""
+    """Seconds of the budget of moved traffic: earlier moves no longer count."""
     min_gain: float = 0.02
-    """Load that a move must take off the busiest brokers on average, as a share of the mean: above what the busiest one
-    has afterwards."""
+    """Load that a move must take off the busiest brokers on average, as a share of the mean: the part above the busiest
+    one's load afterwards."""
     effect: float = 0.5
-    """Part of what a move carries that is enough, where that is less: the finer the bundles, the less each brings, and
-    the fewer clients reconnect for it."""
+    """Share of a move's load that suffices instead, if that is less: the smaller the bundles, the less each one brings,
+    and the fewer clients reconnect for it."""
 
 
 @dataclass(frozen=True)
 class History:
-    """Memory of the driver between observations; a fresh one after a restart is safe, only
-    slower."""
+    """State of the driver between observations; an empty one after a restart is safe, only slower."""
 
     uneven_since: float | None = None
     idle_since: float | None = None
-    """Time since which a broker is idle, which may be for good: it shortens no patience with an uneven placement."""
+    """Time since which a broker is idle, which may last: it does not reduce the patience with an uneven placement."""
     acted: float | None = None
-    """When the last step ended."""
+    """Time at which the last step ended."""
     refused: float | None = None
-    """When a plan last came to nothing."""
+    """Time of the last plan without a useful step."""
     moved: Mapping[BundleId, float] = field(default_factory=dict)
-    """Bundles and when they moved."""
+    """Bundles with the times at which they moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +86,14 @@ class Verdict:
     act: bool
     reason: str
     uneven: bool = False
-    """For long enough: moves that lower the busiest broker are searched for, if they are worth it."""
+    """Uneven for long enough: moves that lower the busiest broker are searched for, if they are worth it."""
     overloaded: bool = False
-    """So uneven that any gain is worth its moves."""
+    """Uneven enough that any gain is worth its moves."""
 
 
 def smooth(previous: Mapping[K, float], observed: Mapping[K, float], seconds: float, memory: float) -> dict[K, float]:
-    """Exponential average of weights, `seconds` after the previous one; what is new starts at what was observed."""
+    """Returns the exponential average of weights, `seconds` after the previous one; new bundles start at their observed
+    weight."""
     share = min(1.0, seconds / memory) if memory > 0 else 1.0
     return {
         key: (past + (weight - past) * share if (past := previous.get(key)) is not None else weight)
@@ -98,18 +102,18 @@ def smooth(previous: Mapping[K, float], observed: Mapping[K, float], seconds: fl
 
 
 def settling(history: History, now: float, options: SteadyOptions) -> bool:
-    """Whether the last step is so near that what is seen is its own doing."""
+    """Whether the last step is so recent that the observation shows its effect."""
     return history.acted is not None and now - history.acted < options.settle
 
 
 def observe(
     history: History, now: float, balance: Balance, level: float, idle: Mapping[str, float], options: SteadyOptions
 ) -> tuple[Verdict, History]:
-    """Judges one observation, of smoothed weights; the second value is the history from now on.
+    """Judges one observation of smoothed weights; returns the verdict and the new history.
 
-    How far the busiest broker is above the bound is given in shares of ``level``, what it would have if topics could
-    be cut. ``idle`` are brokers with less than `SteadyOptions.idle_below` of what they could have, and the part that
-    they have. One counts as twice the bound.
+    The excess of the busiest broker over the bound is given in shares of ``level``, its load if topics could be cut.
+    ``idle`` are brokers with less than `SteadyOptions.idle_below` of their possible load, with their share of it. An
+    idle broker counts as twice the bound.
     """
     if settling(history, now, options):
         return Verdict(False, SETTLES), history
@@ -148,17 +152,17 @@ def _since(before: float | None, now: float, *, lasts: bool) -> float | None:
 
 
 def _patience(degree: float, options: SteadyOptions, *, overloaded: bool) -> float:
-    """Returns the seconds that a state must have lasted; ``degree`` is how far the busiest broker is above the
+    """Returns the seconds that a state must have lasted; ``degree`` is the excess of the busiest broker over the
     bound."""
     usual = 0.0 if overloaded else options.patience * options.act_above / degree
     return max(options.least_patience, usual)
 
 
 def worthwhile(proposal: Proposal, verdict: Verdict, lacking: Mapping[str, float], options: SteadyOptions) -> bool:
-    """Whether a proposal's gain pays for its moves.
+    """Whether a proposal's gain is worth its moves.
 
-    ``lacking`` is the load that each idle broker lacks of what it could have: moves that fill it are for its sake. All
-    others must lower the busiest broker, by any gain where it is overloaded, as no plan ends worse.
+    ``lacking`` is the load that each idle broker lacks: moves that fill it count for it. All other moves must lower the
+    busiest broker, by any gain if it is overloaded, since no plan makes it worse.
     """
     if verdict.overloaded or not proposal.moves:
         return bool(proposal.moves)
@@ -176,10 +180,8 @@ def worthwhile(proposal: Proposal, verdict: Verdict, lacking: Mapping[str, float
 
 
 def _relief(proposal: Proposal) -> float:
-    """Returns the load that is taken off brokers which have more than the busiest one has afterwards, in shares of the
-    mean.
-
-    In a large cluster many brokers are above the others: to lower the busiest one takes moves off each of them.
+    """Returns the load that moves take off brokers above the busiest one's load afterwards, in shares of the mean. In a
+    large cluster many brokers are above the others, and lowering the busiest one takes moves off each of them.
     """
     after = proposal.after.busiest / proposal.before.mean
     busiest = proposal.before.busiest / proposal.before.mean
@@ -187,8 +189,8 @@ def _relief(proposal: Proposal) -> float:
 
 
 def acted(history: History, now: float) -> History:
-    """Records that the last step is done. Patience is not reset: a plan cut short by its budget is followed by the
-    next one as soon as it settled."""
+    """Records that the last step is done. Patience is not reset: after a plan that its budget cut short, the next one
+    follows as soon as the cluster has settled."""
     return replace(history, acted=now, refused=None)
 
 
@@ -204,12 +206,12 @@ def refused(history: History, now: float) -> History:
 
 
 def until(history: History, now: float) -> History:
-    """Returns the history without times to come."""
+    """Returns the history with future times set to now."""
     times = (history.uneven_since, history.idle_since, history.acted, history.refused)
     uneven, idle, done, vain = (None if at is None else min(at, now) for at in times)
     return History(uneven, idle, done, vain, {bundle: min(when, now) for bundle, when in history.moved.items()})
 
 
 def cooling(history: History, now: float, options: SteadyOptions) -> frozenset[BundleId]:
-    """Returns bundles that moved too short ago to move again."""
+    """Returns bundles that moved too recently to move again."""
     return frozenset(bundle for bundle, when in history.moved.items() if now - when < options.rest)

@@ -1,7 +1,6 @@
-"""Execution of a proposal step by step: what is done, what comes next, and when to stop. Pure.
-
-Nothing is remembered but how many steps were verified: whether a step is done is read from Pulsar. So an execution
-that was interrupted anywhere continues from the list of steps and what is observed.
+"""Execution of a proposal step by step: what is done, what comes next, and when to stop. Pure. Only the number of
+verified steps is stored: whether a step is done is read from Pulsar. So an execution that was interrupted at any point
+continues from the list of steps and the observation.
 """
 
 from __future__ import annotations
@@ -66,7 +65,8 @@ def _bundle(data: Mapping[str, Any]) -> BundleId:
 
 
 def identify(steps: Sequence[Step], moment: str) -> str:
-    """Identity of a proposal: its steps and when it was computed. The same after `to_json` and `from_json`."""
+    """Returns the identity of a proposal: its steps and when it was computed. It is the same after `to_json` and
+    `from_json`."""
     content = dumps([to_json(steps), moment], sort_keys=True)
     return sha256(content.encode()).hexdigest()[:12]
 
@@ -78,13 +78,13 @@ def brokers_of(steps: Iterable[Step]) -> set[str]:
 
 
 def short_step_text(step: Step, brokers: Iterable[str]) -> str:
-    """Returns a step as text, with short names; ``brokers`` are the ids that these must not be taken for."""
+    """Returns a step as text, with short names; ``brokers`` are the ids from which these must differ."""
     return shortened(step_text(step), brokers)
 
 
 def disconnects(step: Step) -> bool:
-    """Whether a step makes clients reconnect: a move of a bundle that has some. The pieces of a split stay where they
-    are, and so do their clients."""
+    """Whether a step makes clients reconnect: a move of a bundle that has some. The pieces of a split stay on their
+    broker, and so do their clients."""
     if isinstance(step, Split):
         return False
     return step.clients > 0 if step.clients is not None else step.weight > 0
@@ -98,29 +98,28 @@ def step_text(step: Step) -> str:
 
 
 class State(StrEnum):
-    """What is observed of a step."""
+    """The observed state of a step."""
 
     TO_DO = "ToDo"
     DONE = "Done"
     UNASSIGNED = "Unassigned"
-    """A move whose bundle has no owner now: on its way, or unloaded and not looked up since."""
+    """A move whose bundle has no owner now: it is being moved, or was unloaded and not looked up since."""
     ELSEWHERE = "Elsewhere"
-    """A move that was asked for and came to a third broker: the hint where to was lost on the way. The modular load
-    manager keeps it in the leader's memory, and a broker that sees no leader decides by itself (class NamespaceService,
-    searchForCandidateBroker)."""
+    """A requested move that ended on a third broker: the destination was lost. The modular load manager keeps it in the
+    leader's memory, and a broker without a leader decides alone (class NamespaceService, searchForCandidateBroker)."""
     UNKNOWN = "Unknown"
-    """A move whose bundle may be with a broker that does not list its bundles; no other one has it."""
+    """A move whose bundle may be on a broker that does not list its bundles; no other broker has it."""
     INVALIDATED = "Invalidated"
 
 
 @dataclass(frozen=True)
 class Ownership:
-    """Which broker has a bundle, as far as the brokers list what they have."""
+    """The broker that owns a bundle, as far as the brokers list theirs."""
 
     broker: str | None = None
     """None if none of those that listed their bundles has it."""
     unanswered: tuple[str, ...] = ()
-    """The brokers that did not list theirs, where no other one has it: one of them may."""
+    """Brokers that did not list theirs, if no other one has it: one of them may."""
 
 
 @dataclass(frozen=True)
@@ -135,8 +134,7 @@ def step_state(
     step: Step, boundaries: Sequence[int], ownership: Ownership, brokers: Sequence[str], *, asked: bool = False
 ) -> StepState:
     """Returns the state of a step, given the live boundaries of its namespace, its bundle's owner and the live brokers.
-
-    ``ownership`` counts for moves alone. ``asked``: whether Pulsar was asked for the step already.
+    ``ownership`` is used for moves only. ``asked``: whether the step was requested already.
     """
     bundle, owner = step.bundle, ownership.broker
     known = set(boundaries)

@@ -20,10 +20,10 @@ WIDEST: Final = 200
 def load_table(
     brokers: Sequence[BrokerLoad], *, most: int | None = ENDS, planned: bool = True, clients: bool = True
 ) -> list[str]:
-    """Returns a line for each broker, the busiest first, between a line of titles and one of all together.
+    """Returns a line for each broker, the busiest first, between a header and a line for all together.
 
-    Of more than twice ``most`` brokers (None if all are shown) those in the middle share a line. ``planned``: with the
-    values after the steps. ``clients``: whether clients are counted.
+    Of more than twice ``most`` brokers (None for all) those in the middle share a line. ``planned``: with the values
+    after the steps. ``clients``: whether clients are counted.
     """
     if not brokers:
         return []

@@ -1,10 +1,10 @@
 """Decides which figures of the brokers are trusted, and how much of its resources each broker uses. Pure.
 
 What a broker measures of itself may be wrong: a garbage collection takes a processor for a minute, a host's figures
-freeze, a share is reported as a percentage, a figure drifts. So every figure is held against the traffic that its
-broker carries. The part that this traffic explains, by the median broker's price, counts at once; the rest is smoothed
-over minutes, so that one observation decides nothing. A figure that cannot be true is distrusted: it decides nothing,
-nothing is learned from it, and the object names it.
+freeze, a share is reported as a percentage, a figure drifts. So every figure is compared with the traffic that its
+broker carries. The part that this traffic explains, by the median broker's price, counts immediately; the rest is
+smoothed over minutes, so that one observation decides nothing. A figure that cannot be true is distrusted: it decides
+nothing, nothing is learned from it, and the object names it.
 """
 
 from __future__ import annotations
@@ -22,67 +22,69 @@ HOUR = 3600.0
 
 @dataclass(frozen=True)
 class TrustOptions:
-    """How far a figure is believed. Shares are of the limit of the resource."""
+    """When a figure is trusted. Shares are of the limit of the resource."""
 
     most: float = 1.5
-    """Share above which no figure is true: a container's use is held to its limit."""
+    """Share above which no figure is valid: a container's use is capped at its limit."""
     least: float = 0.25
-    """Part of what a broker's traffic explains below which its CPU figure is not true; learning allows for no less."""
+    """Share of the use that a broker's traffic explains below which its CPU figure is not valid; learning allows for no
+    less."""
     telling: float = 0.1
-    """Share that traffic must explain before a CPU figure is held against it."""
+    """Share that traffic must explain before a CPU figure is compared with it."""
     still: float = 300.0
-    """Seconds for which a CPU figure that stays the same to the last digit is believed, and least number of
-    observations."""
+    """Seconds for which a CPU figure that does not change at all is trusted, and the minimum number of observations."""
     observations: int = 5
     moves: float = 0.01
-    """Part of its traffic by which what a broker carries must have moved in the meantime: an idle one may stand
-    still."""
+    """Relative change of a broker's traffic in that time that must have occurred: the figure of an idle one may stay
+    the same."""
     memory: float = 300.0
     """Seconds after which an unexplained part counts 1/e in the smoothed one."""
     step: float = 0.5
-    """Most that one observation counts in it, however long ago the one before was."""
+    """Maximum weight of one observation in it, however long ago the previous one was."""
     far: float = 3.0
-    """Standard deviations that one observation counts as at most: what is further off counts once consecutive
+    """Maximum standard deviations that one observation counts as: a larger deviation counts once consecutive
     observations agree."""
     error: float = 0.02
-    """Least standard deviation that a figure is taken to have, as a share."""
+    """Minimum standard deviation that a figure is assumed to have, as a share."""
     lasting: float = 300.0
     """Seconds for which a figure must have been distrusted, or missing, before the object names it."""
     hours: int = 3
-    """Consecutive hours in which the unexplained part moves in one direction that make a drift."""
+    """Consecutive hours in which the unexplained part changes in one direction that make a drift."""
     drift: float = 0.008
-    """Share by which it moves in each of them."""
+    """Share by which it changes in each of them."""
     apart: float = 3.0
-    """Times that it moves as far as the median broker's in these hours: where all move, the traffic's cost changes."""
+    """Multiple of the median broker's change in these hours that it must exceed: if all change, the traffic's cost
+    does."""
     dearer: float = 1.5
-    """Times that it moves as far as what the broker's traffic explains: less may be what this traffic costs."""
+    """Multiple of the change that the broker's traffic explains that it must exceed: less may be the cost of this
+    traffic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is remembered of one figure of one broker."""
+    """The record of one figure of one broker."""
 
     value: float
     since: float
-    """When it was first seen as it is now."""
+    """When it was first observed with its present value."""
     observations: int = 1
-    """How often it was seen since."""
+    """How often it was observed since."""
     load: float | None = None
-    """What the broker carried then, for a capacity of 1; None if that was not compared."""
+    """Load of the broker then, for a capacity of 1; None if it was not compared."""
     strays: bool = False
-    """Whether the broker's traffic moved since."""
+    """Whether the broker's traffic changed since."""
     surplus: float | None = None
-    """Smoothed: the part that the broker's traffic does not explain, below 0 where it explains more. None if it was not
-    compared yet."""
+    """Smoothed part of the figure that the broker's traffic does not explain, below 0 if it explains more. None if it
+    was not compared yet."""
     variance: float = 0.0025
-    """Of the unexplained parts about the smoothed one, observation by observation."""
+    """Variance of the unexplained parts about the smoothed one."""
     over: float | None = None
-    """Time since which the broker uses too much by this figure."""
+    """Time since which the broker is overloaded by this figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """How the unexplained part of a broker's CPU moves, hour by hour."""
+    """Hourly change of the unexplained part of a broker's CPU."""
 
     began: float
     """Time at which the current hour began."""
@@ -91,13 +93,13 @@ class Trend:
     explained: float
     """What the broker's traffic explained at that time."""
     bundles: int
-    """A mark of the bundles that the broker carried: with others another part of its CPU is unexplained."""
+    """Mark of the bundles that the broker carried: with other bundles the unexplained part differs."""
     hours: tuple[tuple[float, float], ...] = ()
-    """By how much both moved in each full hour before, the latest last."""
+    """Change of both in each full hour before, the latest last."""
 
     @property
     def moved(self) -> float:
-        """By how much the unexplained part moved in these hours."""
+        """Returns the change of the unexplained part in these hours."""
         return fsum(surplus for surplus, _ in self.hours)
 
 
@@ -113,7 +115,7 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Records:
-    """What is remembered of all figures, and which CPU figures are distrusted."""
+    """The records of all figures, and the distrusted CPU figures."""
 
     figures: Mapping[tuple[str, str], Record] = field(default_factory=dict)
     """By broker and resource."""
@@ -122,25 +124,25 @@ class Records:
     doubts: Mapping[str, Doubt] = field(default_factory=dict)
     """By broker."""
     price: float = 0.0
-    """Share of a CPU that a unit of load takes, the median broker's, smoothed; 0 = not known."""
+    """Smoothed CPU share per unit of load, of the median broker; 0 if not known."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What the figures of one observation say. Shares are of the limit, by broker."""
+    """Results of one observation. Shares are of the limit, by broker."""
 
     used: Mapping[str, Usage] = field(default_factory=dict)
-    """What each broker uses, smoothed, of the resources whose figures are believed."""
+    """Smoothed usage of each broker, of the resources whose figures are trusted."""
     errors: Mapping[str, float] = field(default_factory=dict)
-    """Variance of the figures behind these, observation by observation."""
+    """Variance of these figures."""
     over: Mapping[str, float] = field(default_factory=dict)
-    """Brokers that use more of a resource than the limit that was asked about, and the time since which."""
+    """Brokers that use more of a resource than the given limit, and the time since which."""
     drifting: frozenset[str] = frozenset()
-    """Brokers whose figures drift: what was learned from them is not true either."""
+    """Brokers whose figures drift: what was learned from them is not valid either."""
 
 
 def noted(records: Records, now: float, usages: Mapping[str, Usage]) -> Records:
-    """Returns the records with the figures of one observation, which may be too soon after a step to be held against
+    """Returns the records with the figures of one observation, which may be too soon after a step to be compared with
     traffic."""
     figures = dict(records.figures)
     for broker, usage in usages.items():
@@ -168,12 +170,11 @@ def judge(
     *,
     current: bool = True,
 ) -> tuple[Judged, Records]:
-    """Returns what the figures of one observation say, and the records from now on; ``noted`` has taken the figures
-    before.
+    """Returns the results of one observation, and the new records; ``noted`` has added the figures before.
 
-    ``limit`` is the share of a resource from which a broker uses too much, ``seconds`` what the observation stands for.
-    A CPU figure is held against traffic where at least two brokers report, and where ``observed`` has the traffic of
-    the same minute (``current``).
+    ``limit`` is the share of a resource from which a broker is overloaded, ``seconds`` the time that the observation
+    counts for. A CPU figure is compared with traffic if at least two brokers report, and ``observed`` has the traffic
+    of the same minute (``current``).
     """
     options = options or TrustOptions()
     carried = _carried(observed)
@@ -216,14 +217,14 @@ def judge(
 
 
 def distrusted(records: Records, now: float, options: TrustOptions | None = None) -> dict[str, str]:
-    """Returns why the CPU figure of a broker is distrusted, by broker, where it has been for long enough to be
+    """Returns why the CPU figure of a broker is distrusted, by broker, once it has been for long enough to be
     reported."""
     options = options or TrustOptions()
     return {broker: doubt.why for broker, doubt in records.doubts.items() if now - doubt.since >= options.lasting}
 
 
 def until(records: Records, now: float) -> Records:
-    """Returns the records without times to come."""
+    """Returns the records with future times set to now."""
     return Records(
         {
             key: replace(each, since=min(each.since, now), over=None if each.over is None else min(each.over, now))
@@ -265,7 +266,7 @@ def _carried(observed: ClusterModel) -> dict[str, list[Bundle]]:
 
 
 def _price(cpu: Mapping[str, float], loads: Mapping[str, float]) -> float:
-    """Returns the share of a CPU that a unit of load takes, the median broker's; 0 where fewer than two report."""
+    """Returns the CPU share per unit of load of the median broker; 0 if fewer than two report."""
     most = max((loads[broker] for broker in cpu), default=0.0)
     prices = [share / loads[broker] for broker, share in cpu.items() if loads[broker] > most * 1e-6]
     return median(prices) if len(prices) > 1 else 0.0
@@ -279,7 +280,7 @@ def _doubts(
     share: float,
     options: TrustOptions,
 ) -> tuple[dict[str, Doubt], float]:
-    """Returns the brokers whose CPU figures are distrusted, and what a unit of load takes by those of the others."""
+    """Returns the brokers whose CPU figures are distrusted, and the CPU share per unit of load of the others."""
     whys = {}
     for broker in loads:
         value = shares.get(broker, {}).get(CPU)
@@ -314,7 +315,7 @@ def _doubts(
 
 
 def _impossible(record: Record, now: float, options: TrustOptions) -> str:
-    """Returns why a CPU figure cannot be true, whatever a unit of load takes; empty = it can."""
+    """Returns why a CPU figure cannot be valid, whatever a unit of load costs; empty if it can."""
     if record.value > options.most:
         return f"reports {record.value:.0%} of its CPU"
     if record.strays and record.observations >= options.observations and now - record.since >= options.still:
@@ -323,7 +324,7 @@ def _impossible(record: Record, now: float, options: TrustOptions) -> str:
 
 
 def _carrying(known: Record, load: float, options: TrustOptions) -> Record:
-    """Returns a record with what the broker carries in an observation."""
+    """Returns a record with the broker's load in an observation."""
     if known.load is None:
         return replace(known, load=load)
     strays = known.strays or abs(load - known.load) > options.moves * max(load, known.load)
@@ -331,7 +332,7 @@ def _carrying(known: Record, load: float, options: TrustOptions) -> Record:
 
 
 def _smoothed(known: Record, rest: float, share: float, options: TrustOptions) -> Record:
-    """Returns a record with one more unexplained part, of which an observation that is far off counts only in part."""
+    """Returns a record with one more unexplained part, of which a large deviation counts only in part."""
     if known.surplus is None:
         return replace(known, surplus=rest)
     far = options.far * max(sqrt(known.variance), options.error)
@@ -351,10 +352,10 @@ def _trend(known: Trend, latest: Trend, options: TrustOptions, *, drifts: bool) 
 
 
 def _drift(broker: str, records: Records, options: TrustOptions) -> float:
-    """By how much a broker's figure drifted in the last hours; 0 = it does not drift.
+    """Returns the drift of a broker's figure in the last hours; 0 if there is none.
 
-    What moves with the broker's traffic, or as other brokers' figures do, is what this traffic costs. A figure that is
-    distrusted already is so until it does half of that no more.
+    A change that follows the broker's traffic, or other brokers' figures, is the cost of this traffic. A figure that is
+    distrusted already stays so until it changes by less than half of that.
     """
     trend, doubt = records.trends[broker], records.doubts.get(broker)
     others = [abs(each.moved) for other, each in records.trends.items() if other != broker]

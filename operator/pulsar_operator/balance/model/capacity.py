@@ -11,9 +11,8 @@ from pulsar_operator.api.v1alpha1.quantities import quantity
 
 
 def cpu_of(pod: Mapping[str, Any]) -> float | None:
-    """Returns the CPU of a broker's pod: the limit, else the request; None where neither is said.
-
-    A limit is what it can have at most, a request what it has when the node is full, as in the hour that counts.
+    """Returns the CPU of a broker's pod: the limit, else the request; None if there is neither. The limit is its
+    maximum, the request what it gets on a full node, as in the busiest hour.
     """
     for container in (pod.get("spec") or {}).get("containers") or ():
         if container.get("name") != Component.BROKER.value:
@@ -27,9 +26,8 @@ def cpu_of(pod: Mapping[str, Any]) -> float | None:
 
 
 def cpus_of(pods: Iterable[Mapping[str, Any]], declared: Mapping[str, Any] | None = None) -> dict[str, float]:
-    """Returns the CPU of each broker, by the name of its pod; those of which nothing is known are absent.
-
-    ``declared`` are amounts of CPU by the name of a pod: they win over what the pod says.
+    """Returns the CPU of each broker, by the name of its pod; unknown ones are left out. ``declared`` are amounts of
+    CPU by the name of a pod, which take precedence over the pod.
     """
     known = {str(pod["metadata"]["name"]): cpu_of(pod) for pod in pods}
     found = {name: cpu for name, cpu in known.items() if cpu is not None}
@@ -43,9 +41,9 @@ def cpus_of(pods: Iterable[Mapping[str, Any]], declared: Mapping[str, Any] | Non
 def capacities_of(
     brokers: Iterable[str], pods: Iterable[Mapping[str, Any]], declared: Mapping[str, Any] | None = None
 ) -> dict[str, float]:
-    """Returns the capacity of each broker, 1 on average; empty where they are equal, or one of them is not known.
-
-    ``declared`` are amounts of CPU by the name of a pod, by a host or a broker's id: they win over what the pod says.
+    """Returns the relative capacity of each broker, 1 on average; empty if they are equal, or one is not known.
+    ``declared`` are amounts of CPU by the name of a pod, by a host or a broker's id, which take precedence over the
+    pod.
     """
     known = cpus_of(pods, declared)
     cpus = {broker: _first(known, broker) for broker in brokers}

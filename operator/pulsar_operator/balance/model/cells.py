@@ -2,8 +2,8 @@
 
 A broker's statistics are added in the order in which they come (`CellBuffer`), then sorted by position once
 (`CellBuffer.cells`); every bundle has a view of the sorted arrays (`Cells`), and a bundle whose weight is scaled has
-the same arrays with the factor. All loops over many cells are in Python or over a bounded run, so that a thread that
-does this does not hold the interpreter from the event loop.
+the same arrays with the factor. All loops over many cells are in Python or over a bounded run, so that a thread with
+this work does not block the event loop.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Final, overload
 from pulsar_operator.balance.model.cluster import Cell
 
 RUN: Final = 4096
-"""Topics sorted at once: 2 ms in which nothing else of the process runs."""
+"""Topics sorted in one run: 2 ms in which nothing else of the process runs."""
 MOST: Final = 0xFFFFFFFF
-"""Topics, and clients, of one cell; a broker that reports more is wrong."""
+"""Maximum topics, and clients, of one cell; a broker that reports more is wrong."""
 Scale = tuple[float, float]
 """A weight divided by the first and multiplied by the second."""
 
@@ -174,12 +174,12 @@ class CellBuffer:
         self._sorted: Cells | None = None
 
     def add(self, position: int, weight: float, topics: int = 1, clients: int = 0) -> None:
-        """Add the weight of topics at a position, 0 to 2^32 - 1, and their producers and consumers."""
+        """Adds the weight of topics at a position, 0 to 2^32 - 1, and their producers and consumers."""
         self._sorted = None
         self._columns.append(position, weight, topics, clients)  # behind what a view has
 
     def extend(self, other: CellBuffer) -> None:
-        """Add what another one holds, in its order."""
+        """Adds the content of another buffer, in its order."""
         self._sorted = None
         self._columns.extend(other._columns)
 

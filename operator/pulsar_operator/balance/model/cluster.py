@@ -1,8 +1,8 @@
-"""What the planner sees: brokers, bundles with their weight and owner, and what may not be done. All values, no I/O.
+"""The input of the planner: brokers, bundles with their weight and owner, and restrictions. All values, no I/O.
 
 Weights are costs (`load.CostModel.cost`), in byte-equivalents per second. A broker's load is the sum of the weights of
-its bundles and its own base; its utilization is load / capacity. The cluster is balanced when the utilizations
-are equal.
+its bundles and its own base; its utilization is load / capacity. The cluster is balanced when the utilizations are
+equal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BundleId(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """The smallest thing a cut can separate: the topics at one position of the hash space."""
+    """The smallest unit that a cut can separate: the topics at one position of the hash space."""
 
     position: int
     weight: float
@@ -47,13 +47,13 @@ class Bundle:
     id: BundleId
     weight: float
     owner: str | None
-    """Broker id, None when no broker serves it (no client has requested its topics)."""
+    """Broker id; None if no broker serves it (no client has requested its topics)."""
     cells: Sequence[Cell] = ()
-    """Its topics by position, ascending: a tuple, or `cells.Cells`; empty when not known: then it cannot be cut, only
-    moved."""
+    """Its topics by position, ascending: a tuple, or `cells.Cells`. If empty, they are not known, and the bundle can
+    only be moved, not cut."""
     topics: int = 0
     clients: int = 0
-    """Producers and consumers, which reconnect when it moves; 0 where they are not counted."""
+    """Producers and consumers, which reconnect when it moves; 0 if they are not counted."""
 
     @property
     def reconnects(self) -> int:
@@ -73,9 +73,9 @@ class Broker:
     domain: str | None = None
     """Failure domain, for anti-affinity."""
     draining: bool = False
-    """Gives everything away and takes nothing (scale in, roll)."""
+    """Whether all its bundles are moved away and it takes none (scale-in, rollout)."""
     base: float = 0.0
-    """Load that is no bundle's and stays, in the unit of weights: what it uses whatever it carries."""
+    """Load that does not come from bundles and stays, in the unit of weights."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,12 @@ class ClusterModel:
     brokers: tuple[Broker, ...]
     bundles: tuple[Bundle, ...]
     allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By namespace: the brokers that may serve it; absent = every broker (see isolation.allowed_brokers)."""
+    """Brokers that may serve a namespace, by namespace; if a namespace is missing, every broker may (see
+    isolation.allowed_brokers)."""
     anti_affinity: Mapping[str, str] = field(default_factory=dict)
     """By namespace: its anti-affinity group; two namespaces of a group should not share a domain (or broker)."""
     pinned: frozenset[str] = frozenset()
-    """Namespaces whose bundles are counted and never touched, such as pulsar/system."""
+    """Namespaces whose bundles are counted and never moved, such as pulsar/system."""
 
     def __post_init__(self) -> None:
         try:

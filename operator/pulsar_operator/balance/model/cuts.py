@@ -1,8 +1,8 @@
 """Where to cut a bundle, given the weight at every position of its hash space.
 
 A cut at position c puts c into the upper piece: ranges are [lower, upper), only the last bundle of a namespace includes
-its upper boundary 0xffffffff. A cut lies between two neighbouring cells, in the middle of the gap, so that topics that
-come later fall into both pieces.
+its upper boundary 0xffffffff. A cut lies in the middle of the gap between two adjacent cells, so that later topics fall
+into both pieces.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Line:
     """The cells of one bundle with their running sum: many cuts of the same bundle without a check of each cell.
 
     `cells` ascend strictly by position, inside the range, with weights >= 0; ValueError otherwise. Position 0xffffffff
-    cannot be cut from its neighbour 0xfffffffe, since no cut may equal the last boundary: the two count as one cell.
+    cannot be cut from 0xfffffffe, since no cut may equal the last boundary: the two count as one cell.
     """
 
     __slots__ = ("_positions", "_sums", "bundle")
@@ -79,10 +79,11 @@ class Line:
         return list(pairwise([0, *inner, len(self)]))
 
     def stops(self, limit: float, first: int, last: int) -> list[int]:
-        """Index at which each of the fewest pieces ends such that no piece is too heavy; the last one is `last`.
+        """Returns the index at which each piece ends, with as few pieces as possible of which none is too heavy; the
+        last one is `last`.
 
-        A piece may weigh `limit` or be a single cell of any weight; cells of weight 0 do not count, so an idle
-        neighbour is not cut from a hot topic. Raises ValueError for a limit below 0.
+        A piece may weigh `limit` or be a single cell of any weight; cells of weight 0 do not count, so an idle topic is
+        not cut from an adjacent hot one. Raises ValueError for a limit below 0.
         """
         if isnan(limit) or limit < 0:
             raise ValueError(f"limit is {limit}: the weight of a piece must be >= 0")
@@ -100,8 +101,7 @@ class Line:
         return found or [last]
 
     def nearest(self, target: float) -> int | None:
-        """Returns the cut whose lower piece weighs nearest to `target`; None when there are not two cells that it can
-        part."""
+        """Returns the cut whose lower piece weighs nearest to `target`; None if there are not two cells to separate."""
         index = self.index_nearest(target, 0, len(self))
         return None if index is None else self.cut(index)
 

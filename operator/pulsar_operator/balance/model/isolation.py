@@ -1,7 +1,7 @@
 """Which brokers may serve which namespaces, from the isolation policies of a cluster.
 
-Where that depends on an expression that cannot be evaluated (domain/expressions.py), or on a policy that cannot be
-read, nothing is known of the namespace: it is neither free nor bound, and stays where it is.
+If that depends on an expression that cannot be evaluated (domain/expressions.py), or on a policy that cannot be read,
+the brokers of the namespace are not known, and its bundles stay where they are.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ EXPRESSIONS = ("namespaces", "primary", "secondary")
 
 @dataclass(frozen=True)
 class Isolation:
-    """Where namespaces may be."""
+    """The brokers that may serve namespaces."""
 
     allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By namespace, the brokers that may serve it; those that any broker may serve are absent."""
     undecided: frozenset[str] = frozenset()
-    """Namespaces of which that is not known."""
+    """Namespaces whose brokers are not known."""
 
 
 def host_of(broker: str) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 LARGEST_RATE = 1e12
-"""A figure above it is no traffic of a topic but an error of who reports it, and counts for nothing, like one below 0
-and as in the sizing job. One such would be all the load there is."""
+"""Maximum rate of a topic. A figure above it is an error of its source and counts as 0, like one below 0 and as in the
+sizing job: it would otherwise be all of the load."""
 
 
 def figure(value: Any) -> float:

@@ -1,4 +1,4 @@
-"""Names of brokers and topics for people: what is common goes, what differs stays. A status has ids. Pure."""
+"""Names of brokers and topics for people, without their common parts. A status has ids. Pure."""
 
 from __future__ import annotations
 
@@ -30,10 +30,8 @@ def short_brokers(brokers: Iterable[str]) -> dict[str, str]:
 
 
 def shortened(text: str, brokers: Iterable[str] = ()) -> str:
-    """Returns a sentence with short names for the brokers' ids in it; ``brokers`` are others that they must not be
-    taken for.
-
-    What stands in a URL stays: an address is not for reading.
+    """Returns a sentence with short names for the brokers' ids in it; ``brokers`` are others from which these must
+    differ. Ids in a URL stay.
     """
     short = short_brokers({*_ID.findall(text), *brokers})
     return _ID.sub(lambda found: short[found[0]], text)
@@ -51,10 +49,8 @@ def short_topics(topics: Iterable[str]) -> dict[str, str]:
 
 
 def fitted(names: Sequence[str], most: int) -> list[str]:
-    """Returns the names with at most so many characters, cut in the middle: what differs is at the end, or at the
-    beginning.
-
-    Where different names would look alike more is left of all.
+    """Returns the names with at most a number of characters, cut in the middle, since they differ at the end or at the
+    beginning. If different names would become equal, more of all is kept.
     """
     longest = max(map(len, names), default=0)
     while most < longest:

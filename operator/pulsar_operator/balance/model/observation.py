@@ -1,4 +1,4 @@
-"""From what brokers answer to the model of the cluster. Pure; the calls are in controllers/core/traffic.py."""
+"""Converts answers of brokers to the model of the cluster. Pure; the calls are in controllers/core/traffic.py."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Usage:
     """Of its limit: 1 = all of it."""
     resource: str
     cpu: float | None = None
-    """Share of its CPU; None if not said."""
+    """Used share of its CPU; None if not reported."""
 
 
 CPU = "CPU"
@@ -64,9 +64,9 @@ RESOURCES = {
     "brk_lb_bandwidth_in_usage": "network in",
     "brk_lb_bandwidth_out_usage": "network out",
 }
-"""Those that a broker can run out of by traffic, in percent of their limit (Pulsar's classes ModularLoadManagerImpl,
-updateLoadBalancingMetrics, and BrokerLoadData, toMetrics: both load managers write the same names). Pulsar's shedders
-leave the heap out as well by default: it is full before it is collected."""
+"""Resources that traffic can exhaust, in percent of their limit (Pulsar's classes ModularLoadManagerImpl,
+updateLoadBalancingMetrics, and BrokerLoadData, toMetrics: both load managers write the same names). Like Pulsar's
+shedders by default, the heap is left out: it is full before a collection."""
 
 
 def usage_of(metrics: Any) -> Usage | None:
@@ -114,7 +114,7 @@ NOTHING = BundleLoad(0.0, 0, 0)
 
 @dataclass
 class Observed:
-    """What was read of one cluster; filled by the controller, then turned into the model."""
+    """The data read of one cluster; filled by the controller, then converted to the model."""
 
     brokers: tuple[str, ...]
     boundaries: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class Observed:
     cells: dict[str, CellBuffer] = field(default_factory=dict)
     """By namespace: weights, and numbers of topics and clients, by position."""
     bundles: dict[BundleId, BundleLoad] = field(default_factory=dict)
-    """Instead of cells, where no topic was asked for: a bundle can then be moved and not be cut."""
+    """Weights of bundles instead of cells, if no topics were requested: a bundle can then be moved and not be cut."""
     allowed: dict[str, frozenset[str]] = field(default_factory=dict)
     undecided: frozenset[str] = frozenset()
     """Namespaces whose permitted brokers are not known: they are neither cut nor moved."""
@@ -131,16 +131,16 @@ class Observed:
     """By isolation policy, the expressions that leave them undecided."""
     anti_affinity: dict[str, str] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
-    """Namespaces of which Pulsar does not report the bundles, or the anti-affinity group, and why not: neither cut nor
-    moved, and neither are namespaces of any group."""
+    """Namespaces of which Pulsar does not report the bundles, or the anti-affinity group, with the reason: they are
+    neither cut nor moved, and neither are namespaces of any group."""
     cuts: dict[str, frozenset[int]] | None = None
-    """By namespace: where the Spark job would cut; None if not known."""
+    """Cuts recommended by the Spark job, by namespace; None if not known."""
     missing: list[str] = field(default_factory=list)
-    """What is not known of the namespaces, as a message: without it there is no proposal."""
+    """Why namespaces are not known, as messages: with any there is no proposal."""
     silent: dict[str, str] = field(default_factory=dict)
-    """Brokers that did not answer, and what they did not say, as a message: unknown, never idle."""
+    """Brokers that did not answer, with the missing data, as messages: they are unknown, never idle."""
     unlisted: set[str] = field(default_factory=set)
-    """Those of them that did not say which bundles they have."""
+    """Brokers among them that did not list their bundles."""
 
     @property
     def unknown(self) -> str:
@@ -160,7 +160,7 @@ class Observed:
         )
 
     def stays(self, namespace: str) -> bool:
-        """Whether the bundles of a namespace are to be left where and as they are."""
+        """Whether the bundles of a namespace must stay where and as they are."""
         known = namespace not in self.undecided and namespace not in self.unread
         return namespace == SYSTEM_NAMESPACE or not known or (bool(self.unread) and namespace in self.anti_affinity)
 
@@ -169,12 +169,12 @@ class Observed:
         self.cells.setdefault(namespace, CellBuffer()).add(position, weight, topics, clients)
 
     def take_cells(self, namespaces: Mapping[str, CellBuffer]) -> None:
-        """Add what one broker counts, by namespace."""
+        """Adds the counts of one broker, by namespace."""
         for name, cells in namespaces.items():
             self.cells.setdefault(name, CellBuffer()).extend(cells)
 
     def take_bundles(self, bundles: Mapping[BundleId, BundleLoad]) -> None:
-        """Add what one broker counts, by bundle."""
+        """Adds the counts of one broker, by bundle."""
         for bundle, load in bundles.items():
             weight, topics, clients = self.bundles.get(bundle, NOTHING)
             self.bundles[bundle] = BundleLoad(weight + load.weight, topics + load.topics, clients + load.clients)
@@ -188,10 +188,10 @@ def model_of(
     carried: Mapping[BundleId, float] | None = None,
     capacities: Mapping[str, float] | None = None,
 ) -> ClusterModel:
-    """Returns the model: every bundle of every namespace that was seen, with its cells and its owner.
+    """Returns the model: every bundle of every observed namespace, with its cells and its owner.
 
-    ``capacities`` are relative, those not given are 1. ``carried`` are weights of bundles that moved a moment ago: they
-    count where the brokers do not count as much yet.
+    ``capacities`` are relative; missing ones are 1. ``carried`` are weights of bundles that moved a moment ago: they
+    count until the brokers report as much.
     """
     drained = set(draining)
     bundles: list[Bundle] = []

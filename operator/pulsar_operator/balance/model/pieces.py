@@ -1,7 +1,7 @@
 """JSON documents of any size, read piece by piece within the memory of one piece.
 
-The operator and the collector read brokers' statistics with it. What a broker says is not trusted to be of a sane size:
-a document is refused where it is too long, nested too deep, or has a name without an end.
+The operator and the collector read brokers' statistics with it. A broker's answer is not trusted to have a reasonable
+size: a document is refused if it is too long, nested too deep, or has a name without an end.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import ijson
 from pulsar_operator.balance.model.hashing import topic_hash
 
 SLICE_BYTES: Final = 16 * 1024
-"""Parsed at once: of larger ones the events no longer fit in the processor's cache."""
+"""Bytes parsed in one step: the events of larger steps no longer fit in the processor's cache."""
 Event = tuple[str, Any]
 """As ijson names it (map_key, start_map, end_map, start_array, end_array, string, number, boolean, null), and its
 value."""
 
 
 class FormatError(ValueError):
-    """An answer is not the document that was asked for; the message says how it differs, after "its answer is"."""
+    """An answer is not the expected document; the message states the difference, to follow "its answer is"."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one document may have."""
+    """Limits of one document."""
 
     size: int = 1 << 32
     """Bytes."""
     token: int = 1 << 20
-    """Bytes of one name or value, which is held whole. Pulsar's frames, and so the names in them, end at 5 MiB."""
+    """Bytes of one name or value, which is kept whole. Pulsar's frames, and so the names in them, end at 5 MiB."""
     depth: int = 64
     """Maps and lists around a value. Statistics of topics have 9."""
     topics: int = 4_000_000

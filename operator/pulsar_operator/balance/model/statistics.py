@@ -1,9 +1,11 @@
-"""From the pieces of brokers' statistics to what is kept of them: the traffic of topics, of bundles, and their usage.
+"""Extracts the traffic of topics and bundles, and the usage of brokers, from the pieces of brokers' statistics.
 
 ``GET /broker-stats/topics`` nests namespace, bundle, domain, topic (Pulsar's classes PulsarStats,
 PersistentTopic.updateRates and NonPersistentTopic.updateRates): ``{ns: {range: {"persistent": {topic: {...}},
-"non-persistent": {topic: {...}}}}}``. ``GET /broker-stats/load-report`` has the same figures by bundle, under
-``lastStats``, where the modular load manager runs (Pulsar's classes LocalBrokerData and NamespaceBundleStats).
+"non-persistent": {topic: {...}}}}}``.
+
+``GET /broker-stats/load-report`` has the same figures by bundle, under ``lastStats``, with the modular load manager
+(Pulsar's classes LocalBrokerData and NamespaceBundleStats).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from pulsar_operator.balance.model.observation import NOTHING, RESOURCES, Bundle
 from pulsar_operator.balance.model.pieces import DEFAULT, Event, FormatError, Limits, Pieces, kind_of, position_of
 
 RATES: Final = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
-"""Every topic has them; their absence means that the broker failed while it wrote this topic."""
+"""Fields that every topic has; without them the broker failed while it wrote this topic."""
 COST_FIELDS: Final = frozenset({*RATES, "producerCount"})
 BUNDLE_FIELDS: Final = frozenset({*COST_FIELDS, "topics", "consumerCount"})
 """Of a bundle in a load report; a document without an end may have any number of others."""

@@ -1,1 +1,1 @@
-"""From one observed state and one question to splits and moves with reasons."""
+"""The planner: computes splits and moves with reasons from one observed state and one question."""

@@ -1,4 +1,4 @@
-"""What a person should know beside the plan: topics hotter than a broker, brokers not emptied, a budget that ended."""
+"""Advice beside the plan: topics hotter than a broker, brokers that are not emptied, a budget that was reached."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ BUDGET_REACHED: Final = "BudgetReached"
 COARSE_BUNDLES: Final = "CoarseBundles"
 
 MOST: Final = 10
-"""Topics and bundles named; more would not be read."""
+"""Maximum number of topics and bundles that are named."""
 
 
 def hot_topics(model: ClusterModel, balance: Balance, *, whole: bool = False) -> list[Advice]:
-    """Returns topics that are heavier than the fair share of the largest broker, and bundles that may hide one.
-
-    With ``whole`` the plan moves bundles alone, and the topics inside them were not read.
+    """Returns topics that are heavier than the fair share of the largest broker, and bundles that may contain one. With
+    ``whole`` the plan only moves bundles, and the topics in them were not read.
     """
     able = [broker.capacity for broker in model.brokers if not broker.draining]
     known = {broker.id for broker in model.brokers}
@@ -64,7 +63,7 @@ def _unknown(bundle: Bundle, share: float) -> Advice:
 
 
 def not_emptied(placement: Placement, stay: Iterable[int], blocked: Iterable[int]) -> list[Advice]:
-    """Returns brokers that keep bundles which must leave them; `blocked` stay whatever the budget is."""
+    """Returns brokers that keep bundles which must be moved away; `blocked` bundles stay whatever the budget is."""
     for_ever = set(blocked)
     found: list[Advice] = []
     for why, some in (
@@ -80,12 +79,12 @@ def not_emptied(placement: Placement, stay: Iterable[int], blocked: Iterable[int
 
 
 def budget_reached() -> Advice:
-    """Returns the proposal is the first part of what is needed."""
+    """Returns the advice that the proposal is only the first part of what is needed."""
     message = "the budget ends before the placement is even: ask again after this proposal"
     return Advice(BUDGET_REACHED, "budget", message)
 
 
 def coarse_bundles() -> Advice:
-    """Returns moves alone do not do it."""
+    """Returns the advice that moves alone do not suffice."""
     message = "no further move of a whole bundle lowers the busiest broker: mode Full may split bundles"
     return Advice(COARSE_BUNDLES, "mode", message)

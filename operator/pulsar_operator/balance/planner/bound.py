@@ -1,8 +1,9 @@
-"""What no placement can beat: the least possible utilization of the busiest broker, given that topics are whole.
+"""The lower bound for every placement: the least possible utilization of the busiest broker, given that topics cannot
+be divided.
 
 Three arguments, and the strongest of them counts: the mean (all load / all capacity); the j heaviest cells sit on at
 most j brokers; and the pigeonhole: of the n heaviest cells some broker holds more than its share, in the best case the
-lightest of them. Each holds as well for a set of brokers alone and the namespaces that may live nowhere else.
+lightest of them. Each also holds for a subset of brokers and the namespaces that are restricted to them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pulsar_operator.balance.model.cluster import Broker, ClusterModel
 ROUNDS = 4
 """Cells of a broker that the pigeonhole considers; with more of them the mean is nearly always the stronger bound."""
 MOST_SETS = 64
-"""Sets of brokers considered; leaving some out weakens the bound, it stays true."""
+"""Maximum number of sets of brokers; leaving some out weakens the bound, which remains valid."""
 
 
 class Heaviest:
@@ -60,10 +61,11 @@ class Heaviest:
 
 
 def _pigeonhole(heaviest: Sequence[float], capacities: Sequence[float]) -> float:
-    """Returns the n heaviest cells all fit below utilization u only if the brokers have n places below it.
+    """Returns the bound by the pigeonhole principle.
 
-    A broker of capacity c has j places when even the j lightest of the n cells fit: their sum <= u * c. So u is at
-    least the n-th smallest of (sum of the j lightest) / c over all brokers and all j.
+    The n heaviest cells all fit below utilization u only if the brokers have n places below it. A broker of capacity c
+    has j places if even the j lightest of the n cells fit: their sum <= u * c. So u is at least the n-th smallest of
+    (sum of the j lightest) / c over all brokers and all j.
     """
     classes = Counter(capacities)
     one_class, brokers = len(classes) == 1, len(capacities)

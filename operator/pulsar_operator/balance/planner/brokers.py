@@ -1,4 +1,4 @@
-"""What each broker carries before and after the steps of a proposal: for the people who approve it."""
+"""The load of each broker before and after the steps of a proposal, for the people who approve it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pulsar_operator.balance.planner.proposal import BrokerLoad
 
 @dataclass(frozen=True)
 class Sums:
-    """What brokers carry, by id."""
+    """Loads of brokers, by id."""
 
     load: Mapping[str, float]
     """Weights of their bundles, and their own base."""

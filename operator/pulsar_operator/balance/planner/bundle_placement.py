@@ -1,4 +1,5 @@
-"""The planner's working state: who serves what, who is busiest, what has changed since the start. Mutable, private.
+"""The planner's working state: the owner of each bundle, the loads of brokers, and the changes since the start.
+Mutable, private.
 
 Weights are whole units here, `UNITS` for all weight that brokers carry: sums are exact whatever their order, so the
 order and the scale of the input do not change a plan. Brokers and bundles are numbered in the order of their ids.
@@ -21,9 +22,8 @@ NO_BROKER: Final = -1
 
 
 class Placement:
-    """Brokers, bundles and who serves them; bundles without an owner in the model are known and carried by no broker.
-
-    `movable` are the bundles that a search may take: the others are load alone.
+    """Brokers, bundles and their owners. Bundles without an owner in the model are known and carried by no broker.
+    `movable` are the bundles that a search may move: the others only count as load.
     """
 
     def __init__(self, model: ClusterModel) -> None:
@@ -34,12 +34,12 @@ class Placement:
         self.at: list[int] = [self.number.get(b.owner, NO_BROKER) if b.owner else NO_BROKER for b in self.bundles]
         self.home: list[int] = list(self.at)
         self.total_weight = fsum(b.weight for b, at in zip(self.bundles, self.at, strict=True) if at != NO_BROKER)
-        """Of all bundles that a broker carries, in the model's weight."""
+        """Weight of all bundles with an owner, in the model's unit."""
         self.weight: list[int] = [
             round(self.units(bundle.weight)) if at != NO_BROKER else 0
             for bundle, at in zip(self.bundles, self.at, strict=True)
         ]
-        """In units; nothing for what no broker carries: it is no part of the sum that units are of."""
+        """Weights in units; 0 for a bundle without an owner, which does not count in the sum."""
         self.reconnects: list[int] = [b.reconnects for b in self.bundles]
         """Topics and clients that a move of each bundle interrupts."""
         self.load: list[int] = [0] * len(self.brokers)
@@ -49,20 +49,20 @@ class Placement:
                 self.load[at] += weight
                 self.count[at] += 1
         self.total: int = sum(self.load)
-        """Of bundles."""
+        """Weight of all bundles in units."""
         if self.total_weight > 0:
             self.load = [each + round(self.units(b.base)) for each, b in zip(self.load, self.brokers, strict=True)]
         self.interrupted_in_all: int = sum(n for n, at in zip(self.reconnects, self.at, strict=True) if at != NO_BROKER)
         """Topics and clients of all bundles that a broker carries."""
         self.per_namespace: Counter[str] = Counter(bundle.id.namespace for bundle in self.bundles)
         self.moves = 0
-        """Bundles that are not where they were."""
+        """Bundles that are not on their original broker."""
         self.moved: int = 0
         """Their weight."""
         self.cause: dict[int, str] = {}
-        """By bundle, why it was moved last."""
+        """Reason of the last move, by bundle."""
         self.pieces: dict[int, tuple[int, int, int]] = {}
-        """By bundle that was cut: the position, the lower and the upper piece."""
+        """Position, lower and upper piece of each bundle that was cut."""
         self._order: list[tuple[float, int]] = sorted((self.utilization(b), b) for b in range(len(self.brokers)))
         self._kind: dict[int, int] = {}
         self._sorted_bundles: list[list[list[tuple[int, int]]]] = [[] for _ in self.brokers]
@@ -103,7 +103,7 @@ class Placement:
     # What a search may take.
 
     def stock(self, kinds: dict[int, int], number: int) -> None:
-        """Say which bundles may be moved: bundle -> kind, below `number`. Bundles of a kind suit the same brokers."""
+        """Sets which bundles may be moved: bundle -> kind, below `number`. Bundles of a kind fit the same brokers."""
         self._kind = dict(kinds)
         bundles_by_kind: list[list[list[tuple[int, int]]]] = [[[] for _ in range(number)] for _ in self.brokers]
         for index, kind in kinds.items():
@@ -134,13 +134,13 @@ class Placement:
     # Changes.
 
     def price(self, index: int, destination: int) -> tuple[int, int]:
-        """Returns what a move adds to `moves` and `moved`: nothing for a bundle moved before, less than 0 for a way
-        back."""
+        """Returns what a move adds to `moves` and `moved`: 0 for a bundle that was moved before, a negative amount for
+        a move back."""
         was, will = self.at[index] != self.home[index], destination != self.home[index]
         return int(will) - int(was), self.weight[index] * (int(will) - int(was))
 
     def move(self, index: int, destination: int, cause: str) -> None:
-        """Hand a bundle to a broker."""
+        """Moves a bundle to a broker."""
         source = self.at[index]
         moves, weight = self.price(index, destination)
         self.moves += moves
@@ -158,7 +158,8 @@ class Placement:
             insort(self._sorted_bundles[destination][kind], entry)
 
     def cut(self, index: int, position: int) -> tuple[int, int]:
-        """Cut a bundle, both pieces stay; the numbers of the lower and the upper piece. ValueError as split_bundle."""
+        """Cuts a bundle; both pieces stay on its broker. Returns the numbers of the lower and the upper piece. Raises
+        ValueError as split_bundle."""
         lower, upper = split_bundle(self.bundles[index], position)
         first = len(self.bundles)
         weight = round(min(self.units(lower.weight), self.weight[index]))
@@ -192,7 +193,7 @@ class Placement:
         return self._group_domains.worse(index, destination)
 
     def _replace(self, old: tuple[int, ...], new: tuple[int, ...]) -> None:
-        """Bundles take the place of others of the same weight, place and kind."""
+        """Replaces bundles by others of the same weight, place and kind."""
         broker = self.at[new[0]]
         if broker != NO_BROKER:
             self.count[broker] += len(new) - len(old)

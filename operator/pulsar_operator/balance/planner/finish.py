@@ -1,7 +1,8 @@
-"""A few steps more where they pay: from the target, which is near enough, down towards the bound.
+"""Adds a few steps beyond the target, down towards the bound, if they are worth it.
 
-Mostly many brokers are a little below the target, and each would need a move of its own for a hair's breadth. But where
-one or two stand out, such as the broker of the hottest topic, which sets the bound, a move or a cut goes all the way.
+Usually many brokers are slightly below the target, and each would need its own move for a negligible gain. But if one
+or two stand out, such as the broker of the hottest topic, which sets the bound, a move or a cut towards the bound is
+worth it.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from pulsar_operator.balance.planner.search import Search
 from pulsar_operator.balance.planner.splitting import Splitter
 
 MIN_MOVE_GAIN: Final = 0.03
-"""Fall of the busiest utilization of all, as a share of the mean, that each move more must bring on average."""
+"""Decrease of the highest utilization, as a share of the mean, that each additional move must bring on average."""
 MIN_CUT_GAIN: Final = 0.05
-"""The same for a cut: it is permanent, and the traffic is not."""
+"""The same for a cut, which is permanent, while the traffic is not."""
 
 MOST: Final = 64
-"""Steps tried: more would not be worth it."""
+"""Maximum number of steps tried."""
 
 
 @dataclass(frozen=True)
 class _State:
-    """What is needed to go back."""
+    """The state needed to undo steps."""
 
     at: tuple[int, ...]
     causes: dict[int, str]
@@ -34,7 +35,7 @@ class _State:
 
 
 class Finish:
-    """Steps of the busiest broker, tried and taken back unless they are worth their moves and cuts."""
+    """Tries steps of the busiest broker, and undoes them unless they are worth their moves and cuts."""
 
     def __init__(self, search: Search, splitter: Splitter | None, mean: float) -> None:
         """Without a ``splitter`` nothing is cut; ``mean`` is in units."""
@@ -42,7 +43,8 @@ class Finish:
         self._placement: Placement = search.placement
 
     def run(self, levels: Sequence[float]) -> bool:
-        """Go down to that of these utilizations (in units) that is worth most; whether anything changed."""
+        """Lowers the utilization to the most worthwhile of these values (in units); returns whether anything
+        changed."""
         search, start = self._search, self._keep()
         usual = search.target, search.least
         best, steps, gained = 0.0, 0, 0.0
@@ -62,7 +64,7 @@ class Finish:
         return steps > 0
 
     def _trial(self, level: float) -> tuple[int, float]:
-        """After how many steps it is worth most, and how much that is."""
+        """Returns the number of steps with the best result, and its value."""
         placement = self._placement
         start, moves, cuts = placement.busiest, placement.moves, len(placement.pieces)
         best, gained = 0, 0.0

@@ -1,8 +1,8 @@
-"""What a plan must respect, in order of priority: each goal may keep a bundle, close a broker or veto one move.
+"""Rules of a plan, in order of priority: each goal may keep a bundle, close a broker or veto one move.
 
-The three answers prune the search at three depths: a kept bundle is never considered, a closed broker is never a
+The three answers prune the search at three levels: a kept bundle is never considered, a closed broker is never a
 destination, and a veto concerns one bundle and one broker. Hard goals are vetoes; the soft ones (`BUSIEST`, `IDLE`) are
-what the search works for, and they veto what would undo them.
+the aims of the search, and they veto moves that would undo them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pulsar_operator.balance.planner.bundle_placement import Placement
 from pulsar_operator.balance.planner.options import Budget, Mode
 
 BUSIEST: Final = "BusiestBroker"
-"""Soft: the highest utilization comes down towards the bound."""
+"""Soft: the highest utilization falls towards the bound."""
 IDLE: Final = "IdleBroker"
-"""Soft: a broker that stands idle beside loaded ones gets its share."""
+"""Soft: a broker that is idle while others are loaded gets its share."""
 ROUNDING: Final = 5e-10
-"""Weights are whole units in the search: the budget has to be as much wider, and stays within what verify.py takes."""
+"""Relative margin of the budget for rounding, since weights are whole units in the search; verify.py accepts it."""
 
 
 class Goal(Protocol):
@@ -29,7 +29,7 @@ class Goal(Protocol):
     name: ClassVar[str]
 
     def keeps(self, bundle: Bundle) -> bool:
-        """Whether a bundle must stay as it is, wherever it is."""
+        """Whether a bundle must stay as it is, on any broker."""
         return False
 
     def closes(self, broker: Broker) -> bool:
@@ -59,7 +59,7 @@ class AllowedBrokers(Goal):
 
 
 class DrainingBrokers(Goal):
-    """A broker that is leaving takes nothing."""
+    """A draining broker takes nothing."""
 
     name = "DrainingBrokers"
 
@@ -80,7 +80,7 @@ class NewBrokers(Goal):
 
 
 class PinnedNamespaces(Goal):
-    """Bundles of pinned namespaces, and of those outside the selection, are load and nothing else."""
+    """Bundles of pinned namespaces, and of those outside the selection, only count as load."""
 
     name = "PinnedNamespaces"
 
@@ -93,7 +93,7 @@ class PinnedNamespaces(Goal):
 
 
 class AntiAffinity(Goal):
-    """Namespaces of one anti-affinity group do not come together in more failure domains than they do already."""
+    """Namespaces of one anti-affinity group do not share more failure domains than they do already."""
 
     name = "AntiAffinity"
 
@@ -102,7 +102,7 @@ class AntiAffinity(Goal):
 
 
 class Limits(Goal):
-    """The budget: bundles moved and their weight, counted against where they were at the start."""
+    """The budget: number and weight of moved bundles, compared with their original brokers."""
 
     name = "Budget"
 
@@ -113,22 +113,22 @@ class Limits(Goal):
         self._whole: float = total * budget.max_moved_percent / 100 * (1 + ROUNDING)
         self._may_alone = budget.alone
         self.spent: float = self._whole - self._max_weight
-        """Weight that other proposals took of the budget."""
+        """Weight of the budget that other proposals used."""
         if endless or mode is Mode.REMOVE_BROKERS:
             # A broker that is to be emptied weighs what it weighs, and Split moves nothing in the end.
             self._max_weight = self._whole = inf
             self.spent = 0.0
         self.fresh = False
-        """Judge every step as if it were the first one, as the next proposal will."""
+        """Whether every step is judged as if it were the first one, as the next proposal will."""
         self.alone = False
-        """One bundle may weigh more than the budget permits, if it is all that moves: a cut would be permanent, and the
-        budget counts again in the next proposal."""
+        """Whether one bundle may weigh more than the budget permits, if it is the only move: a cut would be permanent,
+        and the budget counts again in the next proposal."""
 
     def vetoes(self, placement: Placement, index: int, destination: int) -> bool:
         return not self.afford(placement, *placement.price(index, destination))
 
     def afford(self, placement: Placement, moves: int, weight: int) -> bool:
-        """Whether so many more moves, and so much more weight, are within the budget."""
+        """Whether additional moves, and weight, are within the budget."""
         if self.fresh:
             return moves <= self._max_moves and (weight <= self._whole or moves <= 1)
         if self.alone:
@@ -136,7 +136,7 @@ class Limits(Goal):
         return placement.moves + moves <= self._max_moves and placement.moved + weight <= self._max_weight
 
     def left(self, placement: Placement) -> float:
-        """Returns the weight that may still be moved; below 0 when no move is left."""
+        """Returns the weight that may still be moved; below 0 if no move is left."""
         if self.fresh:
             return inf if self._max_moves >= 1 and self._whole > 0 else -1.0
         if self.alone:
@@ -145,7 +145,7 @@ class Limits(Goal):
 
 
 class Cooling(Goal):
-    """A bundle that was moved or made a short while ago rests."""
+    """A bundle that was moved or created recently stays where it is."""
 
     name = "Cooling"
 

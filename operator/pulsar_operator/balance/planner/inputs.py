@@ -12,7 +12,7 @@ from pulsar_operator.balance.planner.options import Mode, Options
 NEAR = 1e-6
 """Relative error of a sum of floats, and of a bundle's weight that was scaled."""
 NOTHING = 1e-12
-"""Share of all traffic that is too little to be an error: numbers next to 0 have few digits."""
+"""Share of all traffic that is too small to be an error: numbers next to 0 have few digits."""
 
 
 def check_input(model: ClusterModel, options: Options) -> None:
@@ -50,7 +50,7 @@ def _check_bundles(model: ClusterModel) -> None:
 
 
 def _check_cells(bundle: Bundle, total: float) -> None:
-    """What is known of the inside of a bundle is all of it: cuts are planned on the cells, moves on the weight."""
+    """Checks that the cells of a bundle are complete: cuts are planned on the cells, moves on the weight."""
     if not bundle.cells:
         return
     for index, weight in enumerate(weights_of(bundle.cells)):

@@ -17,7 +17,7 @@ ROUNDING = 1e-9
 
 
 def joined(model: ClusterModel, first: Proposal, second: Proposal) -> Proposal:
-    """Returns all cuts, then one move for every piece that ends at another broker than it began."""
+    """Returns all cuts, then one move for every piece whose broker changes."""
     middle = outcome(model, first.splits, first.moves)
     final = outcome(middle, second.splits, second.moves)
     began, before = _Parts(model.bundles), {move.bundle: move for move in first.moves}
@@ -40,7 +40,7 @@ def joined(model: ClusterModel, first: Proposal, second: Proposal) -> Proposal:
 
 
 def affordable(proposal: Proposal, options: Options, model: ClusterModel) -> bool:
-    """Whether a proposal keeps to the budget. Split moves nothing in the end."""
+    """Whether a proposal is within the budget. Mode Split must move nothing in the end."""
     budget = options.budget
     if len(proposal.splits) > budget.max_splits:
         return False
@@ -65,7 +65,7 @@ def with_budget_advice(proposal: Proposal) -> Proposal:
 
 
 class _Parts:
-    """Bundles by their place in the hash space."""
+    """Bundles by their hash range."""
 
     def __init__(self, bundles: tuple[Bundle, ...]) -> None:
         self._bundles: dict[str, list[Bundle]] = defaultdict(list)

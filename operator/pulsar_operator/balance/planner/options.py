@@ -15,13 +15,13 @@ class Mode(StrEnum):
     FULL = "Full"
     """Splits and moves."""
     SPLIT = "Split"
-    """Splits alone; the pieces stay where they are."""
+    """Only splits; the pieces stay on their broker."""
     MOVE = "Move"
-    """Moves alone."""
+    """Only moves."""
     ADD_BROKERS = "AddBrokers"
-    """Only moves onto the brokers named in `Options.brokers` (new or emptied ones); others trade nothing."""
+    """Only moves to the brokers in `Options.brokers` (new or emptied ones)."""
     REMOVE_BROKERS = "RemoveBrokers"
-    """Only moves off the brokers named in `Options.brokers`."""
+    """Only moves away from the brokers in `Options.brokers`."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Budget:
 
     max_moves: int = 1000
     max_moved_percent: float = 100.0
-    """Share of all weight that may change its broker; not applied to RemoveBrokers (a drained broker must be empty),
-    nor to a single bundle that moves alone."""
+    """Maximum percent of all weight that may move; not applied to RemoveBrokers (a drained broker must be empty), nor
+    to a single bundle that is the only move."""
     spent_percent: float = 0.0
-    """Of that share, what other proposals moved already; then no bundle goes alone beyond the rest either. Cuts are
-    judged as if nothing was spent: the rest is for a time, a split is permanent."""
+    """Percent of all weight that other proposals moved already; then no single bundle may exceed the rest either. Cuts
+    are judged as if nothing was spent: the budget recovers with time, a split is permanent."""
     max_splits: int = 20
     max_bundles: int = 4096
-    """Bundles a namespace may reach: there is no merge, so a split is permanent."""
+    """Maximum bundles of a namespace: there is no merge, so a split is permanent."""
 
     @property
     def left_percent(self) -> float:
@@ -46,7 +46,7 @@ class Budget:
 
     @property
     def alone(self) -> bool:
-        """Whether one bundle may weigh more than that, where nothing else moves."""
+        """Whether one bundle may weigh more than that if nothing else moves."""
         return self.max_moved_percent > 0 and self.spent_percent <= 0
 
 
@@ -59,12 +59,11 @@ class Options:
     namespaces: frozenset[str] | None = None
     """Namespaces whose bundles may be split and moved; None for all. The others count as load anyway."""
     brokers: frozenset[str] = frozenset()
-    """Of AddBrokers and RemoveBrokers."""
+    """Brokers of AddBrokers and RemoveBrokers."""
     tolerance: float = 0.1
-    """Hysteresis: a placement whose busiest broker is within this of the bound is left alone, unless a broker has less
-    than half of what it could have: that one is filled."""
+    """Hysteresis: a placement whose busiest broker is within this share of the bound stays, unless a broker has less
+    than half of its possible load: that one is filled."""
     cuts: Mapping[str, frozenset[int]] | None = None
-    """By namespace: the only positions at which its bundles may be cut, as a search with more knowledge found them;
-    None = anywhere."""
+    """The only positions for cuts by namespace, as another search with more data found them; None for any."""
     cooling: frozenset[BundleId] = frozenset()
-    """Bundles moved or made too short ago to be moved again."""
+    """Bundles that were moved or created too recently to be moved again."""

@@ -14,8 +14,8 @@ from pulsar_operator.balance.planner.proposal import Balance, Move, Split
 
 
 def outcome(model: ClusterModel, splits: Iterable[Split], moves: Iterable[Move]) -> ClusterModel:
-    """Returns the model after the steps, in order. KeyError for a bundle that is not there, ValueError for an empty
-    cut."""
+    """Returns the model after the steps, in order. Raises KeyError for a bundle that does not exist, ValueError for an
+    empty cut."""
     bundles: dict[BundleId, Bundle] = {bundle.id: bundle for bundle in model.bundles}
     for split in splits:
         for piece in split_bundle(bundles.pop(split.bundle), split.boundary):
@@ -26,7 +26,7 @@ def outcome(model: ClusterModel, splits: Iterable[Split], moves: Iterable[Move])
 
 
 def as_asked(model: ClusterModel, options: Options) -> ClusterModel:
-    """Returns the model with the brokers that RemoveBrokers names as draining ones."""
+    """Returns the model in which the brokers of RemoveBrokers are draining."""
     if options.mode is not Mode.REMOVE_BROKERS:
         return model
     brokers = (replace(b, draining=True) if b.id in options.brokers else b for b in model.brokers)
@@ -43,7 +43,7 @@ def utilizations(brokers: Sequence[Broker], bundles: Iterable[Bundle]) -> dict[s
 
 
 def balance_of(model: ClusterModel) -> Balance:
-    """Returns how even a placement is. Bundles that no broker of the model serves count for nothing."""
+    """Returns how even a placement is. Bundles without a broker of the model do not count."""
     found = utilizations(model.brokers, model.bundles)
     capacity = fsum(broker.capacity for broker in model.brokers if not broker.draining)
     total = fsum(bundle.weight for bundle in model.bundles if bundle.owner in found)
@@ -57,8 +57,8 @@ def balance_of(model: ClusterModel) -> Balance:
 
 
 def level_of(model: ClusterModel) -> float:
-    """Returns what the busiest broker would have if topics could be cut: the mean, or that of brokers which have
-    namespaces to themselves. The bound is above it where a topic is hotter than a broker's share."""
+    """Returns the load of the busiest broker if topics could be cut: the mean, or that of brokers to which namespaces
+    are restricted. The bound is higher if a topic is hotter than a broker's share."""
     return _bound(model, liquid=True)
 
 

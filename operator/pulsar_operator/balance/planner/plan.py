@@ -1,18 +1,21 @@
-"""The planner: one observed state and one question in, splits and moves with reasons out. Pure and deterministic.
+"""The planner: takes one observed state and one question, returns splits and moves with reasons. Pure and
+deterministic.
 
 The goals, in order of priority; a later one never undoes an earlier one:
 
 1. hard: isolation policies, draining brokers, pinned and unselected namespaces, anti-affinity, the budget, rest after a
-   move. What must leave its broker is placed first;
-2. the busiest broker comes down to the bound, or near enough (half the tolerance above it; nearer where few moves do);
-3. with few and light moves: the busiest broker gives the lightest bundle that is enough, a swap only where no move is;
+   move. Bundles that must leave their broker are placed first;
+2. the utilization of the busiest broker falls to the bound, or near it (half the tolerance above it; nearer if few
+   moves suffice);
+3. with few and light moves: the busiest broker gives the lightest sufficient bundle, and a swap is used only if no move
+   helps;
 4. with few splits: only while the busiest broker is above the tolerance and no move or swap of whole bundles helps, or
-   where one cut takes a twentieth of the mean off it;
-5. idle brokers get the share that they could have (shares.py), light bundles go where there are few.
+   if one cut lowers it by a twentieth of the mean;
+5. idle brokers get their possible share (shares.py), and light bundles go to brokers with few of them.
 
-Nothing is done at all while the placement is within the tolerance. A plan is the difference between two placements, so
-planning again on what a plan leads to gives an empty plan, unless the budget cut the first one short. It ends with the
-check of verify.py.
+Nothing is done while the placement is within the tolerance. A plan is the difference between two placements, so
+planning again on its outcome gives an empty plan, unless the budget cut the first one short. It ends with the check of
+verify.py.
 """
 
 from __future__ import annotations
@@ -60,21 +63,20 @@ from pulsar_operator.balance.planner.verify import PlanError, check
 __all__ = ["balance_of", "plan"]
 
 IDLE_BELOW: Final = 0.5
-"""A broker with less than this part of the share that it could have is idle, however even the others are."""
+"""Share of its possible load below which a broker is idle, however even the others are."""
 ENDLESS: Final = Budget(max_moves=1 << 32, max_moved_percent=1e6, max_splits=1 << 32)
 EMPTIED: Final = "the brokers to be emptied serve no bundle"
 LARGE: Final = 5000
-"""Bundles of a model that is searched once."""
+"""Number of bundles from which a model is searched only once."""
 ROUNDS: Final = 8
 TARGET_SHARES: Final = (0.25, 0.125, 0.0)
-"""Shares of the tolerance above the bound that a plan continues down to where that is worth the moves."""
+"""Shares of the tolerance above the bound at which a plan may end if further moves are not worth it."""
 SAME: Final = 1 + 1e-9
 """Utilizations nearer than this are equal."""
 
 
 def plan(model: ClusterModel, options: Options) -> Proposal:
-    """Returns what to split and move. Raises ValueError for invalid input, PlanError for an error of the planner
-    itself."""
+    """Returns the splits and moves. Raises ValueError for invalid input, PlanError for an error of the planner."""
     check_input(model, options)
     asked = as_asked(model, options)
     before = balance_of(asked)
@@ -100,9 +102,9 @@ def _once(model: ClusterModel, options: Options, before: Balance) -> Proposal:
 
 
 def _completed(model: ClusterModel, options: Options, found: Proposal) -> Proposal:
-    """Returns the proposal with what a plan on its outcome would add: cuts open ways that their own search did not see.
-
-    What the budget has no room for is reported. Large models are left as they are: each round costs as much again.
+    """Returns the proposal with the steps of a plan on its outcome: cuts enable moves that their own search did not
+    consider. What exceeds the budget is reported. Large models are left as they are, since each round costs as much
+    again.
     """
     if len(model.bundles) > LARGE:
         return found
@@ -187,7 +189,7 @@ class _Planning:
                 self._improve(evicting=evicting)
 
     def _improve(self, *, evicting: bool) -> None:
-        """All phases in turn, until none finds anything."""
+        """Runs all phases in turn, until none finds anything."""
         mode, ceiling = self._options.mode, self._placement.busiest
         # Each phase may open a way for the others; all of them lower the busier broker of a pair, so this ends. What
         # must leave does so once.
@@ -208,8 +210,8 @@ class _Planning:
         return self._placement.busiest > self._tolerated
 
     def _alone(self) -> bool:
-        """Returns a whole bundle that weighs more than the budget permits, where nothing else moves; whether one
-        did."""
+        """Moves a whole bundle that weighs more than the budget permits, if nothing else moves; returns whether one
+        moved."""
         if self._placement.moves or self._placement.pieces or self._options.mode is Mode.SPLIT:
             return False
         self._limits.alone = True
@@ -219,9 +221,8 @@ class _Planning:
             self._limits.alone = False
 
     def _evict(self) -> bool:
-        """Hard goals first: what must leave its broker; whether anything moved.
-
-        One that leaves may open the way for another (anti-affinity), so this continues until none does.
+        """Moves bundles that must leave their broker, by the hard goals; returns whether anything moved. One move may
+        enable another (anti-affinity), so this repeats until none is possible.
         """
         placement, options, acted = self._placement, self._options, False
         while True:
@@ -240,7 +241,7 @@ class _Planning:
                 return acted
 
     def _misplaced(self, draining: Collection[int]) -> list[int]:
-        """Returns bundles at a broker that may not serve their namespace."""
+        """Returns bundles on a broker that may not serve their namespace."""
         placement = self._placement
         return [
             index
@@ -251,7 +252,7 @@ class _Planning:
         ]
 
     def _fill(self) -> bool:
-        """Idle brokers, or those that were added, get their share; whether anything moved."""
+        """Fills idle or added brokers to their share; returns whether anything moved."""
         acted, placement, options = False, self._placement, self._options
         shares: Mapping[str, float] | None = None
         most = max(0.0, 1 - options.tolerance)
@@ -267,9 +268,8 @@ class _Planning:
         return acted
 
     def _shares(self) -> Mapping[str, float]:
-        """Returns what each broker could have; nothing for those that are to be emptied.
-
-        A bundle heavier than a broker's share counts where it is by now: else a plan on this one's end would add to it.
+        """Returns the possible load of each broker; nothing for those that are emptied. A bundle heavier than a
+        broker's share counts on its current broker: otherwise a plan on the outcome would move more.
         """
         placement, model = self._placement, self._model
         moved = {
@@ -281,7 +281,8 @@ class _Planning:
         return defaultdict(float, fair_shares(replace(model, bundles=bundles), self._options.namespaces))
 
     def _split(self) -> bool:
-        """Cut and move pieces while the busiest brokers are above the tolerance and a cut helps; whether one did."""
+        """Cuts bundles and moves pieces while the busiest brokers are above the tolerance and a cut helps; returns
+        whether one did."""
         placement, acted, again = self._placement, False, True
         while again:
             again = False

@@ -1,7 +1,7 @@
-"""Reasons of the steps, from the loads at each step: those after the steps before it.
+"""Reasons of the steps, from the loads before each step.
 
-The search knows why it moved a bundle, in one word, but not in which order the steps will be done, nor with which
-others a step will share its plan. So the sentences are written last, from the steps in their order.
+The search knows why it moved a bundle, in one word, but neither the order of the steps nor the other steps of the plan.
+So the sentences are written last, from the steps in their order.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ CAUSES: Final = frozenset({BUSIEST, IDLE, NEW, AllowedBrokers.name, DrainingBrok
 
 
 def explained(model: ClusterModel, proposal: Proposal) -> Proposal:
-    """Returns the proposal with the reason of every step in a sentence, for the loads when that step is due, and with
-    the loads of all brokers at the beginning and at the end.
-
-    ``model`` is what the proposal was made for. A reason that is a sentence already stays.
+    """Returns the proposal with a sentence on the reason of every step, for the loads at its time, and with the loads
+    of all brokers before and after. ``model`` is the one of the proposal. A reason that is a sentence already stays.
     """
     state = _StepStates(model, proposal)
     began = state.sums()
@@ -35,7 +33,7 @@ def explained(model: ClusterModel, proposal: Proposal) -> Proposal:
 
 
 class _StepStates:
-    """Loads, owners and counts of bundles while the steps are gone through in order."""
+    """Loads, owners and counts of bundles while the steps are applied in order."""
 
     def __init__(self, model: ClusterModel, proposal: Proposal) -> None:
         self._capacity = {broker.id: broker.capacity for broker in model.brokers}

@@ -1,8 +1,8 @@
 """The part of a plan that fits the budget: the first round towards the outcome of the whole plan.
 
-A search that has to keep to a small budget ends where no small step helps any more. Where the caller says which
-cuts lead to a good end (`Options.cuts`), the way there is planned without the budget, and gone in rounds, none of which
-leaves the busiest broker busier.
+A search within a small budget ends where no small step helps any more. If the caller gives cuts that lead to a good end
+(`Options.cuts`), the whole plan is made without the budget, and carried out in rounds, none of which makes the busiest
+broker busier.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ SAME = 1 + 1e-9
 def towards(
     model: ClusterModel, options: Options, found: Proposal, planner: Callable[[ClusterModel, Options], Proposal]
 ) -> Proposal:
-    """Returns a round of a plan that no budget of moves cuts short, where that leads further than what was ``found``.
+    """Returns a round of a plan without a budget of moves, if that leads further than ``found``.
 
-    First whole bundles with the cuts that help at once; else with all cuts that were asked for, as their source
-    did; else with these from a placement from nothing.
+    The first attempt uses whole bundles and the cuts that help immediately; the second all requested cuts, as their
+    source did; the third these cuts from a placement from nothing.
     """
     if _near(found.after, options) or model.anti_affinity or any(broker.draining for broker in model.brokers):
         return found  # Half of a plan might put namespaces together that the whole one keeps apart.
@@ -57,10 +57,8 @@ def _near(balance: Balance, options: Options) -> bool:
 
 
 def first_round(model: ClusterModel, whole: Proposal, options: Options) -> Proposal | None:
-    """Returns the moves of a plan that bring most, as far as the budget goes, with the cuts that they need; None where
-    not one can be made alone.
-
-    A move that brings nothing by itself, as half of a swap, waits for the other half to fit.
+    """Returns the most effective moves of a plan within the budget, with the cuts that they need; None if no move is
+    possible alone. A move without an effect of its own, as half of a swap, waits for the other half to fit.
     """
     cut = outcome(model, whole.splits, ())
     begun = _Begun(cut, whole.splits)
@@ -90,9 +88,8 @@ def first_round(model: ClusterModel, whole: Proposal, options: Options) -> Propo
 
 
 class _Begun:
-    """Loads of brokers and owners of bundles while the moves of a round are picked one by one.
-
-    The effect of one more move is computed from the two brokers it concerns, so that a large plan costs little.
+    """Loads of brokers and owners of bundles while the moves of a round are selected one by one. The effect of one more
+    move is computed from its two brokers, so that a large plan is cheap.
     """
 
     def __init__(self, model: ClusterModel, splits: Sequence[Split]) -> None:
@@ -110,10 +107,10 @@ class _Begun:
         return self._used[self._order[0]]
 
     def with_move(self, move: Move) -> tuple[float, bool]:
-        """Returns the utilization of the busiest broker with one move more, and whether loads are more even with it.
+        """Returns the utilization of the busiest broker with one more move, and whether loads are more even with it.
 
-        More even is a lower utilization of the busier one of the two brokers, as in the search for moves (search.py):
-        so both lower the list of utilizations in descending order, and none undoes what the other did.
+        More even means a lower utilization of the busier one of the two brokers, as in the search for moves
+        (search.py): so both lower the list of utilizations in descending order, and neither undoes the other.
         """
         source, destination = self._after(move)
         concerned = {move.source: source, move.destination: destination}
@@ -122,7 +119,7 @@ class _Begun:
         return max(others, source, destination), max(source, destination) * SAME < was
 
     def parts_nothing(self, move: Move) -> bool:
-        """Whether a cut that it needs would have all its pieces at one broker in the end."""
+        """Whether a cut that it needs would have all its pieces on one broker in the end."""
         owners = self._owners | {move.bundle: move.destination}
         return any(
             len({owners[each] for each in pieces}) == 1
@@ -131,7 +128,7 @@ class _Begun:
         )
 
     def make(self, move: Move) -> None:
-        """Continue from where this move leads."""
+        """Applies the move."""
         source, destination = self._after(move)
         if move.source in self._used:
             self._used[move.source] = source
@@ -150,7 +147,7 @@ class _Begun:
 
 
 def requested_cuts(model: ClusterModel, options: Options) -> tuple[Split, ...]:
-    """Returns every requested cut that is permitted, of the heaviest bundles first."""
+    """Returns every permitted requested cut, of the heaviest bundles first."""
     counts = Counter(bundle.id.namespace for bundle in model.bundles)
     able = {broker.id for broker in model.brokers}
     found: list[Split] = []
@@ -169,9 +166,8 @@ def requested_cuts(model: ClusterModel, options: Options) -> tuple[Split, ...]:
 
 
 def placed_anew(model: ClusterModel, options: Options) -> tuple[Move, ...]:
-    """Returns the moves to a placement from nothing: the heaviest bundle first, to where it may stay below the
-    tolerance, else to the broker that is least used with it. Only where every broker may serve every bundle; none
-    otherwise."""
+    """Returns the moves to a placement from nothing: the heaviest bundle first, to its current broker if that stays
+    below the tolerance, else to the least utilized one. Only if every broker may serve every bundle; none otherwise."""
     brokers = {broker.id: broker.capacity for broker in model.brokers if not broker.draining}
     if model.allowed or model.anti_affinity or len(brokers) < len(model.brokers) or not brokers:
         return ()
@@ -201,7 +197,7 @@ def _movable(bundle: Bundle, model: ClusterModel, options: Options) -> bool:
 
 
 def without_idle_cuts(proposal: Proposal) -> Proposal:
-    """Returns the plan without cuts none of whose pieces go anywhere."""
+    """Returns the plan without cuts whose pieces all stay."""
     moved = {move.bundle for move in proposal.moves}
     return replace(proposal, splits=tuple(split for split in proposal.splits if _needed(split, moved)))
 
@@ -211,7 +207,7 @@ def _inside(piece: BundleId, whole: BundleId) -> bool:
 
 
 def _part(whole: Proposal, moves: list[Move]) -> Proposal:
-    """Returns some moves of a plan, in its order, and the cuts without which their bundles would not be there."""
+    """Returns some moves of a plan, in its order, and the cuts that create their bundles."""
     chosen = {move.bundle for move in moves}
     splits = tuple(split for split in whole.splits if _needed(split, chosen))
     kept = tuple(move for move in whole.moves if move.bundle in chosen)

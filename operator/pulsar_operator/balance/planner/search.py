@@ -1,11 +1,10 @@
-"""The search for moves and swaps: the busiest broker first, with the fewest and lightest bundles that bring it down.
+"""The search for moves and swaps: the busiest broker first, with the fewest and lightest bundles that relieve it. Among
+bundles of about the same effect, the one with the fewest topics and clients is moved. A bundle with little traffic and
+many clients is moved only if nothing else relieves a broker above the tolerance.
 
-Among bundles that bring about the same, the one with the fewest topics and clients is moved. One with little traffic
-and many clients is moved only where nothing else helps a broker that is above the tolerance.
-
-Every step lowers the utilization of the busier broker of a pair and leaves the other one below where the busier was.
-So the list of utilizations in descending order only ever gets smaller: the search ends, and where it ends it finds
-nothing more to do when asked again.
+Every step lowers the utilization of the busier broker of a pair and leaves the other one below where the busier was. So
+the list of utilizations in descending order decreases with every step: the search ends, and a second search finds
+nothing more to do.
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ from pulsar_operator.balance.planner.goals import BUSIEST, Cooling, Goal, Limits
 SWAP_PARTNERS: Final = 32
 """Least busy brokers that a swap is tried with."""
 MIN_GAIN: Final = 0.01
-"""A step that costs more than it must (a swap, an overfull destination) has to gain this share of the target."""
+"""Share of the target that an expensive step (a swap, an overfull destination) must gain."""
 MIN_SWAP_GAIN: Final = 0.05
 """A swap gains at least this share of the weight it moves."""
 MIN_USEFUL_MOVE: Final = 0.1
-"""A move helps with at least this share of what an average move of the whole budget would have to do."""
+"""Share of the work of an average move within the whole budget that a move must do to be useful."""
 MANY: Final = 100
-"""Bundles up to which a budget of more moves makes no smaller crumbs."""
+"""Number of bundles up to which a larger budget of moves does not lower the minimum weight of a move."""
 
 
 ENOUGH: Final = 0.25
-"""Bundles that are all enough bring the same: of those heavier than the lightest by no more than this share, the one
-with the fewest reconnects is moved."""
+"""Bundles that all suffice have the same effect: of those heavier than the lightest by at most this share, the one with
+the fewest reconnects is moved."""
 PART: Final = 0.4
-"""Bundles lighter than the heaviest by no more than this share are compared by what each brings for its price."""
+"""Bundles lighter than the heaviest by at most this share are compared by their effect for each reconnect."""
 CHOICE: Final = 32
-"""Bundles that are compared."""
+"""Maximum number of bundles that are compared."""
 MIN_TRAFFIC_PER_CLIENT: Final = 0.1
 """A move is worth its reconnects if the bundle has at least this part of the traffic that the average one has for each
 of its topics and clients."""
@@ -50,14 +49,14 @@ Entry = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Bundles to hand over together: one move, or the two of a swap."""
+    """Bundles that move together: one move, or the two of a swap."""
 
     moves: tuple[tuple[int, int], ...]
     """(bundle, destination)."""
 
 
 class Search:
-    """Moves on one placement; `target` is the utilization, in units, that no broker needs to go below."""
+    """Moves on one placement; `target` is the utilization, in units, below which no broker needs to be."""
 
     def __init__(
         self,
@@ -103,9 +102,8 @@ class Search:
     # Emptying brokers.
 
     def evict(self, bundles: Iterable[int], cause: str) -> list[int]:
-        """Find a new broker for each bundle, the heaviest first; those that no goal lets go are returned.
-
-        Heavy ones go where the utilization stays lowest, the many light ones to the broker with the fewest bundles.
+        """Finds a new broker for each bundle, the heaviest first; returns those that no goal permits to move. Heavy
+        ones go to where the utilization stays lowest, the many light ones to the broker with the fewest bundles.
         """
         placement, stay = self.placement, []
         light = placement.total / (100.0 * max(len(placement.brokers), 1))
@@ -128,7 +126,7 @@ class Search:
     # Levelling.
 
     def level(self) -> bool:
-        """Bring every broker above the target down as far as possible; whether anything moved."""
+        """Lowers every broker above the target as far as possible; returns whether anything moved."""
         acted, again = False, True
         while again:
             again = False
@@ -140,7 +138,7 @@ class Search:
         return acted
 
     def relieve(self, broker: int) -> bool:
-        """Do the best step that takes load off one broker above the target; False when there is none."""
+        """Does the best step that takes load off one broker above the target; False if there is none."""
         step = self.relief(broker)
         if step is None:
             return False
@@ -170,7 +168,7 @@ class Search:
             self._dear = False
 
     def postponed(self, broker: int) -> bool:
-        """Whether the budget alone, as far as it is used up, keeps one broker above the target."""
+        """Whether only the used-up budget keeps one broker above the target."""
         was, self.limits.fresh = self.limits.fresh, True
         try:
             return self.relief(broker) is not None
@@ -191,7 +189,7 @@ class Search:
         return gap / (1 / self.placement.capacity[busy] + 1 / self.placement.capacity[idle])
 
     def destinations(self, broker: int) -> Iterator[int]:
-        """Returns brokers that may take something and are less busy than this one, the least busy first."""
+        """Returns brokers that may take bundles and are less busy than this one, the least busy first."""
         placement = self.placement
         for other in placement.ascending():
             if placement.utilization(other) >= placement.utilization(broker):
@@ -200,7 +198,7 @@ class Search:
                 yield other
 
     def _fitting(self, broker: int) -> Step | None:
-        """Returns a bundle that fits below the target elsewhere: the lightest that is enough, else the heaviest that
+        """Returns a bundle that fits below the target elsewhere: the lightest sufficient one, else the heaviest that
         fits."""
         placement, excess = self.placement, self.excess(broker)
         left = self.limits.left(placement)
@@ -230,7 +228,7 @@ class Search:
         return Step(((best[2], best[3]),)) if best else None
 
     def _most(self, broker: int, excess: float, left: float) -> float:
-        """Returns the most that one bundle can take off a broker; infinite where one may be enough alone."""
+        """Returns the maximum that one bundle can take off a broker; infinite if one may suffice."""
         heaviest = -inf
         for entries in self.placement.bundles_by_kind(broker):
             at = bisect_right(entries, (left, inf))
@@ -239,12 +237,12 @@ class Search:
         return heaviest if heaviest < excess else inf
 
     def _max_room(self, other: int) -> float:
-        """More than the room of a broker, and of all that are busier, whatever their size."""
+        """Returns an upper bound for the room of a broker, and of all busier ones, of any size."""
         return (self.target - self.placement.utilization(other)) * self._largest + 1
 
     def _overfull(self, broker: int) -> Step | None:
-        """Returns a bundle that fits nowhere below the target, but leaves both brokers well below the busier one
-        now."""
+        """Returns a bundle that fits nowhere below the target, but leaves both brokers well below the busier one's
+        present utilization."""
         placement, left = self.placement, self.limits.left(self.placement)
         before = placement.utilization(broker)
         limit = before - MIN_GAIN * self.target
@@ -284,7 +282,8 @@ class Search:
         return Step(((best[2], best[4]), (best[3], broker))) if best else None
 
     def _swap_with(self, broker: int, other: int) -> tuple[float, int, int, int, int] | None:
-        """(excess left, weight moved, bundle out, bundle back, other broker) of the best swap with one broker."""
+        """Returns (excess left, weight moved, bundle out, bundle back, other broker) of the best swap with one
+        broker."""
         placement = self.placement
         excess, room = self.excess(broker), self.room(other)
         min_gain = MIN_GAIN * self.target * placement.capacity[broker]
@@ -322,9 +321,8 @@ class Search:
     # Filling.
 
     def fill(self, broker: int, full: float, floors: Sequence[float], cause: str) -> bool:
-        """Bring one broker up to the utilization `full` with bundles of busier ones; whether anything moved.
-
-        Sources are not taken below a floor; the floors are tried in turn.
+        """Raises one broker to the utilization `full` with bundles of busier ones; returns whether anything moved.
+        Sources are not lowered below a floor; the floors are tried in turn.
         """
         if not self.open[broker]:
             return False
@@ -367,8 +365,8 @@ class Search:
     # What the goals permit.
 
     def _first(self, entries: list[Entry], start: int, most: float, other: int) -> tuple[int, int, int] | None:
-        """Of the lightest permitted bundles from `start` on that weigh at most `most`, the one with the fewest
-        reconnects: the weight of the lightest of them, the reconnects, the bundle."""
+        """Returns the bundle with the fewest reconnects among the lightest permitted ones from `start` on that weigh at
+        most `most`: the weight of the lightest of them, the reconnects, the bundle."""
         while start < len(entries) and (weight := entries[start][0]) <= most:
             stop = bisect_right(
                 entries, (min(weight * (1 + ENOUGH), most), inf), start, min(start + CHOICE, len(entries))
@@ -379,8 +377,8 @@ class Search:
         return None
 
     def _last(self, entries: list[Entry], end: int, least: float, other: int) -> tuple[int, int, int] | None:
-        """Of the heaviest permitted bundles before `end` that weigh at least `least`, and something, that which brings
-        most for its price: the weight of the heaviest of them, the reconnects, the bundle."""
+        """Returns the bundle with the best effect for its reconnects among the heaviest permitted ones before `end`
+        that weigh at least `least`, and more than 0: the weight of the heaviest of them, the reconnects, the bundle."""
         while end > 0 and (weight := entries[end - 1][0]) >= least and weight:
             start = bisect_left(entries, (max(weight * (1 - PART), least),), max(end - CHOICE, 0), end)
             if (found := self._best(entries[start:end][::-1], other, self._dense)) is not None:
@@ -389,7 +387,7 @@ class Search:
         return None
 
     def _best(self, entries: list[Entry], other: int, rank: Callable[[Entry], float]) -> tuple[int, int] | None:
-        """Reconnects and number of the permitted bundle with the lowest rank; the first one of equal ones."""
+        """Returns reconnects and number of the permitted bundle with the lowest rank; the first of equal ones."""
         found = min(entries, key=rank)
         if not self._may(found, other):
             others = (entry for entry in sorted(entries, key=rank)[1:] if self._may(entry, other))
@@ -405,11 +403,12 @@ class Search:
         return self.placement.reconnects[entry[1]]
 
     def _dense(self, entry: Entry) -> float:
-        """Less for more weight for its price: a move has a price, and each reconnect, of an average bundle the same."""
+        """Returns a rank that is lower for more weight for each reconnect; the move counts as a price of its own, that
+        of an average bundle."""
         return -entry[0] / (self._usual + self.placement.reconnects[entry[1]])
 
     def permitted(self, index: int, destination: int, *, evict: bool = False) -> bool:
-        """Whether no goal vetoes a move; a bundle that rests is moved only to empty its broker."""
+        """Whether no goal vetoes a move; a resting bundle is moved only to empty its broker."""
         if evict and any(g.keeps(self.placement.bundles[index]) for g in self._goals if not isinstance(g, Cooling)):
             return False
         return not any(goal.vetoes(self.placement, index, destination) for goal in self._vetoes)

@@ -1,8 +1,8 @@
-"""What each broker would carry if whole bundles were spread as evenly as can be: the measure of a broker that is idle.
+"""The possible load of each broker if whole bundles were spread as evenly as possible: the measure of an idle broker.
 
-The mean of all says nothing of a broker that isolation keeps empty, nor of those beside a bundle that is heavier than
-a broker's share. So loads are poured like water, each namespace over the brokers that may serve it; a bundle that
-stands out of the water has a broker to itself, and the others share what is left.
+The mean of all brokers does not describe a broker that isolation keeps empty, nor those beside a bundle that is heavier
+than a broker's share. So the weight of each namespace is poured like water over the brokers that may serve it; a bundle
+above the water level has a broker to itself, and the others share the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from pulsar_operator.balance.model.cluster import ClusterModel
 
 ROUNDS: Final = 50
-"""Of pouring the namespaces in turn; one is enough where they may go to the same brokers."""
+"""Maximum rounds of pouring the namespaces in turn; one suffices if they may go to the same brokers."""
 NEAR: Final = 1e-6
 """Change of a level, relative to the mean, at which pouring ends."""
 
@@ -24,10 +24,10 @@ Pool = frozenset[str]
 
 
 def fair_shares(model: ClusterModel, namespaces: Collection[str] | None = None) -> dict[str, float]:
-    """Returns the utilization of every broker that takes load, in the most even spread of bundles as they are.
+    """Returns the utilization of every broker that takes load, in the most even spread of the existing bundles.
 
-    What is pinned, what may go nowhere and what is not of ``namespaces`` (None if all are) stays where it is. Bundles
-    without a broker count for nothing.
+    Pinned bundles, those that no broker may take, and those outside of ``namespaces`` (None for all) stay where they
+    are. Bundles without a broker do not count.
     """
     shares = _Shares(model, namespaces)
     while shares.stand_out():
@@ -38,7 +38,7 @@ def fair_shares(model: ClusterModel, namespaces: Collection[str] | None = None) 
 def idle_brokers(
     model: ClusterModel, used: Mapping[str, float], mean: float, below: float, namespaces: Collection[str] | None = None
 ) -> dict[str, float]:
-    """Returns brokers used less than ``below`` times what they could have, which is given: their share, the mean at
+    """Returns brokers used less than ``below`` times their possible load, which is given: their share, the mean at
     most."""
     low = [b.id for b in model.brokers if not b.draining and used[b.id] < below * mean]
     shares = fair_shares(model, namespaces) if low else {}
@@ -46,7 +46,7 @@ def idle_brokers(
 
 
 class _Shares:
-    """Levels of the brokers, while bundles that stand out are taken out one after another."""
+    """Levels of the brokers, while bundles above the level are removed one after another."""
 
     def __init__(self, model: ClusterModel, namespaces: Collection[str] | None) -> None:
         self._capacity = {broker.id: broker.capacity for broker in model.brokers if not broker.draining}
@@ -77,7 +77,7 @@ class _Shares:
         self.levels = self._pour()
 
     def stand_out(self) -> bool:
-        """Give the bundles that stand out of the water a broker to themselves; whether there was one."""
+        """Gives each bundle above the level a broker to itself; returns whether there was one."""
         found = False
         for pool, bundles in self._heaviest.items():
             free = sorted(pool - self._taken)
@@ -99,7 +99,8 @@ class _Shares:
         return found
 
     def _pour(self) -> dict[str, float]:
-        """Levels when each pool's weight is spread over its brokers, beside what is fixed and what others poured."""
+        """Returns the levels after each pool's weight is spread over its brokers, beside fixed load and the load of
+        other pools."""
         mean = (fsum(self._fixed.values()) + fsum(self._totals.values())) / max(fsum(self._capacity.values()), 1e-300)
         loads = dict(self._fixed)
         poured: dict[Pool, dict[str, float]] = {pool: dict.fromkeys(pool, 0.0) for pool in self._totals}
@@ -117,7 +118,7 @@ class _Shares:
         return {broker: load / self._capacity[broker] for broker, load in loads.items()}
 
     def _spread(self, under: Mapping[str, float], total: float) -> dict[str, float]:
-        """Returns a weight over brokers that carry something already, up to one level."""
+        """Spreads a weight over brokers that carry load already, up to one level."""
         level = _level(((under[broker] / self._capacity[broker], self._capacity[broker]) for broker in under), total)
         return {
             broker: max(level * self._capacity[broker] - carried, 0.0) if total > 0 else 0.0
@@ -126,7 +127,7 @@ class _Shares:
 
 
 def _level(grounds: Iterable[tuple[float, float]], total: float) -> float:
-    """Returns the level of so much water over grounds of a height and a width each."""
+    """Returns the level of an amount of water over grounds with a height and a width each."""
     width = volume = level = 0.0
     for height, wide in sorted(grounds):
         if width and height * width - volume >= total:

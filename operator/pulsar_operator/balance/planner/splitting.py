@@ -1,7 +1,7 @@
-"""Cuts for the sake of a move: the piece that the busiest broker has too much of and that fits elsewhere.
+"""Cuts that enable a move: the piece that the busiest broker has too much of and that fits elsewhere.
 
-A bundle can never be made whole again, so a cut is made only for a piece that is moved at once, and a cut whose pieces
-come together after all is taken back.
+A bundle cannot be merged again, so a cut is made only for a piece that is moved with it, and a cut whose pieces end on
+one broker is undone.
 """
 
 from __future__ import annotations
@@ -49,26 +49,25 @@ class Splitter:
     """Cuts on the placement of a search."""
 
     def __init__(self, search: Search, budget: Budget, cuts: Mapping[str, frozenset[int]] | None = None) -> None:
-        """``cuts`` are the only positions at which a namespace's bundles may be cut, where they are given."""
+        """``cuts`` are the only positions at which a namespace's bundles may be cut, if they are given."""
         self.placement: Placement = search.placement
         self.exhausted = False
-        """A cut was left out because of the budget."""
+        """Whether a cut was left out because of the budget."""
         self._search = search
         self._budget = budget
         self._lines: dict[int, Line] = {}
         self._cuts = cuts
 
     def relieve(self, broker: int) -> bool:
-        """Cut one bundle of a broker above the target and move the piece; False when no cut helps.
-
-        Nothing is cut for a broker that whole bundles can relieve in the next proposal.
+        """Cuts one bundle of a broker above the target and moves the piece; False if no cut helps. Nothing is cut for a
+        broker that whole bundles can relieve in the next proposal.
         """
         if self._search.postponed(broker):
             return False
         return self._relieve(broker, below_target=True) or self._relieve(broker, below_target=False)
 
     def prune(self) -> None:
-        """Take back the cuts whose pieces are at one broker."""
+        """Undoes the cuts whose pieces are on one broker."""
         placement = self.placement
         for index in reversed(tuple(placement.pieces)):
             _, lower, upper = placement.pieces[index]
@@ -103,7 +102,8 @@ class Splitter:
         return self._do(cut, other)
 
     def _candidates(self, broker: int) -> list[int]:
-        """Heaviest bundles that may be cut: with two topics, and in a namespace that may have one bundle more."""
+        """Returns the heaviest bundles that may be cut: with two topics, in a namespace that may have one more
+        bundle."""
         placement, budget = self.placement, self._budget
         bundles_by_kind = [placement.sorted_bundles(broker, kind) for kind in range(placement.kinds)]
         able = (
@@ -116,7 +116,7 @@ class Splitter:
         return [index for _, index in nlargest(CANDIDATES, able)]
 
     def _places(self, broker: int, index: int, *, below_target: bool) -> list[tuple[int, float]]:
-        """Returns brokers for a piece of a bundle with the weight that fits there, the most first."""
+        """Returns brokers for a piece of a bundle with the weight that fits there, the largest first."""
         placement, search = self.placement, self._search
         places: list[tuple[float, int]] = []
         for other in search.destinations(broker):
@@ -131,7 +131,7 @@ class Splitter:
         return [(other, -fits) for fits, other in sorted(places)]
 
     def _best(self, index: int, excess: float, fits: float, min_gain: float) -> _Cut | None:
-        """Returns the piece of a bundle that is enough and lightest, else the heaviest that fits: an end, else from
+        """Returns the lightest sufficient piece of a bundle, else the heaviest that fits: from an end, else from
         inside."""
         placement = self.placement
         bundle, units = placement.bundles[index], placement.units
@@ -153,7 +153,7 @@ class Splitter:
         return min(cuts, key=lambda cut: cut.rank, default=None)
 
     def _parts(self, bundle: Bundle) -> tuple[Sequence[float], list[int]]:
-        """Returns what a cut can part: the cells; or the sums between the permitted cuts, and these."""
+        """Returns what a cut can separate: the cells; or the sums between the permitted cuts, and these."""
         if self._cuts is None:
             return array("d", weights_of(bundle.cells)), []
         lower, upper = bundle.id.lower, bundle.id.upper
@@ -188,7 +188,8 @@ class Splitter:
 
 
 def _ends(sums: Sequence[float], excess: float, fits: float) -> list[tuple[int, int]]:
-    """Runs of cells at either end of a bundle, as indexes of the running sum: just enough, or as much as fits."""
+    """Yields runs of cells at either end of a bundle, as indexes of the running sum: just sufficient, or as much as
+    fits."""
     last = len(sums) - 1
     found: list[tuple[int, int]] = []
     for stop in {bisect_left(sums, excess), bisect_right(sums, fits) - 1}:
@@ -201,10 +202,8 @@ def _ends(sums: Sequence[float], excess: float, fits: float) -> list[tuple[int, 
 
 
 def _inside(sums: Sequence[float], excess: float, fits: float) -> list[tuple[int, int]]:
-    """Returns the best run of cells between two cuts: of the longest that fits up to each cut, the lightest that is
-    enough.
-
-    Where none is enough it is the heaviest of them.
+    """Returns the best run of cells between two cuts: of the longest that fits up to each cut, the lightest sufficient
+    one. If none suffices it is the heaviest of them.
     """
     best: tuple[float, float, int, int] | None = None
     start = 1

@@ -1,6 +1,5 @@
-"""Verifies a proposal against the model it was made for. Every plan ends with this check.
-
-It shares values with the planner and no code of the search, so an error there does not hide itself.
+"""Verifies a proposal against the model it was made for. Every plan ends with this check. It shares values with the
+planner but no code of the search, so it can detect an error there.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class PlanError(Exception):
 
 
 def check(model: ClusterModel, proposal: Proposal, options: Options) -> None:
-    """Raise PlanError, naming the goal, for a proposal that does harm, breaks a rule or does not fit the model."""
+    """Raises PlanError, with the goal, for a proposal that does harm, breaks a rule or does not fit the model."""
     model = as_asked(model, options)
     if proposal.splits and options.mode not in (Mode.FULL, Mode.SPLIT):
         raise PlanError(MODE, f"{options.mode} splits nothing")
@@ -67,7 +66,7 @@ def togetherness(model: ClusterModel) -> int:
 
 
 def must_leave(model: ClusterModel, namespace: str, broker: Broker) -> bool:
-    """Whether a bundle may not stay where it is: its broker drains, or the isolation policy does not permit it."""
+    """Whether a bundle must leave its broker: the broker drains, or the isolation policy does not permit it."""
     allowed = model.allowed.get(namespace)
     return broker.draining or (allowed is not None and broker.id not in allowed)
 

@@ -1,7 +1,7 @@
-"""The search for few bundles: cut every namespace by one limit, place, cut on where a broker has too much, place again.
-
-A trial starts from pieces of at most one weight. As long as a broker is above its goal, one of its bundles is cut such
-that what is too much comes off, and all bundles are placed again. Of all limits, the one with the fewest bundles wins.
+"""The search for few bundles: cuts every namespace by one limit, places the bundles, cuts again where a broker is
+overloaded, and places them again. A trial starts from pieces of at most one weight. As long as a broker is above its
+goal, one of its bundles is cut so that the excess becomes a bundle, and all bundles are placed again. Of all limits,
+the one with the fewest bundles wins.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from pulsar_operator.balance.planner.bound import Heaviest
 from pulsar_operator.balance.sizing.greedy import Piece, place
 
 STEP, COARSE_STEP = 0.95, 0.85
-"""Ratio of one limit tried to the one before. Few bundles balance only where their number suits that of the brokers, so
-the steps are small until bundles are; then any limit does about as well as the next one."""
+"""Ratio of one limit to the previous one. A few bundles balance only if their number suits that of the brokers, so the
+steps are small for few bundles; for many, adjacent limits have about the same result."""
 SMALL, FINEST = 1 / 20, 1 / 500
 """A small limit, and the smallest one tried, in fair shares of a broker."""
 ROUNDS = 4
-"""Times that cuts relieve overloaded brokers without any gain before the next limit is tried."""
+"""Number of times that cuts relieve overloaded brokers without any gain before the next limit is tried."""
 CONSIDERED = 8
 """Bundles of an overloaded broker that are considered for a cut, the heaviest."""
 PATIENCE = 10
-"""Limits that bring nothing better before the search gives up."""
+"""Number of limits without a better result before the search ends."""
 ROUNDING = 1e-9
 NEARLY = 1.01
 """When no trial is good enough: as good as the best one within this factor."""
@@ -46,10 +46,10 @@ class Subject:
     allowed: frozenset[str] | None
     hottest: Cell | None
     most: int
-    """Bundles that cuts may lead to."""
+    """Maximum bundles after cuts."""
     weight: float = field(init=False)
     windows: list[tuple[int, int]] = field(init=False)
-    """The cells of each bundle of today."""
+    """The cells of each existing bundle."""
 
     def __post_init__(self) -> None:
         self.weight = self.line.weight(0, len(self.line))
@@ -84,17 +84,17 @@ class Trial:
 
 
 class Goal(NamedTuple):
-    """The broker that has `rank` busier ones is to be utilized at most `level`."""
+    """The goal that the broker with `rank` busier ones has a utilization of at most `level`."""
 
     rank: int
     level: float
 
 
 def even_goal(groups: Mapping[frozenset[str] | None, Heaviest], brokers: Sequence[Broker]) -> Goal:
-    """Returns how even the other brokers can be, once those are left out that must be busier than the mean.
+    """Returns how even the other brokers can be, without those that must be busier than the mean.
 
-    `groups`: weights by the brokers that may take them (None for all). Brokers that must be busier are those that a
-    namespace with more than their part is limited to, and one for each cell hotter than the mean of the others.
+    `groups`: weights by the brokers that may take them (None for all). Brokers must be busier if a namespace with more
+    than their share is restricted to them, and one for each cell hotter than the mean of the others.
     """
     left = {broker.id: broker.capacity for broker in brokers}
     everything = frozenset(left)
@@ -123,8 +123,7 @@ def even_goal(groups: Mapping[frozenset[str] | None, Heaviest], brokers: Sequenc
 
 
 def cut_all(index: int, subject: Subject, limit: float, *, fresh: bool = False) -> list[Part]:
-    """Returns the bundles of a namespace as of today (or, `fresh`, one bundle), cut where they weigh more than the
-    limit."""
+    """Returns the existing bundles of a namespace (or, `fresh`, one bundle), cut where they exceed the limit."""
     line = subject.line
     given = (0, LAST_BOUNDARY) if fresh or not subject.today else subject.today
     windows = [(0, len(line))] if fresh else subject.windows

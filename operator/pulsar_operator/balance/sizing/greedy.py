@@ -1,7 +1,7 @@
 """Placement from nothing: the heaviest bundle first, each onto the broker that is least utilized with it.
 
-This is the classical rule "longest processing time first" for machines of different speed. It says what a set of
-bundles can achieve; what to move in a cluster that already runs is the planner's question.
+This is the classical rule "longest processing time first" for machines of different speed. It shows what a set of
+bundles can achieve; the planner decides what to move in a running cluster.
 """
 
 from __future__ import annotations

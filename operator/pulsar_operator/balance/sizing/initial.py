@@ -1,7 +1,7 @@
 """Boundaries of a namespace that is about to be created (`bundles.sizing: Auto`): no split is needed later.
 
-Pulsar takes any boundaries at creation. What is known decides: observed traffic, else the declared topics, else nothing
-but the number of brokers. Even ranges are the last resort: partitions of a topic do not hash independently (see
+Pulsar takes any boundaries at creation. The boundaries follow from the observed traffic, else the declared topics, else
+only the number of brokers. Even ranges are the last resort: partitions of a topic do not hash independently (see
 `hashing.topic_hash`), so that 8 or 10 partitions always share 4 of 16 or 32 even bundles.
 """
 
@@ -21,14 +21,15 @@ from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_texts, 
 from pulsar_operator.balance.sizing.size import NamespaceTraffic, size
 
 LEAST_EVEN = 64
-"""With fewer even bundles the partitions of a topic share bundles more often than independent hashes would."""
+"""Minimum number of even bundles; with fewer, the partitions of a topic share bundles more often than independent
+hashes would."""
 PER_BROKER = 4
-"""Bundles a broker, at least: what one of them holds can move, or go to several others when its broker is lost."""
+"""Minimum bundles for each broker: they can move, or go to several others when their broker is lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewBundles:
-    """Boundaries as Pulsar writes them, and why these."""
+    """Boundaries as Pulsar writes them, and the reason for them."""
 
     boundaries: tuple[str, ...]
     reason: str
@@ -60,7 +61,7 @@ def boundaries_of_new(
 
 
 def _even_count(brokers: int) -> int:
-    """Returns the least multiple of the brokers that is enough."""
+    """Returns the smallest sufficient multiple of the brokers."""
     each = max(brokers, 1)
     return each * max(ceil(LEAST_EVEN / each), PER_BROKER if brokers else 0)
 
@@ -102,7 +103,7 @@ def _greedy(declared: Sequence[tuple[int, str]], limits: dict[str, int], most: i
 
 
 def _multiple(positions: Sequence[int], points: list[int], brokers: int) -> list[int]:
-    """Cut the fullest bundles in halves until the bundles are a multiple of the brokers, as far as names allow."""
+    """Halves the fullest bundles until the bundles are a multiple of the brokers, as far as names allow."""
     while (len(points) - 1) % brokers:
         starts = [bisect_left(positions, point) for point in points[:-1]]
         halves = [(end - start, (start + end) // 2) for start, end in pairwise([*starts, len(positions)])]

@@ -1,8 +1,9 @@
-"""Checks that a sizing result is of the existing namespaces: one that was deleted and created again has the same name.
+"""Checks that a sizing result is about the existing namespaces: one that was deleted and created again has the same
+name.
 
-Admin REST reports no creation time of a namespace. It reports its bundles, which are cut and never merged, and
-the names of its topics, whose CRC-32 are the positions in the result. An idle topic exists and keeps what was recorded
-of it; one that does not exist has no traffic to come. Pure; the calls are in controllers/core/traffic.py.
+Admin REST reports no creation time of a namespace. It reports its bundles, which are cut and never merged, and the
+names of its topics, whose CRC-32 are the positions in the result. An idle topic keeps its record; a topic that no
+longer exists has no future traffic. Pure; the calls are in controllers/core/traffic.py.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from pulsar_operator.balance.model.ranges import HASH_SPACE, boundary_texts
 from pulsar_operator.balance.sizing.result import CellWeight, NamespaceSizing
 
 MOST_LISTED = 200_000
-"""Topics that are listed at once: some 20 MB of names, and the admin client takes 64 MiB."""
+"""Maximum topics in one list: some 20 MB of names, and the admin client accepts 64 MiB."""
 MOST_PARTS = 16
-"""Bundles of a namespace of more topics that are listed: they stand for the others, whose cuts are checked one by one
-before they are made."""
+"""Number of bundles that are listed of a namespace with more topics: they stand for the others, whose cuts are checked
+one by one before they are made."""
 LEAST_PRESENT = 0.5
-"""Part of the recorded weight that is of topics that exist, below which the record is of another namespace."""
+"""Share of the recorded weight in existing topics below which the record is about another namespace."""
 
 
 @dataclass(frozen=True)
 class Listed:
-    """Positions of the topics that exist, in the parts of a namespace that were listed."""
+    """Positions of the existing topics, in the listed parts of a namespace."""
 
     positions: Sequence[int]
     """Ascending."""
@@ -46,7 +47,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Present:
-    """What of a namespace's record is of topics that exist."""
+    """The part of a namespace's record that is about existing topics."""
 
     cells: tuple[CellWeight, ...]
     """Ascending by position."""
@@ -57,14 +58,13 @@ class Present:
 
     @property
     def of_another(self) -> bool:
-        """Whether most of the record is of what is not there."""
+        """Whether most of the record is about topics that do not exist."""
         return self.share < LEAST_PRESENT
 
 
 def remade(recorded: NamespaceSizing, boundaries: Sequence[int]) -> str:
-    """Returns how the bundles of now show that the namespace was created again since; empty where they do not.
-
-    All boundaries that a namespace had it keeps. A result of an older job contains only their number.
+    """Returns how the existing bundles show that the namespace was created again; empty if they do not. A namespace
+    keeps all its boundaries. A result of an older job contains only their number.
     """
     gone = sorted({int(each, 16) for each in recorded.boundaries_now} - set(boundaries))
     now = max(len(boundaries) - 1, 0)
@@ -74,7 +74,8 @@ def remade(recorded: NamespaceSizing, boundaries: Sequence[int]) -> str:
 
 
 def to_list(recorded: NamespaceSizing, boundaries: Sequence[int]) -> list[BundleId] | None:
-    """Returns the bundles of now whose topics are to be listed; None if all topics of the namespace at once."""
+    """Returns the existing bundles whose topics are to be listed; None if all topics of the namespace are listed
+    together."""
     if sum(cell.topics for cell in recorded.cells) <= MOST_LISTED:
         return None
     weights = [0.0] * (len(boundaries) - 1)
@@ -117,9 +118,8 @@ def present(cells: Iterable[CellWeight], listed: Listed) -> Present:
 
 
 def parting(requested: Iterable[str], boundaries: Sequence[int], cells: Sequence[CellWeight]) -> frozenset[int]:
-    """Returns the cuts that have a cell on both sides, whichever of the others are made.
-
-    ``cells`` ascend. A cut cannot be undone: none is made for topics that were there once.
+    """Returns the cuts that have a cell on both sides, whichever of the others are made. ``cells`` ascend. A cut cannot
+    be undone, so none is made for former topics.
     """
     positions = [cell.position for cell in cells]
     points = sorted({int(each, 16) for each in requested} - set(boundaries))

@@ -14,7 +14,8 @@ from pulsar_operator.balance.sizing.result import HottestTopic, PartitionAdvice,
 SKEWED = 2.0
 """A partition this many times hotter than the mean of its topic shows that keys or routing are uneven."""
 MARGIN = 0.1
-"""Brokers are too many only if fewer of them stay this much below the target, so that the verdict does not flap."""
+"""Margin below the target that fewer brokers must keep before the present ones count as too many, so that the verdict
+does not flap."""
 ROUNDING = 1e-9
 
 
@@ -68,9 +69,8 @@ def _advice(name: str, topic: _Topic, fair_share: float, limit: float) -> Partit
 
 
 def hotter_than_a_broker(hottest: float, carries: float, target: float) -> bool:
-    """Whether a topic alone is more than the largest broker is wanted to carry: partitions help there, brokers do not.
-
-    `hottest`: weight of the topic; `carries`: weight that the largest broker can carry; `target`: wanted share of it.
+    """Whether a topic alone exceeds the target of the largest broker: partitions help then, brokers do not. `hottest`:
+    weight of the topic; `carries`: capacity of the largest broker as a weight; `target`: target share of it.
     """
     return hottest > carries * target
 

@@ -1,8 +1,8 @@
 """The sizing result of the Spark job, from recorded traffic, for people and for the operator.
 
 One JSON document per cluster, versioned, written whole or not at all. Weights are byte-equivalents per second (see
-`load.CostModel`), already at the wanted percentile and grown by the wanted factor. What reads it acts on it, so what no
-traffic can be, or no boundary of Pulsar, is refused when it is read (pydantic's ValidationError) and not in a plan.
+`load.CostModel`), at the configured percentile, multiplied by the configured growth. Its readers act on it, so
+impossible traffic, or invalid boundaries, are refused when it is read (pydantic's ValidationError) and not in a plan.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from pulsar_operator.balance.model.ranges import boundary_points
 
 RESULT_VERSION: Final = 1
 MOST_AHEAD: Final = 25 * 3600.0
-"""Seconds that what was recorded may end after now: a job takes in the day that begins within an hour, with all of its
-hours that a collector left whose clock ran ahead."""
+"""Maximum seconds by which the record may end after now: a job includes the day that begins within an hour, with all
+hours that a collector recorded whose clock ran ahead."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""Nothing was recorded before. Some times of the year 1 are none that can be reckoned with."""
+"""Earliest valid time. Calculations with some times of the year 1 fail."""
 LARGEST_WEIGHT: Final = 1e19
-"""Byte-equivalents a second, above which a figure is an error of the writer: the job has whole numbers of 64 bits."""
+"""Maximum byte-equivalents a second; a larger figure is an error of the writer, since the job uses integers of 64
+bits."""
 LARGEST_COUNT: Final = 0xFFFFFFFF
-"""Of topics or bundles: a namespace has so many positions."""
+"""Maximum number of topics or bundles: the number of positions in a namespace."""
 
 
 def _of_a_namespace(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -40,7 +41,7 @@ Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 Boundary = Annotated[str, Field(pattern=r"^0x[0-9a-f]{8}$")]
 """As Pulsar writes it."""
 Boundaries = Annotated[tuple[Boundary, ...], AfterValidator(_of_a_namespace)]
-"""Of a whole namespace, from 0x00000000 to 0xffffffff; empty where they are not known."""
+"""Boundaries of a whole namespace, from 0x00000000 to 0xffffffff; empty if they are not known."""
 
 
 class _Model(BaseModel):
@@ -63,12 +64,12 @@ class NamespaceSizing(_Model):
     namespace: Annotated[str, Field(pattern=r"^[^/]+(/[^/]+){1,2}$")]
     """The older form of three parts too: the job counts what brokers report."""
     bundles_now: Count
-    """0 = not known."""
+    """0 if not known."""
     boundaries: Boundaries
-    """Recommended, as Pulsar writes them; a refinement of today's boundaries, since bundles are never merged."""
+    """Recommended boundaries, as Pulsar writes them; they refine the existing ones, since bundles are never merged."""
     boundaries_now: Boundaries = ()
-    """Those of the newest round, as far as brokers reported topics: none goes away while the namespace is there.
-    Empty = not known, or the job is older and did not report it."""
+    """Boundaries of the newest round, as far as brokers reported topics: none is removed while the namespace exists. If
+    empty, they are not known, or the job is older and did not report them."""
     fresh_boundaries: Boundaries
     """Boundaries recommended for a namespace that is created again."""
     weight: Weight
@@ -102,20 +103,20 @@ class BrokerSizing(_Model):
     broker: str
     weight: Weight
     utilization: float
-    """Weight for what it can carry, over that of all brokers together: 1 is a fair load."""
+    """Weight relative to its capacity, divided by that of all brokers together: 1 is a fair load."""
     capacity: Annotated[float, Field(gt=0)] = 1.0
-    """What it can carry, 1 on average."""
+    """Capacity, 1 on average."""
 
 
 class HottestTopic(_Model):
-    """The topic, or partition of one, with most weight, beside what the largest broker can carry."""
+    """The topic, or partition of one, with the highest weight, and the capacity of the largest broker."""
 
     topic: str
     weight: Weight
     carries: Annotated[float, Field(gt=0)]
-    """Weight that the largest broker can carry."""
+    """Capacity of the largest broker as a weight."""
     target: Annotated[float, Field(gt=0)]
-    """Wanted share of that."""
+    """Target share of that."""
 
     @model_validator(mode="after")
     def _amount(self) -> HottestTopic:
@@ -132,11 +133,11 @@ class Verdict(_Model):
     brokers: int
     reason: str
     hottest: HottestTopic | None = None
-    """None = what a broker can carry is not known, or the job is older and did not report it."""
+    """None if the capacity of a broker is not known, or the job is older and did not report it."""
 
 
 class ExpectedBalance(_Model):
-    """Busiest over mean utilization: as it is, as the result promises, and what no bundles can beat."""
+    """Busiest over mean utilization: at present, as the result predicts, and the lower bound for any bundles."""
 
     before: float
     after: float
@@ -144,11 +145,11 @@ class ExpectedBalance(_Model):
 
 
 class TopicCost(_Model):
-    """What a topic with all its partitions costs brokers, by the CPU that they used."""
+    """The cost of a topic with all its partitions, by the CPU that brokers used."""
 
     topic: str
     factor: float
-    """Times what its traffic says; 1 is what the cluster's traffic costs on average."""
+    """Factor to the cost of its traffic; 1 is the cluster's average."""
     error: float
     """Standard error."""
 
@@ -161,16 +162,16 @@ class CostSizing(_Model):
     observations: int
     """Brokers times hours."""
     deviation: float | None = None
-    """By how much, on average, a broker's share of the CPU is off its share of the cost, in hours that were not learned
-    from; 0.30 = 30 %. None = too little was recorded to say."""
+    """Mean deviation of a broker's share of the CPU from its share of the cost, in hours that were not learned from;
+    0.30 means 30 %. None if too little was recorded."""
     learned: float | None = None
-    """The same with the factors; equal where none are used."""
+    """The same with the factors; equal if none are used."""
     factors: int = 0
-    """Topics with a factor of their own that is used."""
+    """Number of topics with their own factor in use."""
     others: float = 1.0
-    """Factor of all other topics, so that the total stays what it is."""
+    """Factor of all other topics, so that the total is unchanged."""
     topics: tuple[TopicCost, ...] = ()
-    """Those whose weight changes most, at most 20."""
+    """Topics whose weight changes most, at most 20."""
 
 
 HOURS: Final = {"Day": 24, "Week": 168}
@@ -178,16 +179,16 @@ HOURS: Final = {"Day": 24, "Week": 168}
 
 
 class TrafficProfile(_Model):
-    """What the cluster carries hour by hour, as it repeats itself."""
+    """Traffic of the cluster hour by hour, as it repeats."""
 
     period: Literal["Day", "Week"]
     hours: Annotated[tuple[Weight, ...], Field(max_length=168)]
     """Mean cost of all topics, as recorded: neither a percentile nor grown nor learned. The first is that of 00:00 to
     01:00 UTC, in a week of Monday's."""
     recorded: Count
-    """Hours that it was made from."""
+    """Number of recorded hours in it."""
     filled: Count = 0
-    """Of `hours`, those of which nothing was recorded: they are on a line between their adjacent ones."""
+    """Number of `hours` without a record: they are interpolated from adjacent ones."""
 
     @model_validator(mode="after")
     def _whole(self) -> TrafficProfile:
@@ -197,7 +198,7 @@ class TrafficProfile(_Model):
 
 
 class SizingOutlook(_Model):
-    """What decisions on the number of brokers take of a result: a few numbers, however many bundles it is about."""
+    """The part of a result that decisions on the number of brokers use: a few numbers, for any number of bundles."""
 
     version: Literal[1] = RESULT_VERSION
     """Of the whole document. It stays while older readers can read what newer jobs write: they ignore what they do not
@@ -206,22 +207,23 @@ class SizingOutlook(_Model):
     cluster: str
     """Name inside Pulsar."""
     to_time: Annotated[AwareDatetime, Field(ge=EPOCH)]
-    """End of what was recorded."""
+    """End of the record."""
     verdict: Verdict
     profile: TrafficProfile | None = None
-    """None = too little was recorded to say, or the job is older and did not report it."""
+    """None if too little was recorded, or the job is older and did not report it."""
 
 
 def clock_problem(ahead: float) -> str | None:
-    """Returns why a record that ends some seconds from now does not count; None where it does. One of next year would
-    be new until then."""
+    """Returns why a record that ends some seconds from now does not count; None if it does. A record of next year would
+    otherwise count as new until then."""
     if ahead <= MOST_AHEAD:
         return None
     return f"ends {ahead / 3600:.1f} h from now: the clock of the collector, the sizing job or the operator is wrong"
 
 
 class SizingResult(SizingOutlook):
-    """What the job concluded about one cluster. Written with what an outlook is first, so that its begin is enough."""
+    """The conclusions of the job about one cluster. The fields of an outlook are written first, so that reading its
+    beginning suffices."""
 
     generated_time: AwareDatetime
     from_time: AwareDatetime

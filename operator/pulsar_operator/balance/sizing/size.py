@@ -1,8 +1,8 @@
 """How many bundles every namespace needs, and exactly where to cut.
 
-Bundles are a cost and never merged, so the fewest are taken whose placement brings the busiest broker within tolerance
-of the bound (see `granularity` for the search). Where topics are hotter than a broker should be, the other brokers are
-to be even among themselves.
+Bundles have a cost and are never merged, so the smallest number is chosen whose placement keeps the busiest broker
+within tolerance of the bound (see `granularity` for the search). If topics are hotter than a broker should be, the
+other brokers are to be even among themselves.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NamespaceTraffic:
     cells: Sequence[Cell]
     """Ascending by position."""
     boundaries: tuple[int, ...] | None = None
-    """Today's, from 0 to 0xffffffff; None for a namespace that is still to be created."""
+    """Existing boundaries, from 0 to 0xffffffff; None for a namespace that does not exist yet."""
     owners: tuple[str | None, ...] = ()
     """Broker id by bundle of today, lowest range first; empty when not known."""
     allowed: frozenset[str] | None = None
@@ -44,16 +44,15 @@ class SizingOptions:
     """Options of the sizing."""
 
     tolerance: float = 0.05
-    """The busiest broker may be this much (relative) above the bound."""
+    """Maximum excess of the busiest broker over the bound (relative)."""
     largest_share: float = 0.5
-    """Of a broker's fair share: the most a bundle of fresh boundaries weighs, unless it is one topic.
-
-    With larger ones the load of a lost broker falls on few others.
+    """Maximum weight of a bundle of fresh boundaries, as a part of a broker's fair share, unless it is one topic. With
+    larger ones the load of a lost broker goes to few others.
     """
     largest_part: float = 0.05
-    """Of all weight: the same, so that the move of a bundle fits into a small budget where brokers are few."""
+    """The same as a part of all weight, so that the move of a bundle fits into a small budget if brokers are few."""
     max_bundles: int = 4096
-    """Bundles a namespace may reach."""
+    """Maximum bundles of a namespace."""
 
     def __post_init__(self) -> None:
         for name, low, high in (("tolerance", 0.0, 10.0), ("largest_share", 0.01, 1.0), ("largest_part", 0.001, 1.0)):
@@ -69,9 +68,9 @@ class NamespacePlan:
 
     namespace: str
     bundles_now: int
-    """0 when it does not exist yet."""
+    """0 if it does not exist yet."""
     boundaries: tuple[str, ...]
-    """Recommended, as Pulsar writes them; holds all of today's, since bundles are never merged."""
+    """Recommended boundaries, as Pulsar writes them; they include all existing ones, since bundles are never merged."""
     fresh_boundaries: tuple[str, ...]
     """Boundaries recommended for a namespace that is created again."""
     weight: float
@@ -82,11 +81,11 @@ class NamespacePlan:
 
 @dataclass(frozen=True, slots=True)
 class SizingPlan:
-    """All namespaces, and what to expect."""
+    """Plans of all namespaces, and the expected balance."""
 
     namespaces: tuple[NamespacePlan, ...]
     before: Balance | None
-    """As owned today; None when the owner of a bundle with traffic is not known."""
+    """With the present owners; None if the owner of a bundle with traffic is not known."""
     after: Balance
     """With the recommended boundaries, placed from nothing (`greedy.place`)."""
     fresh: Balance
