@@ -32,8 +32,7 @@ async def scale(ctx: PhaseContext) -> ScaleFact:
             continue
         if component in READERS and (unavailable := ctx.store_unavailable) is not None:
             text = f"The {component.value} pods are not scaled. {unavailable}"
-            held = [each.reason for each in found.blockers]
-            if Reason.CONFIGURATION_STORE_UNAVAILABLE not in held:
+            if all(each.reason is not Reason.CONFIGURATION_STORE_UNAVAILABLE for each in found.blockers):
                 blocker = Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, text)
                 found = replace(found, blockers=(*found.blockers, blocker))
             continue
