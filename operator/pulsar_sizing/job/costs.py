@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum, log
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
 
 from pulsar_operator.balance.sizing.result import CostSizing, TopicCost
+from pulsar_sizing.job.histogram import Array
 from pulsar_sizing.job.hours import HourState
 from pulsar_sizing.job.inventory import MILLION
 from pulsar_sizing.job.regression import MIN_HOURS, Evidence, Learned, learn
 from pulsar_sizing.job.snapshot import CARRIED, Snapshot, Tables
-from pulsar_sizing.job.weights import Weights, compute, partitioned_names
+from pulsar_sizing.job.weights import compute, partitioned_names
 
 LEAST: Final = 2048
 """A topic is heavy that has this part of the cost of an hour, with all its partitions: no more than so many are.
@@ -153,16 +154,13 @@ def factors_of(learned: Learned) -> Factors:
     return Factors({topic: each.factor for topic, each in learned.factors.items()}, learned.others)
 
 
-def applied(found: Weights, factors: Factors) -> Weights:
-    """Weights with their factors, in whole byte-equivalents per second."""
-    if factors == Factors():
-        return found
+def factors_for(topics: Any, factors: Factors) -> Array:
+    """The factor of each topic of an Arrow array of names."""
     names, times = list(factors.topics), np.array([*factors.topics.values(), factors.others])
     # Of a name that has no factor the index is null, and then the last one.
-    index = compute.index_in(partitioned_names(found.topics), value_set=pa.array(names, pa.string()))
-    which = compute.fill_null(index, len(names)).to_numpy(zero_copy_only=False)
-    weights = np.floor(found.weights * times[which] + 0.5).astype(np.int64)
-    return Weights(found.topics, found.positions, weights)
+    index = compute.index_in(partitioned_names(topics), value_set=pa.array(names, pa.string()))
+    found: Array = times[compute.fill_null(index, len(names)).to_numpy(zero_copy_only=False)]
+    return found
 
 
 def section(learned: Learned) -> CostSizing | None:

@@ -5,7 +5,8 @@ Busiest hours, the profile, completeness and the evidence of the regression are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -69,18 +70,35 @@ def completeness(hours: Iterable[HourState]) -> float:
     return (answered / expected if expected else 0.0) * share
 
 
-def covered(hours: Iterable[HourState], least: float) -> int:
-    """How many hours have at least this share of the broker samples that they should have.
+@dataclass(frozen=True)
+class Coverage:
+    """Hours of the window with nearly all the samples that they should have."""
+
+    covered: int
+    wanted: int
+    """Below it nothing is recommended."""
+    least: float
+    """Share of its samples from which an hour is covered."""
+    shares: Mapping[int, float]
+    """Of its samples that each hour has, by hours since 1970; those of which nothing is known are absent."""
+
+
+def coverage(hours: Mapping[int, HourState], least: float, wanted: int) -> Coverage:
+    """How much of some hours, by hours since 1970, is there."""
+    found = {unit: share for unit, share in zip(hours, shares(list(hours.values())), strict=True) if share is not None}
+    return Coverage(sum(share >= least for share in found.values()), wanted, least, found)
+
+
+def shares(hours: Sequence[HourState]) -> list[float | None]:
+    """Share of the broker samples that each hour should have; None where no broker was asked.
 
     An hour in which the collector was away for some time has fewer rounds than are due, and one that is not over too.
     Where the interval of the collector is not known, an hour should have as many rounds as the upper quartile of hours.
     """
-    found = tuple(hours)
-    rounds = sorted(hour.rounds for hour in found if hour.rounds)
+    rounds = sorted(hour.rounds for hour in hours if hour.rounds)
     usual = rounds[ceil(0.75 * (len(rounds) - 1))] if rounds else 0
-    return sum(_is_covered(hour, usual, least) for hour in found if hour.expected)
+    return [hour.answered / _due(hour, usual) if hour.expected else None for hour in hours]
 
 
-def _is_covered(hour: HourState, usual: int, least: float) -> bool:
-    due = hour.due or hour.expected * max(usual / max(hour.rounds, 1), 1.0)
-    return hour.answered >= least * due
+def _due(hour: HourState, usual: int) -> float:
+    return hour.due or hour.expected * max(usual / max(hour.rounds, 1), 1.0)

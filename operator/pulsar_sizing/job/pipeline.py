@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
 
@@ -16,11 +17,11 @@ from pulsar_operator.balance.model.capacity import capacities_of
 from pulsar_operator.balance.sizing.result import SizingResult, TrafficProfile
 from pulsar_sizing.job import costs, daily, inventory, profile, weights
 from pulsar_sizing.job.conclude import Observed, Seen, Today, conclude, today
-from pulsar_sizing.job.hours import HourState, completeness, covered
+from pulsar_sizing.job.hours import Coverage, HourState, completeness, coverage
 from pulsar_sizing.job.ingest import Job, Say, ingest
 from pulsar_sizing.job.request import Request, RequestError
 from pulsar_sizing.job.snapshot import HOURLY, PLACEMENT, WEIGHTS, Snapshot, Tables, batch_name
-from pulsar_sizing.job.topics import Heaviest, Question, heaviest, weigh
+from pulsar_sizing.job.topics import Heaviest, Question, capped, caps, heaviest, weigh
 from pulsar_sizing.store import Store
 
 LISTINGS = 3
@@ -39,6 +40,7 @@ class Outcome:
     job: Job
     today: Mapping[str, Today]
     """Bundles as they are, by namespace."""
+    coverage: Coverage
 
 
 def run(spark: SparkSession, store: Store, request: Request, *, now: datetime, unique: str, say: Say) -> Outcome:
@@ -63,8 +65,10 @@ def run(spark: SparkSession, store: Store, request: Request, *, now: datetime, u
     say("choosing boundaries")
     if request.start is None and request.end is None:
         tables.clean(now)
-    result = conclude(request, replace(observed, profile=repeated), seen(inside, request.min_completeness), now)
-    return Outcome(result, made, len(reached) - made, busy, snapshot, job, observed.today)
+    there = coverage(inside, request.min_completeness, request.min_coverage_hours)
+    say(f"{there.covered} hours are covered, {there.wanted} are wanted")
+    result = conclude(request, replace(observed, profile=repeated), seen(inside, there.covered), now)
+    return Outcome(result, made, len(reached) - made, busy, snapshot, job, observed.today, there)
 
 
 def update(job: Job, start: datetime, end: datetime) -> tuple[Snapshot, int, inventory.Hour | None]:
@@ -88,8 +92,11 @@ def update(job: Job, start: datetime, end: datetime) -> tuple[Snapshot, int, inv
     if request.start is None and request.end is None:
         first = inventory.unit_of(start)
         hours = {unit: hour for unit, hour in snapshot.hours.items() if unit >= first}
-        days = {day: state for day, state in snapshot.days.items() if day >= first // 24}
-        kept = snapshot.model_copy(update={"hours": hours, "days": days})
+        days, quiet = (
+            {day: state for day, state in states.items() if day >= first // 24}
+            for states in (snapshot.days, snapshot.quiet)
+        )
+        kept = snapshot.model_copy(update={"hours": hours, "days": days, "quiet": quiet})
         if kept != snapshot:
             job.tables.publish(kept)
         snapshot = kept
@@ -123,13 +130,12 @@ def _observe(
     cost = costs.learned(job.spark, job.tables, snapshot, counted, capacities)
     found = Heaviest([], [], [])
     if counted:
-        snapshot = _add_up_days(job, snapshot, daily.busy_units(inside, busy))
-        ask = Question(job.request.percentile, job.request.growth, costs.factors_of(cost))
-        days = sorted({unit // 24 for unit in counted if unit % 24 in busy})
+        for days in daily.wanted(inside, busy):
+            snapshot = _add_up_days(job, snapshot, days)
         many = max(daily.topics_of(inside[unit]) for unit in counted)
+        ask = Question(job.request.percentile, job.request.growth, costs.factors_of(cost), many)
         name = job.name()
-        weighed = weigh(job.spark, job.tables, snapshot, days, max(counted), many, ask)
-        job.tables.write(weighed, WEIGHTS, name)
+        _weigh(job, snapshot, name, counted, busy, ask)
         snapshot = snapshot.model_copy(update={"weights": name})
         job.tables.publish(snapshot)
         walls = {namespace: each.boundaries for namespace, each in now.items()}
@@ -145,17 +151,30 @@ def _observe(
     )
 
 
-def _add_up_days(job: Job, snapshot: Snapshot, wanted: Mapping[int, Sequence[int]]) -> Snapshot:
-    """Bring the daily table up to date, with a snapshot after each batch."""
+def _add_up_days(job: Job, snapshot: Snapshot, wanted: daily.Days) -> Snapshot:
+    """Bring a table by day up to date, with a snapshot after each batch."""
     stale = daily.stale(snapshot, wanted)
     done = 0
-    for days in daily.batches(snapshot, wanted, list(stale)):
-        made = daily.write(job.spark, job.tables, snapshot, job.name(), wanted, {day: stale[day] for day in days})
-        snapshot = snapshot.model_copy(update={"days": dict(sorted((snapshot.days | made).items()))})
+    for days in daily.batches(snapshot, wanted.units, list(stale)):
+        digests = {day: stale[day] for day in days}
+        snapshot = daily.write(job.spark, job.tables, snapshot, job.name(), wanted, digests)
         job.tables.publish(snapshot)
         done += len(days)
-        job.say(f"{done} of {len(stale)} days added up")
+        job.say(f"{done} of {len(stale)} days added up ({wanted.table})")
     return snapshot
+
+
+def _weigh(job: Job, snapshot: Snapshot, name: str, counted: Sequence[int], busy: Sequence[int], ask: Question) -> None:
+    """Write the table of weights."""
+    busy_days = sorted({unit // 24 for unit in counted if unit % 24 in busy})
+    quiet_days = sorted({unit // 24 for unit in counted if unit % 24 not in busy})
+    # Used twice, for the topics and for the totals of their namespaces.
+    weighed = weigh(job.spark, job.tables, snapshot, busy_days, quiet_days, ask).persist(StorageLevel.DISK_ONLY)
+    try:
+        most = caps(job.spark, job.tables, snapshot, busy_days, ask)
+        job.tables.write(capped(weighed, most), WEIGHTS, name)
+    finally:
+        weighed.unpersist()
 
 
 def _latest_round(
@@ -179,8 +198,8 @@ def in_words(found: TrafficProfile | None) -> str:
     return f"profile of a {found.period.lower()} from {found.recorded} hours{gaps}"
 
 
-def seen(inside: Mapping[int, HourState], least: float) -> Seen:
-    """How much was recorded in some hours; one with this share of its samples is covered."""
+def seen(inside: Mapping[int, HourState], covered: int) -> Seen:
+    """How much was recorded in some hours, so many of which are covered."""
     rejected: Counter[str] = Counter()
     for hour in inside.values():
         rejected.update(hour.rejected)
@@ -193,7 +212,7 @@ def seen(inside: Mapping[int, HourState], least: float) -> Seen:
         rejected={reason: count for reason, count in sorted(rejected.items()) if count},
         start=inventory.start_of(first),
         end=inventory.start_of(last + 1),
-        covered=covered(inside.values(), least),
+        covered=covered,
     )
 
 

@@ -11,7 +11,10 @@ Below ``tables/v1/instance=<i>/cluster=<c>``:
     placement/batch=<b>/unit=<hour>/...
                                        of the newest hour: bundles and brokers of its last round
     daily/batch=<b>/day=<day>/...      one row a topic and day: histogram of its costs in the cluster's busiest hours
-    weights/batch=<b>/...                one row a topic: what the latest run weighed it
+    namespaces/batch=<b>/day=<day>/... one row a namespace and day: histogram of its costs in the same hours
+    quiet/batch=<b>/day=<day>/...      one row a topic and day of those that none of these hours has: of its costs in
+                                       the other hours
+    weights/batch=<b>/...              one row a topic: what the latest run weighed it
 
 ``unit`` is the hour since 1970, ``day`` the day since 1970. A batch is written first and then one snapshot, which
 appears whole: a run that is killed repeats one batch, and a reader sees each hour and day before or after a batch. Only
@@ -37,6 +40,8 @@ HOURLY: Final = "hourly"
 CARRIED: Final = "carried"
 PLACEMENT: Final = "placement"
 DAILY: Final = "daily"
+NAMESPACES: Final = "namespaces"
+QUIET: Final = "quiet"
 WEIGHTS: Final = "weights"
 LOADS: Final = "loads"
 """Load of brokers by round: a report writes and reads it, and no snapshot names it."""
@@ -47,7 +52,9 @@ COLUMNS: Final = {
     CARRIED: "topic string, broker string, cost bigint",
     PLACEMENT: "namespace string, bundle string, broker string, topics bigint",
     DAILY: "topic string, position bigint, samples bigint, buckets array<smallint>, counts array<int>",
-    WEIGHTS: "topic string, base string, namespace string, position bigint, weight bigint",
+    NAMESPACES: "namespace string, samples bigint, buckets array<smallint>, counts array<int>",
+    QUIET: "topic string, position bigint, samples bigint, buckets array<smallint>, counts array<int>",
+    WEIGHTS: "topic string, base string, namespace string, position bigint, weight bigint, uncapped bigint",
     LOADS: "time bigint, broker string, recommended string, cost bigint",
 }
 """Columns of the files of each table, for Spark."""
@@ -56,6 +63,8 @@ PARTITIONS: Final = {
     CARRIED: {"unit": "bigint"},
     PLACEMENT: {"unit": "bigint"},
     DAILY: {"day": "bigint"},
+    NAMESPACES: {"day": "bigint"},
+    QUIET: {"day": "bigint"},
     WEIGHTS: {},
     LOADS: {},
 }
@@ -70,12 +79,12 @@ _TIME: Final = "%Y%m%dT%H%M%SZ"
 
 
 class DayState(BaseModel):
-    """One day of the daily table."""
+    """One day of a table by day."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     batch: str = ""
-    """Folder of its rows; empty when no hour of it had any."""
+    """Folder of its rows; empty when there are none."""
     digest: str = ""
     """Of the hours and their batches that its rows were made from."""
 
@@ -91,13 +100,15 @@ class Snapshot(BaseModel):
     hours: dict[int, HourState] = Field(default_factory=dict)
     """By hour since 1970; `batch` is the batch that wrote the hour."""
     days: dict[int, DayState] = Field(default_factory=dict)
-    """By day since 1970."""
+    """Of the tables daily and namespaces, by day since 1970."""
+    quiet: dict[int, DayState] = Field(default_factory=dict)
+    """Of the table quiet."""
     weights: str = ""
     """Batch of the latest weights."""
 
     def batches(self) -> set[str]:
         """Every batch that is named."""
-        named = {hour.batch for hour in self.hours.values()} | {day.batch for day in self.days.values()}
+        named = {each.batch for states in (self.hours, self.days, self.quiet) for each in states.values()}
         return (named | {self.weights}) - {""}
 
 
@@ -145,16 +156,22 @@ class Tables:
             self.address(self.batch(table, batch))
         )
 
+    def written(self, table: str, batch: str) -> frozenset[int]:
+        """Hours or days that a batch has rows of, of a table with one folder each."""
+        folders = self._store.folders(self.batch(table, batch))
+        return frozenset(int(layout.partition_value(folder)) for folder in folders)
+
     def hours(self, snapshot: Snapshot, table: str, units: Iterable[int]) -> list[str]:
         """Folders with a table's rows of some hours, relative to the store's root."""
         found = ((unit, snapshot.hours.get(unit)) for unit in sorted(set(units)))
         inside = "/rejected=false" if table == HOURLY else ""
         return [f"{self.batch(table, h.batch)}{inside}/unit={u}" for u, h in found if h is not None and h.batch]
 
-    def days(self, snapshot: Snapshot, days: Iterable[int]) -> list[str]:
-        """Folders with rows of some days of the daily table, relative to the store's root."""
-        found = ((day, snapshot.days.get(day)) for day in sorted(set(days)))
-        return [f"{self.batch(DAILY, d.batch)}/day={day}" for day, d in found if d is not None and d.batch]
+    def days(self, snapshot: Snapshot, table: str, days: Iterable[int]) -> list[str]:
+        """Folders with a table's rows of some days, relative to the store's root."""
+        states = snapshot.quiet if table == QUIET else snapshot.days
+        found = ((day, states.get(day)) for day in sorted(set(days)))
+        return [f"{self.batch(table, d.batch)}/day={day}" for day, d in found if d is not None and d.batch]
 
     def clean(self, now: datetime) -> int:
         """Delete old snapshots, and folders of dead runs that no snapshot names; how many folders went.

@@ -14,23 +14,30 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that everybody uses
 
 from pulsar_sizing.job.cells import MOST_CELLS, Cells, folded
-from pulsar_sizing.job.costs import Factors, applied
+from pulsar_sizing.job.costs import Factors, factors_for
 from pulsar_sizing.job.daily import TASK_TOPICS
 from pulsar_sizing.job.merging import SCHEMA, Merger
-from pulsar_sizing.job.snapshot import DAILY, HOURLY, WEIGHTS, Snapshot, Tables
-from pulsar_sizing.job.weights import PARTITION, SHARE_OF_ADVICE, topic_weights
+from pulsar_sizing.job.snapshot import DAILY, NAMESPACES, QUIET, WEIGHTS, Snapshot, Tables
+from pulsar_sizing.job.weights import NAMESPACE, PARTITION, SHARE_OF_ADVICE, topic_weights
 
 compute: Any = pyarrow.compute
 """pyarrow has no annotations; calls of this module are not type-checked."""
 
-NAMESPACE: Final = "://([^/]*/[^/]*)/"
 CELLS_SCHEMA: Final = "namespace string, position bigint, weight bigint, topics bigint"
-_WEIGHED: Final = "topic string, position bigint, weight bigint"
-_WEIGHED_SCHEMA: Final = pa.schema([("topic", pa.string()), ("position", pa.int64()), ("weight", pa.int64())])
+_WEIGHED: Final = "topic string, position bigint, busy boolean, own bigint, times double"
+_WEIGHED_SCHEMA: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("position", pa.int64()),
+        ("busy", pa.bool_()),
+        ("own", pa.int64()),
+        ("times", pa.float64()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,8 @@ class Question:
     percentile: float
     growth: float
     factors: Factors
+    topics: int
+    """About how many there are."""
 
 
 @dataclass(frozen=True)
@@ -55,44 +64,69 @@ class Heaviest:
 
 
 def weigh(
-    spark: SparkSession,
-    tables: Tables,
-    snapshot: Snapshot,
-    days: Sequence[int],
-    newest: int,
-    topics: int,
-    ask: Question,
+    spark: SparkSession, tables: Tables, snapshot: Snapshot, busy: Sequence[int], quiet: Sequence[int], ask: Question
 ) -> DataFrame:
-    """One row a topic of the days (since 1970) or of the newest hour: topic, base, namespace, position, weight.
+    """One row a topic, with the columns of WEIGHTS, and `busy`, `own` and `times` for `capped`.
 
-    `topics` is about how many there are. A topic that the busy hours of no day have takes its percentile in the newest
-    hour.
+    `busy` and `quiet` are days (since 1970) with busy and with other hours. `own` is the weight by the topic's traffic,
+    and `times` what was learned.
     """
-    daily = tables.read(spark, DAILY, tables.days(snapshot, days)).withColumn("busy", F.lit(True))
-    hourly = tables.read(spark, HOURLY, tables.hours(snapshot, HOURLY, [newest])).withColumn("busy", F.lit(False))
-    # Days are added up.
-    columns = [F.lit(0).cast("bigint").alias("day"), *SCHEMA.names[1:], "busy"]
-    rows = daily.select(columns).unionByName(hourly.select(columns))
-    parts = max(1, -(-topics // TASK_TOPICS))
+    daily = tables.read(spark, DAILY, tables.days(snapshot, DAILY, busy)).withColumn("busy", F.lit(True))
+    others = tables.read(spark, QUIET, tables.days(snapshot, QUIET, quiet)).withColumn("busy", F.lit(False))
+    rows = _histograms(daily).unionByName(_histograms(others))
+    parts = max(1, -(-ask.topics // TASK_TOPICS))
     weighed = rows.repartition(parts, "topic").mapInArrow(partial(_weighed, ask), _WEIGHED)
-    return weighed.select(
+    return weighed.withColumn("namespace", F.regexp_extract("topic", NAMESPACE, 1))
+
+
+def caps(spark: SparkSession, tables: Tables, snapshot: Snapshot, busy: Sequence[int], ask: Question) -> DataFrame:
+    """What the topics of each namespace weigh together in the busy hours of some days: namespace, cap."""
+    rows = tables.read(spark, NAMESPACES, tables.days(snapshot, NAMESPACES, busy))
+    rows = rows.withColumnRenamed("namespace", "topic").withColumn("position", F.lit(0)).withColumn("busy", F.lit(True))
+    weighed = _histograms(rows).repartition("topic").mapInArrow(partial(_weighed, ask), _WEIGHED)
+    return weighed.select(F.col("topic").alias("namespace"), F.col("own").alias("cap"))
+
+
+def capped(weighed: DataFrame, most: DataFrame) -> DataFrame:
+    """The table of weights from `weigh` and `caps`.
+
+    Where the topics of a namespace that busy hours have weigh more than its cap, they are scaled down to it, by one
+    factor, and rounded down. What was learned counts afterwards.
+    """
+    totals = weighed.where("busy").groupBy("namespace").agg(F.sum("own").alias("total"))
+    over = totals.join(most, on="namespace", how="inner").where("total > cap")
+    share = F.when(F.col("busy") & F.col("total").isNotNull(), F.floor(F.col("own") * (F.col("cap") / F.col("total"))))
+    rows = weighed.join(F.broadcast(over), on="namespace", how="left")
+    return rows.select(
         "topic",
         F.regexp_replace("topic", PARTITION.pattern, "").alias("base"),
-        F.regexp_extract("topic", NAMESPACE, 1).alias("namespace"),
+        "namespace",
         "position",
-        "weight",
+        _grown(F.coalesce(share, "own")).alias("weight"),
+        _grown(F.col("own")).alias("uncapped"),
     )
 
 
+def _histograms(rows: DataFrame) -> DataFrame:
+    """What `_weighed` takes; days are added up."""
+    return rows.select(F.lit(0).cast("bigint").alias("day"), *SCHEMA.names[1:], "busy")
+
+
+def _grown(weight: Column) -> Column:
+    """With what was learned, rounded."""
+    return F.floor(weight * F.col("times") + 0.5).cast("bigint")
+
+
 def _weighed(ask: Question, batches: Iterator[Any]) -> Iterator[Any]:
-    """The kernel behind `weigh`: percentiles of merged histograms."""
-    busy, newest = Merger(), Merger()
+    """The kernel behind `weigh` and `caps`: percentiles of merged histograms."""
+    busy, quiet = Merger(), Merger()
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         busy.add(rows.filter(rows["busy"]))
-        newest.add(rows.filter(compute.invert(rows["busy"])))
-    found = applied(topic_weights(busy.table(), newest.table(), ask.percentile, ask.growth), ask.factors)
-    columns = [found.topics, pa.array(found.positions), pa.array(found.weights)]
+        quiet.add(rows.filter(compute.invert(rows["busy"])))
+    found = topic_weights(busy.table(), quiet.table(), ask.percentile, ask.growth)
+    times = factors_for(found.topics, ask.factors)
+    columns = [found.topics, *map(pa.array, (found.positions, found.busy, found.weights, times))]
     yield from pa.table(columns, schema=_WEIGHED_SCHEMA).to_batches()
 
 

@@ -5,8 +5,12 @@
 room left. At its quiet hours any placement has room, so a topic that is busy only then must not push others apart at
 the peak; its small price for existing still spreads it. Percentiles of all hours together would instead mix day and
 night, and percentiles of each topic's own busiest hour would add up peaks that never meet. A topic with no sample in
-those hours (it is new) takes its percentile in the newest hour. A sample in which a topic was not seen says nothing:
-its broker may not have answered.
+those hours (it is new, or a batch that only runs at night) takes its percentile in all hours that it was seen in. A
+sample in which a topic was not seen says nothing: its broker may not have answered.
+
+**Cap of a namespace**: the same percentile of what its topics cost together, hour by hour (totals.py), grown alike.
+Where its topics of the busy hours weigh more, since they are busy in different hours, all of them are scaled down to
+it. So clients that switch from one topic to another count once.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ BUSY_HOURS: Final = 3
 SHARE_OF_ADVICE: Final = 0.5
 """A topic above this share of a broker's fair share may need more partitions."""
 PARTITION: Final = re.compile(r"-partition-\d+$")
+NAMESPACE: Final = "://([^/]*/[^/]*)/"
+"""The part of a topic's name that is its namespace."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,8 @@ class Weights:
     """Arrow array of their names."""
     positions: Array
     weights: Array
+    busy: Array
+    """Whether they are from the busy hours."""
 
 
 def busiest_hours(hours: Mapping[int, HourState], count: int = BUSY_HOURS) -> tuple[int, ...]:
@@ -98,13 +106,13 @@ def _whole_cost(hour: HourState, shares: Mapping[str, float]) -> float:
     return seen / (1 - missing) if missing < 1 else seen
 
 
-def topic_weights(busy: Any, newest: Any, percentile: float, growth: float) -> Weights:
+def topic_weights(busy: Any, quiet: Any, percentile: float, growth: float) -> Weights:
     """Weights of topics, in whole byte-equivalents per second, from rows with the columns of merging.SCHEMA.
 
-    `newest` are those of the newest hour, for topics that the busy hours do not know.
+    `quiet` are those of the other hours, for topics that the busy hours do not know.
     """
-    new = compute.invert(compute.is_in(newest["topic"], busy["topic"]))
-    rows = pa.concat_tables([busy, newest.filter(new)])
+    alone = compute.invert(compute.is_in(quiet["topic"], busy["topic"]))
+    rows = pa.concat_tables([busy, quiet.filter(alone)])
     names = one(rows["topic"].dictionary_encode())
     keys, many = names.indices.to_numpy(), len(names.dictionary)
     buckets, counts = one(rows["buckets"]), one(rows["counts"])
@@ -113,7 +121,9 @@ def topic_weights(busy: Any, newest: Any, percentile: float, growth: float) -> W
     costs = quantiles(histograms, percentile / 100)
     positions = np.zeros(many, np.int64)
     positions[keys] = rows["position"].to_numpy()
-    return Weights(names.dictionary, positions, np.floor(costs * growth + 0.5).astype(np.int64))
+    is_busy = np.zeros(many, bool)
+    is_busy[keys[: busy.num_rows]] = True
+    return Weights(names.dictionary, positions, np.floor(costs * growth + 0.5).astype(np.int64), is_busy)
 
 
 def one(column: Any) -> Any:

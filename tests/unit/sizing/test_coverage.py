@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pulsar_sizing.arrow import table_schema
-from pulsar_sizing.job.hours import HourState, covered
+from pulsar_sizing.job.hours import HourState, coverage
 from pulsar_sizing.job.inventory import markers
 from pulsar_sizing.schema import MARKERS
 from pulsar_sizing.store import Store
@@ -50,7 +50,10 @@ def hour(rounds: int, answered: int | None = None, due: int = 0) -> HourState:
     ],
 )
 def test_an_hour_is_covered_with_nearly_all_its_samples(hours: list[HourState], wanted: int) -> None:
-    assert covered(hours, 0.8) == wanted
+    found = coverage(dict(enumerate(hours, 500_000)), 0.8, 24)
+    assert (found.covered, found.wanted) == (wanted, 24)
+    assert len(found.shares) == sum(hour.expected > 0 for hour in hours)
+    assert coverage(dict(enumerate(hours)), 0.0, 24).covered == len(found.shares)
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,16 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from pulsar_operator.balance.sizing.result import CostSizing, TopicCost
-from pulsar_sizing.job.costs import LEAST, MOST_TOLD, Factors, Hour, Observed, applied, evidence, observed, section
+from pulsar_sizing.job.costs import LEAST, MOST_TOLD, Factors, Hour, Observed, evidence, factors_for, observed, section
 from pulsar_sizing.job.hours import BrokerHour, HourState
 from pulsar_sizing.job.ingest import heavy
 from pulsar_sizing.job.inventory import MILLION
 from pulsar_sizing.job.regression import Factor, Learned
-from pulsar_sizing.job.weights import Weights
 
 A, B, C = "a:8080", "b:8080", "c:8080"
 
@@ -95,12 +93,10 @@ def test_observations_have_the_heaviest_topics_by_broker() -> None:
     assert found.topics.tolist() == [[2.0, 0.0], [10.0, 0.0], [0.0, 0.0], [2.0, 1.0]]
 
 
-def test_weights_are_multiplied_by_the_factor_of_the_topic() -> None:
+def test_topics_have_the_factor_of_all_their_partitions_or_of_the_others() -> None:
     names = [f"persistent://a/b/{name}" for name in ("t", "t-partition-3", "u")]
-    found = Weights(pa.array(names), np.arange(3), np.array([100, 10, 5]))
-    factors = Factors({names[0]: 2.5}, 0.5)
-    assert applied(found, factors).weights.tolist() == [250, 25, 3]
-    assert applied(found, Factors()) is found
+    assert factors_for(pa.array(names), Factors({names[0]: 2.5}, 0.5)).tolist() == [2.5, 2.5, 0.5]
+    assert factors_for(pa.array(names), Factors()).tolist() == [1.0] * 3
 
 
 def test_the_result_tells_the_strongest() -> None:

@@ -158,7 +158,7 @@ def test_the_histogram_of_duckdb_is_the_same(lab: Labs) -> None:
     rank = "list_sort(list(cost))[1 + floor(0.95 * (count(*) - 1))::int]"
     exact = duckdb.sql(f"select topic, {rank} from (select topic, {cost} as cost from {landing}) group by topic")
     read = tables.read(one.spark, WEIGHTS, [tables.batch(WEIGHTS, snapshot.weights)]).toArrow().to_pylist()
-    weights = {row["topic"]: row["weight"] for row in read}
+    weights = {row["topic"]: row["uncapped"] for row in read}
     for topic, value in exact.fetchall():
         assert weights.pop(topic) == pytest.approx(1.2 * value, rel=RELATIVE_ERROR, abs=1)
     assert not weights
