@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from pulsar_operator.balance.model.names import fitted, short_brokers, short_topics
+from pulsar_operator.balance.model.ranges import HASH_SPACE
 from pulsar_sizing.job.palette import LIGHT, Palette
 
 MEGA = 1e6
@@ -24,6 +25,8 @@ WIDTH = 7.2
 MOST_BROKERS = 40
 MOST_LETTERS = 44
 HOURS: Final = range(24)
+BINS: Final = 128
+"""Parts of the hash ring whose weight is shown."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,19 @@ class Bars:
     recommended: float
     fair: float
     """Its share of the load by what it can carry."""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The hash ring of one namespace."""
+
+    namespace: str
+    cells: Sequence[tuple[int, float]]
+    """Position and weight."""
+    now: Sequence[int]
+    """Boundaries of today between bundles; empty where they are not known."""
+    cuts: Sequence[int]
+    """Recommended boundaries that are none today."""
 
 
 @dataclass(frozen=True)
@@ -129,21 +145,81 @@ def heat(topics: Sequence[str], rows: Sequence[Sequence[float]], palette: Palett
     most = max((value for row in rows for value in row), default=0.0)
     for number, row in enumerate(rows):
         for hour, value in enumerate(row):
-            share = sqrt(value / most) if most > 0 else 0.0
-            box = Rectangle((hour, number), 1, 1, facecolor=palette.recommended, alpha=share, linewidth=0)
-            axes.add_patch(box)
-    axes.set_xlim(0, len(HOURS))
-    axes.set_ylim(len(rows), 0)
+            _box(axes, hour, number, palette.recommended, sqrt(value / most) if most > 0 else 0.0)
+    _by_hour(axes, len(rows))
     short = short_topics(topics)
     labels = fitted([short[topic] for topic in topics], MOST_LETTERS)
     axes.set_yticks([n + 0.5 for n in range(len(topics))], labels, parse_math=False)
-    axes.set_xticks([hour + 0.5 for hour in HOURS[::3]], [f"{hour:02d}" for hour in HOURS[::3]])
-    axes.tick_params(axis="y", labelsize=8)
-    axes.grid(visible=False)
     # Short lines: the names leave the axes little of the width.
     full = f"full colour: {most / MEGA:.2f} MB/s equivalents\nhalf as full: a quarter of that"
     axes.set_xlabel(f"hour of the day, UTC\n{full}")
     return Plot("hot-topics", "Mean cost of the hottest topics by hour of the day.", figure)
+
+
+def coverage(days: Mapping[str, Sequence[float]], least: float, palette: Palette = LIGHT) -> Plot:
+    """Which hours are covered: by day the share of its samples that each of 24 hours has. ``least`` is enough."""
+    figure, axes = _figure(0.26 * len(days) + 1.4, palette)
+    for number, hours in enumerate(days.values()):
+        for hour, share in enumerate(hours):
+            if share >= least:
+                _box(axes, hour, number, palette.recommended, 1.0)
+            elif share > 0:
+                # Half of the height at most, so that colour is not all that tells them apart.
+                _box(axes, hour, number, palette.now, 1.0, height=0.5 * share)
+    _by_hour(axes, len(days))
+    axes.set_yticks([n + 0.5 for n in range(len(days))], list(days))
+    axes.set_xlabel("hour of the day, UTC")
+    handles = [Rectangle((0, 0), 1, 1, facecolor=colour) for colour in (palette.recommended, palette.now)]
+    labels = ["covered", "some samples, by their share (empty: none)"]
+    figure.legend(handles, labels, loc="outside upper left", ncols=2, frameon=False, labelcolor=palette.ink, fontsize=9)
+    return Plot("coverage", f"Hours that are covered: those with at least {least:.0%} of their samples.", figure)
+
+
+def cuts(rings: Sequence[Ring], many: int, palette: Palette = LIGHT) -> Plot:
+    """The hash ring of namespaces, of which there are so many in all: where the weight is, boundaries and cuts."""
+    figure, axes = _figure(0.4 * len(rings) + 1.6, palette)
+    for number, ring in enumerate(rings):
+        bins = [0.0] * BINS
+        for position, weight in ring.cells:
+            bins[min(position * BINS // HASH_SPACE, BINS - 1)] += weight
+        most = max(bins)
+        for place, weight in enumerate(bins):
+            if weight > 0:
+                _box(axes, place, number, palette.muted, 0.75 * sqrt(weight / most))
+    for points, side, colour, label in (
+        ("now", (0.0, 0.5), palette.now, "boundary now"),
+        ("cuts", (0.5, 1.0), palette.recommended, "recommended cut"),
+    ):
+        places = [(point * BINS / HASH_SPACE, n) for n, ring in enumerate(rings) for point in getattr(ring, points)]
+        low, high = ([n + edge for _, n in places] for edge in side)
+        axes.vlines([x for x, _ in places], low, high, color=colour, linewidth=1.8, label=label)
+    axes.hlines(range(1, len(rings)), 0, BINS, color=palette.line, linewidth=0.8)
+    axes.set_xlim(0, BINS)
+    axes.set_ylim(len(rings), 0)
+    axes.grid(visible=False)
+    labels = fitted([ring.namespace for ring in rings], MOST_LETTERS)
+    axes.set_yticks([n + 0.5 for n in range(len(rings))], labels, parse_math=False)
+    axes.set_xticks([BINS * n / 4 for n in range(5)], ["0", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"])
+    axes.tick_params(axis="x", labelsize=8)
+    axes.set_xlabel("position on the hash ring\nfuller colour: a larger part of the namespace's weight")
+    _legend(figure, axes, palette)
+    shown = f" Shown are {len(rings)} of {many} namespaces." if len(rings) < many else ""
+    return Plot("cuts", f"Bundles on the hash ring: boundaries now and recommended cuts.{shown}", figure)
+
+
+def _box(axes: Any, left: float, row: int, colour: str, alpha: float, height: float = 1.0) -> None:
+    """One field of a grid whose rows are counted from above; a lower one stands on its row's end."""
+    low = row + 1 - height
+    axes.add_patch(Rectangle((left, low), 1, height, facecolor=colour, alpha=alpha, linewidth=0))
+
+
+def _by_hour(axes: Any, rows: int) -> None:
+    """Axes of a grid of so many rows and the hours of a day."""
+    axes.set_xlim(0, len(HOURS))
+    axes.set_ylim(rows, 0)
+    axes.set_xticks([hour + 0.5 for hour in HOURS[::3]], [f"{hour:02d}" for hour in HOURS[::3]])
+    axes.tick_params(axis="y", labelsize=8)
+    axes.grid(visible=False)
 
 
 def _figure(height: float, palette: Palette, columns: int = 1) -> tuple[Figure, Any]:

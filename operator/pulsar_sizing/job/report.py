@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from math import fsum
 from pathlib import Path
 
 from pulsar_operator.balance.model.names import short_brokers
 from pulsar_operator.balance.model.ranges import boundary_texts
-from pulsar_operator.balance.sizing.result import CostSizing, SizingResult
+from pulsar_operator.balance.sizing.result import CostSizing, NamespaceSizing, SizingResult
 from pulsar_sizing.job import plots
 from pulsar_sizing.job.conclude import Today, bundle_weights, loads_after
 from pulsar_sizing.job.document import Table, document
+from pulsar_sizing.job.hours import Coverage
+from pulsar_sizing.job.inventory import start_of
 from pulsar_sizing.job.overload import OVERLOADED, Minutes
 
 HOTTEST = 20
 MOST_LINES = 30
+MOST_CUTS = 8
+"""Of a namespace that are told in words; result.json has all."""
+RINGS = 20
+"""Namespaces, the heaviest, whose hash ring is drawn."""
+DAYS = 31
+"""Days, the last, whose coverage is drawn."""
 UNKNOWN = "not known"
 NO_MINUTES = (
     f"Minutes above {OVERLOADED:.0%} are not known without --capacity, which says how many bytes a second an average "
@@ -35,6 +44,8 @@ class Details:
     """Mean cost by hour of the day of the hottest topics."""
     minutes: Minutes | None = None
     """None = what brokers can carry is not known."""
+    coverage: Coverage | None = None
+    """None = not asked for."""
 
 
 def tables(result: SizingResult, found: Details) -> list[Table]:
@@ -43,6 +54,7 @@ def tables(result: SizingResult, found: Details) -> list[Table]:
         _brokers(result, found.minutes),
         _weights(result, found.today),
         _namespaces(result, found.today),
+        _cuts(result, found.today),
         _hottest(result),
         _by_hour(found.hottest),
         _costs(result),
@@ -51,6 +63,7 @@ def tables(result: SizingResult, found: Details) -> list[Table]:
             ("topic", "now", "advised", "why"),
             [(a.topic, str(a.partitions_now), str(a.partitions), a.reason) for a in result.partitions],
         ),
+        _coverage(result, found.coverage),
         Table("Left out", ("reason", "rows or files"), [(reason, str(n)) for reason, n in result.rejected.items()]),
     ]
     return [table for table in made if table.rows]
@@ -149,6 +162,59 @@ def _namespaces(result: SizingResult, today: Mapping[str, Today]) -> Table:
     )
 
 
+def rings(result: SizingResult, today: Mapping[str, Today]) -> list[plots.Ring]:
+    """The hash ring of the heaviest namespaces, those with cuts first."""
+    made = [
+        plots.Ring(
+            each.namespace,
+            [(cell.position, cell.weight) for cell in each.cells],
+            today[each.namespace].boundaries[1:-1] if each.namespace in today else (),
+            [int(text, 16) for text in _new_cuts(each, today)],
+        )
+        for each in sorted(result.namespaces, key=lambda each: -each.weight)
+    ]
+    return sorted(made, key=lambda ring: not ring.cuts)[:RINGS]
+
+
+def _new_cuts(each: NamespaceSizing, today: Mapping[str, Today]) -> list[str]:
+    """Recommended boundaries that are none today."""
+    now = boundary_texts(today[each.namespace].boundaries) if each.namespace in today else ("0x00000000", "0xffffffff")
+    return [text for text in each.boundaries if text not in set(now)]
+
+
+def _cuts(result: SizingResult, today: Mapping[str, Today]) -> Table:
+    rows: list[Sequence[str]] = []
+    for each in sorted(result.namespaces, key=lambda each: -each.weight):
+        cuts = _new_cuts(each, today)
+        if cuts:
+            more = f" and {len(cuts) - MOST_CUTS} more" if len(cuts) > MOST_CUTS else ""
+            rows.append((each.namespace, str(len(cuts)), ", ".join(cuts[:MOST_CUTS]) + more))
+    return Table("Recommended cuts", ("namespace", "cuts", "at"), rows, "A cut cannot be undone.")
+
+
+def _coverage(result: SizingResult, found: Coverage | None) -> Table:
+    rows: list[Sequence[str]] = []
+    if found is not None:
+        for day, hours in days_of(result, found).items():
+            many = sum(share >= found.least for share in hours)
+            rows.append((day, str(many), f"{fsum(min(share, 1.0) for share in hours) / 24:.1%}"))
+    note = f"An hour is covered with at least {found.least:.1%} of its samples." if found else ""
+    return Table("Coverage of each day", ("day, UTC", "hours covered", "samples there"), rows, note)
+
+
+def days_of(result: SizingResult, found: Coverage) -> dict[str, list[float]]:
+    """Share of its samples that each of the 24 hours of each recorded day has; 0 where nothing is known."""
+    day, days = result.from_time.replace(hour=0), {}
+    while day < result.to_time:
+        days[f"{day:%Y-%m-%d}"] = [0.0] * 24
+        day += timedelta(days=1)
+    for unit, share in found.shares.items():
+        hour = start_of(unit)
+        if (text := f"{hour:%Y-%m-%d}") in days:
+            days[text][hour.hour] = share
+    return days
+
+
 def _hottest(result: SizingResult) -> Table:
     hot = sorted(result.namespaces, key=lambda each: -each.hottest_weight)[:MOST_LINES]
     return Table(
@@ -183,7 +249,7 @@ def _explained(cost: CostSizing | None) -> str:
     )
 
 
-def summary(result: SizingResult) -> str:
+def summary(result: SizingResult, coverage: Coverage | None = None) -> str:
     """The result in a few lines."""
     balance = result.balance
     now = sum(each.bundles_now for each in result.namespaces)
@@ -192,6 +258,7 @@ def summary(result: SizingResult) -> str:
         f"Cluster {result.cluster} of instance {result.instance}",
         f"recorded     {result.from_time:%Y-%m-%d %H:%M} to {result.to_time:%Y-%m-%d %H:%M} UTC, "
         f"{result.samples} samples, {result.completeness:.1%} complete",
+        *([f"coverage     {_covered(coverage)}"] if coverage else []),
         f"weights      percentile {result.percentile:g} of the busiest hours, times {result.growth:g}",
         f"brokers      {result.verdict.verdict}: {result.verdict.reason}",
     ]
@@ -206,9 +273,14 @@ def summary(result: SizingResult) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _covered(found: Coverage) -> str:
+    least = f"at least {found.least:.1%} of their samples"
+    return f"{found.covered} hours have {least}, {found.wanted} are wanted for a recommendation"
+
+
 def text(result: SizingResult, found: Details) -> str:
     """The report for a terminal."""
-    parts = [summary(result)]
+    parts = [summary(result, found.coverage)]
     for table in tables(result, found):
         shown = table.rows[:MOST_LINES]
         widths = [max(len(line[i]) for line in [table.heads, *shown]) for i in range(len(table.heads))]
@@ -230,8 +302,12 @@ def drawings(result: SizingResult, found: Details) -> list[plots.Plot]:
         sides = (weights_now(result, found.today), weights_recommended(result))
         now, recommended = ([weight for each in side.values() for weight in each] for side in sides)
         made.append(plots.bundles(now, recommended, _fair(result)))
+        made.append(plots.cuts(rings(result, found.today), len(result.namespaces)))
     if found.hottest:
         made.append(plots.heat(list(found.hottest), list(found.hottest.values())))
+    if found.coverage:
+        days = list(days_of(result, found.coverage).items())[-DAYS:]
+        made.append(plots.coverage(dict(days), found.coverage.least))
     return made
 
 
@@ -244,7 +320,7 @@ def write(folder: Path, result: SizingResult, found: Details) -> Path:
     (folder / "result.json").write_text(result.model_dump_json(by_alias=True, indent=1))
     path = folder / "report.html"
     title = f"Bundles of cluster {result.cluster}"
-    path.write_text(document(title, summary(result), made, tables(result, found)), encoding="utf-8")
+    path.write_text(document(title, summary(result, found.coverage), made, tables(result, found)), encoding="utf-8")
     return path
 
 

@@ -52,12 +52,13 @@ def work(
         outcome = run(spark, store, request, now=now, unique=unique, say=say)
         if options.command == "size":
             say(f"result: {store.write_result(outcome.result)}")
-            print(report.summary(outcome.result), end="")
+            print(report.summary(outcome.result, outcome.coverage), end="")
             return 0
         found = report.Details(
             outcome.today,
             heat(outcome, report.HOTTEST),
             minutes_above(outcome.job, outcome.result),
+            outcome.coverage,
         )
         print(report.text(outcome.result, found), end="")
         say(f"report: {report.write(Path(options.out), outcome.result, found)}")

@@ -16,7 +16,7 @@ from pulsar_sizing.job import plots, report
 from pulsar_sizing.job.document import STYLE, Table, document
 from pulsar_sizing.job.overload import Minutes
 from pulsar_sizing.job.palette import DARK, LIGHT, Palette, contrast
-from tests.unit.sizing.test_job_report import HOSTILE, TODAY, result
+from tests.unit.sizing.test_job_report import COVERAGE, HOSTILE, TODAY, result
 
 VOID = {"meta", "br", "img", "hr", "link", "input"}
 LOADS = {"script", "link", "iframe", "object", "embed", "img", "image", "video", "audio", "source", "form", "base"}
@@ -60,7 +60,7 @@ class Outline(HTMLParser):
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     minutes = Minutes(60.0, {"a:8080": 12.0}, {"a:8080": 0.0})
-    found = report.Details(TODAY, dict.fromkeys(NAMES, HOURS), minutes)
+    found = report.Details(TODAY, dict.fromkeys(NAMES, HOURS), minutes, COVERAGE)
     return report.write(tmp_path_factory.mktemp("report"), result(), found)
 
 
@@ -71,7 +71,8 @@ def page(written: Path) -> str:
 
 def test_the_folder_has_the_report_the_plots_and_the_result(written: Path) -> None:
     names = {path.name for path in written.parent.iterdir()}
-    assert names == {"report.html", "result.json", "load-per-broker.png", "bundle-weights.png", "hot-topics.png"}
+    plotted = {"load-per-broker", "bundle-weights", "cuts", "hot-topics", "coverage"}
+    assert names == {"report.html", "result.json", *(f"{name}.png" for name in plotted)}
     stored = (written.parent / "result.json").read_text(encoding="utf-8")
     assert SizingResult.model_validate_json(stored) == result()
 
@@ -107,7 +108,7 @@ def test_names_from_the_cluster_are_texts(page: str) -> None:
 def test_who_cannot_see_is_told(page: str) -> None:
     outline = Outline(page)
     drawings, tables = outline.every("svg"), outline.every("table")
-    assert len(drawings) == 3
+    assert len(drawings) == 5
     assert all(each["role"] == "img" and each["aria-label"] for each in drawings)
     assert len(outline.every("caption")) == len(tables) > 3
     assert {each["scope"] for each in outline.every("th")} == {"col", "row"}
@@ -195,3 +196,25 @@ def test_brokers_of_one_cluster_are_told_apart_by_what_differs(tmp_path: Path) -
     path.write_bytes(plot.png())
     with Image.open(path) as picture:
         assert len(picture.convert("RGB").getcolors(1 << 24)) > 3
+
+
+def test_the_hash_ring_shows_where_the_weight_is_the_boundaries_and_the_cuts() -> None:
+    quarter = 1 << 30
+    rings = [
+        plots.Ring("acme/shop", [(0, 4e6), (5, 5e6), (3 * quarter, 1e6)], [2 * quarter], [quarter]),
+        plots.Ring("acme/till", [((1 << 32) - 1, 1.0)], [], []),
+    ]
+    plot = plots.cuts(rings, 5)
+    axes = plot.figure.axes[0]
+    boxes = [(box.get_x(), box.get_y(), box.get_alpha()) for box in axes.patches]
+    assert [(x, y) for x, y, _ in boxes] == [(0, 0), (96, 0), (127, 1)]
+    assert boxes[0][2] == boxes[2][2] == pytest.approx(3 * boxes[1][2])
+    lines = {lines.get_label(): [each[:, 0].tolist() for each in lines.get_segments()] for lines in axes.collections}
+    assert (lines["boundary now"], lines["recommended cut"]) == ([[64, 64]], [[32, 32]])
+    assert "Shown are 2 of 5 namespaces." in plot.words
+
+
+def test_hours_that_are_covered_differ_from_others_in_height_too() -> None:
+    days = {"2026-03-02": [1.0, 0.5, 0.0, 0.8, *[0.0] * 20]}
+    boxes = [(box.get_x(), box.get_height()) for box in plots.coverage(days, 0.8).figure.axes[0].patches]
+    assert boxes == [(0, 1.0), (1, 0.25), (3, 1.0)]

@@ -19,6 +19,8 @@ from pulsar_operator.balance.sizing.result import (
 )
 from pulsar_sizing.job import cli, report
 from pulsar_sizing.job.conclude import Today, loads_after, placed
+from pulsar_sizing.job.hours import Coverage
+from pulsar_sizing.job.inventory import unit_of
 from pulsar_sizing.job.overload import Minutes
 from pulsar_sizing.job.request import RequestError
 
@@ -62,6 +64,7 @@ def result(**changes: Any) -> SizingResult:
     return SizingResult(**(values | changes))
 
 
+COVERAGE = Coverage(23, 24, 0.8, {unit_of(START) + n: 1.0 for n in range(23)} | {unit_of(START) + 30: 0.6})
 TODAY = {"acme/shop": Today((0, 0xFFFFFFFF), ("a:8080",))}
 
 
@@ -90,6 +93,34 @@ def test_without_recommendation_the_report_says_why() -> None:
     text = report.text(result(namespaces=(), verdict=why), report.Details())
     assert "no recommendation" in text
     assert "Only 10 % of the traffic is there" in text
+
+
+def test_the_report_says_how_much_is_covered() -> None:
+    found = report.text(result(), report.Details(TODAY, coverage=COVERAGE))
+    assert "coverage     23 hours have at least 80.0% of their samples, 24 are wanted for a recommendation" in found
+    (table,) = (t for t in report.tables(result(), report.Details(coverage=COVERAGE)) if t.title.startswith("Coverage"))
+    assert [tuple(row) for row in table.rows[:3]] == [
+        ("2026-03-02", "23", "95.8%"),
+        ("2026-03-03", "0", "2.5%"),
+        ("2026-03-04", "0", "0.0%"),
+    ]
+    assert len(table.rows) == 7, "a day of which nothing is there is shown too"
+    assert "coverage" not in report.summary(result())
+
+
+def test_the_report_says_where_to_cut() -> None:
+    def cuts(today: Any, **changes: Any) -> list[tuple[str, ...]]:
+        found = report.tables(result(**changes), report.Details(today))
+        return [tuple(row) for table in found if table.title == "Recommended cuts" for row in table.rows]
+
+    assert cuts(TODAY) == cuts({}) == [("acme/shop", "1", "0x80000000")]
+    (each,) = result().namespaces
+    many = ["0x00000000", *(f"0x{n:08x}" for n in range(1, 12)), "0xffffffff"]
+    ((_, number, words),) = cuts(TODAY, namespaces=(each.model_copy(update={"boundaries": tuple(many)}),))
+    assert number == "11" and words.endswith("0x00000008 and 3 more")
+    assert cuts({"acme/shop": Today((0, 1 << 31, 0xFFFFFFFF), (None, None))}) == []
+    (ring,) = report.rings(result(), TODAY)
+    assert (ring.now, ring.cuts) == ((), [1 << 31])
 
 
 def test_bundles_are_weighed_side_by_side() -> None:
