@@ -1,6 +1,6 @@
 """Keep what the charts repeat in step with crds/: ``python helm/sync_charts.py`` writes, ``--check`` compares.
 
-Three products, all committed, because a packaged chart can only hold files of its own folder:
+Three products, all committed, because a packaged chart can only hold files of its folder:
 - helm/pulsar-operator/files/crds/: copies of the custom resource definitions, byte for byte;
 - helm/pulsar-operator/files/settings/: copies of the names of Pulsar's settings (scripts/gen_settings.py);
 - helm/pulsar/values.schema.json: the schema of that chart's values, with the specifications taken from the definitions,

@@ -22,8 +22,6 @@ TEXTS = ("operator", "docs", "helm", "examples", "README.md", "CHANGELOG.md", "C
 SUFFIXES = {".py", ".md", ".yaml", ".tpl", ".txt"}
 PROGRAMS = ("operator/pulsar_operator", "operator/pulsar_conformance", "helm", "scripts")
 """Where [[sentence]] and [[name]] are searched. pulsar_sizing is replaced as a whole."""
-DESCRIBED = "operator/pulsar_operator/api/"
-"""Where docstrings are user-facing: they are the descriptions of fields."""
 MAX_EXCEPTIONS = 20
 
 
@@ -81,7 +79,7 @@ def hits(root: Path, words: Words) -> Iterator[Hit]:
             yield from words.search("text", str(path.relative_to(root)), number, line)
     for path in _files(root, PROGRAMS, {".py"}):
         name, tree = str(path.relative_to(root)), ast.parse(path.read_text(encoding="utf-8"))
-        for number, text in strings(tree, described=name.startswith(DESCRIBED)):
+        for number, text in strings(tree):
             yield from words.search("sentence", name, number, text)
         for number, identifier in [(1, path.stem), *names(tree)]:
             yield from words.search("name", name, number, spaced(identifier))
@@ -115,26 +113,14 @@ def findings(root: Path, words: Words) -> list[str]:
     return out
 
 
-def strings(tree: ast.Module, *, described: bool) -> Iterator[tuple[int, str]]:
-    """User-facing strings with their lines: literals of more than one word, and docstrings where they describe fields.
+def strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yields literals of more than one word, docstrings included, with their lines.
 
     The constant parts of an f-string count one by one.
     """
-    docstrings = set(_docstrings(tree))
     for node in ast.walk(tree):
-        if not (
-            isinstance(node, ast.Constant) and isinstance(node.value, str) and (described or node not in docstrings)
-        ):
-            continue
-        if len(node.value.split()) > 1:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) > 1:
             yield node.lineno, " ".join(node.value.split())
-
-
-def _docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
-    """Strings that are statements: docstrings of modules, classes, functions and attributes."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            yield node.value
 
 
 def names(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -256,7 +256,7 @@ PARTS: dict[str, Callable[[], str]] = {
 
 
 def current(text: str) -> str:
-    """A page with its generated parts as they must be. Raises KeyError for a part nobody generates."""
+    """A page with its generated parts as they must be. Raises KeyError for an unknown part."""
     return MARKED.sub(lambda match: f"{match[1]}{PARTS[match['name']]()}{match[3]}", text)
 
 

@@ -50,7 +50,7 @@ def topic_policies() -> str:
 
 
 def notes() -> dict[tuple[Kind, str], str]:
-    """By kind and path of a field, what Pulsar has for it: the call that writes it, its name, and since when."""
+    """By kind and path of a field, what Pulsar has for it: the call that writes it, its name, and its first version."""
     defaults = tuple(row for row in NAMESPACE_POLICIES if row.field.startswith(POLICIES))
     found = {(Kind.TENANT, f"spec.namespaceDefaults.{row.field.removeprefix(POLICIES)}"): row for row in defaults}
     found |= {(Kind.NAMESPACE, f"spec.{row.field}"): row for row in NAMESPACE_POLICIES}

@@ -15,7 +15,7 @@ from pulsar_operator.crdgen import crd
 from pulsar_operator.crdschema import default_sentence
 
 OWN_SECTION = 20
-"""A field with at least so many fields below it has a heading of its own."""
+"""Number of fields below a field from which it has a separate heading."""
 
 INDEX = """# Every field
 
@@ -52,7 +52,7 @@ class Field:
     path: str
     schema: Json
     required: bool
-    """Whether whoever gives the parent must give it."""
+    """Whether it must be set if the parent is set."""
     change: tuple[str, ...]
     """What the API server says about changing it."""
 
@@ -167,7 +167,7 @@ def _plural(word: str) -> str:
 
 
 def _default(schema: Json) -> str:
-    """Of a struct nothing: its fields tell their own."""
+    """Returns the default; nothing for a struct, whose fields have their own."""
     if "default" not in schema or "properties" in schema:
         return ""
     return f"`{json.dumps(schema['default'])}`"
@@ -220,13 +220,13 @@ def _changes(schema: Json, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _shorter(message: str) -> str:
-    """Without the path, and without how to change what cannot be changed, which the page's beginning tells."""
+    """Returns the message without the path and the advice on immutable fields, which the page begins with."""
     text = re.sub(r"(is immutable \([^)]*\)): .*$", r"\1", message)
     return re.sub(r"^[\w.]+ is immutable", "immutable", text)
 
 
 def _rules(root: Json) -> str:
-    """Rules of structs, each once with the places where it holds; those over a change are told at their fields."""
+    """Rules of structs, each once with the places where it holds; those over a change are shown at their fields."""
     places: dict[str, list[str]] = {}
     for path, rule in _all_rules(root, ""):
         if "oldSelf" not in rule["rule"]:

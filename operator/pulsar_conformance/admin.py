@@ -52,7 +52,7 @@ class Admin:
         return self.call("DELETE", path, **query)
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
-        """One call through the tamper. Raises AdminError, or OSError when nobody answers."""
+        """One call through the tamper. Raises AdminError, or OSError without an answer."""
         rules = [rule for rule in self.tamper.rules if rule.kind == "admin"]
         return self.tamper.call(rules, self._call, method, path, body, **query)
 

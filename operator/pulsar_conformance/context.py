@@ -236,7 +236,7 @@ class Context:
     # --- clients
 
     def client(self, *, token: str | None = None, service_url: str | None = None, **options: Any) -> Any:
-        """A client of its own; closed with the check. ``token`` and ``service_url`` replace the suite's."""
+        """Returns a new client, which is closed with the check. ``token`` and ``service_url`` replace the suite's."""
         found = token or self.instance.token
         if found:
             options.setdefault("authentication", pulsar.AuthenticationToken(found))
@@ -269,7 +269,7 @@ class Context:
         return self.tamper.wrap("java.client", self._java)
 
     def new_java(self, **conf: Any) -> JavaClient:
-        """A Java client of its own with settings of ClientBuilder.loadConf."""
+        """Returns a new Java client with settings of ClientBuilder.loadConf."""
         process = self.instance.java
         if process is None:
             raise CheckSkipped(f"{NEEDS_JAVA}: {self.instance.java_missing or 'not built'}")
@@ -311,7 +311,7 @@ class Context:
         return out
 
     def next(self, consumer: Any, within: float) -> Any:
-        """The next message, or None when none comes within so many seconds."""
+        """Returns the next message, or None if none arrives within this number of seconds."""
         found = unwrap(consumer)
         try:
             if isinstance(found, pulsar.Reader):
@@ -355,7 +355,7 @@ class Context:
         return lambda messages: any(bytes(message.data()).startswith(text.encode()) for message in messages)
 
     def nothing(self, consumer: Any, during: float, why: str) -> None:
-        """Nothing arrives for so many seconds. Raises CheckFailed with ``why`` and what came."""
+        """Checks that nothing arrives for this number of seconds. Raises CheckFailed with ``why`` and the messages."""
         message = self.next(consumer, during)
         if message is not None:
             raise CheckFailed(f"{why}, but {self.texts([message])} came")

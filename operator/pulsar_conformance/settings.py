@@ -23,8 +23,8 @@ INTERVALS: Mapping[str, Mapping[str, str]] = {
     # Whole minutes, so a minute is the least.
     "ttl.periodic": {"messageExpiryCheckIntervalInMinutes": "1"},
 }
-"""Checks that wait for what a broker does in intervals of its own, and the settings that make those short. They are
-right with any interval; at Pulsar's defaults they take from one minute to five."""
+"""Checks that wait for periodic work of brokers, and the settings that make those short. They are right with any
+interval; at Pulsar's defaults they take from one minute to five."""
 
 CONFIGURED: Mapping[str, Mapping[str, str]] = {
     "ack.batch_index": {"acknowledgmentAtBatchIndexLevelEnabled": "true"},

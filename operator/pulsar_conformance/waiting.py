@@ -17,7 +17,7 @@ MARGIN = 40.0
 
 @dataclass(frozen=True)
 class Interval:
-    """How often brokers do something by themselves."""
+    """How often brokers do something periodically."""
 
     seconds: float
 

@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 MAX_STORED_BYTES = 230_000
 """Client-side apply keeps the manifest in an annotation, and all annotations together may have 262,144 bytes. The
-documents and the charts apply on the server's side; whoever does not shall have room for annotations of their own."""
+documents and the charts apply on the server's side; a client-side apply must leave room for the user's annotations."""
 _ESCAPED = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&"})
 
 
@@ -159,7 +159,7 @@ def differences(folder: Path) -> list[str]:
 
 
 def write(folder: Path) -> None:
-    """Write every definition into the folder, and remove those of kinds that are no more."""
+    """Writes every definition into the folder, and removes those of kinds that no longer exist."""
     texts = {file_name(kind): render(kind) for kind in Kind}
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():

@@ -215,7 +215,7 @@ def _format(node: Json, converted: Json, path: str) -> Json:
 
 
 def default_sentence(value: Any, converted: Json) -> str:
-    """The sentence by which a description tells a field's default; empty where there is none to tell."""
+    """Returns the sentence on a field's default; empty if it has none."""
     if value is None or value in ([], ""):
         return ""
     if "properties" in converted:

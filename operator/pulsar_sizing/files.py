@@ -25,7 +25,7 @@ from pulsar_sizing.arrow import fs
 from pulsar_sizing.place import S3, S3_SCHEMES, Place, scheme_of
 
 TEMPORARY_AGE = timedelta(hours=1)
-"""A file under ``_tmp`` that nobody wrote to for so long was left by a killed writer."""
+"""Age after which a file under ``_tmp`` without writes counts as left by a killed writer."""
 OBJECT_STORES = frozenset({"s3", "gcs", "abfs"})
 
 

@@ -8,7 +8,7 @@ from typing import Final, Literal, get_args
 S3_SCHEMES: Final = ("s3", "s3a")
 """The first is pyarrow's, the second Hadoop's; both name the same bucket."""
 DEFAULT_REGION: Final = "us-east-1"
-"""What servers other than AWS take requests to be signed for, unless they are told otherwise."""
+"""Region for which requests to servers other than AWS are signed, unless it is configured."""
 
 Addressing = Literal["auto", "path", "virtual"]
 ADDRESSING: Final = get_args(Addressing)
@@ -31,7 +31,7 @@ class S3:
         return self.addressing == "path" or (self.addressing == "auto" and self.endpoint is not None)
 
     def signed_for(self) -> str | None:
-        """The region that requests are signed for; None = where the bucket is."""
+        """The region for which requests are signed; None for that of the bucket."""
         return self.region or (DEFAULT_REGION if self.endpoint is not None else None)
 
 

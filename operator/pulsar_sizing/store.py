@@ -1,12 +1,11 @@
 """Where recorded traffic and sizing results lie below a root: see files.py for the file system.
 
 **What a reader must do**: read what :func:`recorded_files` returns, keep the rows with a ``sample_time`` in its range,
-and of the rows of a topic and ``sample_time`` keep one: a file may be there twice, and of a topic that moves both
-brokers tell. The markers of a round are written after its traffic, so that an answered marker means that the traffic
-is there.
+and of the rows of a topic and ``sample_time`` keep one: a file may be there twice, and both brokers report a topic that
+moves. The markers of a round are written after its traffic, so that an answered marker means that the traffic is there.
 
-**Addresses**: a local root gives plain absolute paths, another one URLs of its own scheme. :func:`files.spark_path`
-turns either into what Spark takes: ``s3://`` becomes ``s3a://`` (hadoop-aws), a path ``file://``; ``gs://`` stays.
+**Addresses**: a local root gives plain absolute paths, another one URLs of its scheme. :func:`files.spark_path` turns
+either into what Spark takes: ``s3://`` becomes ``s3a://`` (hadoop-aws), a path ``file://``; ``gs://`` stays.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Upload:
         self.rows = 0
 
     def write(self, data: Any) -> None:
-        """Append a RecordBatch or a Table; each becomes row groups of its own."""
+        """Appends a RecordBatch or a Table; each becomes separate row groups."""
         self._writer.write(data)
         self.rows += data.num_rows
 

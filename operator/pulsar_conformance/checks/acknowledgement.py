@@ -191,12 +191,12 @@ def acknowledge_odd(ctx: Context, consumer: Any) -> None:
 
 
 def rest(ctx: Context, consumer: Any, count: int) -> list[Any]:
-    """At least so many messages, and whatever comes with them; all acknowledged."""
+    """Receives and acknowledges at least ``count`` messages, and any others that arrive with them."""
     return ctx.receive(consumer, count) + ctx.drain(consumer)
 
 
 def backlog(ctx: Context, topic: str, count: int, subscription: str = "sub") -> None:
-    """Wait until so many messages of a subscription are not acknowledged."""
+    """Waits until this number of messages of a subscription are not acknowledged."""
     ctx.eventually(
         lambda: precise(ctx, topic, subscription) == count, f"{count} messages of {subscription} not acknowledged"
     )

@@ -112,7 +112,7 @@ def limit(ctx: Context) -> str:
     seconds=5,
 )
 def shared(ctx: Context) -> str:
-    """Two clients send at once, three chunks a message, to two consumers; then one consumer leaves."""
+    """Two clients send at the same time, three chunks a message, to two consumers; then one consumer leaves."""
     topic = ctx.topic()
     producers = [
         ctx.tamper.wrap("java.client", ctx.new_java()).producer(

@@ -123,7 +123,7 @@ def threshold(ctx: Context) -> str:
 
 
 def compacted(ctx: Context, topic: str, count: int) -> list[str]:
-    """The texts that a reader of the compacted topic gets, at least so many."""
+    """Returns at least ``count`` texts that a reader of the compacted topic gets."""
     reader = ctx.reader(topic, is_read_compacted=True)
     return ctx.texts(ctx.receive(reader, count, ack=False) + ctx.drain(reader, ack=False))
 

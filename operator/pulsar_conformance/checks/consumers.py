@@ -275,7 +275,8 @@ def regex(ctx: Context) -> str:
     seconds=6,
 )
 def regex_later(ctx: Context) -> str:
-    """The Java client, told to look every second; the topic comes after the subscription, with messages in it."""
+    """The Java client, configured to look for topics every second; the topic is created after the subscription, with
+    messages in it."""
     ctx.send(ctx.producer(ctx.topic("orders-0")), _numbers(0, 3))
     consumer = ctx.java_consumer(
         [], pattern=f"persistent://{ctx.namespace}/orders-.*", patternAutoDiscoveryPeriod=1, type="Shared"

@@ -23,7 +23,7 @@ LIMIT = 20_000
 """Bytes of a backlog quota, of which 30 messages of a kilobyte are too many."""
 _BLOCKED = (pulsar.ProducerBlockedQuotaExceededError, pulsar.ProducerBlockedQuotaExceededException)
 GROUP = 6
-"""Messages sent at once with one another."""
+"""Messages sent together."""
 
 
 def _subscription(ctx: Context, topic: str) -> dict[str, Any]:
@@ -31,12 +31,12 @@ def _subscription(ctx: Context, topic: str) -> dict[str, Any]:
 
 
 def _expect_delayed(ctx: Context, topic: str, count: int) -> None:
-    """Until the broker has counted so many messages as delayed."""
+    """Waits until the broker has counted this number of messages as delayed."""
     ctx.eventually(lambda: _subscription(ctx, topic)["msgDelayed"] == count, f"{count} messages count as delayed")
 
 
 def _left(ctx: Context, topic: str, count: int) -> None:
-    """Until so many messages are not acknowledged."""
+    """Waits until this number of messages are not acknowledged."""
     ctx.eventually(lambda: backlog(ctx, topic) == count, f"a backlog of {count}")
 
 

@@ -197,7 +197,7 @@ def send_as(producer: Any, number: int) -> Any:
 
 
 def everything(ctx: Context, topic: str, count: int) -> list[str]:
-    """The texts of all messages stored, at least so many."""
+    """Returns the texts of all stored messages, which must be at least ``count``."""
     reader = ctx.reader(topic)
     return ctx.texts(ctx.receive(reader, count, ack=False) + ctx.drain(reader, ack=False))
 

@@ -25,7 +25,7 @@ from pulsar_conformance.model import CheckFailed, check
 from pulsar_conformance.waiting import MARGIN
 
 BEFORE = 20
-"""Messages published at once before something happens."""
+"""Messages published together before the fault."""
 BACK = 240.0
 """Seconds for a process to be there again."""
 COPIED = 330.0

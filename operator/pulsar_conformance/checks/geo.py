@@ -250,11 +250,10 @@ def _kept(ctx: Context, topic: str) -> int:
     alone=True,
 )
 def configstore_outage(ctx: Context) -> str:
-    """Its servers stand still past their sessions; that they do is seen by no topic being made in either cluster.
-
-    Where it is a cluster's own metadata store, for half of a session, 15 s at most, as that cluster would not stand
-    more. Last of its theme: brokers are told of no change in the store any more once their sessions ended (seen on
-    4.0.8).
+    """Its servers are paused past their sessions; the check verifies that by a topic that cannot be created in either
+    cluster. If it is a cluster's own metadata store, they are paused for half of a session, 15 s at most, since that
+    cluster would not survive more. It is the last of its theme: brokers learn of no change in the store once their
+    sessions ended (observed on 4.0.8).
     """
     here, there = both(ctx)
     ctx.may_fault()

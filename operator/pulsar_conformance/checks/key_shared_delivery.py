@@ -175,7 +175,8 @@ def delayed(ctx: Context) -> str:
 
 
 def _refuse(ctx: Context, consumers: Mapping[str, Any], bad: str) -> tuple[dict[str, list[Any]], list[tuple[str, int]]]:
-    """What each consumer got of good messages until no more came; who got the bad one, with its redelivery counts."""
+    """Returns the good messages of each consumer until none arrives; and the consumers of the bad one, with its
+    redelivery counts."""
     got: dict[str, list[Any]] = {name: [] for name in consumers}
     tries: list[tuple[str, int]] = []
     quiet = time.monotonic() + 20

@@ -16,7 +16,7 @@ from pulsar_conformance.waiting import eventually
 RATE = 10
 """Messages a second that a resource group may publish."""
 BURST = 40
-"""Messages at once to each of two topics of the group; twice as many to one that is in none."""
+"""Messages sent together to each of two topics of the group; twice as many to a topic in no group."""
 AHEAD = 2
 """Seconds' worth of messages that a limit lets through before it holds, at most."""
 
@@ -28,7 +28,7 @@ AHEAD = 2
     seconds=8,
 )
 def resource_group(ctx: Context) -> str:
-    """Twice 40 messages to two topics of one bundle, as many in all to another namespace meanwhile.
+    """Twice 40 messages to two topics of one bundle, and the same total to another namespace at the same time.
 
     The dispatch rate has no check: Pulsar 4.0 stores it and throttles no consumer by it.
     """

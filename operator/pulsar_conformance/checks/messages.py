@@ -204,7 +204,8 @@ def flush(ctx: Context) -> str:
     seconds=2,
 )
 def queue_full(ctx: Context) -> str:
-    """A batch that is not sent keeps the queue of five full: sends six and seven fail at once, the five are stored."""
+    """A batch that is not sent keeps the queue of five full: sends six and seven fail immediately, the five are
+    stored."""
     topic = ctx.topic()
     producer = ctx.producer(
         topic,

@@ -98,7 +98,7 @@ def shared_first(ctx: Context) -> str:
 
 
 class Waiter:
-    """A producer that waits for its turn, in a thread and with a client of its own."""
+    """A producer that waits for its turn, in a thread and with a separate client."""
 
     def __init__(self, ctx: Context, topic: str, name: str) -> None:
         self.name = name
@@ -120,7 +120,7 @@ class Waiter:
         return self._thread.is_alive()
 
     def producer(self, within: float = 20) -> Any:
-        """The producer once its turn has come. Raises CheckFailed when it does not within so many seconds."""
+        """The producer once its turn has come. Raises CheckFailed if it does not come within this number of seconds."""
         self._thread.join(within)
         if self._made is None:
             raise CheckFailed(f"{self.name} is not the producer within {within:.0f} s: {self._error or 'it waits'}")

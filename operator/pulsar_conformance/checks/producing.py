@@ -21,7 +21,7 @@ SMALL_CHUNK = 10_000
 """Payload of one chunk, bytes."""
 SMALL_CHUNKS = 60
 CHUNKS_PER_SECOND = 20
-"""Publish rate of the topic: a third of a message at once."""
+"""Publish rate of the topic in chunks a second: a third of a message."""
 LARGEST_CHUNKED = 32 * 1024 * 1024
 """Above this limit a chunked message would take more memory than a check should, bytes."""
 COMPRESSIONS = {
@@ -228,7 +228,7 @@ def whole(ctx: Context) -> str:
 def interleaved(ctx: Context) -> str:
     """Two clients send at the same time, slowed down by the broker.
 
-    By the Java client, which can be told a chunk's size. Under a publish rate the broker reads a little from each
+    The Java client is used because its chunk size can be set. Under a publish rate the broker reads a little from each
     connection in turn; without one it may have read a whole message before the other client begins.
     """
     ctx.policy("publishRate", {"publishThrottlingRateInMsg": CHUNKS_PER_SECOND, "publishThrottlingRateInByte": -1})

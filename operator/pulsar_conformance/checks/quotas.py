@@ -27,7 +27,7 @@ def _interval(ctx: Context) -> Interval:
 
 
 def _over_quota(ctx: Context, policy: str, **producer: Any) -> tuple[str, Any, Any, Interval]:
-    """A topic with 30 messages of 1 kB nobody acknowledges and a quota of 20 kB: it, its consumer and producer."""
+    """A topic with 30 unacknowledged messages of 1 kB and a quota of 20 kB: it, its consumer and producer."""
     interval = _interval(ctx)
     topic = ctx.topic()
     consumer = ctx.consumer(topic, receiver_queue_size=1)

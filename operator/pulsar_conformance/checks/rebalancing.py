@@ -166,7 +166,7 @@ def worked_example(ctx: Context) -> str:
 
 
 def _of_number(found: list[int], number: int) -> list[int]:
-    """The boundaries when there are so many, else none."""
+    """Returns the boundaries if there are this number of bundles, else none."""
     return found if len(found) == number else []
 
 
@@ -176,7 +176,8 @@ def _halves(lower: int, upper: int) -> Iterator[tuple[int, int]]:
 
 
 def _shares(ctx: Context, producers: Mapping[str, Any], traffic: Mapping[str, int]) -> dict[str, float]:
-    """Publish so many messages to each topic; each broker's share of what the topics counted meanwhile."""
+    """Publishes this number of messages to each topic; returns each broker's share of the messages that the topics
+    counted."""
     before = {topic: ctx.stats(topic)["msgInCounter"] for topic in producers}
     answers = Answers()
     for topic, producer in producers.items():

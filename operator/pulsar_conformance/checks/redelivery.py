@@ -105,7 +105,7 @@ def nack_cap(ctx: Context) -> str:
     seconds=4,
 )
 def nack_ordered(ctx: Context) -> str:
-    """Of five messages the first two are acknowledged and the third is refused, on both types at once."""
+    """Of five messages the first two are acknowledged and the third is refused, on both types at the same time."""
     topic, delay = ctx.topic(), 1000
     kinds = (pulsar.ConsumerType.Exclusive, pulsar.ConsumerType.Failover)
     consumers = {
@@ -191,10 +191,11 @@ def ack_timeout_backoff(ctx: Context) -> str:
     seconds=8,
 )
 def retry(ctx: Context) -> str:
-    """Put off three times with at most two retries; the original is acknowledged at once.
+    """Put off three times with at most two retries; the original is acknowledged immediately.
 
     The topics have their usual names, but declared: a Java client that asks through Pulsar's proxy (4.0) whether topics
-    with the names of Pulsar 2.7 exist, <subscription>-RETRY and <subscription>-DLQ, may be told so, and then uses them.
+    with the names of Pulsar 2.7 exist, <subscription>-RETRY and <subscription>-DLQ, may get the answer that they do,
+    and then uses them.
     """
     # With a long tick the broker may deliver a delayed message that much too early.
     tick, delay = 100, 1500
@@ -338,6 +339,6 @@ def settled(ctx: Context, topic: str, subscription: str = "sub") -> None:
 
 
 def trimmed(ctx: Context, topic: str) -> int:
-    """Ask the broker to delete what nobody needs; how many messages are stored then."""
+    """Asks the broker to delete messages that no subscription needs; returns the number of stored messages."""
     ctx.admin.post(f"{ctx.path(topic)}/trim")
     return int(ctx.internal_stats(topic)["numberOfEntries"])

@@ -65,7 +65,7 @@ def shedding_overloaded(ctx: Context) -> str:
 )
 def shedding_extensible(ctx: Context) -> str:
     """Class TransferShedder acts while loads deviate by more than loadBalancerBrokerLoadTargetStd, or once a broker has
-    had no traffic for so many consecutive observations.
+    had no traffic for a number of consecutive observations.
 
     Bundles of the quiet broker may be exchanged for those that come (its swap), so they are not checked.
     """
@@ -81,7 +81,8 @@ def shedding_extensible(ctx: Context) -> str:
 
 
 def _shed(ctx: Context, hosts: Sequence[str], intervals: int, over: str, *, stays: bool = True) -> str:
-    """All traffic on the first broker until one of its bundles is elsewhere, within so many shedding intervals."""
+    """All traffic goes to the first broker until one of its bundles is on another, within this number of shedding
+    intervals."""
     number = 3 * len(hosts)
     namespace = ctx.new_namespace(bundles={"numBundles": number})
     limits = even(number)

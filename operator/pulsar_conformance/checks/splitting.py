@@ -94,7 +94,8 @@ def _limit(ctx: Context, name: str, most: int, unit: str) -> int:
 
 
 def _split(ctx: Context, topics: tuple[int, int], *, rate: float, payload: int) -> str:
-    """Traffic on so many topics of the only bundles of four namespaces until three are split and a half has moved.
+    """Traffic on this number of topics of the only bundles of four namespaces until three are split and a half has
+    moved.
 
     Of ten messages each of the three gets three, ``rate`` a second, and the last one gets one. Three, since a load
     report makes the leader forget what it has just assigned (see rebalancing.even_bundles): both halves of one may well

@@ -49,7 +49,7 @@ def unload(ctx: Context, topic: str) -> None:
 
 
 def trim(ctx: Context, topic: str) -> None:
-    """Have the broker delete at once what it need not keep; else it does so when a ledger rolls over."""
+    """Makes the broker delete what it need not keep immediately; otherwise it does so when a ledger rolls over."""
     ctx.admin.post(f"{ctx.path(topic)}/trim")
 
 
@@ -61,12 +61,12 @@ def cursor(ctx: Context, topic: str, subscription: str = "sub") -> dict[str, Any
 
 
 def subscribe(ctx: Context, topic: str, subscription: str = "sub") -> None:
-    """A subscription nobody reads: without one Pulsar deletes what no subscription waits for."""
+    """A subscription without consumers: without one Pulsar deletes messages that no subscription needs."""
     ctx.consumer(topic, subscription).close()
 
 
 def prompt_cursors(ctx: Context, namespace: str | None = None) -> None:
-    """Each acknowledgement moves the cursor at once for the namespace's topics made from now on.
+    """Each acknowledgement moves the cursor immediately, for topics of the namespace that are created from now on.
 
     By default one a second does (managedLedgerDefaultMarkDeleteRateLimit), the others when
     managedLedgerCursorPositionFlushSeconds have passed; ledgers are not deleted before.

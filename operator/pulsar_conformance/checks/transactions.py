@@ -25,7 +25,7 @@ REFUSALS = (404, 409, 501, 503)
 def off(ctx: Context) -> str:
     """Both the admin REST and the binary protocol refuse.
 
-    The protocol is spoken here: a Java client (4.0) is told the same and tries again without end.
+    The protocol is spoken here: a Java client (4.0) gets the same answer and tries again without end.
     """
     ctx.require(not enabled(ctx), f"brokers have {SWITCH}=true: transactions.on proves them")
     reason = denial(ctx, "admin/v3/transactions/coordinators", SWITCH)
@@ -124,7 +124,7 @@ def enabled(ctx: Context) -> bool:
 
 
 def broker(ctx: Context) -> str:
-    """Host and port of a broker, as clients are told them."""
+    """Host and port of a broker, as clients receive them."""
     found = ctx.admin.get(f"lookup/v2/topic/{ctx.path(ctx.topic())}")
     secure = ctx.instance.service_url.startswith("pulsar+ssl")
     return str(urllib.parse.urlsplit(found["brokerUrlTls" if secure else "brokerUrl"]).netloc)

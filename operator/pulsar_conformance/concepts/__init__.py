@@ -19,5 +19,5 @@ CONCEPTS: tuple[Concept, ...] = (*PLATFORM, *LOGICAL, *MESSAGING)
 
 
 def section(key: str) -> str:
-    """Title of the section a key belongs to. Raises KeyError for a section nobody named."""
+    """Title of the section a key belongs to. Raises KeyError for an unknown section."""
     return SECTIONS[key.split(".", 1)[0]]

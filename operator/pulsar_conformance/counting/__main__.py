@@ -2,7 +2,7 @@
 
 Exit code 0 when delivery was as promised, 1 when it was not: lines of the report that begin with VIOLATION, that is
 confirmed messages that were lost. With --strict also 1 for lines that begin with FAILED: sends without a confirmation,
-errors the clients were told of, messages out of order or of others, a pause as long as the send timeout. 2 when the run
+errors that clients received, messages out of order or of others, a pause as long as the send timeout. 2 when the run
 could not begin.
 """
 

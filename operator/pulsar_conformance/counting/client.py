@@ -1,4 +1,4 @@
-"""The counting producer, consumer and run on the official Python client, in threads of their own."""
+"""The counting producer, consumer and run on the official Python client, in separate threads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CountingError(RuntimeError):
 
 
 class CountingProducer:
-    """Publishes numbered messages at a bounded rate and tells the ledger the outcome of each.
+    """Publishes numbered messages at a bounded rate and reports the outcome of each to the ledger.
 
     The callback of ``send_async`` is called once for each message. Ok: the broker has stored it. Anything else: it may
     or may not be stored. A send timeout fails everything the client still holds, also what was sent a moment ago, and
@@ -119,10 +119,10 @@ class CountingProducer:
 
 
 class CountingConsumer:
-    """Receives, tells the ledger and acknowledges, one message at a time.
+    """Receives, reports to the ledger and acknowledges, one message at a time.
 
-    An acknowledgement is handed to the client, which groups them; one that is lost with a connection shows as
-    a duplicate. ``take`` is what a test overrides to lose or delay messages.
+    An acknowledgement is handed to the client, which groups them; one that is lost with a connection shows as a
+    duplicate. ``take`` is what a test overrides to lose or delay messages.
     """
 
     def __init__(self, consumer: Any, ledger: Ledger, *, index: int = 0) -> None:

@@ -122,7 +122,7 @@ class Ledger:
             return Stamp(self.run, producer, key, len(stream.marks) - 1, int((now - self._origin) * 1e6))
 
     def confirmed(self, stamp: Stamp) -> None:
-        """The broker acknowledged the send; wins over a failure told before."""
+        """The broker acknowledged the send; takes precedence over a failure reported before."""
         with self._lock:
             stream = self._stream(stamp)
             mark = stream.marks[stamp.number]
@@ -197,7 +197,7 @@ class Ledger:
             return not any(self._streams[name].open_before(end) for name, end in ends.items())
 
     def settled(self) -> None:
-        """The last operation has no more effect: a duplicate of anything sent from now on has no reason."""
+        """Records that the last operation no longer has an effect: a later duplicate has no reason."""
         with self._lock:
             self._operations[-1] = replace(self._operations[-1], settled=self._since(self._clock()))
             self._quiet = True

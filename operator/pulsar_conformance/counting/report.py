@@ -150,14 +150,14 @@ class Report:
     def failures(self) -> list[str]:
         """All that went wrong, as sentences: what ``violations`` has and what an application would have felt.
 
-        For operations of which it is claimed that nothing fails. A send without a confirmation, a client that was told
-        of an error, an operation that did not settle, messages out of order, or no message at all are failures here;
-        so is a pause in publishing as long as the send timeout, of which longer silence is only a matter of luck.
+        For operations of which it is claimed that nothing fails. A send without a confirmation, a client that received
+        an error, an operation that did not settle, messages out of order, or no message at all are failures here; so is
+        a pause in publishing as long as the send timeout, of which longer silence is only a matter of luck.
 
         What a reconnect explains is none: duplicates while an operation is at work, redeliveries, shorter pauses. Order
         in a key outlives it, since a producer sends again in sequence, and a subscription goes back, never ahead;
-        Shared does not promise it. Foreign messages are a failure since the counts then are not of this run alone: on
-        a topic that others publish to use ``violations``.
+        Shared does not promise it. Foreign messages are a failure since the counts then are not of this run alone: on a
+        topic that others publish to use ``violations``.
         """
         found = self.violations()
         if not self.sent:

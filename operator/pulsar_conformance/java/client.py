@@ -1,4 +1,4 @@
-"""The Java client of Pulsar, for what only that client has: one warm process, used from many threads at once.
+"""The Java client of Pulsar, for what only that client has: one warm process, used from many threads.
 
 Settings given as ``conf`` are the fields of the Java client's ClientConfigurationData, ProducerConfigurationData and
 ConsumerConfigurationData (what ``loadConf`` takes), such as ``accessMode``, ``retryEnable`` or ``ackTimeoutMillis``; a
@@ -80,7 +80,7 @@ class JavaProcess:
     def client(self, service_url: str, *, token: str | None = None, **conf: object) -> JavaClient:
         """A client; conf as in the module's text, such as ``enableTransaction=True``. Operations end after 20 s.
 
-        Without transactions it is there at once, whether or not anything answers at the URL.
+        Without transactions it is ready immediately, whether or not anything answers at the URL.
         """
         limit = _seconds(conf.get("operationTimeoutMs"), OPERATION_LIMIT)
         try:
@@ -158,11 +158,11 @@ class JavaClient(_Handle):
         key_based_batching: bool = False,
         **conf: object,
     ) -> JavaProducer | JavaPending[JavaProducer]:
-        """A producer, once the broker has accepted it; with wait=False at once, as something pending.
+        """A producer, once the broker has accepted it; with wait=False immediately, as pending.
 
         router "first" or "last" sends everything to the lowest or highest partition. A pending one (accessMode
-        WaitForExclusive) may wait for ten minutes; it has a connection of its own, since the client gives up waiting
-        only by closing that. The broker keeps a cancelled one in its queue (waitingPublishers in the topic's stats) and
+        WaitForExclusive) may wait for ten minutes; it has a separate connection, since the client gives up waiting only
+        by closing that. The broker keeps a cancelled one in its queue (waitingPublishers in the topic's stats) and
         gives it the topic for a moment when its turn comes: until then another producer may be refused.
         """
         send_limit = _seconds(conf.get("sendTimeoutMs"), OPERATION_LIMIT)
@@ -229,7 +229,8 @@ class JavaClient(_Handle):
         return JavaConsumer(self.connection, made["handle"], self.limit)
 
     def transaction(self, timeout_ms: int = 30000) -> JavaTransaction:
-        """A new transaction, which the broker aborts after so long; the client needs ``enableTransaction=True``."""
+        """Begins a transaction, which the broker aborts after this time; the client needs
+        ``enableTransaction=True``."""
         made = self.connection.call("transaction.begin", self.limit + MARGIN, client=self.name, timeout_ms=timeout_ms)
         return JavaTransaction(self.connection, made["handle"], self.limit)
 
@@ -320,7 +321,7 @@ class JavaConsumer(_Handle):
     """A consumer. Acknowledgements wait for the broker only with ``ackReceiptEnabled=True``."""
 
     def receive(self, timeout_ms: int) -> JavaMessage | None:
-        """The next message, or None when there is none within so long."""
+        """Returns the next message, or None if there is none within this time."""
         reply = self.connection.call(
             "consumer.receive", timeout_ms / 1000 + MARGIN, handle=self.name, timeout_ms=timeout_ms
         )
@@ -359,11 +360,11 @@ class JavaConsumer(_Handle):
             self._call("consumer.seek", position=position)
 
     def pause(self) -> None:
-        """Ask the broker for no more messages; those already here are still received."""
+        """Asks the broker for no further messages; received ones are still delivered."""
         self._call("consumer.pause")
 
     def resume(self) -> None:
-        """Go on after pause."""
+        """Continues after pause."""
         self._call("consumer.resume")
 
     def connected(self) -> bool:
@@ -371,7 +372,7 @@ class JavaConsumer(_Handle):
         return bool(self._call("consumer.connected")["connected"])
 
     def unsubscribe(self) -> None:
-        """Remove the subscription; the consumer is of no more use then."""
+        """Removes the subscription; the consumer cannot be used after that."""
         self._call("consumer.unsubscribe")
 
     def close(self) -> None:

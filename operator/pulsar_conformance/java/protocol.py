@@ -61,12 +61,12 @@ class Pending:
     future: concurrent.futures.Future[dict[str, Any]]
 
     def done(self, within: float = 0.0) -> bool:
-        """Whether it has ended, well or not; waits up to so many seconds."""
+        """Whether it has ended, with or without success; waits up to this number of seconds."""
         concurrent.futures.wait([self.future], timeout=within)
         return self.future.done()
 
     def result(self, within: float | None = None) -> dict[str, Any]:
-        """The reply; JavaError or JavaProcessDied, or TimeoutError when there is none within so many seconds.
+        """The reply; JavaError or JavaProcessDied, or TimeoutError if there is none within this number of seconds.
 
         Without a number it waits for as long as the process itself may take, and a little longer.
         """
@@ -100,14 +100,15 @@ class Connection:
         self._reader.start()
 
     def wait_ready(self, within: float) -> None:
-        """Wait for the process's first line; JavaProcessDied, or TimeoutError after so many seconds."""
+        """Waits for the process's first line; raises JavaProcessDied, or TimeoutError after this number of seconds."""
         try:
             self._hello.result(within)
         except TimeoutError as error:
             raise TimeoutError(f"the Java process did not start within {within:g} s{self._tail()}") from error
 
     def begin(self, op: str, limit: float = 25.0, **arguments: object) -> Pending:
-        """Send a request that the process may take so many seconds for. Arguments that are None are left out."""
+        """Sends a request for which the process may take this number of seconds. Arguments that are None are left
+        out."""
         number = next(self._numbers)
         given = {name: value for name, value in arguments.items() if value is not None}
         line = json.dumps({"id": number, "op": op, "limit_ms": round(limit * 1000), **given}).encode() + b"\n"
@@ -134,7 +135,7 @@ class Connection:
         return self.begin(op, limit, **arguments).result()
 
     def close(self, within: float = 15.0) -> None:
-        """Close the process's input, which ends it; kill it when that takes longer than so many seconds."""
+        """Closes the process's input, which ends it; kills it if that takes longer than this number of seconds."""
         with self._lock:
             self._closing = True
         with suppress(OSError, ValueError), self._write_lock:
@@ -233,11 +234,12 @@ class JavaPending(Generic[Value]):
     wrap: Callable[[Mapping[str, Any]], Value]
 
     def done(self, within: float = 0.0) -> bool:
-        """Whether it has ended, well or not; waits up to so many seconds."""
+        """Whether it has ended, with or without success; waits up to this number of seconds."""
         return self.pending.done(within)
 
     def result(self, within: float | None = None) -> Value:
-        """What it came to; JavaError when it failed, TimeoutError when it has not ended within so many seconds."""
+        """Returns the result; raises JavaError if it failed, TimeoutError if it has not ended within this number of
+        seconds."""
         return self.wrap(self.pending.result(within))
 
     def cancel(self) -> bool:

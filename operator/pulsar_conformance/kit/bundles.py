@@ -37,5 +37,5 @@ def owner(ctx: Context, topic: str, *, admin: Admin | None = None) -> str:
 
 
 def even(number: int) -> list[int]:
-    """Boundaries of so many bundles of the same size."""
+    """Returns the boundaries of this number of bundles of equal size."""
     return [i * (2**32 // number) for i in range(number)] + [TOP]

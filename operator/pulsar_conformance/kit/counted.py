@@ -53,7 +53,8 @@ def counted_namespace(ctx: Context, **policies: Any) -> str:
 def counting(
     ctx: Context, topic: str, *, send_timeout: float, urls: tuple[str, str] | None = None, start_within: float = 60
 ) -> Iterator[CountingRun]:
-    """Counted messages on a topic of a counted namespace; a send fails when it is not answered in so many seconds.
+    """Counted messages on a topic of a counted namespace; a send fails if it is not answered within this number of
+    seconds.
 
     ``urls`` are where to publish and where to consume, when those are two clusters. Raises CountingError when no
     message comes through in ``start_within`` seconds.

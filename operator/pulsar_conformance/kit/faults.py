@@ -31,12 +31,12 @@ def standing_still(ctx: Context, target: str) -> Iterator[None]:
 
 
 def quick(ctx: Context, seconds: float = 5) -> Admin:
-    """Admin REST without patience: whoever stands still takes a call and never answers it."""
+    """Admin REST with short timeouts: a paused process accepts a call and never answers it."""
     return replace(ctx.admin, timeout=seconds)
 
 
 def owner_now(ctx: Context, topic: str) -> str:
-    """Host name of the broker that serves a topic, by whoever answers quickly."""
+    """Host name of the broker that serves a topic, from the first broker that answers quickly."""
     return owner(ctx, topic, admin=quick(ctx)).removeprefix("pulsar://").rsplit(":", 1)[0]
 
 

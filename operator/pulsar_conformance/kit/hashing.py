@@ -50,7 +50,7 @@ def range_hash(key: str) -> int:
 
 
 def ring_ranges(names: Sequence[str], points: int) -> Ranges:
-    """The hashes of consumers that joined in this order, with so many points each; no name occurs twice.
+    """The hashes of consumers that joined in this order, with this number of points each; no name occurs twice.
 
     A hash belongs to the next point at or after it. Of two consumers with the same point the first one has it.
     """

@@ -51,7 +51,7 @@ def ranges_of(ctx: Context, topic: str) -> hashing.Ranges:
 
 
 def hash_of(ctx: Context) -> Callable[[str], int]:
-    """The hash that decides for subscriptions without ranges of their own, by the broker's settings."""
+    """Returns the hash that decides for subscriptions without their own ranges, by the broker's settings."""
     return hashing.ring_hash if ctx.setting(CONSISTENT) == "true" else hashing.range_hash
 
 

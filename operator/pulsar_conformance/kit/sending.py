@@ -85,7 +85,8 @@ def entries(ctx: Context, topic: str) -> int:
 
 
 def stored(ctx: Context, topic: str, position: int = 1, subscription: str = "sub") -> Mapping[str, str]:
-    """What the broker says of the entry that is so many after the subscription's position, by lower-case header.
+    """Returns what the broker reports of the entry at this offset from the subscription's position, by lower-case
+    header.
 
     Admin REST, peekNthMessage: x-pulsar-compression, x-pulsar-sequence-id, x-pulsar-num-batch-message and others.
     """
@@ -102,5 +103,5 @@ def heads(messages: list[Any]) -> set[bytes]:
 
 
 def all_of(count: int, before: set[bytes], messages: list[Any]) -> bool:
-    """Whether so many different messages came, with those from before."""
+    """Whether this number of different messages arrived, including those from before."""
     return len(before | heads(messages)) >= count

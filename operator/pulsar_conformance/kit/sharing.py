@@ -23,7 +23,8 @@ def gather(
     ack: bool = True,
     extra: float = 0.5,
 ) -> dict[str, list[Any]]:
-    """What each consumer got until ``count`` messages were there in all, and no more came for ``extra`` seconds each.
+    """Returns the messages of each consumer until ``count`` arrived in all, and no further one for ``extra`` seconds
+    each.
 
     Raises CheckFailed when there are fewer or more.
     """

@@ -56,7 +56,7 @@ class Wire:
         return refusal is None
 
     def _asked(self, kind: int, question: bytes) -> Refusal | None:
-        """The error to one command on a connection of its own; None when it was carried out."""
+        """Returns the error to one command on a separate connection; None if it was carried out."""
         with self._connected() as line:
             connect = _text(1, "conformance") + _number(4, PROTOCOL_VERSION)
             if self.broker:

@@ -12,7 +12,7 @@ from pulsar_conformance.tamper import Mutation, Rule, change_admin, drop_admin, 
 
 
 def renamed() -> Rule:
-    """Every producer gets a name of its own."""
+    """Every producer gets its own name."""
     numbers = count()
 
     def change(call: Callable[..., Any], *args: Any, **options: Any) -> Any:

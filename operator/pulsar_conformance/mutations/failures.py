@@ -28,7 +28,7 @@ def _answered(_call: Callable[..., Any], _data: bytes, callback: Callable[..., N
 
 
 def _twice(call: Callable[..., Any], data: bytes, callback: Callable[..., None], **options: Any) -> None:
-    """The message is sent as two: the client gives each a sequence id of its own."""
+    """The message is sent as two: the client gives each its own sequence id."""
     call(data, lambda *_answer: None, **options)
     call(data, callback, **options)
 

@@ -16,7 +16,7 @@ LATE_SECONDS = 1.0
 
 
 def _late(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """The send returns at once and happens later; never, when the check has ended by then."""
+    """The send returns immediately and happens later; never, if the check has ended by then."""
 
     def send() -> None:
         with contextlib.suppress(PulsarException):

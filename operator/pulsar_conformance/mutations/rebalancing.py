@@ -42,7 +42,7 @@ def _first(data: bytes, *_args: Any, **_options: Any) -> bool:
 
 
 class _Elsewhere:
-    """Unloads of a bundle to another destination than its first one; namespaces have names of their own."""
+    """Unloads of a bundle to another destination than its first one; namespaces have different names."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}

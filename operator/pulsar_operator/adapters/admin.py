@@ -10,7 +10,7 @@ Implements :class:`pulsar_operator.ports.PulsarAdminPort`. What is handled here 
   every method; a broken connection or an expired metadata session only for idempotent methods.
 * **Retry-After** is obeyed within the deadline. A longer one ends the call immediately and is passed to the caller.
 * **Concurrency** is limited per cluster, so that one slow cluster cannot take all the connections. Waiting for the next
-  attempt does not count. Streams have slots of their own: they last for a minute, and calls do not wait for them.
+  attempt does not count. Streams have separate slots: they last for a minute, and calls do not wait for them.
 """
 
 from __future__ import annotations

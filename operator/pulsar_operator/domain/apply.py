@@ -45,24 +45,23 @@ def why_apply(rendered: Json, live: Json | None) -> str | None:
 
 
 EXACT_MAPS = frozenset({"data", "spec.selector", "spec.template.spec.nodeSelector"})
-"""Maps that are ours as a whole: a key somebody added changes what the object does."""
+"""Maps of which the operator owns every key: another writer's key would change what the object does."""
 _KEYS = ("mountPath", "uid", "name", "topologyKey", "containerPort", "port")
-"""Fields that tell entries of a list apart, as server-side apply merges them."""
+"""Fields that identify entries of a list, as server-side apply merges them."""
 
 _WORDS = re.compile(
     r"(^|\.)(image|imagePullPolicy|storageClassName|priorityClassName|type|policy|whenDeleted|whenScaled)$"
 )
-"""Fields whose text is told: names and words of closed lists. Any other may be where users write what they like,
-secrets too, and stays out of events and logs; numbers, switches and quantities are told everywhere but in free text."""
+"""Fields whose text is shown: names and words of closed lists. Other fields may have any text of users, secrets too,
+and are left out of events and logs; numbers, switches and quantities are shown, except in free text."""
 _FREE_TEXT = re.compile(
     r"(^|\.)(data|stringData|annotations|labels|env|nodeSelector|affinity|tolerations|args|command|volumeAttributes)[.\[]"
 )
 
 
 def first_difference(desired: Any, live: Any, path: str = "") -> str | None:
-    """The first place where ``live`` does not hold what is wanted; extra fields in ``live`` are defaults.
-
-    Entries somebody added to lists and to EXACT_MAPS are told by :func:`foreign_entries`.
+    """Returns the first place where ``live`` differs from the desired object; extra fields in ``live`` are defaults.
+    :func:`foreign_entries` returns entries that other writers added to lists and to EXACT_MAPS.
     """
     if desired == live:
         return None
@@ -88,7 +87,7 @@ def first_difference(desired: Any, live: Any, path: str = "") -> str | None:
 
 
 def _is_shown(path: str, value: Any) -> bool:
-    """Whether a value may be seen by whoever reads events."""
+    """Whether a value may be shown in events."""
     if _FREE_TEXT.search(path):
         return False
     plain = value is None or isinstance(value, (bool, int, float)) or quantity(value) is not None
@@ -112,10 +111,11 @@ def _list_difference(desired: list[Any], live: list[Any], path: str) -> str | No
 
 
 def foreign_entries(desired: Any, live: Any, path: str = "", pointer: str = "") -> list[str]:
-    """JSON pointers of entries in ``live`` that are not ours where everything should be; in the order to remove them.
+    """Returns JSON pointers of other writers' entries in ``live`` where the operator owns all entries, in the order to
+    remove them.
 
-    Server-side apply leaves what another field manager owns, so these need a removal of their own. metadata is shared
-    with others on purpose.
+    Server-side apply leaves what another field manager owns, so these are removed separately. metadata is shared with
+    others on purpose.
     """
     out: list[str] = []
     if desired == live:

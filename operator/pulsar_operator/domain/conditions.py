@@ -42,10 +42,8 @@ def parse_time(text: str | None) -> datetime | None:
 
 
 def seconds_since(moment: datetime, now: datetime) -> float:
-    """Seconds from a time that a status tells until now.
-
-    0 for one to come by no more than the clocks of machines differ, infinite for a later one: the clock was set back,
-    and nothing may wait until it has caught up.
+    """Returns the seconds from a time in a status until now; 0 for a future time within the usual difference of clocks,
+    infinite for a later one: the clock was set back, and nothing may wait until it has caught up.
     """
     seconds = (now - moment).total_seconds()
     return inf if seconds < -CLOCKS_DIFFER else max(seconds, 0.0)
@@ -63,7 +61,7 @@ def reason_named(text: Any) -> Reason:
 class ConditionSet:
     """The conditions of one object during one pass.
 
-    Every known type is set on every pass; a type nobody set is Unknown, so that a missing fact is never silence.
+    Every known type is set on every pass; a type that was not set is Unknown, so that a missing fact is always visible.
     """
 
     known: Sequence[ConditionType]
@@ -71,7 +69,7 @@ class ConditionSet:
     generation: int | None
     now: datetime
     heals: frozenset[Reason] = frozenset()
-    """Reasons that this object gets over by itself, whatever holds for others."""
+    """Reasons from which this object recovers automatically, whatever applies to others."""
     _set: dict[ConditionType, tuple[ConditionStatus, Reason, str]] = field(default_factory=dict)
 
     def set(self, kind: ConditionType, status: ConditionStatus | bool, reason: Reason, message: str) -> None:
@@ -94,7 +92,7 @@ class ConditionSet:
         return self._set[kind][0] if kind in self._set else UNKNOWN
 
     def explained(self, kind: ConditionType) -> tuple[ConditionStatus, Reason, str] | None:
-        """Status, reason and message set in this pass; None when nobody set it."""
+        """Returns status, reason and message set in this pass; None if none were set."""
         return self._set.get(kind)
 
     def is_true(self, kind: ConditionType) -> bool:

@@ -43,7 +43,7 @@ class Work:
         self.left = limit
 
     def spend(self, steps: int) -> bool:
-        """Take a match of so many steps off; whether it may be made."""
+        """Charges a match of this number of steps; returns whether it may be made."""
         self.left -= 1 + steps // STEPS
         return self.left >= 0
 

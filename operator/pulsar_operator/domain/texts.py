@@ -11,7 +11,7 @@ from math import log2
 HIDDEN = "***"
 """Stands where something could be secret."""
 ENTROPY = 3.7
-"""Bits of a character above which a mixed word of 20 characters is no name that somebody chose."""
+"""Bits of a character above which a mixed word of 20 characters is no chosen name."""
 
 _USERINFO = re.compile(r'(?<=://)[^/\s"]+@')
 _LOGIN = re.compile(r"(?<=://).*@", re.DOTALL)
@@ -91,7 +91,7 @@ def contains_secret(name: str, value: str) -> bool:
 
 
 def resembles_secret(value: str) -> bool:
-    """Whether a value is a secret by how it looks, where words like key and token have a meaning of their own."""
+    """Whether a value looks like a secret, in texts in which words like key and token have another meaning."""
     return without_tokens(value) != value
 
 
@@ -133,8 +133,8 @@ def without_tokens(text: str) -> str:
 
 
 def without_secrets(text: str, values: Iterable[str] = ()) -> str:
-    """One line that somebody else wrote, without what may be a secret in it, and without these values: user info of
-    URLs, values of settings that are called like secrets, what follows an Authorization header, tokens."""
+    """Returns one line of another writer without possible secrets, and without these values: user info of URLs, values
+    of settings that are called like secrets, what follows an Authorization header, tokens."""
     for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     text = without_userinfo(text)
@@ -144,8 +144,8 @@ def without_secrets(text: str, values: Iterable[str] = ()) -> str:
 
 
 def quoted(text: str) -> str:
-    """What somebody else wrote, as one line for a condition, an event or a log: without refused values, without what
-    may be a secret, and without control characters."""
+    """Returns a text of another writer as one line for a condition, an event or a log: without refused values, possible
+    secrets and control characters."""
     words = without_secrets(" ".join(without_refused_values(text).split()))
     return "".join(each if each.isprintable() else " " for each in words)
 
@@ -170,10 +170,10 @@ _OPEN, _CLOSE = "([{", ")]}"
 
 
 def without_refused_values(text: str) -> str:
-    """The words of Kubernetes' validation without the values it refuses; fields and rules are told.
+    """Returns the message of Kubernetes' validation without the refused values; fields and rules stay.
 
     A value may be a secret of a user, such as the value of an environment variable. It is written as Go or JSON writes
-    it (package k8s.io/apimachinery/pkg/util/validation/field, ErrorBody); where nobody can tell its end, the rest is
+    it (package k8s.io/apimachinery/pkg/util/validation/field, ErrorBody); if its end cannot be determined, the rest is
     left out.
     """
     parts: list[str] = []

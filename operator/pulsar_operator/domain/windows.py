@@ -5,7 +5,7 @@ A schedule is read as wall-clock time in its time zone and mapped to moments by 
 * A time that the clocks skip (the gap when daylight saving begins) opens the window at the first moment after the gap:
   a window is never lost by it, and a schedule that comes on a calendar always opens.
 * A time that comes twice (when daylight saving ends) opens the window once, the first time.
-* A window stays open for its minutes of elapsed time, however the clocks change meanwhile. Windows that follow each
+* A window stays open for its minutes of elapsed time, however the clocks change. Windows that follow each
   other more closely than they are long overlap.
 
 Zones are those of the IANA database as ``zoneinfo`` finds it: the system's, else the package tzdata. It is data that

@@ -1,7 +1,8 @@
-"""Reading a running Pulsar, and nothing else: at most CONCURRENCY calls are under way at once.
+"""Reads a running Pulsar, and nothing else, with at most CONCURRENCY calls at the same time.
 
-Policies of topics have one GET each, and Pulsar 4.0 has no call that tells them all or which topics have any: they are
-read only in namespaces in whose topic __change_events anything was ever written, which costs one GET per namespace.
+Policies of topics have one GET each, and Pulsar 4.0 has no call that returns all of them, or the topics that have any:
+they are read only in namespaces in whose topic __change_events anything was ever written, which costs one GET per
+namespace.
 """
 
 from __future__ import annotations
@@ -264,7 +265,7 @@ class Exporter:
             found.entry = replace(found.entry, notes=(*found.entry.notes, note))
 
     async def _list(self, found: _Namespace) -> None:
-        """Find the namespace's topics; partitions are no topics of their own."""
+        """Find the namespace's topics; partitions are not separate topics."""
         place = (found.tenant, found.name)
         with_system = {"includeSystemTopic": "true"}
         read = self._options.topic_policies

@@ -114,8 +114,8 @@ class KubePort(Protocol):
         """
 
     async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
-        """Remove entries by JSON pointer, in order, whoever owns them; guarded by the object's resourceVersion. All of
-        the status, or none: that is a resource of its own.
+        """Remove entries by JSON pointer, in order, of any owner; guarded by the object's resourceVersion. All of the
+        status, or none: that is a separate resource.
 
         Raises ConflictError when the object changed since it was read or a pointer leads nowhere.
         """

@@ -33,7 +33,7 @@ _BROKER_ID = re.compile(
 
 
 class CollectError(Exception):
-    """A request failed; the message is a sentence without secrets. ``again`` tells whether to ask once more."""
+    """A request failed; the message is a sentence without secrets. ``again``: whether to ask once more."""
 
     def __init__(self, message: str, *, again: bool = False) -> None:
         super().__init__(message)

@@ -9,7 +9,7 @@ ROUND_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 3
 
 
 class CollectorMetrics:
-    """A registry of its own; names begin with pulsar_sizing_."""
+    """A separate registry; names begin with pulsar_sizing_."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -81,7 +81,7 @@ class CollectorMetrics:
         self._stored.labels(cluster).inc(stored)
 
     def upkeep(self, what: str, count: int) -> None:
-        """Upkeep did something so many times."""
+        """Counts actions of the upkeep."""
         self._upkeep.labels(what).inc(count)
 
     def render(self) -> bytes:

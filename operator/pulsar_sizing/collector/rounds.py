@@ -80,9 +80,9 @@ class Limits:
     round_seconds: float = 120.0
     """Seconds for all brokers of a cluster; who was not asked by then is missing."""
     cpu_seconds: float = 10.0
-    """Seconds of these for all brokers to tell what CPU they use."""
+    """Seconds within which all brokers must report their CPU use."""
     concurrency: int = 4
-    """Brokers asked at once; each holds one batch of rows in memory."""
+    """Brokers asked at the same time; each holds one batch of rows in memory."""
     batch_rows: int = BATCH_ROWS
 
 
@@ -144,7 +144,8 @@ class Sampler:
     async def _each(
         self, brokers: Sequence[str], ask: Callable[[str], Coroutine[Any, Any, T]], seconds: float
     ) -> dict[str, T]:
-        """What each broker says, at most so many asked at once; those that did not within the time are absent."""
+        """Returns the answer of each broker, with a limited number of concurrent requests; those without one in time
+        are left out."""
         slots = asyncio.Semaphore(self.limits.concurrency)
         results: dict[str, T] = {}
 

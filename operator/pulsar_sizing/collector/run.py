@@ -184,7 +184,7 @@ def expire(settings: Settings) -> int:
 
 
 def recorded_status(store: Store, instance: str, now: datetime) -> dict[str, Any]:
-    """The last round of each cluster as its markers tell it, of the last two hours. Blocks."""
+    """Returns the last round of each cluster from its markers, of the last two hours. Blocks."""
     clusters: dict[str, Any] = {}
     for folder in store.folders(f"{MARKERS}/v{SCHEMA_VERSION}/{layout.partition('instance', instance)}"):
         name = layout.partition_value(folder)

@@ -27,11 +27,11 @@ class Cells:
 
 
 def folded(cells: Cells, walls: Sequence[int], most: int = MOST_CELLS) -> Cells:
-    """At most `most` cells; the same where there are no more.
+    """At most `most` cells; unchanged if there are not more.
 
-    Cells that weigh at least 4 / `most` of all stay alone; the others are merged with their neighbours, never across
-    one of those or a boundary of today (`walls`, ascending), into cells lighter than twice that. A merged cell lies at
-    its first position.
+    Cells that weigh at least 4 / `most` of all stay alone; the others are merged with adjacent ones, never across one
+    of those or a boundary of today (`walls`, ascending), into cells lighter than twice that. A merged cell lies at its
+    first position.
     """
     if len(cells) <= most:
         return cells

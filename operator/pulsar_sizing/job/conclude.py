@@ -76,8 +76,8 @@ class Seen:
 def today(placement: Sequence[Mapping[str, Any]]) -> dict[str, Today]:
     """Boundaries and owners by namespace from rows (namespace, bundle, broker, topics) of one round.
 
-    A bundle that two brokers report is on its way; it counts for the one with more topics. Bundles without topics are
-    not reported, so neighbours of a gap bound it. What is no range is left out.
+    A bundle that two brokers report is being moved; it counts for the one with more topics. Bundles without topics are
+    not reported, so the bundles beside a gap bound it. Invalid ranges are left out.
     """
     found: dict[str, dict[tuple[int, int], tuple[int, str]]] = {}
     for row in placement:
@@ -151,7 +151,7 @@ def conclude(request: Request, observed: Observed, seen: Seen, now: datetime) ->
 
 
 def loads_today(namespaces: Sequence[NamespaceTraffic], brokers: Sequence[str]) -> dict[str, float]:
-    """Weight by broker as the bundles are owned now; what nobody owns counts for nobody."""
+    """Returns the weight by broker as the bundles are owned now; bundles without an owner do not count."""
     loads = dict.fromkeys(brokers, 0.0)
     for each in namespaces:
         if each.boundaries is None:

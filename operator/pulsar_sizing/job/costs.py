@@ -1,7 +1,7 @@
-"""What topics cost, learned from the tables: evidence of the hours, factors for the weights, words for the result.
+"""The cost of topics, learned from the tables: evidence of the hours, factors for the weights, text for the result.
 
-A broker in an hour is evidence where nearly all its samples tell its CPU. Brokers near their limit tell less than what
-topics cost, and hours in which nearly all CPU is the brokers' own tell nothing.
+A broker in an hour is evidence if nearly all its samples report its CPU. Brokers near their limit show less than the
+cost of topics, and hours in which nearly all CPU is the brokers' own show nothing.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from pulsar_sizing.job.snapshot import CARRIED, Snapshot, Tables
 from pulsar_sizing.job.weights import compute, partitioned_names
 
 LEAST: Final = 2048
-"""A topic is heavy that has this part of the cost of an hour, with all its partitions: no more than so many are.
-Partitions of a topic have the same producers, settings and subscriptions, so what one of them costs the others cost."""
+"""Share of an hour's cost from which a topic, with all its partitions, is heavy, which also limits the number of heavy
+topics. Partitions of a topic have the same producers, settings and subscriptions, so they have the same cost."""
 MOST_HOURS: Final = 14 * 24
 """Hours that are learned from, the newest: what the driver holds does not grow with the window."""
 MOST_TOPICS: Final = 256
-"""Topics with factors of their own, the heaviest; the others are one group."""
+"""Topics with their own factors, the heaviest; the others are one group."""
 MOST_TOLD: Final = 20
 """Topics in the result: those whose factor changes most."""
 NEARLY_ALL: Final = 0.8
-"""Of its samples that an hour of a broker must tell the CPU in."""
+"""Share of its samples with CPU that an hour of a broker must have."""
 BUSY: Final = 0.9
-"""Share of its CPU from which a broker tells nothing: more traffic would not make it use more."""
+"""Share of its CPU from which a broker shows nothing: more traffic would not make it use more."""
 IDLE: Final = 0.1
-"""Mean share of CPU up to which an hour tells nothing; the live half has the same bound for a broker (learned.py)."""
+"""Mean share of CPU up to which an hour shows nothing; the live half has the same bound for a broker (learned.py)."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,8 @@ def learned(
 
 
 def observed(hour: HourState, capacities: Mapping[str, float]) -> dict[str, Observed]:
-    """The brokers of an hour that tell something, none where fewer than two do.
-
-    `capacities` are those of the brokers, 1 on average; empty = they are equal. One that is not in it tells nothing.
+    """Returns the brokers of an hour that are evidence, none if fewer than two are. `capacities` are those of the
+    brokers, 1 on average; empty if they are equal. A broker that is missing in it is no evidence.
     """
     shares = {
         name: broker.cpu / broker.told / MILLION
@@ -164,7 +163,7 @@ def factors_for(topics: Any, factors: Factors) -> Array:
 
 
 def section(learned: Learned) -> CostSizing | None:
-    """What the result says of it; None where no broker told anything."""
+    """Returns the section of the result; None if no broker was evidence."""
     if not learned.observations:
         return None
     strongest = sorted(learned.factors.items(), key=lambda item: (-abs(log(item[1].factor)), item[0]))

@@ -1,7 +1,7 @@
 """The report as one HTML document: nothing is loaded from elsewhere, names from the cluster are escaped.
 
-In light and dark as the reader's system is set; as wide as a phone or wider, where wide tables and plots scroll by
-themselves; tables with headings of rows and columns, plots with a text for who cannot see them.
+In light and dark as the reader's system is set; as wide as a phone or wider, where wide tables and plots scroll
+separately; tables with headings of rows and columns, plots with alternative text.
 """
 
 from __future__ import annotations

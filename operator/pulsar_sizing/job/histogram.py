@@ -34,7 +34,7 @@ def values_of(buckets: Array) -> Array:
 
 
 def counted(keys: Array, buckets: Array, many: int) -> tuple[Array, Array, Array]:
-    """Histograms of so many keys (0 to many - 1) from one key and bucket a sample, in any order.
+    """Returns histograms of `many` keys (0 to many - 1) from one key and bucket a sample, in any order.
 
     Gives for key k the buckets and counts at offsets[k] to offsets[k + 1], buckets ascending.
     """

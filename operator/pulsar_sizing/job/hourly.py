@@ -1,8 +1,7 @@
 """The hourly table: rows of landing files added up to one row a topic, broker and hour.
 
-The rows of a topic and hour come to one task. Of two rows of the same topic and time the one
-with the highest cost counts: a topic that just moved is reported by both brokers, and the one that lost it still tells
-old, decaying rates.
+The rows of a topic and hour come to one task. Of two rows of the same topic and time the one with the highest cost
+counts: a topic that just moved is reported by both brokers, and the one that lost it still reports old, decaying rates.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ DUPLICATE: Final = "row_duplicate"
 PACK_ROWS: Final = 1 << 19
 """Samples that are brought together by topic before they are sent on, about 100 MB."""
 RESULT: Final = f"unit bigint, {COLUMNS[HOURLY]}"
-"""Rows with a `reason` tell how many rows (`samples`) do not count."""
+"""Columns of the result; rows with a `reason` have the number of rows (`samples`) that do not count."""
 SCHEMA: Final = pa.schema(
     [
         ("unit", pa.int64()),
@@ -62,7 +61,7 @@ _BYTES: Final = 8 * len(AMOUNTS)
 
 
 def aggregated(files: DataFrame, reading: Reading, parts: int) -> DataFrame:
-    """Rows of landing files (landing.files) as RESULT, added up by so many tasks.
+    """Rows of landing files (landing.files) as RESULT, added up by this number of tasks.
 
     The rows of a file are brought together by topic before they are sent on, since one long value is much cheaper to
     shuffle than many short rows.

@@ -25,7 +25,7 @@ class BrokerHour(_Model):
     cost: int = 0
     """Sum over its rows that count, in byte-equivalents per second."""
     told: int = 0
-    """Samples that tell its CPU; 0 in hours that an older job worked out."""
+    """Number of samples that report its CPU; 0 in hours that an older job computed."""
     cpu: int = 0
     """Sum of the shares of its CPU, in millionths."""
 
@@ -49,13 +49,13 @@ class HourState(_Model):
     announced: int = 0
     """Rows that the answers had."""
     due: int = 0
-    """Broker samples of an hour with all its rounds; 0 = the collector did not tell its interval."""
+    """Number of broker samples of an hour with all its rounds; 0 if the collector did not report its interval."""
     rounds: int = 0
     brokers: dict[str, BrokerHour] = Field(default_factory=dict)
     placed: bool = False
     """Whether its last round's bundles were checked."""
     carried: bool = False
-    """Whether a topic was heavy in it, and brokers told their CPU."""
+    """Whether a topic was heavy in it, and brokers reported their CPU."""
 
 
 def completeness(hours: Iterable[HourState]) -> float:

@@ -73,7 +73,7 @@ class Job:
 
 
 def batches(hours: Sequence[Hour], most: int) -> Iterator[list[Hour]]:
-    """At most so many hours in lists of about BATCH_BYTES of landing files, in order."""
+    """Yields hours in lists of about BATCH_BYTES of landing files, in order, each with a maximum number of hours."""
     held: list[Hour] = []
     size = 0
     for hour in hours:
@@ -164,7 +164,8 @@ def _facts(job: Job, name: str) -> list[Any]:
 
 
 def _write_carried(job: Job, name: str, states: Mapping[int, HourState]) -> frozenset[int]:
-    """Of hours in which brokers tell their CPU: what each carried of the heavy topics, with all their partitions.
+    """Writes what each broker carried of the heavy topics, with all their partitions, for hours in which brokers report
+    their CPU.
 
     Returns the hours that have any.
     """

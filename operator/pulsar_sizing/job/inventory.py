@@ -74,7 +74,7 @@ class Markers:
     due: int = 0
     """Broker samples that the hour has where the collector makes all its rounds; 0 = its interval is not known."""
     cpu: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Samples of each broker that tell its CPU, and the sum of its shares in millionths."""
+    """Samples of each broker that report its CPU, and the sum of its shares in millionths."""
 
 
 def unit_of(moment: datetime) -> int:
@@ -251,7 +251,8 @@ def _marker_rows(store: Store, path: str) -> Any:
 
 
 def _cpu(said: Any) -> dict[str, tuple[int, int]]:
-    """By broker, each sample once. Nothing is told by what is no share; more than all of a CPU is all of it."""
+    """Returns the CPU by broker, each sample once. An invalid share counts as missing; more than all of a CPU counts as
+    all of it."""
     counts = compute.and_(compute.greater(said["cpu"], 0.0), compute.is_finite(said["cpu"]))
     parts = compute.multiply(compute.min_element_wise(said["cpu"], 1.0), float(MILLION))
     told = said.select(["sample_time", "broker"]).append_column("parts", parts).filter(counts)

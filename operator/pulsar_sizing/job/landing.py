@@ -47,7 +47,7 @@ MAXIMA: Final = ("backlog", "storage_bytes")
 AMOUNTS: Final = ("time", *SUMS, *MAXIMA, "bucket")
 """Whole numbers of a row: milliseconds since 1970, amounts, and the bucket of its cost in the log histogram."""
 READ_ROWS: Final = 1 << 19
-"""Rows of one file that are held at once, about 70 MB."""
+"""Rows of one file that are in memory together, about 70 MB."""
 FILES: Final = "path string, unit bigint"
 COLUMNS: Final = ("sample_time", "position", *NAMES, *RATES, *COUNTS)
 """What is read of a landing file."""
@@ -63,7 +63,7 @@ class Reading:
     """Only rows of this sample time, in milliseconds since 1970; None for all."""
 
     def tables(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Rows of the files that batches of FILES name, as :func:`judged` tells, READ_ROWS at most at once."""
+        """Returns the rows of the files in batches of FILES, as :func:`judged` does, at most READ_ROWS together."""
         store = Store(self.place.root, s3=self.place.s3)
         for batch in batches:
             for path, unit in zip(*(column.to_pylist() for column in batch.columns), strict=True):

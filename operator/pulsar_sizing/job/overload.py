@@ -68,10 +68,10 @@ class Owners:
 
 
 def minutes_above(job: Job, result: SizingResult) -> Minutes | None:
-    """Reads the rows of the result's time; None where what a broker can carry is not known.
+    """Reads the rows of the result's time; None if the capacity of a broker is not known.
 
     A round counts until the next one. A file that is there twice counts twice, one that is damaged does not count.
-    Raises VanishedError when files went meanwhile.
+    Raises VanishedError if files were deleted during the read.
     """
     request, store = job.request, job.store
     if request.capacity is None:

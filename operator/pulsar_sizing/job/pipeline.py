@@ -217,7 +217,7 @@ def seen(inside: Mapping[int, HourState], covered: int) -> Seen:
 
 
 def heat(outcome: Outcome, most: int) -> dict[str, list[float]]:
-    """Mean cost by hour of the day of so many topics, those with the highest mean cost, in the result's time."""
+    """Returns the mean cost by hour of the day of the topics with the highest mean cost, in the result's time."""
     job, result = outcome.job, outcome.result
     units = range(inventory.unit_of(result.from_time), inventory.unit_of(result.to_time))
     folders = job.tables.hours(outcome.snapshot, HOURLY, units)

@@ -63,7 +63,7 @@ class Plot:
     figure: Figure
 
     def png(self) -> bytes:
-        """As a picture of its own, on a white page."""
+        """Returns the plot as a separate picture, on a white page."""
         out = io.BytesIO()
         self.figure.savefig(out, format="png", dpi=110)
         return out.getvalue()

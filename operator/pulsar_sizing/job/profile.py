@@ -20,7 +20,7 @@ LEAST_RECORDED: Final = 48
 LEAST_THERE: Final = 0.8
 """Share of the hours of a period of which something must be recorded."""
 LONGEST_GAP: Final = 3
-"""Hours consecutive that may be missing: over a longer time traffic turns."""
+"""Maximum consecutive hours that may be missing: over a longer time traffic changes."""
 LEAST_ROUNDS: Final = 0.5
 """Share of the usual rounds that an hour must have: one that is not over, or half of which the collector was away, may
 be any part of it."""
@@ -62,8 +62,8 @@ def _repeated(costs: Mapping[int, float], period: Literal["Day", "Week"]) -> Tra
 
 
 def filled(values: Sequence[float | None]) -> list[float] | None:
-    """Values of a circle with those that are missing on a line between their neighbours; None where more than
-    LONGEST_GAP consecutive are missing, or all."""
+    """Interpolates missing values of a circle from adjacent ones; None if more than LONGEST_GAP consecutive values are
+    missing, or all."""
     many = len(values)
     first = next((at for at, value in enumerate(values) if value is not None), None)
     if first is None:

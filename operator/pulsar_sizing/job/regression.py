@@ -1,11 +1,11 @@
-"""What topics truly cost brokers, by regression of the CPU that they use over the traffic that they carry. Pure.
+"""The true cost of topics for brokers, by regression of the CPU that they use over the traffic that they carry. Pure.
 
-One observation is a broker in an hour: its CPU is an idle part, plus a price times the cost of what it carried, each
-topic's cost times a factor that nobody knows. Factors are believed to be about alike, how much so is itself estimated:
-ridge regression whose penalties are the likeliest ones (restricted likelihood, empirical Bayes). So what the hours do
-not tell apart stays alike: topics that keep to one broker and whose traffic rises and falls together. A broker has a
-price of its own, believed to be near that of all (another machine, neighbours on it): what topics cost is told by those
-that come, go, rise and fall. Errors are relative, and those of an hour may be those of the next in part.
+One observation is a broker in an hour: its CPU is an idle part, plus a price times the cost of its traffic, each
+topic's cost times an unknown factor. Factors are assumed to be similar, and how similar is itself estimated: ridge
+regression whose penalties are the likeliest ones (restricted likelihood, empirical Bayes). So topics that the hours
+cannot distinguish stay similar: those that stay on one broker and whose traffic rises and falls together. Each broker
+has its own price, assumed to be near that of all (another machine, other pods on it): the cost of topics shows in those
+that are added, removed, rise and fall. Errors are relative, and those of an hour may be those of the next in part.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 from pulsar_sizing.job.histogram import Array
 
 BOUND: Final = 4.0
-"""No topic counts for so many times what its traffic says, or more, or for less than the inverse."""
+"""Largest factor of a topic; its inverse is the smallest."""
 TOLD: Final = 0.5
-"""A factor is used when its variance is at most this part of what is believed of any topic: the hours then tell at
-least as much of it as the other topics do. And when its standard error is at most this part of itself."""
+"""Maximum share of the prior variance that a factor's variance may have to be used: the hours then contain at least as
+much information on it as the other topics do. Its standard error may have at most this share of the factor."""
 MIN_HOURS: Final = 24
 """Before a day is recorded nothing is learned."""
 BLOCKS: Final = 6
@@ -35,7 +35,7 @@ IDLE_PENALTY: Final = 0.05
 """Of the idle part, over the mean CPU: enough to say it is nothing where all brokers carry the same at all times."""
 MOST_CORRELATED: Final = 0.9
 FAR: Final = 1e4
-"""What is so many times the median or more, or the inverse or less, is no figure of a broker."""
+"""Multiple of the median from which a figure is invalid, as is one below the inverse."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Evidence:
     hours: Array
     """Since 1970."""
     brokers: Array
-    """Any number that tells them apart."""
+    """Any number that identifies a broker."""
     cpu: Array
-    """CPU used: the share of its own, times what the broker can carry (1 on average)."""
+    """CPU used: its share, times the capacity of the broker (1 on average)."""
     cost: Array
     """Mean of all that it carried, in byte-equivalents per second."""
     names: tuple[str, ...] = ()
@@ -76,8 +76,8 @@ class Learned:
     brokers: int = 0
     observations: int = 0
     before: float | None = None
-    """How far brokers' shares of the CPU are from those expected by the cost, relative to the latter, on average over
-    hours that were not learned from; None = too few hours or brokers."""
+    """Mean deviation of brokers' shares of the CPU from those expected by the cost, relative to the latter, over hours
+    that were not learned from; None if there are too few hours or brokers."""
     after: float | None = None
     """The same with the factors, and where they are no better without."""
 
@@ -101,9 +101,8 @@ class _Fit:
 
 
 def learn(evidence: Evidence) -> Learned:
-    """Factors of the topics of which the observations tell enough; none where they do not explain other hours better.
-
-    What is not finite or not above 0 is no observation, nor is a broker with topics that cost more than all it carries.
+    """Returns factors of the topics with enough information; none if they do not explain other hours better. A value
+    that is not finite or not above 0 is no observation, nor is a broker with topics that cost more than all it carries.
     Multiplying all CPU or all cost with a number changes nothing.
     """
     evidence = _sound(evidence)
@@ -193,7 +192,7 @@ def _plain(evidence: Evidence) -> _Fit:
 
 
 def _solved(normal: Array, wanted: Array) -> Array:
-    """The solution, or zeros where there is none that is one: figures that differ by more than numbers can tell."""
+    """Returns the solution, or zeros if there is none: the figures differ by more than floats can represent."""
     try:
         return np.linalg.solve(normal, wanted)
     except np.linalg.LinAlgError:
@@ -201,7 +200,7 @@ def _solved(normal: Array, wanted: Array) -> Array:
 
 
 def _fit(evidence: Evidence) -> _Fit:
-    """With what brokers and topics have of their own; without it where the figures allow no answer."""
+    """Fits the model with the own effects of brokers and topics; without them if the figures allow no solution."""
     plain = _plain(evidence)
     try:
         return _with_own(evidence, plain)
@@ -280,7 +279,8 @@ def _likeliest(normal: Array, wanted: Array, square: float, rows: int, flat: int
 
 
 def _repeated(residuals: Array, evidence: Evidence) -> float:
-    """How many times less than they seem observations tell, since the error of an hour is that of the next in part."""
+    """Returns by what factor observations contain less information than their number suggests, since errors of
+    consecutive hours are correlated."""
     order = np.lexsort((evidence.hours, evidence.brokers))
     now, hour, broker = residuals[order], evidence.hours[order], evidence.brokers[order]
     next_to = (np.diff(hour) == 1) & (np.diff(broker) == 0)

@@ -27,7 +27,7 @@ class Request:
     instance: str
     cluster: str
     start: datetime | None = None
-    """First hour that counts; None = as far back as the window goes."""
+    """First hour that counts; None for the whole window."""
     end: datetime | None = None
     """Hours from here on do not count; None if all that is recorded."""
     percentile: float = 95.0

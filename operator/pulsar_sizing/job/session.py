@@ -50,8 +50,8 @@ def create(
     shows; without one there is no log. `conf` has the last word. The driver's `memory` counts only before its Java
     starts. Raises StoreError and OSError for an event log that cannot be made.
 
-    A Spark Connect server (``sc://HOST:PORT``) has its own memory, folders, log and way to the object store: it is told
-    the time zone, the plans and `conf`, and nothing else.
+    A Spark Connect server (``sc://HOST:PORT``) has its own memory, folders, log and way to the object store: it
+    receives the time zone, the plans and `conf`, and nothing else.
     """
     if master.startswith(CONNECT):
         return _built(SparkSession.builder.remote(master), {**SESSION, **PLANS, **conf})

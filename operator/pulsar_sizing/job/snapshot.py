@@ -68,7 +68,7 @@ PARTITIONS: Final = {
     WEIGHTS: {},
     LOADS: {},
 }
-"""Columns that the folders inside a batch tell, and their types."""
+"""Columns in the names of the folders inside a batch, and their types."""
 KEEP_SNAPSHOTS: Final = 2
 """A reader that took the one before the last still finds its files."""
 ABANDONED: Final = timedelta(hours=6)

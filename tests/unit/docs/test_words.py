@@ -57,7 +57,7 @@ def write(tmp_path: Path) -> Callable[[Mapping[str, str]], Path]:
         pytest.param(CONTROLLER, 'note = "nobody reads it"', ["1: 'nobody'"], id="string"),
         pytest.param(CONTROLLER, 'note = f"{count} of them, nobody reads it"', ["1: 'nobody'"], id="f-string"),
         pytest.param(CONTROLLER, 'KEY = "nobody"', [], id="one-word-is-a-value"),
-        pytest.param(CONTROLLER, '"""Nobody reads it."""', [], id="docstring"),
+        pytest.param(CONTROLLER, '"""Nobody reads it."""', ["1: 'Nobody'"], id="docstring"),
         pytest.param(TYPES, 'class A:\n    x: int\n    """Nobody reads it."""', ["3: 'Nobody'"], id="description"),
         pytest.param(CONTROLLER, "def give_back(): ...", ["1: 'give back'"], id="function"),
         pytest.param(CONTROLLER, "class GiveBack: ...", ["1: 'give back'"], id="class"),
@@ -125,7 +125,6 @@ def test_the_committed_patterns_are_read() -> None:
         assert list(committed.search("name", "x.py", 1, checker.spaced(name))), name
 
 
-def test_docstrings_of_attributes_are_descriptions_only_in_the_api() -> None:
-    tree = ast.parse('class A:\n    x: int\n    """Size of it."""')
-    assert list(checker.strings(tree, described=True)) == [(3, "Size of it.")]
-    assert list(checker.strings(tree, described=False)) == []
+def test_docstrings_are_checked() -> None:
+    tree = ast.parse('"""A file."""\nclass A:\n    x: int\n    """Size of it."""')
+    assert sorted(checker.strings(tree)) == [(1, "A file."), (4, "Size of it.")]

@@ -36,7 +36,7 @@ MAX_STEPS_BYTES = 900_000
 STEP_BYTES = 330
 """Bytes of a move in the file for the operator, without the names in it."""
 MAX_TEXT_BYTES = 100_000
-"""Maximum bytes of the files for people if the steps leave no more; the file for the operator has all steps."""
+"""Maximum bytes of the files for people if the steps leave less room; the file for the operator has all steps."""
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def _pigeonhole(heaviest: Sequence[float], capacities: Sequence[float]) -> float
 
 def least_busiest_allowed(groups: Mapping[frozenset[str] | None, Heaviest], brokers: Iterable[Broker]) -> float:
     """Lower bound of the busiest utilization when every weight is whole and each group of weights may only go to some
-    brokers (by id; None = to all).
+    brokers (by id; None for all).
 
     `draining` brokers take nothing. Infinite when a group with weight has no broker left.
     """

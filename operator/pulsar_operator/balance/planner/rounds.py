@@ -58,8 +58,7 @@ def _near(balance: Balance, options: Options) -> bool:
 
 def first_round(model: ClusterModel, whole: Proposal, options: Options) -> Proposal | None:
     """Returns the most effective moves of a plan within the budget, with the cuts that they need; None if no move is
-    possible alone. A move without an effect of its own, as half of a swap, waits for the other half to fit.
-    """
+    possible alone. A move without an effect alone, as half of a swap, waits for the other half to fit."""
     cut = outcome(model, whole.splits, ())
     begun = _Begun(cut, whole.splits)
     picked: list[Move] = []

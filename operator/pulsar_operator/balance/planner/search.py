@@ -403,7 +403,7 @@ class Search:
         return self.placement.reconnects[entry[1]]
 
     def _dense(self, entry: Entry) -> float:
-        """Returns a rank that is lower for more weight for each reconnect; the move counts as a price of its own, that
+        """Returns a rank that is lower for more weight for each reconnect; the move itself counts like the reconnects
         of an average bundle."""
         return -entry[0] / (self._usual + self.placement.reconnects[entry[1]])
 

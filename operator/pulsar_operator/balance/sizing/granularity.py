@@ -208,8 +208,8 @@ class Search:
         return owners, Trial(parts, utilizations[0], score)
 
     def _relieve(self, parts: list[Part], owners: Sequence[str]) -> list[Part]:
-        """Returns the parts with one bundle of each broker above its goal cut, so that about what is too much becomes a
-        bundle of its own."""
+        """Returns the parts with one bundle of each broker above its goal cut, so that about the excess becomes a
+        separate bundle."""
         by_broker: dict[str, list[int]] = defaultdict(list)
         for index, owner in enumerate(owners):
             by_broker[owner].append(index)

@@ -37,7 +37,7 @@ READ_ALL_SECONDS = 180.0
 """For all brokers to be read: 50 of 28 MB each that send 1 MB a second take 110 s. A pass (engine.PASS_SECONDS) is
 stopped after 300 s, whatever was read."""
 AT_ONCE = 16
-"""Brokers, or namespaces, that are asked at once. The others wait without a deadline that runs."""
+"""Brokers, or namespaces, that are asked at the same time. The deadline of the others does not run while they wait."""
 MOST_BROKERS = 1024
 """Of a cluster; as many as status.capacities of a PulsarRebalance has room for."""
 MOST_BUNDLES = 500_000
@@ -76,11 +76,10 @@ async def ask_in_turn(
 async def ask_each(
     things: Sequence[str], ask: Callable[[str], Awaitable[T]], *, start: int = 0
 ) -> dict[str, T | PortError]:
-    """Returns the answer for each of some things, or the error, in their order; the one at ``start`` is asked
-    first.
+    """Returns the answer for each of some things, or the error, in their order; the one at ``start`` is asked first.
 
-    AT_ONCE of them are asked at once, and all within READ_ALL_SECONDS, whichever are silent. Raises what is no
-    PortError.
+    AT_ONCE of them are asked at the same time, and all within READ_ALL_SECONDS, whichever do not answer. Raises other
+    errors than PortError.
     """
     slots = asyncio.Semaphore(AT_ONCE)
 

@@ -23,7 +23,7 @@ async def broker_capacities(deps: Deps, cluster: Json, brokers: Iterable[str]) -
 
 
 def capacities_text(live: Live, spec: PulsarClusterSpec) -> str:
-    """``NAME=CPU,...`` by the name of a pod; empty where nothing tells the brokers apart."""
+    """Returns ``NAME=CPU,...`` by the name of a pod; empty if the brokers are equal."""
     found = live.facts(Component.BROKER)
     if found is None or not (found.all_ready and found.up_to_date):
         # Between two pods of a roll to another CPU the brokers differ for minutes: not worth a word.

@@ -1,7 +1,7 @@
 """The engine: events and time in, reconcile passes out.
 
 Called by runtime.py (life cycle) and handlers/ (events). Knows nothing of the framework that watches and nothing of
-what the controllers do; it decides when a key runs: at once, after a back-off, when the controller asked, or at the
+what the controllers do; it decides when a key runs: immediately, after a back-off, when the controller asked, or at the
 periodic resync.
 """
 
@@ -71,11 +71,11 @@ class Engine:
         cache: WatchCache | None = None,
         hints: Hints | None = None,
     ) -> None:
-        """``workers`` passes run at once; every object is checked once per ``resync_seconds``.
+        """``workers`` passes run at the same time; every object is checked once per ``resync_seconds``.
 
-        ``namespaces`` are the Kubernetes namespaces that are watched; none = all.
+        ``namespaces`` are the Kubernetes namespaces that are watched; all if there are none.
 
-        ``cache`` receives everything that is observed. ``hints`` says what others changed in Pulsar.
+        ``cache`` receives everything that is observed. ``hints`` reports changes of other clients in Pulsar.
         """
         self._deps = deps
         self._reconcilers = dict(reconcilers)
@@ -142,9 +142,8 @@ class Engine:
     # ------------------------------------------------------------------------------------------------- life cycle
 
     async def run(self, stop: asyncio.Event, *, grace: float = 10.0) -> None:
-        """Work until ``stop`` is set; then let running passes end for at most ``grace`` seconds.
-
-        Cancelling this coroutine stops all passes at once (the Lease was lost).
+        """Works until ``stop`` is set; then lets running passes end for at most ``grace`` seconds. Cancelling this
+        coroutine stops all passes immediately (the Lease was lost).
         """
         workers = [asyncio.create_task(self._work(), name=f"worker {n}") for n in range(self._workers)]
         resync = asyncio.create_task(self._resync.run(), name="resync")

@@ -110,7 +110,7 @@ def mentions(kind: Kind, obj: Json) -> frozenset[Key]:
 
 
 def alias(kind: Kind, obj: Json) -> Key | None:
-    """Returns how others mention a raw object; None = in no such way."""
+    """Returns the name by which other objects refer to a raw object; None if there is no such name."""
     if kind not in MENTIONED:
         return None
     spec = obj.get("spec")

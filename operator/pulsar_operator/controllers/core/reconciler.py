@@ -13,7 +13,7 @@ class Outcome:
     """What the queue should do next with the key."""
 
     requeue_after: float | None = None
-    """Seconds until the next pass; None = wait for events and the periodic resync."""
+    """Seconds until the next pass; if None, it waits for events and the periodic resync."""
     backoff: bool = False
     """Whether the pass failed: the queue then chooses an exponentially growing delay itself."""
     gone: bool = False

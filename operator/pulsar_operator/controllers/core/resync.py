@@ -1,7 +1,6 @@
-"""Lists of all custom resources: at the start, and now and then once per period.
-
-Each kind is listed in each watched Kubernetes namespace by itself. One that cannot be listed is tried again alone, and
-what is in it is unknown, which is not the same as nothing: see watch_cache.py. Used by engine.py.
+"""Lists all custom resources: at the start, and once per period. Each kind is listed separately in each watched
+Kubernetes namespace. One that cannot be listed is tried again alone, and what is in it is unknown, which is not the
+same as nothing: see watch_cache.py. Used by engine.py.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ DOMAINS = ("persistent", "non-persistent")
 """Of topics, in the order in which they are asked for: the first are in the metadata store, and there while unloaded;
 the second are only where they are loaded, and Pulsar asks every bundle's broker for them."""
 LISTINGS = 2
-"""Namespaces whose topics are listed at once: tens of megabytes each, where there are very many."""
+"""Namespaces whose topics are listed at the same time: tens of megabytes each, with very many topics."""
 SHOWN = 3
 """Namespaces that a sentence names."""
 

@@ -38,8 +38,8 @@ Place = tuple[Kind, str | None]
 """A kind and a watched Kubernetes namespace; None if all of them."""
 
 Identity = tuple[Kind, frozenset[Key], str]
-"""Kind, parents, name inside Pulsar. Objects of different parents that mean the same are told apart by their parents:
-of those only one is fit to have children."""
+"""Kind, parents, name inside Pulsar. Objects that mean the same are distinguished by their parents: of those only one
+is fit to have children."""
 
 
 def identity_of(kind: Kind, obj: Json) -> Identity:
@@ -122,11 +122,11 @@ class WatchCache:
         """Version and JSON of objects of the first list that are not reconciled yet, of kinds that are not kept. As
         text they take a quarter of the memory."""
         self._versions: dict[Key, str | None] = {}
-        """What the watches said of such objects before that list; None = gone."""
+        """Versions of such objects that the watches reported before that list; None if deleted."""
 
     def expect(self, places: Iterable[Place]) -> None:
-        """The first lists of all kinds, in all watched Kubernetes namespaces (None = wherever they are), begin now; for
-        a while questions about them wait for the answer."""
+        """The first lists of all kinds, in all watched Kubernetes namespaces (None for all), begin now; for a while
+        questions about them wait for the answer."""
         self._places = frozenset(places)
         self._coming = {place: asyncio.Event() for place in self._places}
         self._waited_until = asyncio.get_running_loop().time() + FIRST_LIST_SECONDS

@@ -25,7 +25,8 @@ class WorkQueue:
     def __init__(
         self, kinds: Iterable[Kind], *, workers: int, on_depth: Callable[[int], None] = lambda depth: None
     ) -> None:
-        """``workers`` is how many keys may run at once; ``on_depth`` receives the number of keys ready to run."""
+        """``workers`` is how many keys may run at the same time; ``on_depth`` receives the number of keys ready to
+        run."""
         self._ready: dict[Kind, deque[Key]] = {kind: deque() for kind in kinds}
         self._first: dict[Kind, deque[Key]] = {kind: deque() for kind in self._ready}
         self._in_a_row: dict[Kind, int] = dict.fromkeys(self._ready, 0)

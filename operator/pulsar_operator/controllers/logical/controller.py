@@ -105,8 +105,8 @@ class LogicalController(
         return None
 
     def recheck_seconds(self, facts: FactsT, *, wrote: bool) -> float | None:
-        """Returns the seconds until the next pass if nothing else requests one; None = events and the resync are
-        enough."""
+        """Returns the seconds until the next pass if nothing else requests one; None if events and the resync
+        suffice."""
         return None
 
     async def scheduled_tasks(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, facts: FactsT) -> float | None:

@@ -4,9 +4,9 @@ Pulsar checks nothing when it deletes by force. So the operator checks first: an
 what it declares, regardless of its writer and in whatever Kubernetes namespace it is. Of objects that are being deleted
 too, as by ``kubectl delete namespace``, only those with deletionPolicy ForceDelete give their content up.
 
-The API server is asked, as core/duplicates.py does it: a list serves for a few seconds, and only for a parent that it
-shows as being deleted already, so that many deletions at once need few lists. Children of that very parent that the
-watches have heard of since are read one by one.
+The API server is asked, as core/duplicates.py does it: a list is used for a few seconds, and only for a parent that it
+shows as being deleted already, so that many simultaneous deletions need few lists. Children of that very parent that
+the watches have heard of since are read one by one.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def obstacle_of(kind: Kind, obj: Json) -> Obstacle | None:
 
 
 class DeclaredInside:
-    """Answers for many deletions at once."""
+    """Answers for many deletions at the same time."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps

@@ -296,7 +296,7 @@ class Result:
 
 
 def too_many_fields(managed: Collection[str]) -> str:
-    """Returns why no more fields are managed."""
+    """Returns why further fields cannot be managed."""
     return (
         f"The object would manage {len(managed)} fields and entries of lists, and status.managedFields has room for "
         f"{MAX_FIELDS}: nothing is changed. Entries that left the specification count until Pulsar has let them go: "

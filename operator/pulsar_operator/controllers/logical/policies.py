@@ -1,4 +1,4 @@
-"""Reads policies that Pulsar reports one by one: one GET for each, in each cluster that has a value of its own."""
+"""Reads policies that Pulsar reports one by one: one GET for each, in each cluster that has its own value."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Pulsar deletes no topic that is replicated unless it is forced (class BrokerService, deleteTopicInternal: HTTP 422).
 Force checks no client, and replicators of the other clusters create again what was forced: partitions each time (seen
-on
-4.0.8). So each cluster first keeps the topic to itself, by a list of its own in the local policies of the topic; its
+on 4.0.8). So each cluster first keeps the topic to itself, by its own list in the local policies of the topic; its
 replicators are gone 0.3 s later. Then Pulsar asks who uses it, as of any other topic.
 """
 
@@ -216,11 +215,11 @@ async def restore_lists(scope: Scope, path: tuple[str, ...], lists: dict[str, Se
 async def delete_non_persistent(
     scope: Scope, path: tuple[str, ...], clusters: Sequence[str], *, partitioned: bool, free: bool, remedy: str
 ) -> Blocker | None:
-    """Deletes in each cluster a topic that keeps no message, or returns who is connected to it.
+    """Deletes in each cluster a topic that keeps no message, or returns the clients that are connected to it.
 
-    It has no list of clusters of its own. To Pulsar the replicator of another cluster is a producer like any (HTTP 412,
-    or 422 from three clusters on, class NonPersistentTopic), so first only replicators may be connected, and then they
-    are disconnected. They may open the topic again; Pulsar drops it when it is idle. Raises AdminUnreachableError.
+    It does not have its own list of clusters. To Pulsar the replicator of another cluster is a producer like any (HTTP
+    412, or 422 from three clusters on, class NonPersistentTopic), so first only replicators may be connected, and then
+    they are disconnected. They may open the topic again; Pulsar drops it when it is idle. Raises AdminUnreachableError.
     """
     count = 0
     for cluster in clusters if partitioned else ():

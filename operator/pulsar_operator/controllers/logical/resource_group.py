@@ -53,7 +53,7 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
         return facts[0] is not None
 
     async def status_fields(self, ctx: GroupPass, scope: Scope, facts: Facts) -> dict[str, Any]:
-        """None of its own."""
+        """Returns no fields: this kind adds none."""
         return {}
 
     async def delete(self, ctx: GroupPass, scope: Scope, *, force: bool) -> Blocker | None:

@@ -135,8 +135,8 @@ class Scope:
 class Admin:
     """The admin REST of one instance: what is shared goes to any one cluster, the rest to a named one.
 
-    No pass waits for a cluster that has stopped answering (domain/dataplane/instance/reachability.py): it gives no
-    answer at once.
+    No pass waits for a cluster that has stopped answering (domain/dataplane/instance/reachability.py): calls to it fail
+    immediately.
     """
 
     def __init__(self, deps: Deps, clusters: Iterable[Cluster], instance: Json) -> None:
@@ -279,7 +279,8 @@ class Admin:
     async def everywhere(
         self, clusters: Iterable[str], call: Call, *, brief: bool = False
     ) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Call several clusters at once: answers (None = does not exist), and the clusters that gave none.
+        """Calls several clusters at the same time; returns the answers (None if the object does not exist), and the
+        clusters without one.
 
         A ``brief`` read does not wait long, and not at all for a cluster whose last call had no answer.
         """

@@ -31,7 +31,7 @@ NAMED = 3
 SHOWN = 100
 """Characters of such an expression."""
 MAX_CHECKED = 50
-"""Namespaces checked to find those; no more are read in every pass."""
+"""Maximum number of namespaces that a pass reads to find those."""
 
 
 async def record_shared_brokers(ctx: LogicalPass[Any, Any], scope: Scope, facts: IsolationFacts) -> None:

@@ -185,7 +185,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
     def _trusted(self, ctx: TopicPass, memory: Memory) -> bool:
         """Whether the policies need not be read: this process meets the topic for the first time, and its predecessor
         left it applied, Ready and without drift. The next resync reads them, spread over its period: a restart must not
-        ask Pulsar for all policies of all topics at once."""
+        ask Pulsar for all policies of all topics together."""
         key = Key(Kind.TOPIC, ctx.meta.namespace, ctx.meta.name)
         if key in self._met:
             return False

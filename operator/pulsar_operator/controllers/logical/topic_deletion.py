@@ -36,7 +36,7 @@ FENCED_SECONDS: Final = 120.0
 FENCED_AGAIN_SECONDS: Final = 600.0
 """Seconds between two unloads for the same topic."""
 FEW: Final = 8
-"""Partitions up to which each is read by itself; of more, one answer has the statistics of all."""
+"""Number of partitions up to which each is read separately; beyond it, one answer has the statistics of all."""
 COMPACTION_FAILED: Final = "ERROR"
 """Of Pulsar's LongRunningProcessStatus."""
 
@@ -293,10 +293,11 @@ async def _still_listed(
 async def unload_fenced(scope: Scope, cluster: str, places: Iterable[tuple[str, ...]]) -> list[str]:
     """Unload the bundles of topics that stay fenced; returns which.
 
-    A deletion that hangs, for example on the topic's policies, leaves the topic fenced, and each further one fails at
-    once (class PersistentTopic, delete; apache/pulsar#15451). To unload the topic itself waits for the one that hangs
-    (seen on 4.0.8); to unload its bundle waits for a minute at most and gives the topic to a broker again. The bundle's
-    other topics are not served in the meantime, so this is not done at the first attempt: most deletions under way end.
+    A deletion that hangs, for example on the topic's policies, leaves the topic fenced, and each further one fails
+    immediately (class PersistentTopic, delete; apache/pulsar#15451). To unload the topic itself waits for the one that
+    hangs (seen on 4.0.8); to unload its bundle waits for a minute at most and gives the topic to a broker again. The
+    bundle's other topics are not served in the meantime, so this is not done at the first attempt: most deletions under
+    way end.
     """
     unloaded: list[str] = []
     for place in places:

@@ -88,7 +88,8 @@ class PartsReader:
         return self._parts
 
     async def _each(self, ask: Callable[[str], Awaitable[T]]) -> dict[str, T | Unreadable]:
-        """Ask each cluster at once; a refusal is an answer, silence is noted. One that lost the topic is left out."""
+        """Asks each cluster at the same time; a refusal is an answer, silence is recorded. A cluster that lost the
+        topic is left out."""
         results = await asyncio.gather(*(self._one(cluster, ask) for cluster in self._present))
         return {c: found for c, found in zip(self._present, results, strict=True) if found is not None}
 

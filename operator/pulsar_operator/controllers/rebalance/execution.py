@@ -209,7 +209,7 @@ def _asked(progress: ProgressStatus, step: Step, brokers: set[str]) -> datetime 
 
 
 def _again(tools: Tools, state: RebalancePass, waited: float) -> bool:
-    """Whether a step that was asked for first so long ago is asked for once more, however seldom it is checked."""
+    """Whether a step is requested once more, given the time since its first request, however rarely it is checked."""
     last = tools.asked.get(state.name)
     return waited >= ASK_AGAIN_SECONDS and (last is None or seconds_since(last, state.now) >= ASK_AGAIN_SECONDS)
 

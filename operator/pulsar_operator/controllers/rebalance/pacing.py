@@ -18,8 +18,8 @@ LONGEST: Final = 3600.0
 
 
 def pace_of(spec: PulsarRebalanceSpec) -> Pace:
-    """Returns the pace of a rebalance; brokers that join or leave are waited for, so their moves follow one another at
-    once."""
+    """Returns the pace of a rebalance; brokers that join or leave are waited for, so their moves follow one another
+    immediately."""
     errand = spec.mode in (RebalanceMode.ADD_BROKERS, RebalanceMode.REMOVE_BROKERS)
     return Pace(spec.budget.moves_per_minute, 1.0 if errand else RECONNECTING)
 
@@ -52,8 +52,8 @@ def pause(tools: Tools, state: RebalancePass, step: Step | None) -> float:
 
 
 def measure(tools: Tools, state: RebalancePass, step: Step, seconds: float) -> None:
-    """Remember what a move took, from its request until its new broker had the bundle. A step that disconnects no
-    client is no measure: a bundle without clients is unloaded at once."""
+    """Records the duration of a move, from its request until its new broker had the bundle. A step that disconnects no
+    client is not measured: a bundle without clients is unloaded immediately."""
     if not disconnects(step):
         return
     average = averaged(unload_seconds(tools, state), seconds)

@@ -47,7 +47,7 @@ LIST_SECONDS = PERIOD_SECONDS / 2
 """Seconds for which a list is used for a larger set, which keeps it up to date with what it does; a small one lists in
 each pass."""
 RECORDS = 500
-"""Records of topics read in a pass, and how many at once."""
+"""Records of topics read in a pass, and how many at the same time."""
 AT_ONCE = 8
 UNREACHABLE_SECONDS = 15.0
 UNREACHABLE_LIMIT_SECONDS = 240.0

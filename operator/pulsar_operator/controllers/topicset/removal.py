@@ -39,8 +39,8 @@ AT_A_TIME = 100
 """Topics deleted in a pass."""
 AT_ONCE = 4
 FENCED_ATTEMPTS = 3
-"""After so many, which take minutes, the bundle of a topic that stays fenced is unloaded; see topic_schedule.py for the
-next."""
+"""Number of attempts, which take minutes, after which the bundle of a topic that stays fenced is unloaded; see
+topic_schedule.py for the next."""
 REMEDY = "take the topic out of the set's care with deletionPolicy Retain"
 
 

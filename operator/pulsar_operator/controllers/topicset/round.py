@@ -36,7 +36,7 @@ from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, RefusedErro
 log = logging.getLogger(__name__)
 
 AT_ONCE = 16
-"""Topics reconciled at the same time; the calls to one cluster have a limit of their own, see adapters/admin.py."""
+"""Topics reconciled at the same time; the calls to one cluster have a separate limit, see adapters/admin.py."""
 ROUND_SECONDS = 30.0
 """Seconds after which no further topic is begun: other objects are reconciled."""
 MUTE_LIMIT = 3

@@ -1,9 +1,9 @@
 """What one process knows of the topics of a set, and which topic is due next. Kept in memory only.
 
 A set of 100,000 topics is reconciled in batches: it neither starves other objects nor asks Pulsar for everything
-at once. A topic is checked
+together. A topic is checked
 
-* at once when it is new, missing, or was not given the template yet;
+* immediately when it is new, missing, or was not given the template yet;
 * again after 30 s, then ever more rarely up to 10 minutes, when it is not in sync;
 * otherwise once a period, spread over it; the topics of a small set together, at every pass.
 """
@@ -21,7 +21,7 @@ from pulsar_operator.controllers.logical.ownership import RECORD_SECONDS
 ROUND = 500
 """Topics reconciled in a pass; then other objects are reconciled."""
 SMALL = 100
-"""A set of at most so many topics is checked as a whole, at each pass: changes, events, resync."""
+"""Number of topics up to which a set is checked as a whole, at each pass: changes, events, resync."""
 PERIOD_SECONDS = 600.0
 """Seconds in which each topic of a larger set is read once."""
 SLICE_SECONDS = 15.0
@@ -53,7 +53,7 @@ class ScheduledTopic:
     """One topic."""
 
     due: float | None = 0.0
-    """When it is checked next, seconds since the epoch; None = with the whole set, or never."""
+    """When it is checked next, seconds since the epoch; None if it is checked with the whole set, or never."""
     state: State = State.PENDING
     given: bool = False
     """Whether it was given the template, so that a difference is another writer's."""

@@ -1,7 +1,8 @@
-"""Ledgers that were given up with a bookie that lost its volume, kept beside the data: condition Replicated is not True
-while such a ledger still names that bookie, and nobody is asked about the same ledger twice. Pure.
+"""Ledgers that were abandoned with a bookie that lost its volume, kept beside the data: condition Replicated is not
+True while such a ledger still names that bookie, and no user must confirm the same ledger twice. Pure.
 
-The auditor does not say it: to it a bookie is well that is up again under the id that the ledger names, however empty.
+The auditor does not report it: it regards a bookie as healthy that is up again under the referenced id, even if it is
+empty.
 """
 
 from __future__ import annotations

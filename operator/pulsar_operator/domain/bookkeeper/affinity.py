@@ -4,8 +4,8 @@ bookies is gone. Pure.
 A namespace names primary and secondary groups (member bookieAffinityGroup of its local policies; where it names none,
 the brokers' bookkeeperClientIsolationGroups count), and znode /bookies says which bookies are in a group. Brokers take
 bookies of the primary groups, and those of the secondary groups too where the primary ones are too few (class
-IsolatedBookieEnsemblePlacementPolicy). What they do where both are too few differs between versions: here it is no
-room, for whoever bound the namespace does not want its data elsewhere.
+IsolatedBookieEnsemblePlacementPolicy). What they do where both are too few differs between versions: here it counts as
+no room, since the data of a bound namespace must not go elsewhere.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _widest_first(found: Iterable[Bound]) -> list[Bound]:
 
 def awaited_in_group(bookie: str, writable: Collection[str], found: Iterable[Bound]) -> str | None:
     """Returns why a rollout cannot restart a bookie yet: a namespace could have no new ledger until the bookie is back.
-    None if each could. A namespace with no more bookies than it takes is not waited for."""
+    None if each could. A namespace with exactly the bookies that it needs does not block it."""
     for each in _widest_first(found):
         left = each.bookies.intersection(writable) - {bookie}
         if bookie in each.bookies and len(left) < each.size < len(each.bookies):

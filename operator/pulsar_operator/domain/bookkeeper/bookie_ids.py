@@ -1,15 +1,15 @@
 """Which ids the bookies of a cluster have: no bookie returns empty under an id that was used. Pure.
 
-A writer may keep a ledger open whose metadata no longer shows it, for auto-recovery closed it behind the writer's back.
-It names bookies by id; one that returns empty under the same id takes its entries, acknowledges them, and nobody can
-read them (apache/bookkeeper#4812). So each ordinal counts incarnations. Incarnation 0 has the id that BookKeeper makes
-of host and port; a later one has ``<pod>.i<number>.<rest>``, which is no name of a host: class
+A writer may keep a ledger open whose metadata no longer shows it, because auto-recovery closed it without the writer's
+knowledge. It names bookies by id; one that returns empty under the same id takes its entries and acknowledges them, and
+no reader can read them (apache/bookkeeper#4812). So each ordinal counts incarnations. Incarnation 0 has the id that
+BookKeeper makes of host and port; a later one has ``<pod>.i<number>.<rest>``, which is no name of a host: class
 DefaultBookieAddressResolver of BookKeeper 4.17.2 resolves an id by its registration alone, unless it ends with ":0".
 
 The count is in a znode beside the cookies. The start program of a bookie on empty volumes reads it
 (broker_image/pulsar_start/identity.py); on volumes that hold an id, that id stays. The operator keeps a second copy in
 Kubernetes (domain/dataplane/registration/metadata.py), which it writes first, and takes the higher number of both: a
-znode that somebody deleted, or that is restored from a backup, comes back with the numbers that were used.
+znode that was deleted, or restored from a backup, gets the used numbers again.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ RacksCondition = tuple[ConditionStatus, Reason, str]
 
 @dataclass(frozen=True)
 class KnownRacks:
-    """In which rack the bookies are, by ordinal, as far as Kubernetes or the specification tells."""
+    """The racks of the bookies by ordinal, as far as Kubernetes or the specification has them."""
 
     of: Mapping[int, str] = field(default_factory=dict, hash=False)
     """Names of racks as brokers have them, with a slash in front."""
@@ -108,9 +108,9 @@ def _racks_message(racks: Racks, known: KnownRacks) -> str:
 
 
 def begun_first(racks: Mapping[str, str], outdated: Collection[str], done: Collection[str]) -> frozenset[str]:
-    """Which of the outdated pods are next where racks are rolled one after another: those of a rack that has begun,
-    else of the rack of the highest ordinal. ``racks`` are by name of the pod; pods of no known rack are one of their
-    own."""
+    """Returns which outdated pods are next if racks are rolled one after another: those of a rack whose replacement has
+    begun, else of the rack of the highest ordinal. ``racks`` are by name of the pod; pods of unknown racks form one
+    more rack."""
     if not racks or not outdated:
         return frozenset(outdated)
     begun = {racks.get(name, "") for name in done}

@@ -4,8 +4,8 @@ A copy of a ledger goes to a writable bookie that does not have that ledger yet,
 (class RackawareEnsemblePlacementPolicyImpl, replaceBookie). So what is on the bookie is counted by the other bookies of
 its ledgers' ensembles, and is spread evenly over those that are left: each must have room for its share below the stop
 line, which lies GUARD below the mark at which a bookie makes itself read-only. Racks and weights may spread it less
-evenly, and clients write meanwhile: the same is asked again while the copy is made, and it ends before a bookie is
-expected to pass the line. The metadata of a ledger that is not closed does not tell its size: such a ledger counts once
+evenly, and clients write at the same time: the check is repeated during the copy, and it ends before a bookie is
+expected to pass the line. The metadata of a ledger that is not closed does not have its size: such a ledger counts once
 its topic is unloaded, which is before anything is copied.
 """
 
@@ -20,7 +20,7 @@ from pulsar_operator.domain.bookkeeper.storage_facts import Space
 GUARD: Final = 0.02
 """Share of its disks that each bookie keeps free below the mark: what is written between two looks."""
 MARGIN: Final = 1.05
-"""More than is counted must fit before a copy begins, so that it does not end for what is written meanwhile."""
+"""Additional room that must exist before a copy begins, so that concurrent writes do not end it."""
 ENTRY: Final = 64
 """Bytes that an entry takes besides its content: its header, its digest and its place in the index."""
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -74,7 +74,8 @@ def shortage(
 
 
 def _shares(peers: Peers, targets: frozenset[str]) -> dict[str, float]:
-    """Bytes that each is expected to get. What has no bookie to go to is the matter of whoever counts ensembles."""
+    """Returns the bytes that each bookie is expected to get. Data without a possible bookie is left to the check of
+    ensembles."""
     found: dict[str, float] = {}
     for others, size in peers.items():
         eligible = sorted(targets - others)

@@ -1,4 +1,5 @@
-"""Ledgers whose copies are in fewer racks than wanted: made before there were so many, and never moved. Pure."""
+"""Ledgers whose copies are in fewer racks than required: they were written before there were enough racks, and never
+moved. Pure."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ class DesiredRacks:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def broken_by(self, ledger: Ledger) -> bool:
-        """Whether copies of some of a ledger's entries are in too few racks; fewer copies need fewer racks. Bookies
-        that nobody knows the rack of are in one together, as for brokers."""
+        """Whether copies of some of a ledger's entries are in too few racks; fewer copies need fewer racks. Bookies of
+        unknown racks count as one rack, as for brokers."""
         unknown = f"/{DEFAULT_RACK}"
         return any(
             len({self.racks.get(bookie, unknown) for bookie in written}) < min(self.minimum, len(set(written)))

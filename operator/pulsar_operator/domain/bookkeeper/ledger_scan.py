@@ -51,7 +51,7 @@ class NamingLedger:
 
 @dataclass(frozen=True)
 class Handles:
-    """Which topics may write to ledgers of a bookie, as far as a look tells them."""
+    """Topics that may write to ledgers of a bookie, as far as the ledgers show."""
 
     after: str = ""
     """Only topics whose names come after this one."""
@@ -63,9 +63,8 @@ class Handles:
 
 @dataclass(frozen=True)
 class LedgerScan:
-    """All ledgers were checked, once, one after another: what is made meanwhile may be missed.
-
-    So the bookies must take nothing new before the scan begins. Only ``clear`` says that none names them.
+    """Result of an examination: all ledgers were read once, one after another, so later ones may be missing. So the
+    bookies must take no new entries before it begins. Only ``clear`` means that no ledger references them.
     """
 
     scanned: int
@@ -75,25 +74,25 @@ class LedgerScan:
     unfinished: int
     """Of these, how many are not closed."""
     undecodable: int
-    """Nodes that nobody can read, so that they may name any bookie: ledgers, and what may lead to some."""
+    """Nodes that cannot be decoded, so that they may reference any bookie: ledgers, and parents of ledgers."""
     not_closed: tuple[NamingLedger, ...]
-    """Of those the first so many that a topic writes, and as many others, by id."""
+    """The first of those that a topic writes, and of the others, by id."""
     closed: tuple[NamingLedger, ...]
-    """The first so many of the others, by id."""
+    """The first of the others, by id."""
     unreadable: tuple[str, ...]
-    """Paths of the first so many undecodable nodes."""
+    """Paths of the first undecodable nodes."""
     widest: NamingLedger | None = None
     """The one of those naming a bookie that takes most bookies; None where there is none."""
     writers: tuple[str, ...] = ()
-    """The first so many topics, by name, whose brokers may have a handle to write to a ledger that names a bookie: one
-    that is not closed, or the newest of its topic or subscription. Who closed a ledger need not be its writer:
-    auto-recovery does so behind the back of an idle broker."""
+    """The first topics, by name, whose brokers may have a handle to write to a ledger that references a bookie: one
+    that is not closed, or the newest of its topic or subscription. A ledger may be closed by another process than its
+    writer: auto-recovery does so without the knowledge of an idle broker."""
     highest: int = -1
     """The highest id of a ledger."""
     only: int = 0
     """Of those naming one, how many may have entries on none but the bookies asked for."""
     only_there: tuple[NamingLedger, ...] = ()
-    """The first so many of these, by id."""
+    """The first of these, by id."""
 
     bytes_by_peers: Mapping[frozenset[str], int] = field(default_factory=dict, hash=False)
     """Bytes of closed ledgers on the bookie, by the other bookies that have them; of one bookie that was asked for."""

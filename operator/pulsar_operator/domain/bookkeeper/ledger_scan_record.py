@@ -37,7 +37,7 @@ class Examining:
 
     examined: int
     total: int
-    """About so many there are."""
+    """Approximate number of ledgers."""
     what: str = "ledgers"
 
     def __str__(self) -> str:
@@ -326,7 +326,7 @@ class Writers:
         self.opened.update(chunk.opened)
 
     def blocks(self, size: int) -> Iterator[dict[str, list[int]]]:
-        """All of them by key, so many at once: the newest closed and the newest open ledger, -1 = none."""
+        """Yields all of them by key, in blocks: the newest closed and the newest open ledger, -1 for none."""
         keys = sorted(self.newest.keys() | self.opened.keys())
         for begin in range(0, len(keys), size):
             some = keys[begin : begin + size]

@@ -1,4 +1,4 @@
-"""The metadata of a ledger, as bookies and brokers keep it in a znode of its own: which bookies have its entries. Pure.
+"""The metadata of a ledger, as bookies and brokers store it in a znode: which bookies have its entries. Pure.
 
 Source: class LedgerMetadataSerDe of BookKeeper 4.17.2. Version 3 is a line of text and a message of protobuf with its
 length; version 2, written before BookKeeper 4.9, has the message as text; version 1 is older than what any Pulsar of
@@ -31,9 +31,9 @@ class LedgerState(StrEnum):
     """State of a ledger, in BookKeeper's words."""
 
     OPEN = "OPEN"
-    """Somebody writes, or did and is gone."""
+    """A client writes it, or stopped without closing it."""
     IN_RECOVERY = "IN_RECOVERY"
-    """Somebody finds out where it ends, to close it."""
+    """A client determines its last entry, to close it."""
     CLOSED = "CLOSED"
     """Nothing is added any more."""
 
@@ -79,7 +79,7 @@ class Ledger:
     segments: tuple[Segment, ...]
     """By first entry; at least one."""
     ctime: int | None = None
-    """When it was made, in milliseconds since 1970; None where the metadata does not tell."""
+    """Creation time in milliseconds since 1970; None if the metadata does not have it."""
     custom: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     """What its writer said of it."""
 
@@ -112,9 +112,9 @@ class Ledger:
     def only_on(self, bookies: Collection[str], alive: Collection[str]) -> bool:
         """Whether entries of it may be on none but these bookies: not on one of ``alive``.
 
-        An entry is on so many bookies of its segment as the write quorum takes, one after another from a place that
-        moves by one with each entry (class RoundRobinDistributionSchedule). An entry that too few bookies took before
-        it was acknowledged may be missing where this says that it is.
+        An entry is on as many consecutive bookies of its segment as the write quorum, from a place that moves by one
+        with each entry (class RoundRobinDistributionSchedule). An entry that too few bookies stored before it was
+        acknowledged may be missing although this reports it.
         """
         return any(
             not any(bookie in alive for bookie in written) and any(bookie in bookies for bookie in written)
@@ -124,8 +124,9 @@ class Ledger:
         )
 
     def bytes_on(self, bookie: str, entry: int = 0) -> dict[frozenset[str], int]:
-        """Bytes of its entries on a bookie, by the other bookies of the segment; nothing of one that is not closed, for
-        its metadata does not tell. ``entry`` are bytes that each entry takes besides its content.
+        """Bytes of its entries on a bookie, by the other bookies of the segment; nothing for a ledger that is not
+        closed, since its metadata does not have its size. ``entry`` are bytes that each entry takes besides its
+        content.
 
         An entry is on as many bookies of its segment as the write quorum takes, each as often as the next.
         """

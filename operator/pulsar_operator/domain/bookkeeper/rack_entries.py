@@ -20,7 +20,7 @@ from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 
 RACKS_PATH: Final = "/bookies"
 RECORD_PATH: Final = "/pulsar-operator/bookie-racks"
-"""Which racks the operator wrote, by the bookie's id: it takes out no entry that somebody else made."""
+"""Znode with the racks that the operator wrote, by bookie id: it removes no entry of another writer."""
 GROUP: Final = "default"
 """Where a bookie is that no group names."""
 RACK: Final = "rack"
@@ -69,9 +69,8 @@ def racks_of(entries: Entries) -> dict[str, str]:
 
 
 def merged(entries: Entries, desired: Mapping[str, str], gone: Mapping[str, str]) -> Entries:
-    """The entries with these racks, by the bookie's id, and without those: of ``gone`` an entry goes that still has
-    the rack which the operator wrote. One in a group of somebody's stays there without a rack. Nothing else is changed.
-    """
+    """Returns the entries with these racks, by bookie id, and without those of ``gone`` that still have the rack which
+    the operator wrote. An entry in a user's group stays there without a rack. Nothing else is changed."""
     found = {group: dict(bookies) for group, bookies in entries.items()}
     for bookie, rack in desired.items():
         groups = [group for group, bookies in found.items() if bookie in bookies]
@@ -94,11 +93,11 @@ def merged(entries: Entries, desired: Mapping[str, str], gone: Mapping[str, str]
 
 
 def inherited(entries: Entries, own: OwnBookies, ordinals: Iterable[int]) -> Entries:
-    """The entries with each later incarnation of these bookies in the place of the former one: whoever put a bookie
-    into a group named it by the id that it had then.
+    """Returns the entries with each later incarnation of these bookies in place of the former one: a user who put a
+    bookie into a group named it by its id at that time.
 
-    A former id that is still present keeps its entry too. One that is not gives its entry up, so that whoever takes the
-    later one out of the group has the last word.
+    A former id that is still present keeps its entry too. One that is not loses its entry, so that a user who removes
+    the later one from the group has the last word.
     """
     found = {group: dict(bookies) for group, bookies in entries.items()}
     for ordinal in ordinals:
@@ -111,8 +110,8 @@ def inherited(entries: Entries, own: OwnBookies, ordinals: Iterable[int]) -> Ent
 
 
 def _former(entries: Entries, own: OwnBookies, later: str) -> str | None:
-    """The last incarnation before a bookie that has an entry where the bookie has none; None if there is none, or the
-    bookie is in a group of somebody's already."""
+    """Returns the last incarnation before a bookie that has an entry if the bookie has none; None if there is none, or
+    the bookie is in a user's group already."""
     slot = own.slot(later)
     if slot is None or slot[1] == 0 or any(later in bookies for group, bookies in entries.items() if group != GROUP):
         return None

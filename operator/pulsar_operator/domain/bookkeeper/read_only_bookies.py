@@ -1,8 +1,7 @@
-"""Bookies that take nothing new although nobody removes them: which, why, and what is said of it. Pure.
-
-A bookie becomes read-only by itself when all its ledger disks are used beyond diskUsageThreshold, and writable again
-below diskUsageLwmThreshold (class LedgerDirsMonitor of BookKeeper 4.17.2). Somebody may also have made it so at its
-HTTP server, which ends with its process (class BookieStateManager). Called by controllers/dataplane.
+"""Bookies that are read-only although they are not being decommissioned: which, why, and their messages. Pure. A bookie
+becomes read-only automatically when all its ledger disks are used beyond diskUsageThreshold, and writable again below
+diskUsageLwmThreshold (class LedgerDirsMonitor of BookKeeper 4.17.2). A user may also have made it read-only at its HTTP
+server, which ends with its process (class BookieStateManager). Called by controllers/dataplane.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ NAMED: Final = 3
 WITHIN: Final = 1.0
 """Percent by which a usage may differ from what the bookie acts on: it looks every 10 s, and here it is rounded."""
 UNSURE_SECONDS: Final = 60.0
-"""So long nothing is said of one that does not tell how full it is: it may be about to, as after a restart."""
+"""Seconds for which nothing is reported of a bookie without disk usage: it may report it soon, as after a restart."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class DiskLimits:
     again: float
     """Below it one that is read-only is writable again."""
     warn: float
-    """From here on it is told."""
+    """Share from which it is reported."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,8 @@ def read_only(
 def rows_of(
     found: Mapping[str, Reason], usage: Mapping[str, int], previous: Mapping[str, BookieStatus], now: datetime
 ) -> tuple[ReadOnly, ...]:
-    """The same with what the status said before: the time since which, and that disks were full as long as it lasts,
-    for they are emptied before a bookie notices. Those of which it is too early to tell the cause are left out."""
+    """Returns the rows with data of the stored status: the time since which, and that disks were full, since they are
+    emptied before a bookie notices. Bookies whose cause is not known yet are left out."""
     rows = []
     for bookie, reason in found.items():
         old = previous.get(bookie)
@@ -127,7 +126,7 @@ def nearly(
     previous: Mapping[str, BookieStatus],
     limits: DiskLimits,
 ) -> dict[str, int]:
-    """Percent used of writable candidates that are nearly full, as it is told."""
+    """Returns the reported used percent of writable candidates that are nearly full."""
     found = {}
     for bookie in sorted(facts.writable & set(candidates)):
         old = previous.get(bookie)

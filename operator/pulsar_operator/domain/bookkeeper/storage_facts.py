@@ -64,7 +64,7 @@ class UnderReplicated:
     at_least: bool = False
     """There may be more, since the count ended at its limit: 0 then means nothing."""
     oldest: datetime | None = None
-    """When the first of those in ``ledgers`` was marked; None where none of them tells."""
+    """When the first of those in ``ledgers`` was marked; None if none has the time."""
     ledgers: tuple[int, ...] = ()
     """The lowest ids of those counted, at most LISTED."""
 
@@ -81,7 +81,7 @@ class StorageFacts:
     """Ids of bookies that have a cookie."""
     under_replicated: UnderReplicated
     auditor: str | None
-    """Id of the auditor, empty where it cannot be read; None if there is none, and nobody notices missing copies."""
+    """Id of the auditor, empty if it cannot be read; None if there is none, so that missing copies are not noticed."""
     disabled: bool
     """Whether replication is switched off."""
     incarnations: Counts = field(default_factory=dict, hash=False)
@@ -233,7 +233,8 @@ def bookie_rows(
 
 
 def reported_usage(usage: int | None, before: int | None) -> int | None:
-    """The percent to tell: the one that was told while it is off by one, so that nothing is written for a few bytes."""
+    """Returns the percent to report: the stored one while it is off by one, so that nothing is written for a few
+    bytes."""
     if usage is None or before is None or usage in (0, 100) or abs(usage - before) > 1:
         return usage
     return before

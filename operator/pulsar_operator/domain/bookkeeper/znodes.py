@@ -20,7 +20,7 @@ READONLY_NAME: Final = "readonly"
 READONLY: Final = f"{AVAILABLE}/{READONLY_NAME}"
 """A child for each read-only bookie."""
 COOKIES: Final = f"{LEDGERS}/cookies"
-"""A child for each bookie that ever was one, until somebody deletes it."""
+"""A child for each bookie that was ever registered, until it is deleted."""
 UNDER_REPLICATION: Final = f"{LEDGERS}/underreplication"
 UNDER_REPLICATED: Final = f"{UNDER_REPLICATION}/ledgers"
 """A tree with a leaf for each ledger that lacks copies, marked by the auditor."""
@@ -54,7 +54,7 @@ class Mark:
     replicas: tuple[str, ...]
     """Bookies whose copies are missing."""
     ctime: int | None
-    """When it was marked, or marked for one more bookie, in milliseconds since 1970; None where it is not told."""
+    """When it was marked, or marked for one more bookie, in milliseconds since 1970; None if it does not have it."""
 
 
 def ledger_path(ledger_id: int) -> str:

@@ -62,7 +62,7 @@ class NamespaceAnswers:
     live: Mapping[str, Any]
     """GET namespace."""
     own: Mapping[str, Any] = field(default_factory=dict)
-    """Answers by field of the rows that are read with a GET of their own; Unreadable where it was refused."""
+    """Answers by field of the rows that are read with a separate GET; Unreadable if it was refused."""
     even_bundles: bool = False
     """Whether the bundles are at most MAX_BUNDLES, all of the same width."""
 

@@ -63,10 +63,9 @@ def with_subscriptions(
     *,
     system: bool,
 ) -> tuple[dict[str, Any], list[tuple[str, bool]]]:
-    """Returns the topic's specification with its subscriptions, and what is to be said of others: (text, could not be
-    read).
+    """Returns the topic's specification with its subscriptions, and messages about others: (text, could not be read).
 
-    ``rates`` are answers by subscription, None for what has no rate of its own; ``system`` keeps functions' ones.
+    ``rates`` are answers by subscription, None for one without its own rate; ``system`` keeps functions' ones.
     """
     out, notes = dict(spec), list[tuple[str, bool]]()
     listed: list[dict[str, Any]] = []

@@ -27,7 +27,7 @@ FILLED_IN: Mapping[str, Any] = {
     "managedLedgerOffloadReadThreads": 2,
     "managedLedgerOffloadPrefetchRounds": 1,
 }
-"""Members Pulsar 4.0.8 adds to a value by itself (class OffloadPoliciesImpl)."""
+"""Members that Pulsar 4.0.8 adds to a value (class OffloadPoliciesImpl)."""
 COMPUTED = frozenset({"limit", "s3Driver", "gcsDriver", "fileSystemDriver"})
 """Members Pulsar computes from the others."""
 COMPUTED_KEYS = frozenset({"bundles", "deleted", "clusterThatCanDeleteNamespace"})
@@ -95,7 +95,7 @@ def _left_over(row: PolicyRow, source: Any, value: Any) -> list[str]:
 
 
 def _set_members(source: Any) -> Any:
-    """Returns the live value without what Pulsar adds by itself."""
+    """Returns the live value without members that Pulsar adds."""
     if not isinstance(source, Mapping):
         return source
     return {
@@ -106,7 +106,7 @@ def _set_members(source: Any) -> Any:
 
 
 def _lean(row: PolicyRow, value: Any) -> Any:
-    """Returns the value without members that make no difference to Pulsar: it fills them in by itself."""
+    """Returns the value without members that make no difference to Pulsar, since it adds them."""
     if not isinstance(value, BaseModel):
         return value
     for name, info in type(value).model_fields.items():

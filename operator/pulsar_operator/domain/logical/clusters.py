@@ -1,7 +1,7 @@
-"""The clusters of a namespace: who replicates it, who may hold it, and how a cluster leaves without losing data.
+"""The clusters of a namespace: which replicate it, which may hold it, and how a cluster is removed without losing data.
 
 Brokers of a cluster that is neither in allowed_clusters nor, where that is empty, in replication_clusters delete all of
-the namespace there at once (seen on Pulsar 4.0.8: within a second). So replication_clusters shrinks only when
+the namespace there immediately (observed on Pulsar 4.0.8: within a second). So replication_clusters shrinks only when
 allowed_clusters was seen to cover the old set, and a cluster leaves allowed_clusters only with a confirmation.
 """
 

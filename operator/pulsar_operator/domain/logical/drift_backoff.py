@@ -14,13 +14,14 @@ from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.logical.plan import field_of, printable
 
 FREE = 2
-"""Repairs of a field that are made at once."""
+"""Number of repairs of a field that are made without delay."""
 WAITS = (timedelta(minutes=5), timedelta(minutes=15), timedelta(hours=1))
 """From one repair to the next, from the third on; the last one for all that follow."""
 WINDOW = timedelta(hours=1)
-"""A field that stayed right for so long after its last repair is forgotten. No shorter than the longest wait."""
+"""Time without a new repair after which earlier repairs of a field no longer count. It is at least the longest
+delay."""
 SETTLE = timedelta(seconds=30)
-"""For so long, a repair that was not visible when it was read back is made again as the same repair."""
+"""Time within which a repair that was not visible when it was read back is made again as the same repair."""
 MAX_RECORDS = 200
 SHOWN = 3
 """Differences of a field, and fields, that a message names."""

@@ -53,8 +53,8 @@ def plan_entries(
     repair: bool,
     unseen: bool = False,
 ) -> None:
-    """Add to the draft what makes one list as declared. ``unseen`` says that a cluster with a list of its own is not in
-    ``found``: what it may still have is kept in mind."""
+    """Add to the draft what makes one list as declared. ``unseen`` means that a cluster with its own list is not in
+    ``found``: the entries that it may still have stay managed."""
     desired = row.declared(spec)
     gone = items_of(memory.managed, row.field) - set(desired)
     draft.declared |= {entry(row.field, key) for key in desired}

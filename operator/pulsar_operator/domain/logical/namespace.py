@@ -60,7 +60,7 @@ class NamespaceFacts:
     tenant: str
     name: str
     live: Mapping[str, Any] | None
-    """Answer of ``GET /namespaces/{tenant}/{namespace}``; None = Pulsar has no such namespace."""
+    """Answer of ``GET /namespaces/{tenant}/{namespace}``; None if it does not exist."""
     tenant_clusters: frozenset[str]
     """Clusters Pulsar lets the tenant use."""
     instance_clusters: frozenset[str]
@@ -70,7 +70,8 @@ class NamespaceFacts:
     deleting: frozenset[str] = frozenset()
     """Those of the instance's clusters that are being deleted."""
     boundaries: Sequence[str] | None = None
-    """The declared bundle boundaries, in full; None = Pulsar's default, or any where they were chosen at creation."""
+    """The declared bundle boundaries, in full; None for Pulsar's default, or for any if they were chosen at
+    creation."""
     boundaries_why: str = ""
     """Why these, where they were chosen and not declared."""
     version: str | None = None
@@ -78,7 +79,7 @@ class NamespaceFacts:
     answers: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     """The same answer from each cluster that holds the namespace; some policies are a cluster's own."""
     own: Mapping[str, Mapping[str | None, Any]] = field(default_factory=dict)
-    """Live values, by field and cluster, of policies that are read with a GET of their own."""
+    """Live values, by field and cluster, of policies that are read with a separate GET."""
     defaults: NamespacePolicies | None = None
     """Takes over spec.namespaceDefaults of the tenant."""
     unreachable: tuple[str, ...] = ()

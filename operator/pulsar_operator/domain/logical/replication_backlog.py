@@ -28,7 +28,7 @@ class Delivery:
     waiting: Mapping[str, int] = field(hash=False)
     """Entries that were not delivered, by the cluster they are for; those that its counters report, at times wrong."""
     delivered: Mapping[str, Position] = field(hash=False)
-    """The last entry consecutive that was, by cluster."""
+    """The last entry up to which all were delivered, by cluster."""
 
 
 def delivery(stats: Mapping[str, Any], towards: Collection[str]) -> Delivery:

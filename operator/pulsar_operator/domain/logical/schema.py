@@ -38,7 +38,7 @@ class LiveSchema:
     definition: str
     properties: Mapping[str, str]
     older: int | None = None
-    """Version of the declared schema where it is not the newest; None = Pulsar does not have it."""
+    """Version of the declared schema if it is not the newest; None if Pulsar does not have it."""
 
     @staticmethod
     def parse(answer: Mapping[str, Any]) -> LiveSchema:
@@ -178,7 +178,7 @@ def plan_schema(
 
 
 def _properties(desired: TopicSchema, live: LiveSchema, cluster: str) -> list[DriftEntry]:
-    """Returns declared properties the version does not have; clients add some of their own."""
+    """Returns declared properties the version does not have; clients add others."""
     missing = {k: v for k, v in _all_properties(desired).items() if live.properties.get(k) != v}
     if not missing:
         return []

@@ -62,8 +62,8 @@ class ClusterSubscriptions:
     live_subscriptions: Mapping[str, LiveSubscription]
     """By name."""
     rates: Mapping[str, Any] = field(default_factory=dict)
-    """Dispatch rates of their own, by name; only those that are declared or managed are checked. Pulsar keeps them
-    for subscriptions that do not exist as well."""
+    """Their own dispatch rates, by name; only those that are declared or managed are checked. Pulsar keeps them for
+    subscriptions that do not exist as well."""
 
 
 LiveSubscriptions = Mapping[str, ClusterSubscriptions | Unreadable]

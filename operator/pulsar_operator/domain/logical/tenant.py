@@ -41,7 +41,7 @@ class TenantFacts:
     """Everything the plan depends on."""
 
     live: LiveTenant | None
-    """None = Pulsar has no such tenant."""
+    """None if Pulsar has no such tenant."""
     instance_clusters: frozenset[str]
     """Pulsar names of the instance's clusters."""
     registered: frozenset[str]

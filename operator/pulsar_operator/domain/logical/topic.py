@@ -191,8 +191,9 @@ def _without_loss(
 
 
 def _plan_entries(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
-    """Of a topic that is about to be made, or was lost, nothing can have drifted: it has no entry yet but properties
-    that it is made with, and what is declared follows its creation at once, so that all of it is read back together."""
+    """A topic that is about to be created, or was lost, cannot have drifted: its only entries are the properties with
+    which it is created, and the declared ones are written directly after its creation, so that all are read back
+    together."""
     absent = facts.absent
     for row in TOPIC_ENTRIES:
         plan_entries(

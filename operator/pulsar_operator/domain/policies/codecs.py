@@ -296,7 +296,7 @@ SUBSCRIPTION_TYPES = Codec(
 )
 
 UNDEFINED = "UNDEFINED"
-"""What Pulsar shows for a namespace without a strategy of its own."""
+"""What Pulsar reports for a namespace without its own strategy."""
 _compatibility_out, _compatibility_in = words(
     {
         SchemaCompatibility.ALWAYS_INCOMPATIBLE: "ALWAYS_INCOMPATIBLE",

@@ -41,7 +41,7 @@ class EntryRow:
     live: tuple[str, ...] = ()
     """Keys in the answer that is read, from the outside in."""
     own_get: tuple[str, ...] | None = None
-    """Endpoint of a GET of its own; None if the GET of the namespace."""
+    """Endpoint of a separate GET; None if the GET of the namespace has it."""
     reserved: frozenset[str] = frozenset()
     """Keys the operator keeps there for itself: no entries."""
     prune: str | None = None

@@ -1,4 +1,4 @@
-"""Values of resource groups and of namespace isolation policies, which are objects of their own beside namespaces.
+"""Values of resource groups and of namespace isolation policies, which are separate objects beside namespaces.
 
 Source: classes ResourceGroups and Clusters of the broker's admin v2, ResourceGroup and NamespaceIsolationDataImpl of
 Pulsar 4.0, checked against a running 4.0.8 by tests/standalone/test_instance_contract_real.py.

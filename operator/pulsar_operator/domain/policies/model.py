@@ -95,17 +95,18 @@ class PolicyRow:
     encode: Callable[[Any], Any]
     """Spec value to request body."""
     decode: Callable[[Any], Any]
-    """Live JSON to spec value; None when Pulsar has no value of its own. May raise on what it cannot express."""
+    """Converts live JSON to a spec value; None if Pulsar has no value of this level. May raise for a value that cannot
+    be expressed."""
     live: tuple[str, ...] = ()
     """Keys in the answer that is read, from the outside in."""
     own_get: bool = False
-    """Whether it is read with a GET of its own; otherwise with the GET of the namespace, one for all such rows."""
+    """Whether it is read with a separate GET; otherwise with the GET of the namespace, one for all such rows."""
     read_endpoint: tuple[str, ...] | None = None
     """Endpoint of that GET where it is another one."""
     text: bool = False
     """Whether Pulsar writes and reads plain text instead of JSON."""
     per_cluster: bool = False
-    """Whether each cluster has a value of its own, so that every cluster of the namespace is read and written."""
+    """Whether each cluster has its own value, so that every cluster of the namespace is read and written."""
     set_method: str = "POST"
     set_decodes_twice: bool = False
     """Whether the call that writes decodes the topic's name twice; see encoded_again."""
@@ -129,7 +130,7 @@ class PolicyRow:
     """Further query of the calls that write."""
     equal: Callable[[Any, Any], bool] = lambda desired, found: bool(desired == found)
     value_in: Callable[[Any, str | None], Any] = lambda desired, cluster: desired
-    """(desired value, cluster) to what that cluster is to have; None = what all clusters share."""
+    """Returns the value for one cluster from (desired value, cluster); None for the value that all clusters share."""
     since_version: str = OLDEST
     """First Pulsar version that has it."""
     unavailable: str | None = None

@@ -19,8 +19,8 @@ NO_FILTER = "Entry filter '.*' not found"
 
 
 def _clusters(field: str, endpoint: str, live: str, **more: Any) -> PolicyRow:
-    """Returns a list of clusters. What of it may be written at once is decided in domain/logical/clusters.py: in a
-    cluster that is in neither list Pulsar deletes the namespace's data."""
+    """Returns a list of clusters. domain/logical/clusters.py decides which part may be written: in a cluster that is in
+    neither list Pulsar deletes the namespace's data."""
     names = codecs.CLUSTER_NAMES
     return PolicyRow(
         scope=Scope.NAMESPACE,

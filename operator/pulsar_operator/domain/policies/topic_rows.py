@@ -1,4 +1,4 @@
-"""Policies of topics. Each is read with a GET of its own and ``applied=false``, so only managed ones are read.
+"""Policies of topics. Each is read with a separate GET and ``applied=false``, so only managed ones are read.
 
 Source: class PersistentTopics of the broker's admin v2 and class TopicPolicies (Pulsar 4.0), checked against a running
 4.0.8 by tests/standalone/test_policies_real.py. Rows are in the order in which they are first applied.

@@ -53,7 +53,7 @@ def render_broker(
 
     Liveness is only the web port: everything that answers "healthy" also asks the metadata store, and an outage of that
     store must not restart every broker, since topics already loaded continue serving without it. A broker that loses
-    its session for good ends by itself.
+    its session permanently exits.
     """
     spec = inputs.spec
     owned = {

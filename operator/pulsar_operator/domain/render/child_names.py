@@ -157,7 +157,8 @@ def selector_labels(owner: Owner, component: Component) -> dict[str, str]:
 
 
 def labels(owner: Owner, component: Component | None, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """All labels of a child object; the operator's own win over ``extra``. Component None = shared by all."""
+    """All labels of a child object; the operator's own take precedence over ``extra``. Component None means that all
+    share the object."""
     own = {
         LABEL_NAME: "pulsar",
         LABEL_INSTANCE: label_value(owner.name),

@@ -34,13 +34,14 @@ SECURITY: Manifest = {
 
 
 def init_containers(pod: PodTemplate) -> Manifest:
-    """initContainers of a PodSpec, where there are any. Raises ValueError for what container_problems tells."""
+    """Returns initContainers of a PodSpec, if there are any. Raises ValueError for the problems of
+    container_problems."""
     found = [_container(_read(InitContainer, entry)) for entry in pod.init_containers or ()]
     return {"initContainers": found} if found else {}
 
 
 def sidecars(pod: PodTemplate) -> list[Manifest]:
-    """The containers after the main one. Raises ValueError for what container_problems tells."""
+    """Returns the containers after the main one. Raises ValueError for the problems of container_problems."""
     return [_container(_read(SidecarContainer, entry)) for entry in pod.sidecars or ()]
 
 

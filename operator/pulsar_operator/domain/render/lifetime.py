@@ -39,8 +39,8 @@ def grace_problems(field: str, pod: PodTemplate) -> list[str]:
 
 
 def pre_stop(pod: PodTemplate) -> Manifest:
-    """lifecycle of the main container. A pod that is deleted leaves the endpoints of Services at once, but nodes and
-    load balancers learn it later; until then new connections still come.
+    """lifecycle of the main container. A pod that is deleted is removed from the endpoints of Services immediately, but
+    nodes and load balancers learn it later; until then it gets new connections.
 
     By python3, which every image has: the sleep of Kubernetes itself is not in all versions.
     """

@@ -69,7 +69,7 @@ def check_env(field: str, env: Sequence[EnvVar] | None) -> list[str]:
 
 
 def _source_problems(field: str, sources: Sequence[EnvFrom]) -> list[str]:
-    """Prefixes by which every key would be the operator's; others only the start program can tell."""
+    """Returns prefixes by which every key would be the operator's; only the start program can check others."""
     return [
         f'{field} prefix "{source.prefix}" is reserved: names starting with {", ".join(ENV_PREFIXES)} are the '
         "operator's own; choose another prefix"

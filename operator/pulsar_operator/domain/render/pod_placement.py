@@ -45,8 +45,9 @@ def zone_spread(pod: PodTemplate, selector: Mapping[str, str], over: str = ZONE)
 
 
 def spread_problems(field: str, pod: PodTemplate) -> list[str]:
-    """Constraints that Kubernetes would take for one: it tells them apart by topologyKey and whenUnsatisfiable
-    (listMapKeys of topologySpreadConstraints in core/v1). ``field`` is where the pod template stands."""
+    """Returns constraints that Kubernetes would treat as one: it distinguishes them by topologyKey and
+    whenUnsatisfiable (listMapKeys of topologySpreadConstraints in core/v1). ``field`` is the path of the pod
+    template."""
     given = [(each.get("topologyKey"), each.get("whenUnsatisfiable")) for each in pod.topology_spread_constraints or ()]
     where = f"{field}.topologySpreadConstraints"
     found = [

@@ -22,7 +22,7 @@ STOCK_MINIMUM = 2
 """Of brokers and of auto-recovery."""
 RACK_FILE = "rack"
 RACK_VARIABLE = "PULSAR_OPERATOR_RACK"
-"""Tells the start program which file has the rack, once the metadata store has it."""
+"""Variable with the name of the file that has the rack, once the metadata store has it."""
 
 
 def broker_racks(keeper: BookKeeper | None) -> dict[str, str]:

@@ -24,8 +24,8 @@ _ALL_PROPERTIES = "org.apache.bookkeeper.conf.readsystemproperties"
 
 
 def property_problems(component: Component, field: str, jvm: Jvm | None, pod: PodTemplate | None) -> list[str]:
-    """Which arguments are refused; ``field`` is where the component stands in the spec. What comes from a Secret or a
-    ConfigMap only the start program can tell."""
+    """Returns the refused arguments; ``field`` is the path of the component in the spec. Only the start program can
+    check values from a Secret or a ConfigMap."""
     return [
         f"{place} sets {name}, which is reserved: {why}. Take it out"
         for place, argument in _arguments(field, jvm, pod)

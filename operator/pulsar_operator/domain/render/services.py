@@ -55,11 +55,12 @@ def client_service(workload: Workload, ports: Sequence[str], exposed: Exposed | 
 
 
 def disruption_budget(workload: Workload, *, evict_unhealthy: bool, usual: bool = True) -> list[Manifest]:
-    """At most one pod at a time is evicted, or as many as the user said; none where the user has another one.
+    """Returns the budget: at most one pod is evicted at a time, or the number that the user set; None if the user has
+    another budget.
 
     maxUnavailable 1 also where there is a single pod: a budget of 0 would block every node drain without an error, and
-    whoever runs one replica has accepted its outage. ``evict_unhealthy`` False keeps unready pods that hold data
-    (source: unhealthyPodEvictionPolicy of policy/v1). ``usual`` False: only where a user asks for it.
+    a single replica implies an accepted outage. ``evict_unhealthy`` False keeps unready pods that hold data (source:
+    unhealthyPodEvictionPolicy of policy/v1). ``usual`` False: only if a user asks for it.
     """
     desired = workload.pod.pod_disruption_budget if workload.pod else None
     if not (desired.enabled if desired else usual):

@@ -1,8 +1,8 @@
-"""Which keys of a component's config the version of Pulsar knows. Pure; data/settings has the names by version.
+"""The keys of a component's config that the version of Pulsar knows. Pure; data/settings has the names by version.
 
 Pulsar ignores a key that it does not know, so a misspelled key would replace all pods and change nothing. Such a key is
 not applied, and neither is one whose feature no image has. A key counts as known if the version has it, if its prefix
-hands it on to something else, or if the config loads a plug-in, which may read keys of its own.
+hands it on to something else, or if the config loads a plug-in, which may read its own keys.
 """
 
 from __future__ import annotations
@@ -157,9 +157,8 @@ def unchecked(version: str, config: Config | None, known: KnownSettings) -> bool
 def with_kept(
     spec: PulsarClusterSpec, known: KnownSettings, running: Mapping[Component, Config]
 ) -> PulsarClusterSpec | None:
-    """The specification with the keys that pods run with although nobody knows them; None where there are none.
-
-    ``running`` is what the pods' templates have, by component. Taking such a key out would be a roll for nothing.
+    """Returns the specification with the unknown keys that pods run with; None if there are none. ``running`` is the
+    config in the pods' templates, by component. Removing such a key would be a rollout without an effect.
     """
     kept: dict[Component, dict[str, str]] = {}
     for component, config in running.items():
@@ -220,7 +219,7 @@ def loads_plug_ins(config: Config) -> bool:
 
 @lru_cache(maxsize=256)
 def _nearest(key: str, names: frozenset[str]) -> str | None:
-    """The name that was meant, as far as its letters tell, or its words in any order."""
+    """Returns the name that was probably meant, by its letters, or its words in any order."""
     for form, cutoff in ((str.lower, 0.7), (_words, 0.6)):
         forms = {form(name): name for name in sorted(names)}
         if found := difflib.get_close_matches(form(key), forms, n=1, cutoff=cutoff):

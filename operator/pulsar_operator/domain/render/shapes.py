@@ -81,7 +81,8 @@ SOURCES: Shape = [
 
 
 def shape_problems(field: str, pod: PodTemplate) -> list[str]:
-    """Values of another type than Kubernetes takes; ``field`` is where the pod template stands. Values are not told."""
+    """Returns values of another type than Kubernetes accepts; ``field`` is the path of the pod template. Values are not
+    shown."""
     given: list[tuple[str, Any, Shape]] = [
         (f"{field}.affinity", pod.affinity, AFFINITY),
         (f"{field}.tolerations", pod.tolerations, TOLERATIONS),

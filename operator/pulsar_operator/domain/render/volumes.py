@@ -34,15 +34,16 @@ STOCK = {JOURNAL_SIZE: 2048.0, JOURNAL_BACKUPS: 5.0, LOG_SIZE: float(2**30), DIS
 """Values of Pulsar's bookkeeper.conf, and BookKeeper's own where it has none."""
 
 STOCK_WARN = 0.9
-"""BookKeeper's own diskUsageWarnThreshold; diskUsageLwmThreshold is diskUsageThreshold unless somebody sets it."""
+"""BookKeeper's own diskUsageWarnThreshold; diskUsageLwmThreshold is diskUsageThreshold unless it is set."""
 JOURNALS = 8
-"""A journal volume is made for so many files at least."""
+"""Minimum number of files for which a journal volume has room."""
 NOT_BACKUPS = 3
 """Files beside the backups: one being written, one not checkpointed, one that a start opens."""
 FILLED = 0.95
 """Share of a volume that files may take; the rest is the file system's own."""
 LOGS = 32
-"""A ledger volume is made for so many entry logs at least: 1.2 of them are less than what diskUsageThreshold leaves."""
+"""Minimum number of entry logs for which a ledger volume has room: 1.2 of them are less than what diskUsageThreshold
+leaves."""
 NEW_LOG = 1.2
 """Entry logs of free space that a bookie wants before it begins one."""
 LEAST_LOG = 16 * MEBI
@@ -53,7 +54,7 @@ RETAINED = "autopurge.snapRetainCount"
 STOCK_STORE = {SNAPSHOT_AFTER: 4.0 * MEBI, PREALLOCATED: 65536.0, RETAINED: 3.0}
 """ZooKeeper's own values; the first two in KiB."""
 STORE_LOGS = 32
-"""A volume of ZooKeeper is made for so many transaction logs at least."""
+"""Minimum number of transaction logs for which a volume of ZooKeeper has room."""
 LOGS_SHARE = 0.5
 """Share of it that the logs a purge leaves may take; the rest is for snapshots and for what an hour writes."""
 

@@ -45,7 +45,7 @@ from pulsar_operator.domain.render.child_names import workload_name
 from pulsar_operator.ports import CUSTOM, AdminEndpoint, Deps, Json, PortError
 
 FEW: Final = 20
-"""Maximum number of namespaces whose boundaries are read to tell existing bundles from former ones."""
+"""Maximum number of namespaces whose boundaries are read to separate existing bundles from former ones."""
 
 
 @dataclass(frozen=True)

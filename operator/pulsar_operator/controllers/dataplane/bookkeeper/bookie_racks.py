@@ -146,15 +146,15 @@ def _desired_racks(ctx: PhaseContext, storage: StorageFacts) -> dict[str, str]:
 
 
 def _named(ctx: PhaseContext, ordinals: Collection[int]) -> Mapping[int, str]:
-    """Racks of these ordinals where the specification names them; none where pods tell."""
+    """Returns the racks of these ordinals from the specification; none if pods have them."""
     keeper = ctx.facts.spec.bookkeeper
     names = keeper.racks.by_ordinal if keeper is not None and keeper.racks is not None else None
     return by_ordinal(names, ordinals).of if names is not None else {}
 
 
 def _gone(ctx: PhaseContext, record: Mapping[str, str], storage: StorageFacts) -> dict[str, str]:
-    """What the operator wrote and nobody needs: all of it without racks in the specification, else that of bookies that
-    are neither wanted, nor there, nor remembered by a cookie."""
+    """Returns entries of the operator that are not needed: all without racks in the specification, else those of
+    bookies that are neither desired nor existing, and have no cookie."""
     if ctx.facts.racks is None:
         return dict(record)
     own = own_bookies(ctx)

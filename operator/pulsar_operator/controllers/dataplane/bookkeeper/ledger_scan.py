@@ -5,19 +5,19 @@ All ledgers are read once (the examination); the result is kept in the metadata 
 From then on a pass reads:
 
 * ledgers made since: those in the last parents of the tree that are not on record;
-* once the bookie takes nothing, each ledger that was not closed and did not name it: it may have come to name it
-  since, by an ensemble change. One time;
-* ledgers that name it, in turn, until SOME that still do were read: how many are left is known, and which of them are
-  not is found out with few reads of those that are. A check up to SOME ledgers is exact;
-* of a bookie that is lost, all ledgers that name it once other bookies are alive than when they were read: which of
-  them are nowhere else is asked of a person (scan_sweep.py).
+* once the bookie takes nothing, each ledger that was not closed and did not name it: it may have come to name it since,
+  by an ensemble change. This happens once;
+* ledgers that name it, in turn, until SOME that still do were read: how many are left is known, and which of them no
+  longer do is determined with few reads of those that do. A check up to SOME ledgers is exact;
+* of a bookie that is lost, all ledgers that name it once other bookies are alive than when they were read: a person
+  decides about those that are nowhere else (scan_sweep.py).
 
 A closed ledger that does not name a bookie comes to name it by replication alone, which writes to writable bookies
 (class ReplicationWorker, by EnsemblePlacementPolicy.replaceBookie, whose known bookies are the writable ones). So while
 a bookie is read-only, or gone, such ledgers are settled. An examination of which this holds from before its first
-ledger on is ``quiet``. The first one of a removal is not: it is made before the bookie becomes read-only, to tell
-whether that may begin. So a second one is made before what cannot be taken back, once no ledger is known to name it any
-more. One that finds the bookie writable in between is void, and begins again.
+ledger on is ``quiet``. The first one of a removal is not: it is made before the bookie becomes read-only, to determine
+whether that may begin. So a second one is made before the action that cannot be undone, once no ledger is known to name
+it any more. One that finds the bookie writable in between is void, and begins again.
 
 Cost of a removal: two reads of each ledger, one more of each that was open, one or two more of each that named it.
 """

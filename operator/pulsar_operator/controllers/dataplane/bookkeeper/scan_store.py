@@ -131,8 +131,8 @@ class ScanStore:
         self._changed = self._unreadable_changed = False
 
     def _weigh(self, index: int, chunk: Chunk) -> None:
-        """Adds a chunk to the sum. Beyond a number of sets of bookies, ledgers count as held by no other bookie: they
-        are then spread over so many that no bookie gets much more than another."""
+        """Adds a chunk to the sum. Beyond a number of sets of bookies, ledgers count as held by no other bookie: with
+        such a spread no bookie gets much more than another."""
         sizes, now = self._record.sizes, chunk.by_peers()
         for sign, found in ((-1, self._before.get(index, {})), (1, now)):
             for key, size in found.items():

@@ -112,7 +112,7 @@ async def _stop_and_clean(
         return waiting
     for step in STEPS:
         if Component.BROKER in step:
-            await _give_balancer_back(deps, owner, obj, spec, before.balancer, actor, live)
+            await _restore_balancer(deps, owner, obj, spec, before.balancer, actor, live)
         pods = f"The {' and '.join(component.value for component in step)} pods are not stopped yet"
         written = Component.BROKER in step and await record_tear_down(deps, obj)
         if not await delete_workloads(actor, live, step, "the PulsarCluster is being deleted") or written:
@@ -141,7 +141,7 @@ async def _forget_at_once(deps: Deps, obj: Json, actor: Actor) -> Waiting | None
     return None
 
 
-async def _give_balancer_back(
+async def _restore_balancer(
     deps: Deps,
     owner: Owner,
     obj: Json,

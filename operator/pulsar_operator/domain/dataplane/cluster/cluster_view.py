@@ -1,6 +1,6 @@
 """The facts of one pass over a PulsarCluster: what it read first, and what each phase reports. Pure and immutable.
 
-A phase reports what it found in a value of its own type; phases pass nothing on in any other way.
+A phase reports what it found in a value of a separate type; phases pass nothing on in any other way.
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def together(pages: Iterable[Targets]) -> dict[str, Reading]:
 
 def trouble(readings: Sequence[Reading], before: Reason | None = None) -> Reason | None:
     """Returns the trouble of a pair by its last observations, the newest at the end; None if there is none, or it is
-    too early to tell.
+    too early to judge.
 
     Trouble (``before``) lasts until the backlog was taken or is being delivered: a topic without new messages is no
     cure.

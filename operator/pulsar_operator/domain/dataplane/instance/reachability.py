@@ -2,8 +2,8 @@
 
 A broker whose metadata store is unavailable accepts a request and never answers (observed on 4.0.8), so each caller
 waits for the whole deadline. A cluster that did so in several consecutive calls is left out: other callers no longer
-wait for it. It gets a probe of its own, at growing intervals, and is back at the first answer. Any answer counts, also
-a refusal: only silence is bad. But brokers answer the probe from memory, so its answer does not cancel other calls
+wait for it. It gets separate probes, at growing intervals, and is back at the first answer. Any answer counts, also a
+refusal: only silence is bad. But brokers answer the probe from memory, so its answer does not cancel other calls
 without an answer: it brings the cluster back on trial, and the next such call leaves it out again.
 
 Until a cluster is left out, a few deadlines later, calls that another cluster can answer, or that a pass can do

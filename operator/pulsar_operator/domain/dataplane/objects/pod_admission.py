@@ -3,7 +3,7 @@
 Before a pod is evicted, the operator sends its successor to the API server in a dry run: the pod that the StatefulSet
 controller would create from the template, under another name, since the name is taken. Everything else is the same:
 labels, annotations, volumes of claims, host name, and the controller reference (without blockOwnerDeletion, which needs
-a right of its own where OwnerReferencesPermissionEnforcement is on). So PodSecurity, LimitRanges, priority classes,
+another permission where OwnerReferencesPermissionEnforcement is on). So PodSecurity, LimitRanges, priority classes,
 policies and webhooks receive what they will receive. Two things differ: the name, and the account, which is the
 operator's. A policy that lets the StatefulSet controller alone create pods refuses the dry run, and must allow the
 operator's account too.
