@@ -1,6 +1,6 @@
 """From the pieces of a broker-stats/topics document to Arrow record batches, with the memory of one batch.
 
-The document itself is read by pulsar_operator/balance/model/statistics.py, as the operator reads it.
+The document itself is read by pulsar_operator/balance/model/topic_statistics.py, as the operator reads it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pulsar_operator.balance.model.observation import cpu_share
 from pulsar_operator.balance.model.pieces import FormatError, first_line, position_of
-from pulsar_operator.balance.model.statistics import RATES, TopicCounts, TopicsReader
+from pulsar_operator.balance.model.topic_statistics import TopicFigures, TopicsReader
 from pulsar_sizing.arrow import schema_of
 from pulsar_sizing.schema import TRAFFIC_COLUMNS
 
@@ -22,7 +22,6 @@ BATCH_ROWS = 10_000
 BROKER_OWN = re.compile(r"pulsar/(?:[^/]+/)?[^:/]+:\d+|sla-monitor/[^/]+/[^:/]+:\d+")
 """Namespaces of health checks: bound to their broker and never moved or split (Pulsar's class NamespaceService,
 HEARTBEAT_NAMESPACE_PATTERN, HEARTBEAT_NAMESPACE_PATTERN_V2, SLA_NAMESPACE_PATTERN)."""
-FIELDS = (*RATES, "producerCount", "storageSize")
 
 
 class TopicsParser:
@@ -34,9 +33,9 @@ class TopicsParser:
         self._sample_time = sample_time
         self._batch_rows = batch_rows
         self._schema = schema_of(TRAFFIC_COLUMNS)
-        self._columns: dict[str, list[Any]] = {c.name: [] for c in TRAFFIC_COLUMNS[2:]}
+        self._rows: list[tuple[Any, ...]] = []
         self._batches: list[Any] = []
-        self._reader = TopicsReader(self._row, FIELDS, lambda name: BROKER_OWN.fullmatch(name) is not None)
+        self._reader = TopicsReader(self._row, lambda name: BROKER_OWN.fullmatch(name) is not None)
         self.rows = 0
         """Topics taken."""
         self.incomplete = 0
@@ -62,7 +61,7 @@ class TopicsParser:
         return batches
 
     def _flush(self) -> None:
-        rows = len(self._columns["topic"])
+        rows = len(self._rows)
         if not rows:
             return
         arrays = [
@@ -70,35 +69,25 @@ class TopicsParser:
             pa.repeat(pa.scalar(self._broker), rows),
         ]
         try:
-            arrays += [pa.array(values, self._schema.field(name).type) for name, values in self._columns.items()]
+            arrays += [
+                pa.array(values, column.type)
+                for column, values in zip(list(self._schema)[2:], zip(*self._rows, strict=True), strict=True)
+            ]
         except (pa.ArrowException, OverflowError) as error:
             raise FormatError(f"a value does not fit its column: {first_line(error)}") from None
         self._batches.append(pa.record_batch(arrays, schema=self._schema))
-        for values in self._columns.values():
-            values.clear()
+        self._rows.clear()
 
-    def _row(self, namespace: str, bundle: str, topic: str, fields: dict[str, Any], counts: TopicCounts) -> None:
-        try:
-            messages_in, messages_out, bytes_in, bytes_out = (fields[name] for name in RATES)
-        except KeyError:
+    def _row(self, namespace: str, bundle: str, topic: str, figures: TopicFigures) -> None:
+        rates = figures[:4]
+        if None in rates:
             self.incomplete += 1
             return
-        add = self._columns
-        add["namespace"].append(namespace)
-        add["bundle"].append(bundle)
-        add["topic"].append(topic)
-        add["position"].append(position_of(topic))
-        add["messages_in"].append(messages_in)
-        add["messages_out"].append(messages_out)
-        add["bytes_in"].append(bytes_in)
-        add["bytes_out"].append(bytes_out)
-        add["producers"].append(fields.get("producerCount", 0))
-        add["consumers"].append(counts.consumers)
-        add["subscriptions"].append(counts.subscriptions)
-        add["backlog"].append(counts.backlog)
-        add["storage_bytes"].append(fields.get("storageSize", 0))
+        clients = (figures.producers, figures.consumers, figures.subscriptions)
+        name = (namespace, bundle, topic, position_of(topic))
+        self._rows.append((*name, *rates, *clients, figures.backlog, figures.storage_bytes))
         self.rows += 1
-        if len(add["topic"]) >= self._batch_rows:
+        if len(self._rows) >= self._batch_rows:
             self._flush()
 
 

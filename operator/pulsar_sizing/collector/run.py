@@ -142,6 +142,8 @@ async def collect(settings: Settings, *, once: bool) -> int:
 
     Raises StoreError for an unusable root, OSError when the port is taken.
     """
+    # Arrow's own allocator keeps what batches no longer use.
+    pa.set_memory_pool(pa.system_memory_pool())
     store = Store(settings.root, s3=settings.s3)
     collector = Collector(settings, store)
     if once:

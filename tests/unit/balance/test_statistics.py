@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsar_operator.balance.model import topic_statistics
 from pulsar_operator.balance.model.cells import CellBuffer
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.load import CostModel
@@ -43,8 +44,13 @@ def fed(reader: Any, data: bytes, piece: int = 1 << 20) -> Any:
     return reader
 
 
-def streamed(document: Any, piece: int = 1 << 20) -> dict[str, CellBuffer]:
-    found: TopicTraffic = fed(TopicTraffic(COST, nothing), json.dumps(document).encode(), piece)
+def compact(document: Any) -> bytes:
+    """As brokers write it."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def streamed(data: bytes, piece: int = 1 << 20) -> dict[str, CellBuffer]:
+    found: TopicTraffic = fed(TopicTraffic(COST, nothing), data, piece)
     return found.namespaces
 
 
@@ -52,13 +58,13 @@ def one_topic(stats: Any, namespace: str = "t/n") -> bytes:
     return json.dumps({namespace: {"0x00000000_0xffffffff": {"persistent": {"persistent://t/n/x": stats}}}}).encode()
 
 
-@given(st.lists(documents(), min_size=1, max_size=3), st.integers(1, 3000))
-def test_pieces_are_the_whole_document(some: list[Any], piece: int) -> None:
+@given(st.lists(documents(), min_size=1, max_size=3), st.integers(1, 3000), st.booleans())
+def test_pieces_are_the_whole_document(some: list[Any], piece: int, spaces: bool) -> None:
     """Cells, topic counts and clients, to the last bit; and so splits, hot topics and moves."""
     brokers = tuple(f"b{i}.x:8080" for i in range(len(some)))
     observed, plain = Observed(brokers), Observed(brokers)
     for document in some:
-        observed.take_cells(streamed(document, piece))
+        observed.take_cells(streamed(json.dumps(document).encode() if spaces else compact(document), piece))
     whole = whole_cells(some, COST)
     assert {name: cells.cells() for name, cells in observed.cells.items()} == whole
     for name, cells in whole.items():
@@ -71,10 +77,12 @@ def test_pieces_are_the_whole_document(some: list[Any], piece: int) -> None:
     assert model == same and plan(model, Options()) == plan(same, Options())
 
 
-def test_a_document_may_be_cut_anywhere() -> None:
+@pytest.mark.parametrize("spaces", [False, True])
+def test_a_document_may_be_cut_anywhere(spaces: bool) -> None:
     topic = FakeTopic("persistent://t/n/\u00e9\u2192", 1.5, 2.5, 3.5, 4.5, 1, (2,), (3,), 5, ("b",))
-    document = {"t/n": {"0x00000000_0xffffffff": {"persistent": {topic.name: topic_stats(topic)}}}}
-    data = json.dumps(document, ensure_ascii=False).encode()
+    names = (topic.name, "persistent://t/n/y")
+    document = {"t/n": {"0x00000000_0xffffffff": {"persistent": {name: topic_stats(topic) for name in names}}}}
+    data = json.dumps(document, ensure_ascii=False).encode() if spaces else compact(document)
     whole = whole_cells([document], COST)
     for at in range(len(data)):
         reader = TopicTraffic(COST, nothing)
@@ -85,6 +93,47 @@ def test_a_document_may_be_cut_anywhere() -> None:
         cut = TopicTraffic(COST, nothing)
         with pytest.raises(FormatError, match=r"not whole|empty"):
             fed(cut, data[:at])
+
+
+def of_three(odd: Any, namespace: str = "t/n") -> Any:
+    """A document of three topics, of which the second is odd."""
+    sane = topic_stats(FakeTopic("x", 1.0, 2.0, 3.0, 4.0, 1, (1,), (5,)))
+    names = [f"persistent://{namespace}/{each}" for each in "abc"]
+    topics = dict(zip(names, (sane, {**sane, **odd}, sane), strict=True))
+    return {namespace: {"0x00000000_0xffffffff": {"persistent": topics, "non-persistent": {}}}}
+
+
+ONE = {"s": {"consumers": [{}]}}
+NAMED = {"persistent://t/n/b": {"consumers": [{}, {}]}, "s": {}, "persistent://t/n/c": {"consumers": []}}
+
+
+@pytest.mark.parametrize("piece", [1, 100, 1 << 20])
+@pytest.mark.parametrize(
+    ("odd", "same"),
+    [
+        ({"subscriptions": NAMED}, {"subscriptions": NAMED}),
+        ({"replication": {"a": {"msgRateOut": 2.5}, "persistent://t/n/c": {"msgRateOut": 1}}}, {"msgRateOut": 5.5}),
+        ({"publishers": [{"metadata": {"topic": "persistent://t/n/c"}}, {}, {"persistent://t/n/c": {}}]}, {}),
+        ({"publishers": [{"metadata": '"},\\"persistent://t/n/c": {}'}, [[[[1]]]]]}, {}),
+        ({"subscriptions": {"s": {"consumers": [1, [], {}]}}}, {"subscriptions": ONE}),
+        ({"subscriptions": {"s": {"consumers": None, "msgBacklog": 1.5}}}, {"subscriptions": {}}),
+        ({"replication": {"a": {"msgRateOut": "NaN", "msgThroughputOut": 3}}}, {"msgThroughputOut": 7.0}),
+        ({"msgRateIn": "7", "producerCount": 1.0}, {"msgRateIn": None}),
+        ({"msgRateOut": 1 << 70}, {"msgRateOut": 0}),
+    ],
+)
+def test_an_odd_topic_is_read_between_others(odd: Any, same: Any, piece: int) -> None:
+    found = {name: cells.cells() for name, cells in streamed(compact(of_three(odd)), piece).items()}
+    assert found == whole_cells([of_three(same)], COST)
+
+
+@pytest.mark.parametrize("piece", [1, 100, 1 << 20])
+def test_topics_of_a_broker_are_not_read_event_by_event(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(topic_statistics, "_TopicEvents")
+    one, two = of_three({}), of_three({"subscriptions": {}}, "t/m")
+    two["t/m"]["0x00000000_0xffffffff"]["non-persistent"] = {"non-persistent://t/m/x": {}, "non-persistent://t/m/y": {}}
+    found = streamed(compact({**one, **two}), piece)
+    assert {name: cells.cells() for name, cells in found.items()} == whole_cells([one, two], COST)
 
 
 def test_namespaces_that_are_skipped_are_left_out() -> None:
@@ -132,19 +181,17 @@ def test_a_number_of_thousands_of_digits_is_no_number() -> None:
         fed(TopicTraffic(COST, nothing), data)
 
 
-def test_events_are_no_more_than_of_one_slice() -> None:
+def test_events_are_no_more_than_of_one_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     """A large piece is not turned into events at once: they take ten times its memory."""
-    data = one_topic({"publishers": [{"a": 1}] * 100_000})
-    reader, most = TopicTraffic(COST, nothing), 0
-    read = reader._reader._read
+    read, most = topic_statistics._TopicEvents._read, 0
 
-    def watched(events: Any) -> None:
+    def watched(reader: Any, events: Any) -> None:
         nonlocal most
         most = max(most, len(events))
-        read(events)
+        read(reader, events)
 
-    reader._reader._read = watched  # type: ignore[method-assign]
-    fed(reader, data)
+    monkeypatch.setattr(topic_statistics._TopicEvents, "_read", watched)
+    fed(TopicTraffic(COST, nothing), one_topic({"publishers": [{"a": 1}] * 200_000}))
     assert 0 < most <= SLICE_BYTES
 
 

@@ -55,6 +55,12 @@ def test_fields_of_a_bundle_without_an_end_are_not_kept() -> None:
     assert kept(BundleTraffic(CostModel(), nobody), head, pieces()) < MIB // 4
 
 
+@pytest.mark.parametrize("text", ['"x",', '{"consumers":[{}]},', '{"persistent://t/n/x":{}},'])
+def test_a_topic_without_an_end_is_not_kept(text: str) -> None:
+    head = b'{"t/n":{"0x00000000_0xffffffff":{"persistent":{"persistent://t/n/x":{"publishers":['
+    assert kept(TopicTraffic(CostModel(), nobody), head, iter([text.encode() * 5000] * 100)) < 2 * MIB
+
+
 @pytest.mark.parametrize("make", [BundleTraffic, TopicTraffic, TopicTrafficByBundle])
 @pytest.mark.parametrize(
     "text",

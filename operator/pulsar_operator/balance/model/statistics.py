@@ -1,154 +1,24 @@
 """Extracts the traffic of topics and bundles, and the usage of brokers, from the pieces of brokers' statistics.
 
-``GET /broker-stats/topics`` nests namespace, bundle, domain, topic (Pulsar's classes PulsarStats,
-PersistentTopic.updateRates and NonPersistentTopic.updateRates): ``{ns: {range: {"persistent": {topic: {...}},
-"non-persistent": {topic: {...}}}}}``.
-
-``GET /broker-stats/load-report`` has the same figures by bundle, under ``lastStats``, with the modular load manager
-(Pulsar's classes LocalBrokerData and NamespaceBundleStats).
+``GET /broker-stats/load-report`` has the figures of ``GET /broker-stats/topics`` (topic_statistics.py) by bundle, under
+``lastStats``, where the modular load manager runs (Pulsar's classes LocalBrokerData and NamespaceBundleStats).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, Final
 
 from pulsar_operator.balance.model.cells import CellBuffer
 from pulsar_operator.balance.model.cluster import BundleId
 from pulsar_operator.balance.model.load import CostModel, figure
 from pulsar_operator.balance.model.observation import NOTHING, RESOURCES, BundleLoad, full_bundle
-from pulsar_operator.balance.model.pieces import DEFAULT, Event, FormatError, Limits, Pieces, kind_of, position_of
+from pulsar_operator.balance.model.pieces import DEFAULT, FormatError, Limits, Pieces, kind_of, position_of
+from pulsar_operator.balance.model.topic_statistics import RATES, TopicFigures, TopicsReader
 
-RATES: Final = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
-"""Fields that every topic has; without them the broker failed while it wrote this topic."""
-COST_FIELDS: Final = frozenset({*RATES, "producerCount"})
-BUNDLE_FIELDS: Final = frozenset({*COST_FIELDS, "topics", "consumerCount"})
+BUNDLE_FIELDS: Final = frozenset({*RATES, "topics", "producerCount", "consumerCount"})
 """Of a bundle in a load report; a document without an end may have any number of others."""
-PLACES: Final = ("at the top", "for a namespace", "for a bundle", "for a domain", "for a topic")
-
-
-class TopicCounts(NamedTuple):
-    """What is counted inside the entry of one topic."""
-
-    subscriptions: int
-    consumers: int
-    backlog: int
-    """Messages, over all subscriptions."""
-    replicated_messages: float
-    """A second, to other clusters."""
-    replicated_bytes: float
-
-
-class TakeTopic(Protocol):
-    """Called with every topic of a document, in its order."""
-
-    def __call__(self, namespace: str, bundle: str, topic: str, fields: dict[str, Any], counts: TopicCounts) -> None:
-        """``fields`` are the numbers of the topic itself that were asked for."""
-
-
-class TopicsReader:
-    """Feed it a document of topic statistics piece by piece; it holds one topic at a time."""
-
-    def __init__(
-        self,
-        take: TakeTopic,
-        fields: Collection[str],
-        skips: Callable[[str], bool],
-        limits: Limits = DEFAULT,
-    ) -> None:
-        """``fields`` are the names of a topic's own fields to keep, ``skips`` says which namespaces are left out."""
-        self._take, self._desired, self._skips, self._limits = take, frozenset(fields), skips, limits
-        self._pieces = Pieces(limits)
-        self._state = (0, "", "", "", "", "", False)
-        self._counted = (0, 0, 0, 0.0, 0.0)
-        self._fields: dict[str, Any] = {}
-        self.topics = 0
-        """Read by now, without those of namespaces that are left out."""
-
-    @property
-    def size(self) -> int:
-        """Returns the bytes fed by now."""
-        return self._pieces.size
-
-    def feed(self, data: bytes) -> None:
-        """Take the next piece. Raises FormatError, and what ``take`` raises."""
-        for events in self._pieces.feed(data):
-            self._read(events)
-
-    def end(self) -> None:
-        """The document ended. Raises FormatError where it is empty or cut."""
-        if not self.size:
-            raise FormatError("empty: the broker has no statistics yet (they are made once a minute)")
-        self._pieces.end()
-
-    def _read(self, events: list[Event]) -> None:
-        """Depth is the number of maps and lists around the value:
-
-        1 namespaces, 2 bundles, 3 domains, 4 topics, 5 fields of a topic, 6 subscriptions, 7 fields of a subscription,
-        8 its consumers. What lies elsewhere (publishers) is skipped.
-        """
-        # A hundred events for each topic: local names, and the most frequent events first.
-        depth, namespace, bundle, topic, field, detail, skip = self._state
-        subscriptions, consumers, backlog, replicated_messages, replicated_bytes = self._counted
-        fields, desired = self._fields, self._desired
-        for event, value in events:
-            if depth >= 6:
-                if event == "map_key":
-                    if depth == 7:
-                        detail = value
-                    elif depth == 6 and field == "subscriptions":
-                        subscriptions += 1
-                elif event in {"start_map", "start_array"}:
-                    if depth == 8 and detail == "consumers" and field == "subscriptions" and event == "start_map":
-                        consumers += 1
-                    depth = self._pieces.deeper(depth)
-                elif event in {"end_map", "end_array"}:
-                    depth -= 1
-                elif depth == 7:
-                    if detail == "msgBacklog" and field == "subscriptions" and event == "number":
-                        backlog += value
-                    elif field == "replication" and event == "number":
-                        if detail == "msgRateOut":
-                            replicated_messages += figure(value)
-                        elif detail == "msgThroughputOut":
-                            replicated_bytes += figure(value)
-            elif event == "map_key":
-                if depth == 5:
-                    field = value
-                elif depth == 4:
-                    topic = value
-                elif depth == 2:
-                    bundle = value
-                elif depth == 1:
-                    namespace, skip = value, self._skips(value)
-            elif event == "end_map":
-                depth -= 1
-                if depth == 4 and not skip:
-                    self.topics += 1
-                    if self.topics > self._limits.topics:
-                        raise FormatError(f"of more than {self._limits.topics} topics")
-                    counts = TopicCounts(subscriptions, consumers, backlog, replicated_messages, replicated_bytes)
-                    self._take(namespace, bundle, topic, fields, counts)
-            elif event == "start_map":
-                if depth == 4:
-                    subscriptions = consumers = backlog = 0
-                    replicated_messages = replicated_bytes = 0.0
-                    fields = {}
-                depth += 1
-            elif depth < 5:
-                raise FormatError(
-                    f"no broker-stats/topics document: {kind_of(event)} {PLACES[depth]} where a map belongs"
-                )
-            elif event == "start_array":
-                depth += 1
-            elif event == "end_array":
-                depth -= 1
-            elif event == "number" and field in desired:
-                fields[field] = value
-        self._state = (depth, namespace, bundle, topic, field, detail, skip)
-        self._counted = (subscriptions, consumers, backlog, replicated_messages, replicated_bytes)
-        self._fields = fields
 
 
 class _TopicStatistics(ABC):
@@ -157,7 +27,7 @@ class _TopicStatistics(ABC):
     def __init__(self, cost: CostModel, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
         """``skips`` says which namespaces are left out."""
         self._cost, self._most = cost, limits.bundles
-        self._reader = TopicsReader(self._add, COST_FIELDS, skips, limits)
+        self._reader = TopicsReader(self._add, skips, limits)
 
     def feed(self, data: bytes) -> None:
         """Take the next piece. Raises FormatError."""
@@ -168,7 +38,7 @@ class _TopicStatistics(ABC):
         self._reader.end()
 
     @abstractmethod
-    def _add(self, namespace: str, bundle: str, topic: str, fields: dict[str, Any], counts: TopicCounts) -> None:
+    def _add(self, namespace: str, bundle: str, topic: str, figures: TopicFigures) -> None:
         """Take one topic. Raises FormatError where there are too many namespaces or bundles."""
 
 
@@ -180,14 +50,14 @@ class TopicTraffic(_TopicStatistics):
         super().__init__(cost, skips, limits)
         self.namespaces: dict[str, CellBuffer] = {}
 
-    def _add(self, namespace: str, bundle: str, topic: str, fields: dict[str, Any], counts: TopicCounts) -> None:
-        clients = clients_of(fields, counts)
+    def _add(self, namespace: str, bundle: str, topic: str, figures: TopicFigures) -> None:
+        clients = clients_of(figures)
         found = self.namespaces.get(namespace)
         if found is None:
             if len(self.namespaces) >= self._most:
                 raise FormatError(f"of more than {self._most} namespaces")
             found = self.namespaces.setdefault(namespace, CellBuffer())
-        found.add(position_of(topic), topic_cost(self._cost, fields, counts, clients), 1, clients)
+        found.add(position_of(topic), topic_cost(self._cost, figures, clients), 1, clients)
 
 
 class TopicTrafficByBundle(_TopicStatistics):
@@ -200,30 +70,30 @@ class TopicTrafficByBundle(_TopicStatistics):
         self._bundle: BundleId | None = None
         self.bundles: dict[BundleId, BundleLoad] = {}
 
-    def _add(self, namespace: str, bundle: str, topic: str, fields: dict[str, Any], counts: TopicCounts) -> None:
+    def _add(self, namespace: str, bundle: str, topic: str, figures: TopicFigures) -> None:
         if (namespace, bundle) != self._place:
             self._place, self._bundle = (namespace, bundle), full_bundle(f"{namespace}/{bundle}")
         if self._bundle is not None:
             weight, topics, before = self.bundles.get(self._bundle, NOTHING)
-            clients = clients_of(fields, counts)
-            weight += topic_cost(self._cost, fields, counts, clients)
+            clients = clients_of(figures)
+            weight += topic_cost(self._cost, figures, clients)
             self.bundles[self._bundle] = BundleLoad(weight, topics + 1, before + clients)
             if len(self.bundles) > self._most:
                 raise FormatError(f"of more than {self._most} bundles")
 
 
-def clients_of(fields: dict[str, Any], counts: TopicCounts) -> int:
+def clients_of(figures: TopicFigures) -> int:
     """Producers and consumers of one topic."""
-    return int(figure(fields.get("producerCount"))) + counts.consumers
+    return int(figure(figures.producers)) + figures.consumers
 
 
-def topic_cost(cost: CostModel, fields: dict[str, Any], counts: TopicCounts, clients: int) -> float:
+def topic_cost(cost: CostModel, figures: TopicFigures, clients: int) -> float:
     """Returns what one topic costs a broker. What replicators send to other clusters is traffic out as well."""
     return cost.of(
-        messages_in=figure(fields.get("msgRateIn")),
-        messages_out=figure(fields.get("msgRateOut")) + counts.replicated_messages,
-        bytes_in=figure(fields.get("msgThroughputIn")),
-        bytes_out=figure(fields.get("msgThroughputOut")) + counts.replicated_bytes,
+        messages_in=figure(figures.messages_in),
+        messages_out=figure(figures.messages_out) + figures.replicated_messages,
+        bytes_in=figure(figures.bytes_in),
+        bytes_out=figure(figures.bytes_out) + figures.replicated_bytes,
         topics=1,
         sessions=clients,
     )
