@@ -109,7 +109,7 @@ def _timed(ctx: Context, consumers: Mapping[str, Any], count: int, within: float
 def _prepared(
     ctx: Context, topic: str, keys: list[str], soon: int
 ) -> tuple[dict[str, Any], hashing.Ranges, int, list[str], float] | None:
-    """Sends messages due late, after ``soon`` milliseconds, and at once; then a second consumer joins.
+    """Sends messages due late, due after ``soon`` milliseconds, and without a delay; then a second consumer joins.
 
     Returns the consumers, their ranges, when the second joined (Unix ms), the texts of the delayed messages, and within
     how many seconds they must come; None when the first of them was due before the consumer had joined.

@@ -1,8 +1,8 @@
 """A stored status, as far as this version of the operator can read it.
 
-Another version may have written it: after an upgrade, or back after one. What it says in a form that is not known any
-more counts as never said, as a lost status does (docs/architecture.md); a pass must not fail on it for ever. Where
-something decides by what it says, unknown is not absent: `unreadable` names what was there.
+Another version may have written it, after an upgrade or a downgrade. Values in an unknown form count as absent, as those
+of a lost status do (docs/architecture.md), since they must not fail every pass. Where a decision depends on a value,
+unknown is not absent: `unreadable` names the values that could not be read.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def _read(model: type[BaseModel], stored: Mapping[str, Any] | None) -> tuple[dic
 def _without(
     model: type[BaseModel], name: str, value: Any, refused: Iterable[tuple[int | str, ...]]
 ) -> tuple[Any, frozenset[str]]:
-    """A member without the entries or rows that are refused, and the names of those rows; None = all of it goes."""
+    """Returns a member without the entries or rows that are refused, and the names of those rows; None if the whole
+    member is left out."""
     firsts = {loc[0] if loc else None for loc in refused}
     if isinstance(value, list) and all(isinstance(each, int) for each in firsts):
         return [each for number, each in enumerate(value) if number not in firsts], frozenset()

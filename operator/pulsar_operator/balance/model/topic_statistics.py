@@ -3,9 +3,9 @@
 The document nests namespace, bundle, domain, topic (Pulsar's classes PulsarStats, PersistentTopic.updateRates and
 NonPersistentTopic.updateRates): ``{ns: {range: {"persistent": {topic: {...}}, "non-persistent": {topic: {...}}}}}``.
 
-Whole topics are decoded at once, by a decoder that skips what nobody asks for. That is ten times as fast as to look at
-each event of a parser, which is done for documents that the decoder does not take: it knows why they are wrong, and
-needs no topic to be whole.
+A decoder reads whole topics and skips the fields that are not requested. It is ten times as fast as the events of a
+parser. Documents that the decoder refuses are read event by event, which finds the error in them and does not need
+whole topics.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ RATES: Final = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut"
 FIELDS: Final = frozenset({*RATES, "producerCount", "storageSize"})
 PLACES: Final = ("at the top", "for a namespace", "for a bundle", "for a domain", "for a topic")
 STARTS: Final = (b'},"persistent://', b'{"persistent://', b'},"non-persistent://', b'{"non-persistent://')
-"""How a topic begins, behind another one and as the first of its domain."""
+"""Bytes with which a topic starts, after another topic and as the first of its domain."""
 CLOSING: Final = b"}}}}"
 """Ends the maps of a domain, a bundle, a namespace and the document."""
 
 
 class TopicFigures(NamedTuple):
-    """What the entry of one topic says. Rates are None where it does not say them: the broker failed while it wrote
-    this topic."""
+    """Figures of one topic. Rates that the entry does not have are None: the broker failed while it wrote the topic."""
 
     messages_in: Any
     messages_out: Any
@@ -55,10 +54,10 @@ class TakeTopic(Protocol):
 
 
 class TopicsReader:
-    """Feed it a document of topic statistics piece by piece; it holds what follows the last beginning of a topic, and
-    no more of it than the limit of a token.
+    """Reads a document of topic statistics piece by piece. It buffers the bytes that follow the last start of a topic, up
+    to the limit of a token.
 
-    A document that has a name twice in one map, which Pulsar does not write, may lose the first of the two.
+    If a map of the document has a key twice, which Pulsar does not write, the first of the two values may be lost.
     """
 
     def __init__(self, take: TakeTopic, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
@@ -100,8 +99,8 @@ class TopicsReader:
             self._events.pieces.end()
 
     def _decode(self, at: int) -> None:
-        """Take what is pending up to where a topic seems to begin. If it is a document once four maps are closed,
-        the place is indeed between two topics: bytes that look alike elsewhere have more or fewer maps around them."""
+        """Decodes the pending bytes before a place where a topic seems to start. If they are a document once four maps
+        are closed, the place is between two topics: the same bytes elsewhere have more or fewer maps around them."""
         between = at + 1
         if not self._taken(self._opening + self._pending[:between] + CLOSING):
             self._read_events()
@@ -109,7 +108,7 @@ class TopicsReader:
         del self._pending[: between + (self._pending[between] == ord(","))]
 
     def _taken(self, text: bytes | bytearray) -> bool:
-        """Take the topics of a document; returns whether it is one."""
+        """Passes the topics of a document on. Returns False, and passes none on, if the text is not a document."""
         try:
             found = _DECODER.decode(text)
         except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -131,7 +130,7 @@ class TopicsReader:
         return True
 
     def _read_events(self) -> None:
-        """Read the rest of the document, from the pending bytes, event by event."""
+        """Reads the rest of the document event by event, from the pending bytes on."""
         self._events = _TopicEvents(self._take, self._skips, self._limits, topics=self._topics)
         self._events.feed(self._opening)
         self._events.pieces.size = self._size - len(self._pending)
@@ -140,7 +139,7 @@ class TopicsReader:
 
 
 class _Consumer(msgspec.Struct, gc=False):
-    """A consumer counts; nothing of it is kept."""
+    """A consumer, which is only counted."""
 
 
 class _Subscription(msgspec.Struct, rename="camel", gc=False):
@@ -191,7 +190,7 @@ _DECODER: Final = msgspec.json.Decoder(dict[str, dict[str, dict[str, dict[str, _
 
 
 class _TopicEvents:
-    """The same, event by event."""
+    """Reads topics event by event."""
 
     def __init__(self, take: TakeTopic, skips: Callable[[str], bool], limits: Limits, topics: int) -> None:
         """``topics`` were read before."""

@@ -201,8 +201,9 @@ class BrokerDrains:
         return DrainProgress(False, status, Blocker(Reason.DRAINING, decision.why))
 
     async def _incomplete(self, name: str, now: datetime, why: str) -> str | None:
-        """Since when the pods may go with bundles left. An event reports it once for a drain, however long a
-        PodDisruptionBudget or a refusal keeps the pods; None = nothing is acted on, so it is yet to be reported."""
+        """Returns the time at which the pods were allowed to stop with bundles left. An event reports it once for each
+        drain, however long a PodDisruptionBudget or a refusal keeps the pods. None if nothing is acted on, so that the
+        event is still to be recorded."""
         old = self._stored(name)
         if old is not None and old.incomplete_since is not None:
             return old.incomplete_since
@@ -227,8 +228,8 @@ class BrokerDrains:
         )
 
     def _since(self, name: str, now: datetime) -> datetime:
-        """Since when they are to go on this occasion, as the status says: whichever of them answer by now, its time
-        goes on, and begins anew where the clock was set back."""
+        """Returns the start of the drain of this occasion, from the status: it stays the same whichever of the brokers
+        answer, and is replaced by the current time if the clock was set back."""
         old = self._stored(name)
         since = parse_time(old.since) if old is not None else None
         since = now if since is None else max(since, self.counts_from(now) or since)

@@ -52,7 +52,7 @@ from pulsar_operator.domain.render import BRING_UP_ORDER
 
 
 async def autoscale(ctx: PhaseContext) -> ScalingFact:
-    """Decide for each component that has autoscaling; of one that has it no more the last number is remembered."""
+    """Decides for each component that has autoscaling. If autoscaling was removed, the last number is kept."""
     stored, lost = rows_of(ctx.facts.before), unknown_of(ctx.facts.before)
     rows: dict[Component, ComponentScalingStatus] = {}
     again = False
