@@ -1,7 +1,7 @@
 """A stored status, as far as this version of the operator can read it.
 
-Another version may have written it, after an upgrade or a downgrade. Values in an unknown form count as absent, as those
-of a lost status do (docs/architecture.md), since they must not fail every pass. Where a decision depends on a value,
+Another version may have written it, after an upgrade or a downgrade. Values in an unknown form count as absent, as in
+a lost status (docs/architecture.md), since they must not fail every pass. Where a decision depends on a value,
 unknown is not absent: `unreadable` names the values that could not be read.
 """
 

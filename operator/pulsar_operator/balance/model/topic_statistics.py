@@ -54,8 +54,8 @@ class TakeTopic(Protocol):
 
 
 class TopicsReader:
-    """Reads a document of topic statistics piece by piece. It buffers the bytes that follow the last start of a topic, up
-    to the limit of a token.
+    """Reads a document of topic statistics piece by piece. It buffers the bytes after the last start of a topic, up to
+    the limit of a token.
 
     If a map of the document has a key twice, which Pulsar does not write, the first of the two values may be lost.
     """
