@@ -23,10 +23,9 @@ from pulsar_operator.balance.model.cluster import Broker, Cell
 from pulsar_operator.balance.model.ranges import LAST_BOUNDARY, boundary_points
 from pulsar_operator.balance.sizing.greedy import Piece, busiest, place
 from pulsar_operator.balance.sizing.size import NamespaceTraffic, size
-from pulsar_sizing.job.costs import BUSY, MOST_TOPICS, applied, factors_of
+from pulsar_sizing.job.costs import BUSY, MOST_TOPICS, factors_for, factors_of
 from pulsar_sizing.job.histogram import Array
 from pulsar_sizing.job.regression import Evidence, Learned, learn
-from pulsar_sizing.job.weights import Weights
 
 SIGMAS = (0.0, 0.3, 0.6)
 NAMESPACES = 4
@@ -156,12 +155,11 @@ def run(case: Case) -> Row:
     world = make(case)
     told = learn(world.evidence)
     whole = np.floor(world.weights + 0.5).astype(np.int64)
-    found = Weights(world.names, np.zeros(len(whole), np.int64), whole)
-    times = applied(found, factors_of(told)).weights
+    times = np.floor(whole * factors_for(world.names, factors_of(told)) + 0.5)
     share = world.weights / world.weights.sum()
     true = world.factors / (share @ world.factors)
     plain, _ = ratio(world, whole.astype(float), case.brokers)
-    learned, _ = ratio(world, times.astype(float), case.brokers)
+    learned, _ = ratio(world, times, case.brokers)
     _, bound = ratio(world, world.weights * world.factors, case.brokers)
     error, left = (float(np.sqrt(share @ (each - true) ** 2)) for each in (np.ones(len(true)), _factors(world, told)))
     return Row(plain, learned, bound, error, left, len(told.factors), told.before or 0.0, told.after or 0.0)
