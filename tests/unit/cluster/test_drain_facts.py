@@ -172,6 +172,13 @@ async def test_a_broker_that_goes_next_takes_nothing(brokers: Brokers) -> None:
     assert (spec["brokers"], spec["excludedBrokers"]) == ([broker("east-broker-2")], [broker("east-broker-1")])
 
 
+async def test_a_drain_is_an_event_once_it_is_requested(brokers: Brokers) -> None:
+    for _ in range(2):
+        assert not (await brokers.drains().drain(["east-broker-2"], NAME)).go
+    (event,) = brokers.kube.events
+    assert event.reason == "Draining" and NAME in event.message
+
+
 @pytest.mark.parametrize("avoid", [["east-broker-0", "east-broker-1"], ["east-broker-1", "east-broker-0", "gone-1"]])
 async def test_brokers_that_take_nothing_do_not_count_as_takers(brokers: Brokers, avoid: list[str]) -> None:
     """Where all others are next, there is nowhere to hand over to: no drain, and no wait for ever."""
