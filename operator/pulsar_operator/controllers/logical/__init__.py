@@ -1,1 +1,1 @@
-"""What is inside Pulsar: tenants, namespaces, topics, resource groups, isolation policies."""
+"""Controllers of the objects inside Pulsar: tenants, namespaces, topics, resource groups, isolation policies."""

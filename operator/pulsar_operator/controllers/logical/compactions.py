@@ -1,4 +1,4 @@
-"""Compaction of a topic by its schedule: triggered in each cluster that has the topic. Used by topic.py."""
+"""Scheduled compaction of a topic. The operator triggers it in each cluster that has the topic. Used by topic.py."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError
 
 RUNNING = "Compaction already in progress"
-"""Of a partitioned topic Pulsar 4.0.8 answers HTTP 500 with these words, of others 409."""
+"""Message of Pulsar 4.0.8 while a compaction is running. For a partitioned topic it comes with HTTP 500, for others
+with 409."""
 
 
 async def compact(
     ctx: LogicalPass[PulsarTopicSpec, PulsarTopicStatus], scope: Scope, path: tuple[str, ...], clusters: Collection[str]
 ) -> float | None:
-    """Triggers what is due in the clusters that have the topic. Returns the seconds until something may be due again.
+    """Triggers the compactions that are due in the clusters that have the topic. Returns the seconds until the next one
+    may be due; None if none is scheduled.
 
-    Of a partitioned topic Pulsar compacts each partition (class PersistentTopicsBase, internalTriggerCompaction).
+    Pulsar compacts each partition of a partitioned topic (class PersistentTopicsBase, internalTriggerCompaction).
     """
     if ctx.spec.compaction is None:
         ctx.fields["compaction"] = None
@@ -56,7 +58,8 @@ async def compact(
 
 
 def _record(ctx: LogicalPass[PulsarTopicSpec, PulsarTopicStatus], clusters: Collection[str]) -> None:
-    """Records what is due while the object is paused or in dry run; it is done once afterwards."""
+    """Records the compactions that are due while the object is paused or in dry run. They are triggered once
+    afterwards."""
     if not clusters:
         return
     text = f"Trigger the compaction that is due in {', '.join(sorted(clusters))}"
@@ -68,7 +71,8 @@ def _record(ctx: LogicalPass[PulsarTopicSpec, PulsarTopicStatus], clusters: Coll
 
 
 async def _trigger(scope: Scope, path: tuple[str, ...], cluster: str, moment: datetime) -> ClusterCompaction | None:
-    """Returns the result in one cluster; None where it does not answer, so that it is tried again soon."""
+    """Triggers the compaction in one cluster and returns the result; None if the cluster does not answer, so that the
+    operator retries soon."""
     result, message = CompactionResult.TRIGGERED, None
     try:
         await scope.admin.at(cluster, Call("PUT", (*path, "compaction")))

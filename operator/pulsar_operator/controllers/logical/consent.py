@@ -1,6 +1,6 @@
-"""What is read before a question about stored messages is asked: what an object inherits, and how much is stored.
+"""Reads what a question about stored messages shows: the values an object inherits, and how much is stored.
 
-Nothing of it is read while there is no question; see domain/logical/consent.py.
+The operator reads this only while a question is open; see domain/logical/consent.py.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from pulsar_operator.domain.policies.kept import Amount, Keeps, least
 from pulsar_operator.ports import PortError
 
 FRESH_SECONDS: Final = 600.0
-"""Seconds for which a known size of a namespace is shown: the question may wait for days."""
+"""Seconds for which a known size of a namespace is shown. A question may stay open for days."""
 MOST: Final = 500
-"""Topics of a namespace whose size is read, in each cluster."""
+"""Maximum number of topics of a namespace whose size is read in each cluster."""
 
 Inherited = dict[str, Mapping[str | None, Amount | None]]
 Sizes = Mapping[str, Stored]
@@ -38,8 +38,8 @@ Sizes = Mapping[str, Stored]
 async def inherited_by_namespace(
     scope: Scope, rows: Sequence[PolicyRow], clusters: Sequence[str], silent: Collection[str]
 ) -> Inherited:
-    """Returns what the brokers' configuration keeps, by field; of several clusters the least, for they share the
-    policy. Not known where one of them is silent, which is not asked."""
+    """Returns how much the configuration of the brokers keeps, by field: the smallest amount of several clusters, since
+    they share the policy. Returns nothing if one of the clusters is in ``silent``."""
     if set(silent) & set(clusters):
         return {}
     configurations = await asyncio.gather(*(_configuration(scope, each) for each in clusters))
@@ -57,9 +57,11 @@ async def inherited_by_topic(
     clusters: Sequence[str],
     silent: Collection[str],
 ) -> Inherited:
-    """Returns what is kept in each cluster without this policy of the topic: by its policy of the other scope, its
-    namespace's, the brokers' default. Of a row that all clusters share the least, which is not known while one of them
-    is silent."""
+    """Returns how much each cluster keeps without this policy of the topic: by the topic's policy of the other scope,
+    by the policy of its namespace, or by the default of the brokers.
+
+    For a policy that all clusters share this is the smallest amount; it is unknown while a cluster is in ``silent``.
+    """
     results = await asyncio.gather(*(_below_topic(scope, rows, path, each) for each in clusters))
     found: Inherited = {}
     for row in rows:
@@ -72,7 +74,7 @@ async def inherited_by_topic(
 async def _below_topic(
     scope: Scope, rows: Sequence[PolicyRow], path: tuple[str, ...], cluster: str
 ) -> dict[str, Amount | None]:
-    """Returns the amounts in one cluster by field; what is missing is not known."""
+    """Returns the amounts in one cluster by field. A field that is missing is unknown."""
     try:
         namespace = await scope.admin.at(cluster, Call("GET", namespace_path(*path[1:3])))
     except PortError:
@@ -124,8 +126,8 @@ async def stored_of_topic(
     clusters: Sequence[str],
     present: Callable[[str], Awaitable[Sequence[str]]],
 ) -> dict[str, Stored]:
-    """Returns the bytes of a topic by cluster; ``present`` gives the local names of it, or of its partitions, in a
-    cluster."""
+    """Returns the bytes of a topic by cluster. ``present`` returns the local names of the topic, or of its partitions,
+    in a cluster."""
 
     async def one(cluster: str) -> Stored:
         try:
@@ -140,12 +142,12 @@ async def stored_of_topic(
 
 @dataclass
 class StoredBytes:
-    """Bytes of namespaces, remembered for a while. Kept for the life of the process."""
+    """Caches the stored bytes of namespaces for FRESH_SECONDS. It lives as long as the process."""
 
     _known: dict[str, tuple[datetime, Sizes]] = field(default_factory=dict)
 
     def forget(self, uid: str) -> None:
-        """Forgets what is known for an object that has no open question."""
+        """Forgets the sizes of an object that has no open question."""
         self._known.pop(uid, None)
 
     async def of_namespace(
@@ -158,8 +160,10 @@ class StoredBytes:
         silent: Collection[str],
         now: datetime,
     ) -> Sizes:
-        """By cluster; one that is silent is not asked. What is not known, and that nothing is stored, is not
-        remembered."""
+        """Returns the stored bytes of a namespace by cluster. Clusters in ``silent`` are not asked.
+
+        A result with an unknown or an empty cluster is not cached.
+        """
         known = self._known.get(uid)
         if known is not None and set(known[1]) == set(clusters) and seconds_since(known[0], now) < FRESH_SECONDS:
             return known[1]
@@ -184,7 +188,7 @@ async def _namespace(scope: Scope, cluster: str, namespace: tuple[str, str]) -> 
 
 
 async def _sum(scope: Scope, cluster: str, places: Sequence[tuple[str, ...]]) -> int | None:
-    """Returns the bytes of topics in a cluster; None where one of them is not known."""
+    """Returns the total bytes of topics in a cluster; None if the size of one of them is unknown."""
 
     async def size(path: tuple[str, ...]) -> int | None:
         try:

@@ -1,14 +1,15 @@
-"""The pass that tenants, namespaces and topics share: observe, plan, act, read back, status once at the end.
+"""The pass that all logical kinds share: observe, plan, act, read back, and write the status once at the end.
 
-A subclass says what to observe and which plan to make; the rules are here:
+A subclass implements the observation and the plan. This module enforces the rules:
 
-* the parents must exist, consent and be fit; an unfit parent is waited for, without counting as a failure;
-* of several custom resources for one object of Pulsar, one manages it and the others say so;
-* before the first write the finalizer (only where deletion must touch Pulsar) and the managed fields are stored;
-* what was written is read back, and believed only then; a refusal of one field does not stop the others. A field
-  refused because of another one (retention and backlog quota) is tried again after the other was written;
-* drift of a field that comes back again and again is repaired ever more rarely (drift.py);
-* with the pause or dry-run annotation nothing is written, neither to Pulsar nor as a finalizer.
+* The parents must exist, allow the reference and be usable. The pass waits for a parent that is not, and does not count
+  this as a failure.
+* If several custom resources declare the same object of Pulsar, one manages it and the others report the conflict.
+* Before the first write the finalizer (only where deletion must touch Pulsar) and the managed fields are stored.
+* A write counts only after it was read back. If Pulsar refuses one field, the others are still written. A field
+  refused because of another one (retention and backlog quota) is retried after the other was written.
+* Drift of a field that recurs is repaired less and less often (drift.py).
+* With the pause or dry-run annotation nothing is written, neither to Pulsar nor as a finalizer.
 """
 
 from __future__ import annotations
@@ -62,19 +63,20 @@ from pulsar_operator.ports import ConflictError, Json, Key, NotFoundError, Refus
 log = logging.getLogger(__name__)
 
 ROUNDS = 6
-"""Observe-plan-act rounds in a pass: creation, fields, and retries of fields refused because of others."""
+"""Maximum number of observe-plan-act rounds in a pass: for creation, for fields, and for fields refused because of
+others."""
 
 
 class LogicalController(
     Ownership[SpecT, StatusT, FactsT], LogicalDeletion[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]
 ):
-    """Reconciles one logical kind whose objects each stand for one object of Pulsar."""
+    """Reconciles one logical kind. Each object of the kind stands for one object of Pulsar."""
 
     # --------------------------------------------------------------------------------------- what a kind says
 
     @abstractmethod
     async def observe(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, memory: Memory) -> FactsT:
-        """Returns everything the plan depends on. Raises ObstacleError, AdminUnreachableError."""
+        """Returns all facts the plan depends on. Raises ObstacleError, AdminUnreachableError."""
 
     @abstractmethod
     def plan(self, ctx: LogicalPass[SpecT, StatusT], facts: FactsT, memory: Memory) -> Plan:
@@ -85,19 +87,21 @@ class LogicalController(
         """Returns the status fields of the kind."""
 
     async def counts(self, ctx: LogicalPass[SpecT, StatusT]) -> dict[str, Any]:
-        """Returns status fields that need no Pulsar: the dependents, which guard the deletion of the object."""
+        """Returns the status fields that need no access to Pulsar: the number of dependents, which blocks the deletion
+        of the object."""
         return {}
 
     def inherit(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
-        """Take over what the parent gives, into ctx.inherited and ctx.renewed. Raises ObstacleError."""
+        """Stores the settings that the parent provides in ctx.inherited, and whether they changed in ctx.renewed.
+        Raises ObstacleError."""
         return None
 
     def unreachable(self, ctx: LogicalPass[SpecT, StatusT], facts: FactsT) -> tuple[str, ...]:
-        """Returns clusters that gave no answer although the object must exist in each; Ready is then Unknown."""
+        """Returns the clusters that did not answer although the object must exist in each; Ready is then Unknown."""
         return ()
 
     def degraded(self, ctx: LogicalPass[SpecT, StatusT], facts: FactsT) -> tuple[Reason, str] | None:
-        """Returns why an object in sync cannot be used; Ready is then False. None if it can be used."""
+        """Returns why an object that is in sync cannot be used; Ready is then False. None if it can be used."""
         return None
 
     async def check_before_write(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, action: Action) -> None:
@@ -105,13 +109,13 @@ class LogicalController(
         return None
 
     def recheck_seconds(self, facts: FactsT, *, wrote: bool) -> float | None:
-        """Returns the seconds until the next pass if nothing else requests one; None if events and the resync
+        """Returns the seconds until the next pass if nothing else triggers one; None if events and the resync
         suffice."""
         return None
 
     async def scheduled_tasks(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, facts: FactsT) -> float | None:
-        """Runs scheduled tasks and returns the seconds until the next one. Called last in a pass,
-        also while the object is paused or in dry run."""
+        """Runs scheduled tasks and returns the seconds until the next one. Called last in a pass, also while the object
+        is paused or in dry run."""
         return None
 
     # ---------------------------------------------------------------------------------------------- the pass
@@ -119,8 +123,8 @@ class LogicalController(
     async def reconcile(self, key: Key) -> Outcome:
         """Runs one pass; see the module.
 
-        After a start most objects are unchanged. Such an object is checked as the list had it, and read only when
-        there is something to write.
+        After a start of the operator most objects are unchanged. Such an object is checked as it was listed, and read
+        from the API server only if something must be written.
         """
         listed = reader_of(self.deps).listed(key)
         if listed is not None and settled(listed):
@@ -198,9 +202,9 @@ class LogicalController(
     async def _act(
         self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, memory: Memory, facts: FactsT, plan: Plan
     ) -> tuple[FactsT, Plan, Refusals, frozenset[str]]:
-        """Performs the plan, reads back and plans again, until nothing is left to do now.
+        """Performs the plan, reads back and plans again, until no action can be performed now.
 
-        Returns the last facts and plan, what was refused, and the fields that were written in at least one cluster.
+        Returns the last facts and plan, the refusals, and the fields that were written in at least one cluster.
         """
         refused: Refusals = {}
         wrote: set[str] = set()
@@ -240,7 +244,7 @@ class LogicalController(
     async def _perform(
         self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, action: Action, memory: Memory
     ) -> str | None:
-        """Makes one call; returns Pulsar's message if it refuses."""
+        """Makes one call. Returns Pulsar's message if Pulsar refuses it; None if it succeeds. Raises ObstacleError."""
         await self.check_before_write(ctx, scope, action)
         level = logging.INFO if action.verb in EVENT_REASONS else logging.DEBUG
         log.log(level, "%s %s/%s: %s", self.kind.value, ctx.meta.namespace, ctx.meta.name, action.reason)
@@ -280,8 +284,8 @@ class LogicalController(
     # -------------------------------------------------------------------------------------------- duplicates
 
     async def _same(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, other: Json, *, doubt: bool = False) -> bool:
-        """Whether another object of the kind means the same object of Pulsar; ``doubt`` where that cannot be
-        reported."""
+        """Whether another object of the kind declares the same object of Pulsar. Returns ``doubt`` if that cannot be
+        determined."""
         try:
             other_scope = await resolve_scope(self.deps, self.kind, other, deleting=doubt)
         except ObstacleError:

@@ -1,12 +1,13 @@
-"""Objects that declare something inside a tenant or a namespace that is to be deleted by force. Used by deletion.py.
+"""Finds objects that declare something inside a tenant or a namespace that is to be deleted by force. Used by
+deletion.py.
 
-Pulsar checks nothing when it deletes by force. So the operator checks first: any object that is not being deleted keeps
-what it declares, regardless of its writer and in whatever Kubernetes namespace it is. Of objects that are being deleted
-too, as by ``kubectl delete namespace``, only those with deletionPolicy ForceDelete give their content up.
+Pulsar checks nothing when it deletes by force, so the operator checks first. An object that is not being deleted keeps
+what it declares, regardless of who wrote it and in which Kubernetes namespace it is. Of the objects that are being
+deleted as well, as by ``kubectl delete namespace``, only those with deletionPolicy ForceDelete release their content.
 
-The API server is asked, as core/duplicates.py does it: a list is used for a few seconds, and only for a parent that it
-shows as being deleted already, so that many simultaneous deletions need few lists. Children of that very parent that
-the watches have heard of since are read one by one.
+The operator asks the API server, as core/duplicates.py does. A list is reused for a few seconds, and only for a parent
+that is already being deleted in that list, so that many simultaneous deletions need few lists. Children of that parent
+that the watches have reported since are read one by one.
 """
 
 from __future__ import annotations
@@ -31,29 +32,30 @@ from pulsar_operator.domain.conditions import seconds_since
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key
 
 KEEP_SECONDS = 5.0
-"""How long lists serve."""
+"""Seconds for which lists are reused."""
 SHOWN = 3
 CHILDREN: dict[Kind, tuple[Kind, ...]] = {
     Kind.TENANT: (Kind.NAMESPACE, Kind.TOPIC, Kind.TOPIC_SET),
     Kind.NAMESPACE: (Kind.TOPIC, Kind.TOPIC_SET),
 }
-"""Kinds of what may be inside a kind that can be deleted by force."""
+"""Kinds that may be inside a kind that can be deleted by force."""
 _LISTED = (Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.TOPIC_SET, Kind.ISOLATION_POLICY)
-"""Parents first: what is inside them is listed after their deletion was seen."""
+"""Kinds in the order in which they are listed. Parents come first: their children are listed after their deletion was
+observed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """An object whose content is not to be deleted."""
+    """An object whose content must not be deleted."""
 
     key: Key
     why: str
-    """Why not, the end of a sentence that begins with the object."""
+    """Why it must not be deleted, as the end of a sentence that begins with the object."""
     remedy: str
 
     @property
     def text(self) -> str:
-        """Returns the object."""
+        """Returns the kind, namespace and name of the object."""
         return f"{self.key.kind.value} {self.key.namespace}/{self.key.name}"
 
 
@@ -64,15 +66,15 @@ class _Lists:
     """UIDs of parents that are being deleted."""
     known: set[Key] = field(default_factory=set)
     giving_up: set[Key] = field(default_factory=set)
-    """Objects that are being deleted together with what they declare."""
+    """Objects that are being deleted together with their content."""
     at: defaultdict[tuple[Kind, DeclaredLocation], list[Obstacle]] = field(default_factory=lambda: defaultdict(list))
-    """Obstacles by kind and by where they are: thousands of topics are in few places."""
+    """Obstacles by kind and location. Thousands of topics share few locations."""
     policies: list[tuple[DeclaredLocation, frozenset[str], Obstacle]] = field(default_factory=list)
-    """Isolation policies with the expressions for namespaces."""
+    """Isolation policies with their expressions for namespaces."""
 
 
 def obstacle_of(kind: Kind, obj: Json) -> Obstacle | None:
-    """Returns why what a raw object declares is not to be deleted; None where the object gives it up."""
+    """Returns why the content that a raw object declares must not be deleted; None if the object releases it."""
     key, meta = key_of(kind, obj), meta_of(obj)
     target = f"{kind.value.lower()}/{key.name}"
     if not meta.deleting:
@@ -96,7 +98,7 @@ def obstacle_of(kind: Kind, obj: Json) -> Obstacle | None:
 
 
 class DeclaredInside:
-    """Answers for many deletions at the same time."""
+    """Finds declared content for many deletions at once."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
@@ -104,8 +106,8 @@ class DeclaredInside:
         self._lock = asyncio.Lock()
 
     async def blocker(self, kind: Kind, obj: Json, name: str, scope: Scope) -> Blocker | None:
-        """Returns what keeps a raw object, with that name inside Pulsar, from being deleted by force. Raises
-        PortError."""
+        """Returns what blocks the forced deletion of a raw object, which is called ``name`` in Pulsar; None if nothing
+        does. Raises PortError."""
         found = await self._inside(kind, obj, name, scope) if kind in CHILDREN else []
         if not found:
             return None
@@ -118,8 +120,8 @@ class DeclaredInside:
         return Blocker(Reason.DEPENDENTS_EXIST, text)
 
     async def giving_up(self, obj: Json) -> AbstractSet[Key]:
-        """Returns objects that are being deleted by force themselves, asked for the deletion of a raw object. The list
-        may be some seconds old. Raises PortError."""
+        """Returns the objects that are being deleted by force themselves, as listed for the deletion of ``obj``. The
+        list may be some seconds old. Raises PortError."""
         return (await self._listed(obj)).giving_up
 
     async def _inside(self, kind: Kind, obj: Json, name: str, scope: Scope) -> list[Obstacle]:
@@ -181,8 +183,8 @@ def _take(lists: _Lists, kind: Kind, objects: Iterable[Json]) -> None:
 
 
 def _names(kind: Kind, name: str, expressions: Iterable[str]) -> bool:
-    """Whether an isolation policy names the namespace as it is, or the tenant in front of any expression. An expression
-    that covers other tenants or namespaces too declares nothing of this one."""
+    """Whether an isolation policy names the namespace literally, or has an expression that begins with the tenant. An
+    expression that also covers other tenants or namespaces declares nothing inside this one."""
     if kind is Kind.NAMESPACE:
         return name in expressions
     return any(each.startswith(f"{name}/") for each in expressions)
@@ -191,7 +193,7 @@ def _names(kind: Kind, name: str, expressions: Iterable[str]) -> bool:
 async def _is_inside(
     resolver: ParentResolver, child: Kind, location: DeclaredLocation, kind: Kind, target: DeclaredLocation
 ) -> bool:
-    """Whether something at a location is in the target, or may be. Raises PortError."""
+    """Whether an object at a location is, or may be, inside the target. Raises PortError."""
     if PARENT_FIELD[child][1] is kind:
         return await resolver.may_be_same(target, location)
     if len(location.parents) == 1:

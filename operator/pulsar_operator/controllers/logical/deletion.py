@@ -1,7 +1,8 @@
-"""Deleting an object of the logical plane in Pulsar: what is handed over, what blocks it, what is reported.
+"""Deletes an object of the logical plane in Pulsar: hands it over, reports what blocks the deletion, or deletes it.
 
-In the order of the checks: another object declares the same and takes it over; something inside is declared or kept by
-another object and a deletion by force would destroy it; Pulsar has content or refuses. Used by controller.py.
+The checks run in this order. First, another object that declares the same takes it over. Second, a forced deletion is
+blocked if another object declares or retains something inside. Third, Pulsar has content or refuses. Used by
+controller.py.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from pulsar_operator.domain.blockers import Blocker
 from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, RefusedError
 
 BLOCKED_SECONDS = 10.0
-"""Seconds until a blocked deletion is tried again."""
+"""Seconds until a blocked deletion is retried."""
 
 
 class LogicalDeletion(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT]):
-    """The part of a logical kind's controller that deletes."""
+    """The deletion part of a logical kind's controller."""
 
     def __init__(self, deps: Deps) -> None:
         super().__init__(deps)
@@ -42,18 +43,19 @@ class LogicalDeletion(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT]):
 
     @abstractmethod
     def name_in_pulsar(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
-        """Returns the full name inside Pulsar."""
+        """Returns the full name in Pulsar."""
 
     @abstractmethod
     async def delete(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, *, force: bool) -> Unfinished | None:
-        """Does one resumable step of the deletion in Pulsar; None when the object is gone there.
+        """Performs one resumable step of the deletion in Pulsar. Returns None if the object no longer exists there.
 
-        Only a 404 to the deletion of the object itself, or to the question for it, may be taken for that."""
+        Only a 404 in response to the deletion of the object itself, or to a request for it, proves that.
+        """
 
     @abstractmethod
     async def _same(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, other: Json, *, doubt: bool = False) -> bool:
-        """Whether another object of the kind means the same object of Pulsar; ``doubt`` where that cannot be
-        reported."""
+        """Whether another object of the kind declares the same object of Pulsar. Returns ``doubt`` if that cannot be
+        determined."""
 
     def kept(self, ctx: LogicalPass[SpecT, StatusT]) -> str | None:
         """See ReconcilerBase."""
@@ -62,11 +64,11 @@ class LogicalDeletion(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT]):
         return None if ctx.touched else "it never managed anything there"
 
     def kept_there(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:
-        """Returns why a deletion leaves Pulsar unchanged, given where the object is; None if it does not."""
+        """Returns why a deletion leaves Pulsar unchanged, given the scope of the object; None if it does not."""
         return None
 
     async def disown(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
-        """Forget that this object manages what was deleted."""
+        """Removes the record in Pulsar that this object manages what was deleted."""
         return None
 
     def subject(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
@@ -127,7 +129,8 @@ class LogicalDeletion(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT]):
     async def _kept_inside(
         self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, name: str
     ) -> Blocker | Progress | None:
-        """Returns what blocks a forced deletion. Raises ObstacleError, PortError."""
+        """Returns what blocks a forced deletion, or the progress of the search for it; None if nothing blocks it.
+        Raises ObstacleError, PortError."""
         blocker = await self._declared_inside.blocker(self.kind, ctx.obj, name, scope)
         if blocker is not None or self.kind not in CHILDREN:
             return blocker
@@ -147,7 +150,8 @@ class LogicalDeletion(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT]):
         return Outcome(requeue_after=BLOCKED_SECONDS)
 
     async def _successor(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:
-        """Returns the object that also declares the object of Pulsar and takes it over. Raises PortError."""
+        """Returns an object that declares the same object of Pulsar and takes it over; None if there is none. Raises
+        PortError."""
         for key in await self._duplicates.living(self.kind, ctx.obj):
             obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
             living = obj is not None and "deletionTimestamp" not in obj["metadata"]
@@ -156,5 +160,6 @@ class LogicalDeletion(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT]):
         return await self.declared_elsewhere(ctx, scope)
 
     async def declared_elsewhere(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:
-        """Returns an object of another kind that declares the same object of Pulsar. Raises PortError."""
+        """Returns an object of another kind that declares the same object of Pulsar; None if there is none. Raises
+        PortError."""
         return None

@@ -1,4 +1,4 @@
-"""What a step of a deletion in Pulsar may come to, besides that the object is gone there, and what a person can do."""
+"""Results of a deletion step in Pulsar other than success, and the commands that resolve them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from pulsar_operator.ports import Json
 
 @dataclass(frozen=True)
 class Progress:
-    """A part is deleted; the next pass continues with what Pulsar still lists."""
+    """A part is deleted. The next pass continues with what Pulsar still lists."""
 
     message: str
 
     @property
     def nothing(self) -> Blocker:
-        """Condition where the previous pass got as far: it would continue without end, without a wait."""
+        """Returns the blocker to report if the previous pass made the same progress: without it the deletion would loop
+        without a wait."""
         text = (
             "No progress since the last pass: a client creates again what is deleted. Stop its producers and "
             "consumers first"
@@ -28,7 +29,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class NotOurs:
-    """Pulsar has something of that name that the object never managed: it stays."""
+    """Pulsar has an object of that name that this object never managed. It is not deleted."""
 
     why: str
 
@@ -38,10 +39,10 @@ Unfinished = Blocker | Progress | NotOurs
 
 def keep(kind: Kind, obj: Json) -> str:
     """Returns the command after which the deletion of an object leaves Pulsar unchanged. It is a patch, since an object
-    that is being deleted is often in no manifest any longer."""
+    that is being deleted is often no longer in any manifest."""
     return patch_spec({**obj, "kind": kind.value}, {"deletionPolicy": "Retain"})
 
 
 def continue_deletion_command(kind: Kind, obj: Json) -> str:
-    """Returns the command that lets the deletion of an object that is paused or in dry run continue."""
+    """Returns the command that resumes the deletion of an object that is paused or in dry run."""
     return resume({**obj, "kind": kind.value})

@@ -1,4 +1,5 @@
-"""Drift that comes back, during one pass: what is held back, what was repaired, what status and events say of it."""
+"""Recurring drift during one pass: which repairs are delayed, which were made, and how status and events report
+them."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from pulsar_operator.domain.logical.plan import Action, Verb, field_of
 
 @dataclass
 class Backoff:
-    """The repairs of one object that are remembered. See domain.logical.drift_backoff."""
+    """The recorded repairs of one object. See domain.logical.drift_backoff."""
 
     ctx: LogicalPass[Any, Any]
     now: datetime
@@ -31,13 +32,14 @@ class Backoff:
     backed_off: frozenset[str]
     unseen: bool
     wrong: frozenset[str]
-    """Fields the last pass left wrong."""
+    """Fields that still differed after the last pass."""
     repaired: set[str] = field(default_factory=set)
     """Fields repaired in this pass."""
 
     @classmethod
     def of(cls, ctx: LogicalPass[Any, Any]) -> Backoff:
-        """At the beginning of a pass. A change of the spec, or of what the parent gives, starts again."""
+        """Returns the back-off at the beginning of a pass. The records are discarded if the spec or what the parent
+        provides has changed."""
         now = ctx.deps.clock.now()
         records = known(ctx.before.repairs, now) if ctx.memory.applied else ()
         unseen = ctx.already_reported(ConditionType.READY, UNSEEN)
@@ -48,7 +50,7 @@ class Backoff:
         )
 
     def note(self, action: Action) -> None:
-        """Records that an action was performed. Stored immediately: the pass may end early."""
+        """Records that an action was performed. The record is kept immediately, since the pass may end early."""
         if action.verb is not Verb.REPAIR:
             return
         repaired = {field_of(name) for name in (action.field, *(each.field for each in action.also))}
@@ -59,10 +61,10 @@ class Backoff:
         self.ctx.fields["repairs"] = list(self.records)
 
     async def finish(self, result: Result, *, unreachable: bool) -> float | None:
-        """Sets status and conditions, after Result.report. Returns the seconds until the next repair; None if none
-        waits.
+        """Sets the status and the conditions, after Result.report. Returns the seconds until the next repair; None if
+        no repair is delayed.
 
-        ``unreachable``: some cluster did not answer, so that it is not known whether a field stayed right.
+        ``unreachable`` means that some cluster did not answer, so that it is unknown whether a field stayed correct.
         """
         entries = backed_off_entries(result.plan.drift, self.backed_off)
         waiting = {field_of(entry.field) for entry in entries}

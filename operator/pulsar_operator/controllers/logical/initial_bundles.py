@@ -1,4 +1,4 @@
-"""What is known of a namespace that is about to be created with ``bundles.sizing: Auto``."""
+"""Collects what is known about a namespace that is about to be created with ``bundles.sizing: Auto``."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from pulsar_operator.ports import CUSTOM, Deps, Json, PortError
 log = logging.getLogger(__name__)
 
 MAX_CONSIDERED = 100_000
-"""Topics and partitions that are checked, about, those of topics and those of sets; of more only every n-th topic,
-with all its partitions."""
+"""Approximate maximum number of topics and partitions that are considered, for topics and for topic sets each. Beyond
+it only every n-th topic is considered, with all its partitions."""
 
 
 async def new_bundles(deps: Deps, namespace: Json, scope: Scope, full: str) -> NewBundles:
-    """Returns boundaries for a namespace Pulsar does not have yet, and why these.
+    """Returns the boundaries for a namespace that Pulsar does not have yet, and the reason for them.
 
-    Of several clusters the first that answers is asked for its brokers: a namespace has one set of boundaries at its
-    creation. Raises AdminUnreachableError.
+    Of several clusters the first one that answers is asked for its brokers, since a namespace is created with one set
+    of boundaries. Raises AdminUnreachableError.
     """
     cluster, brokers = await scope.admin.anywhere(Call("GET", ("brokers",)))
     cells = await _recorded(deps, scope.chain[-1], cluster, full)
@@ -51,14 +51,15 @@ async def new_bundles(deps: Deps, namespace: Json, scope: Scope, full: str) -> N
 
 
 async def _capacities(deps: Deps, instance: Json, cluster: str, brokers: Sequence[str]) -> dict[str, float]:
-    """Returns what the brokers of a cluster, named as in Pulsar, can carry."""
+    """Returns the relative capacities of the brokers of a cluster, by their names in Pulsar."""
     clusters = members(await reader_of(deps).every(Kind.CLUSTER, allowed_by=instance), instance)
     found = next((each for each in clusters if pulsar_name(each) == cluster), None)
     return await broker_capacities(deps, found, brokers) if found is not None else {}
 
 
 async def _recorded(deps: Deps, instance: Json, cluster: str, full: str) -> list[Cell]:
-    """Its traffic by position, if the sizing service of the instance has seen a namespace of that name."""
+    """Returns the recorded traffic by position, if the sizing service of the instance has recorded a namespace of that
+    name."""
     if deps.sizing is None:
         return []
     try:
@@ -72,7 +73,7 @@ async def _recorded(deps: Deps, instance: Json, cluster: str, full: str) -> list
 
 
 async def _declared(deps: Deps, namespace: Json, kind: Kind) -> list[Json]:
-    """Returns objects of a kind that refer to the namespace and may."""
+    """Returns the objects of a kind that refer to the namespace and are allowed to."""
     key = key_of(Kind.NAMESPACE, namespace)
     alone = not (namespace.get("spec") or {}).get("allowedKubernetesNamespaces")
     objects = await deps.kube.list(CUSTOM[kind], key.namespace if alone else None)
@@ -92,13 +93,15 @@ def _names_of_topics(topics: list[Json], full: str) -> Iterator[str]:
 
 
 def _partitions(topic: Json) -> int | None:
-    """Returns the declared number; what an API server would not have admitted counts as not declared."""
+    """Returns the declared number of partitions; None if none is declared or if the API server would not admit the
+    value."""
     found = (topic.get("spec") or {}).get("partitions")
     return found if isinstance(found, int) and 0 < found <= MOST_PARTITIONS else None
 
 
 def _names_of_sets(sets: list[Json], full: str) -> Iterator[str]:
-    """Sets by pattern have no topics in a namespace that does not exist yet."""
+    """Yields the names of the topics that the sets declare by name. Sets by pattern have no topics in a namespace that
+    does not exist yet."""
     selected: list[tuple[Sequence[str], int | None]] = []
     for each in sets:
         with suppress(ValidationError):  # the set itself says what is wrong with it

@@ -1,9 +1,9 @@
 """PulsarIsolationPolicy: a namespace isolation policy and failure domains in each of its clusters.
 
-Isolation policies of a cluster are one value in the configuration store. A broker that is reported of a new policy
-writes that value from what it last read, so two writes at the same time, or one broker that is late by a moment, lose
-one of the two policies (class ClustersBase, setIsolationDataAsync). So the operator writes them one after the other,
-and reads them again some seconds after a write.
+The isolation policies of a cluster are one value in the configuration store. A broker that receives a new policy writes
+that value based on what it last read. Two simultaneous writes, or one broker that lags by a moment, therefore lose one
+of the two policies (class ClustersBase, setIsolationDataAsync). So the operator writes the policies one after the
+other, and reads them again some seconds after a write.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from pulsar_operator.ports import Deps, Json, NotFoundError
 
 IsolationPass = LogicalPass[PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus]
 Facts = tuple[IsolationFacts, bool]
-"""What the plan depends on, and whether the object is in any cluster."""
+"""The facts the plan depends on, and whether the policy or a failure domain exists in any cluster."""
 LOST_SECONDS = 5.0
-"""Seconds until what was written is read once more; far longer than brokers take to see each other's writes."""
+"""Seconds until a written policy is read once more. Brokers see each other's writes in far less time."""
 
 
 class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, PulsarIsolationPolicyStatus, Facts]):
@@ -67,25 +67,28 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
     def __init__(self, deps: Deps) -> None:
         super().__init__(deps)
         self._writing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """By UID of the instance."""
+        """Locks by UID of the instance."""
 
     def name_in_pulsar(self, ctx: IsolationPass, scope: Scope) -> str:
-        """Returns the policy's name."""
+        """Returns the name of the policy."""
         return name_of(ctx.obj)
 
     def problem_of_name(self, ctx: IsolationPass) -> str | None:
-        """Returns why the name cannot be used: it is another path of Pulsar's REST API."""
+        """Returns why the name cannot be used, which is the case if Pulsar's REST API uses it as another path; None if
+        it can be used."""
         taken = name_of(ctx.obj) == BROKERS
         return f"the name {BROKERS} cannot be used for an isolation policy: set spec.name" if taken else None
 
     async def record_of(self, ctx: IsolationPass, scope: Scope) -> Record:
-        """Returns a node of the instance: others with the same store have other clusters, and policies of that name."""
+        """Returns the owner record. It is a node of the instance, since other instances on the same store have other
+        clusters and may have a policy of that name."""
         meta, name = scope.chain[-1]["metadata"], name_of(ctx.obj)
         path = owner_node(self.kind.value, f"{meta['namespace']}/{meta['name']}", name)
         return NodeRecord(self.deps, scope, path, f"isolation policy {name}")
 
     async def observe(self, ctx: IsolationPass, scope: Scope, memory: Memory) -> Facts:
-        """Returns the policy, the failure domains and the brokers of each cluster it applies to, or did."""
+        """Returns the policy, the failure domains and the brokers of each cluster that the policy applies or applied
+        to."""
         name = name_of(ctx.obj)
         known = await scope.admin.registered()
         before = items_of(memory.managed, CLUSTERS) & scope.names & known
@@ -112,7 +115,8 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         return facts, exists(ctx.spec, facts)
 
     async def _cluster(self, ctx: IsolationPass, scope: Scope, cluster: str, *, domains: bool) -> ClusterFacts | None:
-        """Returns what one cluster has, as its own brokers report; None when it does not answer."""
+        """Returns the policy and the failure domains of one cluster, as its own brokers report them; None if it does
+        not answer."""
         policy: Mapping[str, Any] | None = None
         brokers: int | None = None
         found: Mapping[str, Any] = {}
@@ -133,23 +137,24 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         return ClusterFacts(policy, domains_of, brokers, every, live)
 
     async def _policies(self, scope: Scope, cluster: str) -> Mapping[str, Any]:
-        """Returns all isolation policies of a cluster by name; Pulsar answers 404 where there never was one."""
+        """Returns all isolation policies of a cluster by name. Pulsar answers 404 for a cluster that never had one."""
         with contextlib.suppress(NotFoundError):
             return await scope.admin.at(cluster, Call("GET", isolation_path(cluster, "")[:-1])) or {}
         return {}
 
     async def _hosts(self, scope: Scope, cluster: str) -> frozenset[str]:
-        """Hosts of the live brokers of a cluster."""
+        """Returns the hosts of the live brokers of a cluster."""
         return frozenset(
             host_of(str(broker)) for broker in await scope.admin.at(cluster, Call("GET", ("brokers", cluster))) or ()
         )
 
     async def _matching(self, scope: Scope, cluster: str, policy: Mapping[str, Any], hosts: Collection[str]) -> int:
-        """Returns live brokers the policy matches, in Pulsar's own judgement, for Java's expressions are not Python's.
+        """Returns the number of live brokers that match the policy according to Pulsar, since regular expressions of
+        Java differ from those of Python.
 
-        Pulsar's list of brokers with policies compares with host:port, although a broker is chosen by its host alone
-        (seen on 4.0.8), so it is asked for each host. It reports the namespaces of all policies that match, but only
-        one of these policies by name; so the namespaces are compared.
+        Pulsar's list of brokers with policies compares with host:port, although Pulsar chooses a broker by its host
+        alone (seen on 4.0.8). So the operator asks for each host. The answer contains the namespaces of all matching
+        policies but the name of only one of these policies, so the operator compares the namespaces.
         """
         base = isolation_path(cluster, BROKERS)
         answers = await asyncio.gather(*(scope.admin.at(cluster, Call("GET", (*base, host))) for host in sorted(hosts)))
@@ -157,7 +162,8 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         return sum(1 for each in answers if desired and desired <= set((each or {}).get("namespaceRegex") or ()))
 
     async def _taken(self, ctx: IsolationPass) -> dict[str, str]:
-        """Returns declared failure domains that another object manages: two of them would overwrite each other."""
+        """Returns the declared failure domains that another object manages, with that object: two objects would
+        overwrite each other."""
         parents = references(self.kind, ctx.obj)
         duplicates = [
             obj
@@ -176,15 +182,16 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         return plan_isolation(ctx.spec, facts[0], memory)
 
     def exists(self, facts: Facts) -> bool:
-        """Whether any cluster has it."""
+        """Whether the policy or a failure domain exists in any cluster."""
         return facts[1]
 
     def unreachable(self, ctx: IsolationPass, facts: Facts) -> tuple[str, ...]:
-        """It is written in each cluster."""
+        """Returns the clusters that did not answer. The policy is written in each cluster."""
         return facts[0].unreachable
 
     def degraded(self, ctx: IsolationPass, facts: Facts) -> tuple[Reason, str] | None:
-        """Returns clusters where no live broker may serve the namespaces: their topics cannot be used there."""
+        """Returns the clusters in which no live broker may serve the namespaces, so that their topics cannot be used
+        there; None if there is none."""
         idle = [c for c, found in sorted(facts[0].clusters.items()) if found.policy is not None and found.brokers == 0]
         if not idle:
             return None
@@ -196,7 +203,8 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         )
 
     def recheck_seconds(self, facts: Facts, *, wrote: bool) -> float | None:
-        """Returns what was written may be lost, see the module; a failure domain of another object may become free."""
+        """Returns the seconds until the next pass. A written policy may be lost, see the module. A failure domain of
+        another object may become available."""
         if wrote:
             return LOST_SECONDS
         return DUPLICATE_SECONDS if facts[0].taken else None
@@ -204,18 +212,18 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
     async def _act(
         self, ctx: IsolationPass, scope: Scope, memory: Memory, facts: Facts, plan: Plan
     ) -> tuple[Facts, Plan, Refusals, frozenset[str]]:
-        """Acts under a lock: one writer at a time; see the module."""
+        """Performs the plan under a lock, so that there is one writer at a time; see the module."""
         async with self._writing[str(scope.chain[-1]["metadata"]["uid"])]:
             return await super()._act(ctx, scope, memory, facts, plan)
 
     async def counts(self, ctx: IsolationPass) -> dict[str, Any]:
-        """Lists of the specification as columns show them."""
+        """Returns the lists of the specification in the form that printer columns show."""
         lists = ctx.spec.namespaces, ctx.spec.primary, ctx.spec.clusters or ["all"]
         shown = (some(each) if each else None for each in lists)
         return {"summary": IsolationSummary(**dict(zip(("namespaces", "primary", "clusters"), shown, strict=True)))}
 
     async def status_fields(self, ctx: IsolationPass, scope: Scope, facts: Facts) -> dict[str, Any]:
-        """Returns the policy in each cluster; one that does not answer keeps what was last seen."""
+        """Returns the policy in each cluster. A cluster that does not answer keeps its last observed value."""
         await record_shared_brokers(ctx, scope, facts[0])
         known = {c.name: c for c in ctx.before.clusters}
         found, managed = facts[0], ctx.memory.managed
@@ -229,7 +237,7 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         return {"clusters": sorted(clusters, key=lambda c: c.name)}
 
     async def delete(self, ctx: IsolationPass, scope: Scope, *, force: bool) -> Blocker | None:
-        """Delete the policy, and the failure domains this object managed, in each cluster. Nothing blocks it."""
+        """Deletes the policy, and the failure domains this object managed, in each cluster. Nothing blocks it."""
         managed = frozenset(ctx.before.managed_fields)
         known = await scope.admin.registered()
         desired = items_of(managed, CLUSTERS) | target_clusters(ctx.spec, scope.names, known, managed)
@@ -262,7 +270,7 @@ def _domains(obj: Json) -> set[str]:
 
 
 def _claim(obj: Json, domain: str) -> Claim:
-    """Returns what an object claims about a failure domain: the object that has it keeps it."""
+    """Returns the claim of an object to a failure domain. The object that already manages the domain keeps it."""
     managed = (obj.get("status") or {}).get("managedFields") or ()
     return replace(claim_of(obj), newcomer=entry(DOMAINS, domain) not in managed)
 

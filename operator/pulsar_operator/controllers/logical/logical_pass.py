@@ -1,4 +1,4 @@
-"""One pass over a logical object: what is known about it, and the status that is written once at the end."""
+"""One pass over a logical object: its facts, and the status that is written once at the end."""
 
 from __future__ import annotations
 
@@ -23,67 +23,70 @@ StatusT = TypeVar("StatusT", bound=ManagedStatus)
 KNOWN = (ConditionType.READY, ConditionType.ACCEPTED, ConditionType.DRIFTED)
 MAX_DRIFT = 200
 MAX_FIELDS = 1000
-"""Entries of status.managedFields and status.refusedFields."""
+"""Maximum number of entries of status.managedFields and of status.refusedFields."""
 UNSEEN = "Written and not visible in Pulsar yet"
 REFUSED = "Pulsar refused"
 UNSEEN_SECONDS = 2.0
 """Seconds until a write that is not visible yet is checked again."""
 REFUSED_LIMIT_SECONDS = 300.0
-"""Most seconds until a refused write is tried again; see LogicalPass.again."""
+"""Maximum seconds until a refused write is retried; see LogicalPass.again."""
 EMPTIED_SECONDS = 30.0
-"""Until an object that is kept because something is in it is rechecked."""
+"""Seconds until an object that is kept because it is not empty is rechecked."""
 UNTOLD = frozenset({Reason.NOT_EMPTY, Reason.WAITING_FOR_REPLICATION})
-"""Reasons that only client activity resolves; polled, since no event announces it."""
+"""Reasons that only client activity resolves. The operator polls for them, since no event announces that."""
 
 MAX_MESSAGE = 1000
-"""Longest message of an event."""
+"""Maximum length of the message of an event, in characters."""
 
 Refusals = dict[tuple[str, str], str]
-"""Pulsar's message by field and cluster; "" where one cluster speaks for all."""
+"""Pulsar's message by field and cluster. The cluster is "" if one cluster answers for all."""
 
 
 class RestartPassError(Exception):
-    """An object that was reconciled from a list needs a write: the pass starts over with what the API server has.
-    Nothing was written yet."""
+    """An object that was reconciled from a list needs a write, so the pass starts over with the object of the API
+    server.
+
+    Nothing was written yet.
+    """
 
 
 @dataclass
 class LogicalPass(Context[SpecT, StatusT]):
-    """What one pass over an object of the logical plane knows."""
+    """The state of one pass over an object of the logical plane."""
 
     observed: bool = False
     """Whether Pulsar was observed in this pass."""
     from_list: bool = False
     """Whether the object comes from a list, so that nothing may be written."""
     holders: tuple[str, ...] | None = None
-    """Clusters that hold the namespace, once they are known."""
+    """Clusters that hold the namespace; None until they are known."""
     replicating: frozenset[str] = frozenset()
-    """The namespace's replication_clusters as brokers said at the last observation."""
+    """The namespace's replication_clusters as the brokers reported them at the last observation."""
     safe: frozenset[str] = frozenset()
-    """Clusters among them that the namespace's allowed_clusters name."""
+    """Clusters of ``replicating`` that the namespace's allowed_clusters contain."""
     inherited: Any = None
-    """What the parent gives, once it is known."""
+    """Settings that the parent provides; None until they are known."""
     contended: bool = False
-    """Whether a change met another writer's (HTTP 409): it may well pass the next time."""
+    """Whether a change conflicted with another writer (HTTP 409). The next attempt may succeed."""
     created: bool | None = None
-    """Whether this pass made the object in Pulsar wherever it was missing; False where another client was faster."""
+    """Whether this pass created the object in Pulsar wherever it was missing; False if another client was faster."""
     renewed: bool = False
-    """Whether what the parent gives changed since it was applied: a difference is then no drift."""
+    """Whether the settings of the parent changed since they were applied. A difference is then not drift."""
     trusting: bool = False
-    """Whether the last observation took the status at its word, and left out what the next resync reads."""
+    """Whether the last observation relied on the status, and left out what the next resync reads."""
     records: dict[str, str] = field(default_factory=dict)
-    """Text of the record of the object that manages it, as answers of this pass contain it, by place; empty where there
-    is none. A place that no answer contains is absent."""
+    """Text of the owner record as the answers of this pass contain it, by place; empty if there is no record. A place
+    that no answer contains is absent."""
     asks: frozenset[str] = frozenset()
     """Fields whose change waits for consent, by the last plan of the pass."""
     events: list[tuple[str, Reason, str]] = field(default_factory=list)
     """Events of this pass: type, reason, message."""
     performed: Callable[[Action], None] = lambda action: None
-    """Called with each action that Pulsar performed."""
+    """Callback for each action that Pulsar performed."""
 
     @property
     def memory(self) -> Memory:
-        """Returns what earlier passes left."""
+        """Returns the state that earlier passes stored in the status."""
         return Memory(
             managed=frozenset(self.before.managed_fields),
             refused=frozenset(self.before.refused_fields),
@@ -97,20 +100,20 @@ class LogicalPass(Context[SpecT, StatusT]):
         return self.before.pulsar_name is not None or bool(self.before.managed_fields)
 
     async def event(self, reason: Reason, message: str, *, warning: bool = False) -> None:
-        """Queues an event; it is recorded at the end of the pass."""
+        """Queues an event. It is recorded at the end of the pass."""
         self.events.append(("Warning" if warning else "Normal", reason, message[:MAX_MESSAGE]))
 
     async def record_events(self) -> None:
-        """Record the events of the pass. Never raises."""
+        """Records the events of the pass. Never raises."""
         events, self.events = self.events if not self.from_list else [], []
         for kind, reason, message in events:
             await self.deps.kube.event(self.obj, kind=kind, reason=reason.value, message=message)
 
     async def write_ahead(self, managed: frozenset[str], *, creating: bool) -> None:
-        """Extend status.managedFields before the first write that needs it.
+        """Extends status.managedFields before the first write that needs it.
 
-        With ``creating`` also forget that the specification was applied: what a lost object comes back without is no
-        drift, even when the pass ends between making it and giving it its values.
+        With ``creating`` it also clears status.appliedGeneration: the missing settings of a lost object are then not
+        drift, even if the pass ends between creating the object and setting them.
         """
         update: dict[str, Any] = {}
         # A field Pulsar refused at this very generation is tried again without a status write in every pass.
@@ -124,13 +127,13 @@ class LogicalPass(Context[SpecT, StatusT]):
             await self.store(update)
 
     async def store(self, update: Mapping[str, Any]) -> None:
-        """Write fields of the status now, besides those that were stored before."""
+        """Writes fields of the status now, in addition to those that were stored before."""
         self.before = self.before.model_copy(update=update)
         self.stored(await write_status(self.deps, self.obj, self.before, version=self.version))
         self.obj = {**self.obj, "status": self.before.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
     async def write(self) -> None:
-        """See Context. Raises RestartPassError where nothing may be written."""
+        """Writes the status; see Context. Raises RestartPassError if nothing may be written."""
         if not self.from_list:
             await super().write()
         elif differs(self.obj, self.new_status()):
@@ -138,28 +141,28 @@ class LogicalPass(Context[SpecT, StatusT]):
 
     @property
     def version(self) -> str | None:
-        """Returns the newest resource version that this pass wrote or read: it saves the write a read."""
+        """Returns the newest resource version that this pass wrote or read, which saves the next write a read."""
         version: str | None = self.obj["metadata"].get("resourceVersion")
         return version
 
     def stored(self, obj: Json | None) -> None:
-        """Records the resource version after a write of this pass: the next write then needs no read."""
+        """Records the resource version after a write of this pass, so that the next write needs no read."""
         if obj is not None and obj["metadata"].get("uid") == self.meta.uid:
             version = obj["metadata"].get("resourceVersion")
             self.obj = {**self.obj, "metadata": {**self.obj["metadata"], "resourceVersion": version}}
 
     def unknown(self, reason: Reason, message: str, *, known: bool = False) -> None:
-        """Sets all conditions that depend on missing facts to Unknown."""
+        """Sets all conditions that depend on missing facts to Unknown. With ``known`` the condition Ready is False."""
         for kind in KNOWN:
             status = FALSE if known and kind is ConditionType.READY else UNKNOWN
             self.conditions.set(kind, status, reason, message)
 
     @property
     def again(self) -> float:
-        """Returns the seconds until a refused write is tried again: as long as it has been refused.
+        """Returns the seconds until a refused write is retried: as long as it has been refused so far, within limits.
 
-        It may be refused for the sake of something else, another object that is yet to come or that only Pulsar knows,
-        and no event announces that.
+        Pulsar may refuse it because of another object that does not exist yet or that only Pulsar knows, and no event
+        announces a change of that.
         """
         found = self.before.condition(ConditionType.ACCEPTED)
         since = parse_time(found.last_transition_time) if found is not None and found.status is FALSE else None
@@ -179,9 +182,9 @@ class Result:
     plan: Plan
     exists: bool
     refused: dict[str, str] = field(default_factory=dict)
-    """Pulsar's message by field; the empty field is the object itself."""
+    """Pulsar's message by field. The empty field stands for the object itself."""
     remaining: tuple[Action, ...] = ()
-    """Actions that are still needed: held back, or written and not visible yet."""
+    """Actions that are still needed: they are delayed, or written and not visible yet."""
     wrote: frozenset[str] = frozenset()
     """Fields that were written in this pass in at least one cluster."""
 
@@ -202,13 +205,14 @@ class Result:
         return is_among(name, self.refused) or name in self.plan.postponed
 
     def drift(self) -> list[DriftEntry]:
-        """Returns differences to report."""
+        """Returns the differences to report."""
         repairs = [a for a in self.remaining if a.verb is Verb.REPAIR and a.difference is not None]
         left = [each for a in repairs for each in (a.difference, *a.also) if each is not None]
         return joined([*self.plan.drift, *self.plan.fixed, *left])
 
     def report(self, ctx: LogicalPass[Any, Any], name: str) -> float | None:
-        """Set the conditions and the shared status fields; returns the seconds until the next check."""
+        """Sets the conditions and the shared status fields. Returns the seconds until the next check; None if none is
+        needed."""
         self._accepted(ctx)
         self._drifted(ctx)
         done = not self.remaining
@@ -296,7 +300,7 @@ class Result:
 
 
 def too_many_fields(managed: Collection[str]) -> str:
-    """Returns why further fields cannot be managed."""
+    """Returns the message that no more fields can be managed."""
     return (
         f"The object would manage {len(managed)} fields and entries of lists, and status.managedFields has room for "
         f"{MAX_FIELDS}: nothing is changed. Entries that left the specification count until Pulsar has let them go: "
@@ -313,7 +317,7 @@ def _repair(ctx: LogicalPass[Any, Any]) -> str:
 
 
 def by_field(refused: Refusals) -> dict[str, str]:
-    """Pulsar's messages by field, those of several clusters in one text."""
+    """Returns Pulsar's messages by field. The messages of several clusters are joined."""
     out: dict[str, str] = {}
     for (name, _), message in sorted(refused.items()):
         out[name] = f"{out[name]}; {message}" if name in out else message

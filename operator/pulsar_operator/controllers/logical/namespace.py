@@ -70,8 +70,11 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         self._stored = StoredBytes()
 
     def begin(self, obj: Json) -> NamespacePass:
-        """The context of one pass (see ObjectReconciler). Where the stored list of used confirmations cannot be read,
-        all declared ones count as used: one that counted again would delete the data of a cluster that joined since."""
+        """Returns the context of one pass (see ObjectReconciler).
+
+        If the stored list of used confirmations cannot be read, all declared confirmations count as used: a
+        confirmation that counted again would delete the data of a cluster that joined since.
+        """
         ctx = super().begin(obj)
         if ctx.spec is not None and "usedConfirmations" in unreadable(PulsarNamespaceStatus, obj.get("status")):
             used_time = timestamp(ctx.conditions.now)
@@ -80,11 +83,11 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         return ctx
 
     def name_in_pulsar(self, ctx: NamespacePass, scope: Scope) -> str:
-        """tenant/namespace."""
+        """Returns the full name, tenant/namespace."""
         return f"{scope.parent_name(Kind.TENANT)}/{name_of(ctx.obj)}"
 
     def inherit(self, ctx: NamespacePass, scope: Scope) -> None:
-        """Takes over spec.namespaceDefaults of the tenant."""
+        """Applies spec.namespaceDefaults of the tenant. Raises ObstacleError if they are invalid."""
         given = (scope.chain[0].get("spec") or {}).get("namespaceDefaults")
         try:
             ctx.inherited = NamespacePolicies.model_validate(given) if given else None
@@ -96,7 +99,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         ctx.renewed = digest_of(ctx.inherited) != ctx.before.applied_defaults
 
     async def observe(self, ctx: NamespacePass, scope: Scope, memory: Memory) -> NamespaceFacts:
-        """Returns the namespace's policies; for a namespace that does not exist also what its tenant allows."""
+        """Returns the namespace's policies; for a namespace that does not exist also the clusters its tenant allows."""
         tenant, name = scope.parent_name(Kind.TENANT), name_of(ctx.obj)
         found = await scope.admin.find(Call("GET", namespace_path(tenant, name)))
         tenant_clusters: frozenset[str] = frozenset()
@@ -135,8 +138,8 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
     async def _delivered(
         self, ctx: NamespacePass, scope: Scope, memory: Memory, facts: NamespaceFacts
     ) -> NamespaceFacts:
-        """Returns the facts with what waits for clusters that are to leave the replication, or is theirs and waits for
-        others."""
+        """Returns the facts with the replication backlog of clusters that are to leave the replication: messages to
+        them, and their messages to others."""
         lists = facts.lists()
         ctx.replicating = lists.replicating
         gone = removed_clusters(ctx.spec, lists, memory=memory, repair=ctx.spec.drift_policy is DriftPolicy.REPAIR)
@@ -157,7 +160,8 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         answered_by: str,
         live: Mapping[str, Any],
     ) -> NamespaceFacts:
-        """Returns the facts with what each cluster has for itself: its answer, and the policies only it reports."""
+        """Returns the facts with what is specific to each cluster: its answer, and the policies only that cluster
+        reports."""
         path = namespace_path(facts.tenant, facts.name)
         holders = set(clusters_of(live)) & set(scope.names)
         answers, unreachable = await scope.admin.everywhere(holders - {answered_by}, Call("GET", path), brief=True)
@@ -183,7 +187,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
     async def _with_consent(
         self, ctx: NamespacePass, scope: Scope, memory: Memory, facts: NamespaceFacts, holders: list[str]
     ) -> NamespaceFacts:
-        """Returns the facts with what is known of a change by which Pulsar keeps less, where one is due."""
+        """Returns the facts with what consent requires, if a change is due after which Pulsar keeps less data."""
         own, desired = declared_policies(ctx.spec), desired_policies(ctx.spec, ctx.inherited)
         rows = [
             row
@@ -225,7 +229,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         return replace(facts, guard=replace(guard, inherited=inherited, stored=stored))
 
     async def _youngest(self, scope: Scope) -> str:
-        """Returns when the youngest PulsarNamespace of the tenant was created; see moment_of."""
+        """Returns the creation time of the youngest PulsarNamespace of the tenant; see moment_of."""
         tenant = scope.chain[0]
         key = key_of(Kind.TENANT, tenant)
         objects = await reader_of(self.deps).every(self.kind, allowed_by=tenant)
@@ -233,7 +237,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         return max(moments, default="")
 
     async def record_of(self, ctx: NamespacePass, scope: Scope) -> Record:
-        """See Ownership. The record is a property of the namespace."""
+        """Returns the owner record, which is a property of the namespace. See Ownership."""
         return NamespaceRecord(scope, namespace_path(scope.parent_name(Kind.TENANT), name_of(ctx.obj)))
 
     def made_with_record(self, ctx: NamespacePass) -> bool:
@@ -241,7 +245,8 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         return True
 
     async def check_before_write(self, ctx: NamespacePass, scope: Scope, action: Action) -> None:
-        """See LogicalController. A cluster that is removed from a list may lose all its data."""
+        """Checks the clusters before a write, since a cluster that is removed from a list may lose all its data. See
+        LogicalController."""
         if action.verb is not Verb.CREATE:
             name, removed = self.name_in_pulsar(ctx, scope), _confirmed(ctx, ConfirmationAction.REMOVE_CLUSTER)
             await check_lists_before_write(self.deps, scope, name, action, removed=removed, replicating=ctx.replicating)
@@ -255,12 +260,13 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         return facts.live is not None
 
     def unreachable(self, ctx: NamespacePass, facts: NamespaceFacts) -> tuple[str, ...]:
-        """See LogicalController. Some policies are written in each cluster; everything else is shared by all."""
+        """Returns the clusters that did not answer, if a policy is written in each cluster. All other policies are
+        shared. See LogicalController."""
         rows = concerned(NAMESPACE_POLICIES, desired_policies(ctx.spec, ctx.inherited), ctx.memory.managed)
         return facts.unreachable if any(row.per_cluster for row in rows) else ()
 
     async def status_fields(self, ctx: NamespacePass, scope: Scope, facts: NamespaceFacts) -> dict[str, Any]:
-        """Returns the namespace in each of its clusters; bundles are a cluster's own."""
+        """Returns the status of the namespace in each of its clusters. Each cluster has its own bundles."""
         live = facts.live
         if live is None:
             return {"clusters": [], "bundle_count": None, "boundaries_match": None}
@@ -286,7 +292,7 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         }
 
     async def counts(self, ctx: NamespacePass) -> dict[str, Any]:
-        """Returns topics and sets of topics that refer to it."""
+        """Returns the number of topics and topic sets that refer to the namespace."""
         reader = reader_of(self.deps)
         each = [await reader.dependents(ctx.obj, kind) for kind in (Kind.TOPIC, Kind.TOPIC_SET)]
         return {"dependents": sum(each)}
@@ -303,8 +309,8 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         return unrestored(ctx.obj, ctx.before.pulsar_name or name_of(ctx.obj), lists) if lists is not None else None
 
     async def release(self, ctx: NamespacePass, reason: Reason, message: str) -> None:
-        """See ReconcilerBase. A namespace that stays, by its policy or with another object, is in all its clusters
-        again."""
+        """Releases the object; see ReconcilerBase. A namespace that is not deleted, because of its policy or because
+        another object takes it over, is first restored in all its clusters."""
         if ctx.before.clusters_before_deletion is not None and reason not in (Reason.DELETED, Reason.PARENT_DELETED):
             try:
                 scope = await resolve_scope(self.deps, self.kind, ctx.obj, deleting=True)
@@ -320,15 +326,19 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
 
 
 def _confirmed(ctx: NamespacePass, action: ConfirmationAction) -> frozenset[str]:
-    """None in the pass that takes the namespace over: see used_confirmations."""
+    """Returns the clusters with a valid confirmation. There is none in the pass that takes the namespace over; see
+    used_confirmations."""
     if not _knows_what_was_used(ctx):
         return frozenset()
     return confirmed(ctx.spec.confirmations, ctx.before.used_confirmations, ctx.conditions.now, action)
 
 
 def _knows_what_was_used(ctx: NamespacePass) -> bool:
-    """Whether the status is this object's and shows which confirmations were used. A status of a later generation than
-    the object's is of an earlier object: a backup was restored with it, from before or after they were used."""
+    """Whether the status belongs to this object and shows which confirmations were used.
+
+    A status with a later generation than the object's belongs to an earlier object: it was restored from a backup,
+    which was made before or after they were used.
+    """
     return ctx.memory.established and (ctx.before.observed_generation or 0) <= ctx.meta.generation
 
 

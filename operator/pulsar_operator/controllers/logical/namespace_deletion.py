@@ -1,10 +1,11 @@
-"""Deleting a namespace in Pulsar, in steps that can each be repeated. Used by namespace.py.
+"""Deletes a namespace in Pulsar in steps that can each be repeated. Used by namespace.py.
 
-Pulsar refuses to delete a namespace of several clusters, and a cluster that is taken out deletes its data there within
-a second, whatever it is: no call has the precondition that it is empty. So a replicated namespace is first seen to be
-empty in every cluster, and once more right before each write that takes clusters out. The lists of clusters are
-recorded in the status before, and restored where the namespace stays for any reason. The last cluster deletes it
-without force, so that Pulsar itself refuses what was created there since.
+Pulsar refuses to delete a namespace of several clusters. A cluster that is removed from the namespace deletes its data
+there within a second, whether or not the namespace is empty, and no call has emptiness as a precondition. So the
+operator first checks that a replicated namespace is empty in every cluster, and again right before each write that
+removes clusters. It records the lists of clusters in the status beforehand, and restores them if the namespace is kept
+for any reason. The last cluster deletes the namespace without force, so that Pulsar refuses if a topic was created
+since.
 """
 
 from __future__ import annotations
@@ -33,15 +34,16 @@ from pulsar_operator.ports import ConflictError, Deps, Json, NotFoundError, Port
 log = logging.getLogger(__name__)
 
 SHOWN = 5
-"""Topics that a message names."""
+"""Maximum number of topics that a message names."""
 FAILED = frozenset({422, 500})
-"""What a broker answers that began to delete a namespace and failed; without an answer it may still be at work."""
+"""HTTP statuses of a broker that began to delete a namespace and failed. A broker without an answer may still be
+deleting."""
 
 NamespacePass = LogicalPass[PulsarNamespaceSpec, PulsarNamespaceStatus]
 
 
 class NamespaceDeletion:
-    """One namespace that is being deleted, in one pass."""
+    """The deletion of one namespace in one pass."""
 
     def __init__(self, deps: Deps, ctx: NamespacePass, scope: Scope) -> None:
         self._deps, self._ctx, self._scope = deps, ctx, scope
@@ -50,7 +52,8 @@ class NamespaceDeletion:
         self._name = "/".join(self._place)
 
     async def run(self, *, force: bool) -> Blocker | None:
-        """Deletes it, or returns why it stays. Raises AdminUnreachableError."""
+        """Deletes the namespace. Returns why it is kept, or None if it no longer exists. Raises
+        AdminUnreachableError."""
         found = await self._scope.admin.find(Call("GET", self._path))
         if found is None:
             return None
@@ -95,7 +98,7 @@ class NamespaceDeletion:
         return blocker
 
     def _home(self, live: Mapping[str, Any]) -> str:
-        """Returns the cluster that keeps the namespace until last."""
+        """Returns the cluster from which the namespace is deleted last."""
         usable = self._scope.admin.usable
         return next((c for c in usable if c in replication_of(live)), usable[0])
 
@@ -109,13 +112,13 @@ class NamespaceDeletion:
             raise
 
     async def _free(self, home: str) -> None:
-        """Unload the bundles of a namespace whose deletion has begun and failed; the next attempt then succeeds.
+        """Unloads the bundles of a namespace whose deletion has begun and failed, so that the next attempt succeeds.
 
-        Its system topic ``__change_events`` can be left so that each further attempt fails alike until it is loaded
-        again (seen on 4.0.8): fenced, when a reader of the broker's own connects while it is being deleted (HTTP 500
-        ``Topic is already fenced``, apache/pulsar#15451); or with a compaction that lost its connection and that every
-        deletion waits for (HTTP 422 ``HTTP 422 {}``, or 500 ``Consumer connect fail!``). Pulsar has the namespace
-        marked as deleted by then, so no client can use it. Clusters that do not answer are left out.
+        Its system topic ``__change_events`` can be left in a state in which every further attempt fails until the topic
+        is loaded again (seen on 4.0.8). Either it is fenced, because a reader of the broker itself connected during the
+        deletion (HTTP 500 ``Topic is already fenced``, apache/pulsar#15451). Or it has a compaction that lost its
+        connection and that every deletion waits for (HTTP 422 ``HTTP 422 {}``, or 500 ``Consumer connect fail!``).
+        Pulsar has marked the namespace as deleted by then, so no client can use it. Errors of a cluster are ignored.
         """
         try:
             live = await self._scope.admin.at(home, Call("GET", self._path))
@@ -129,8 +132,8 @@ class NamespaceDeletion:
                 await self._scope.admin.at(home, Call("PUT", (*self._path, f"{lower}_{upper}", "unload")))
 
     async def _contents(self, clusters: Collection[str]) -> Blocker | None:
-        """Returns a blocker that names the remaining topics in clusters that hold the namespace. Raises
-        AdminUnreachableError."""
+        """Returns a blocker that names the remaining topics in the clusters that hold the namespace; None if there are
+        none. Raises AdminUnreachableError."""
         known = self._scope.names
         for cluster in sorted(set(clusters) - known) if len(clusters) > 1 else ():
             left = ",".join(sorted(set(clusters) & known)) or "CLUSTER"
@@ -161,7 +164,8 @@ class NamespaceDeletion:
         return topics
 
     async def _reduce(self, live: Mapping[str, Any], home: str, *, begun: bool) -> Blocker | None:
-        """Leave it in one cluster. Before each write the clusters that it takes out are checked."""
+        """Reduces the namespace to one cluster. Before each write the clusters that it removes are checked for
+        topics."""
         replication, allowed = replication_of(live), allowed_of(live)
         if self._ctx.before.clusters_before_deletion is None:
             lists = ClusterLists(replication_clusters=replication, allowed_clusters=allowed)
@@ -177,7 +181,7 @@ class NamespaceDeletion:
         return None
 
     async def restore(self) -> None:
-        """Restore the lists of clusters of a namespace that stays. Raises AdminUnreachableError."""
+        """Restores the lists of clusters of a namespace that is kept. Raises AdminUnreachableError."""
         before = self._ctx.before.clusters_before_deletion
         if before is None:
             return
@@ -196,7 +200,7 @@ class NamespaceDeletion:
 
 
 def unrestored(obj: Json, name: str, lists: ClusterLists) -> str:
-    """Returns a message for a namespace that waits with fewer clusters than it had before its deletion."""
+    """Returns a message for a namespace whose deletion waits and which has fewer clusters than before."""
     admin = "pulsar-admin namespaces"
     commands = [f"{admin} set-clusters {name} --clusters {','.join(lists.replication_clusters)}"]
     if lists.allowed_clusters:

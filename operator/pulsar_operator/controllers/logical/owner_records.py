@@ -1,6 +1,6 @@
 """Reads and writes which custom resource manages an object of Pulsar; see domain/logical/owners.py for the record.
 
-A record that cannot be read is unknown, not absent: a pass that needs it writes nothing.
+A record that cannot be read is unknown, not absent. A pass that needs it then writes nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pulsar_operator.ports import ConflictError, Deps, NotFoundError, PortError,
 
 
 def parsed(text: object, what: str) -> Owner | None:
-    """Returns the owner that a record names; None where there is no record. Raises ObstacleError for an unreadable
-    one."""
+    """Returns the owner that a record names; None if there is no record. Raises ObstacleError if it cannot be
+    parsed."""
     if not text:
         return None
     try:
@@ -29,13 +29,13 @@ def parsed(text: object, what: str) -> Owner | None:
 
 
 def unreadable(what: str, why: str, cause: Exception) -> NoReturn:
-    """Raises ObstacleError: it is not known which object manages it."""
+    """Raises ObstacleError with the message that the managing object is unknown."""
     text = f"The record of the object that manages {what} cannot be read: {why}. Nothing is changed in Pulsar"
     raise ObstacleError(Reason.REJECTED_BY_PULSAR, text) from cause
 
 
 class TopicRecord:
-    """The record of a persistent topic: a property, which the clusters share where the topic is partitioned."""
+    """The record of a persistent topic. It is a property, which the clusters share if the topic is partitioned."""
 
     def __init__(self, scope: Scope, path: tuple[str, ...], clusters: Iterable[str]) -> None:
         self._scope = scope
@@ -45,8 +45,8 @@ class TopicRecord:
         self.whole = False
 
     async def read(self) -> Owner | None:
-        """Returns the owner; None where no cluster has a record. Raises ObstacleError, and AdminUnreachableError where
-        a cluster that may have one gives no answer."""
+        """Returns the owner; None if no cluster has a record. Raises ObstacleError, and AdminUnreachableError if a
+        cluster that may have a record does not answer."""
         try:
             answers, silent = await self._scope.admin.everywhere(self._clusters, self._call)
         except RefusedError as error:
@@ -60,7 +60,7 @@ class TopicRecord:
         return parsed(found, self._what)
 
     async def write(self, owner: Owner) -> None:
-        """Writes this owner wherever the topic is. Raises ObstacleError, AdminUnreachableError."""
+        """Writes this owner in each cluster that has the topic. Raises ObstacleError, AdminUnreachableError."""
         for cluster in self._clusters:
             call = Call("PUT", self._call.path, body=owner_properties(owner))
             try:
@@ -72,7 +72,7 @@ class TopicRecord:
 
 
 class NamespaceRecord:
-    """The record of a namespace: a property, which all its clusters share."""
+    """The record of a namespace. It is a property, which all its clusters share."""
 
     whole = True
 
@@ -82,7 +82,7 @@ class NamespaceRecord:
         self._what = f"namespace {'/'.join(path[1:])}"
 
     async def read(self) -> Owner | None:
-        """Returns the owner; None where there is no record. Raises ObstacleError, AdminUnreachableError."""
+        """Returns the owner; None if there is no record. Raises ObstacleError, AdminUnreachableError."""
         try:
             found = await self._scope.admin.find(Call("GET", self._path))
         except RefusedError as error:
@@ -100,7 +100,7 @@ class NamespaceRecord:
 
 
 class NodeRecord:
-    """The record of what has no properties: a node of the configuration store."""
+    """The record of an object that has no properties. It is a node of the configuration store."""
 
     whole = True
 
@@ -112,11 +112,11 @@ class NodeRecord:
 
     @property
     def kept(self) -> bool:
-        """Whether the instance says where its store is. Its clusters are usable only after that."""
+        """Whether the status of the instance names its configuration store. Its clusters are usable only after that."""
         return self._store is not None
 
     async def read(self) -> Owner | None:
-        """Returns the owner; None where there is no record. Raises ObstacleError."""
+        """Returns the owner; None if there is no record. Raises ObstacleError."""
         if not self.kept:
             return None
         try:

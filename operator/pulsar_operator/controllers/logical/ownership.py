@@ -1,12 +1,13 @@
-"""Which of several custom resources manages one object of Pulsar. Used by controller.py.
+"""Decides which of several custom resources manages one object of Pulsar. Used by controller.py.
 
-The record beside the object decides (owner_records.py), then what the objects' status says, then their age. It is read
-where it may matter: where several objects declare the same, and where an object finds what it declares in Pulsar and
-does not know yet what the record says. A new object of Pulsar is made with its record where it has properties.
+The record beside the object decides (owner_records.py), then the status of the custom resources, then their age. The
+operator reads the record if several custom resources declare the same object, or if a custom resource finds its object
+in Pulsar and does not know yet what the record says. A new object of Pulsar is created with its record if it has
+properties.
 
-A record that another client removed is written again. Where a pass reads the record with something else
-(LogicalPass.records) every pass compares it; elsewhere it is read once in RECORD_SECONDS, so that a pass at rest makes
-no call for it.
+A record that another client removed is written again. If a pass reads the record as part of another answer
+(LogicalPass.records), every pass compares it. Otherwise it is read once in RECORD_SECONDS, so that a pass without
+changes makes no call for it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ DUPLICATE_SECONDS = 60.0
 RECORD_SECONDS: Final = 3600.0
 """Seconds between two reads of a record that no other answer contains."""
 STALE_SECONDS: Final = 30.0
-"""Seconds after a read or a write for which a broker may still answer with the state before."""
+"""Seconds after a read or a write for which a broker may still return the earlier state."""
 
 FactsT = TypeVar("FactsT")
 
@@ -38,27 +39,27 @@ class Record(Protocol):
     """Where the owner of one object of Pulsar is recorded."""
 
     whole: bool
-    """Whether every place that keeps the record had it at the last read."""
+    """Whether every place that stores the record had it at the last read."""
 
     async def read(self) -> Owner | None:
-        """Returns the owner, or None where there is no record. Raises ObstacleError, AdminUnreachableError."""
+        """Returns the owner; None if there is no record. Raises ObstacleError, AdminUnreachableError."""
 
     async def write(self, owner: Owner) -> None:
         """Writes this owner. Raises ObstacleError, AdminUnreachableError."""
 
 
 class Ownership(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT, FactsT]):
-    """Decides whether an object manages what it declares, and records it."""
+    """Decides whether a custom resource manages what it declares, and records it."""
 
     shared = True
-    """Whether instances with one configuration store have an object of the kind together."""
+    """Whether instances with the same configuration store share the objects of the kind."""
 
     def __init__(self, deps: Deps) -> None:
         super().__init__(deps)
         self._records_due: dict[Key, float] = {}
 
     def forget(self, key: Key) -> None:
-        """Forgets an object that is gone."""
+        """Forgets a custom resource that no longer exists."""
         super().forget(key)
         self._records_due.pop(key, None)
 
@@ -66,14 +67,14 @@ class Ownership(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT, FactsT])
 
     @abstractmethod
     def name_in_pulsar(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
-        """Returns the full name inside Pulsar."""
+        """Returns the full name in Pulsar."""
 
     @abstractmethod
     def exists(self, facts: FactsT) -> bool:
         """Whether Pulsar has the object."""
 
     def manages(self, ctx: LogicalPass[SpecT, StatusT], facts: FactsT) -> bool:
-        """Whether Pulsar has the object, and has it as one that this custom resource can be about."""
+        """Whether Pulsar has the object in a form that this custom resource can manage."""
         return self.exists(facts)
 
     async def record_of(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> Record:
@@ -82,21 +83,22 @@ class Ownership(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT, FactsT])
         return NodeRecord(self.deps, scope, owner_node(self.kind.value, name), name)
 
     def made_with_record(self, ctx: LogicalPass[SpecT, StatusT]) -> bool:
-        """Whether the call that makes the object in Pulsar carries the record."""
+        """Whether the call that creates the object in Pulsar contains the record."""
         return False
 
     def record_due(self, ctx: LogicalPass[SpecT, StatusT]) -> float:
-        """Returns when the record is read next, seconds since the epoch; 0.0 for an object that this process has just
-        met."""
+        """Returns the time at which the record is read next, in seconds since the epoch; 0.0 for an object that this
+        process has not read yet."""
         return self._records_due.get(Key(self.kind, ctx.meta.namespace, ctx.meta.name), 0.0)
 
     def record_observed(self, ctx: LogicalPass[SpecT, StatusT]) -> None:
-        """Take note that the record was read or written now."""
+        """Notes that the record was read or written now."""
         due = ctx.conditions.now.timestamp() + RECORD_SECONDS
         self._records_due[Key(self.kind, ctx.meta.namespace, ctx.meta.name)] = due
 
     async def declares_too(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, owner: Owner) -> bool:
-        """Whether an owner that a record names exists and declares the same; this object then leaves it alone."""
+        """Whether the owner that a record names exists and declares the same object. This custom resource then manages
+        nothing."""
         if owner.kind is not self.kind:
             return False
         obj = await self.deps.kube.get(CUSTOM[owner.kind], owner.namespace, owner.name)
@@ -104,15 +106,16 @@ class Ownership(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT, FactsT])
 
     @abstractmethod
     async def _same(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope, other: Json, *, doubt: bool = False) -> bool:
-        """Whether another object of the kind means the same object of Pulsar; ``doubt`` where that cannot be
-        reported."""
+        """Whether another object of the kind declares the same object of Pulsar. Returns ``doubt`` if that cannot be
+        determined."""
 
     # ------------------------------------------------------------------------------------------------ decisions
 
     async def own(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
-        """Record that this object manages what it declares, unless the record names another one that exists.
+        """Records that this object manages what it declares, unless the record names another one that exists.
 
-        Raises ObstacleError for that, and where the record cannot be read: the object in Pulsar may be another's.
+        Raises ObstacleError if it does, or if the record cannot be read, since another object may manage it. Raises
+        AdminUnreachableError.
         """
         if ctx.from_list:
             return
@@ -139,9 +142,9 @@ class Ownership(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT, FactsT])
         self.record_observed(ctx)
 
     async def _keep_record(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
-        """Write a record again that is no longer there. One that cannot be read is unknown, and stays as it is.
+        """Writes a record again if it is missing. A record that cannot be read is unknown and is left unchanged.
 
-        Raises ObstacleError where the record names another object that declares the same.
+        Raises ObstacleError if the record names another object that declares the same.
         """
         own_record, reported = owner_of(ctx.obj), set(ctx.records.values())
         if reported == {own_record.text}:
@@ -168,18 +171,20 @@ class Ownership(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT, FactsT])
                 await ctx.event(Reason.DRIFT_REPAIRED, text, warning=True)
 
     async def disown(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
-        """Forget the record of what is deleted in Pulsar, where it does not go with it. A record that stays does no
-        harm: it names an object that does not exist."""
+        """Removes the record of an object that was deleted in Pulsar, if it is stored apart from the object.
+
+        A record that is left over is harmless, since it names a custom resource that does not exist.
+        """
         with contextlib.suppress(ObstacleError, AdminUnreachableError):
             record = await self.record_of(ctx, scope)
             if isinstance(record, NodeRecord):
                 await record.remove(owner_of(ctx.obj))
 
     async def _refuse_duplicate(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
-        """Raise ObstacleError when another custom resource manages the same object of Pulsar.
+        """Raises ObstacleError if another custom resource manages the same object of Pulsar.
 
-        An object that manages it checks this too: two that were created at the same moment may not have seen each
-        other.
+        A custom resource that already manages it checks this too: two that were created at the same moment may have
+        missed each other.
         """
         own_record = claim_of(ctx.obj)
         duplicates = [own_record]
@@ -205,8 +210,11 @@ class Ownership(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT, FactsT])
         )
 
     async def _declared_alike(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> list[Key]:
-        """Returns objects that may declare the same, by way of one parent or of instances with one store. What is in a
-        tenant needs no check for the latter: of two tenants one is a duplicate, and what is in that waits."""
+        """Returns the objects that may declare the same, under the same parent or under instances with the same store.
+
+        Objects inside a tenant need no check for the latter: one of two such tenants is a duplicate, and its content
+        waits.
+        """
         reader, instance = reader_of(self.deps), scope.chain[-1]
         found = list(await reader.duplicates_of(ctx.obj))
         if len(scope.chain) > 1 or not self.shared:

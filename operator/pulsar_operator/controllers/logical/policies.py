@@ -16,10 +16,10 @@ Found = dict[str, dict[str | None, Any]]
 async def read_own(
     scope: Scope, rows: Iterable[PolicyRow], base: tuple[str, ...], clusters: Sequence[str]
 ) -> tuple[Found, tuple[str, ...]]:
-    """Returns live values by field and cluster, and the clusters that gave no answer.
+    """Returns the live values by field and cluster, and the clusters that did not answer.
 
-    A row that all clusters share is read in the first of ``clusters`` that answers. A cluster that misses one answer
-    counts as silent, and none of its values is believed. Rows that read the same answer share one GET.
+    A policy that all clusters share is read in the first of ``clusters`` that answers. A cluster that fails to answer
+    one read counts as unreachable, and its own values are discarded. Policies with the same path share one GET.
     """
     known = [row for row in rows if not too_old(row, scope.version)]
     own, shared = [row for row in known if row.per_cluster], [row for row in known if not row.per_cluster]
@@ -42,7 +42,7 @@ async def read_own(
 async def _read_at(
     scope: Scope, cluster: str, rows: Sequence[PolicyRow], base: tuple[str, ...]
 ) -> dict[str, Any] | None:
-    """Returns values by field; None when the cluster does not answer."""
+    """Returns the values by field; None if the cluster does not answer."""
     calls: dict[str, Call] = {}
     for row in rows:
         call = row.get_call(base)

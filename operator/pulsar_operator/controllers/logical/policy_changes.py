@@ -1,9 +1,9 @@
-"""Detects other writers of a tenant or a namespace: watches on their nodes in the configuration store, as a hint.
+"""Detects other writers of a tenant or a namespace by watches on their nodes in the configuration store.
 
-A hint only makes the object be checked now instead of at the next resync. Without ZooKeeper, and while a session is
-lost, nothing else changes. Each declared tenant and namespace that exists in Pulsar has one watch on its own node below
-``/admin/policies``, up to a limit for the process; what the operator writes itself is a hint as well, and the pass it
-asks for finds nothing to do. Topic policies are messages in a topic and no nodes: those are left to the resync. Run by
+A change is only a hint: the object is checked now instead of at the next resync. Without ZooKeeper, or while a session
+is lost, nothing else changes. Each declared tenant and namespace that exists in Pulsar has one watch on its node below
+``/admin/policies``, up to a limit for the process. Writes of the operator are hints too, and the pass they trigger
+makes no change. Topic policies are messages in a topic instead of nodes, so they are left to the resync. Run by
 engine.py.
 """
 
@@ -26,14 +26,14 @@ from pulsar_operator.ports import Deps, Json, Key, PortError, RefusedError, ZooK
 log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 15.0
-"""Seconds between two sweeps for new objects, and between two attempts for a lost ensemble."""
+"""Seconds between two sweeps for new objects, and between two attempts to reach an unavailable ensemble."""
 SETTLE_SECONDS = 1.0
-"""Seconds from a change to the check: brokers answer from a cache that follows the same watches. Further changes in the
-meantime are the same hint, so that a busy writer costs one pass a second."""
+"""Seconds from a change to the check, since brokers answer from a cache that follows the same watches. Further changes
+within this time are the same hint, so that a busy writer costs one pass per second."""
 LIMIT = 10_000
-"""Most watches of the process."""
+"""Maximum number of watches of the process."""
 AT_ONCE = 32
-"""Watches asked for at the same time."""
+"""Maximum number of concurrent requests for watches."""
 
 Hint = Callable[[Key], None]
 
@@ -48,7 +48,7 @@ class Place:
 
 
 class PolicyWatch:
-    """Watches the nodes of declared tenants and namespaces, and hints at those that changed."""
+    """Watches the nodes of declared tenants and namespaces, and sends a hint for each that changed."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class PolicyWatch:
         self._settle_seconds = settle_seconds
         self._watched: dict[Place, set[Key]] = {}
         self._armed: set[Place] = set()
-        """Places with a watch that did not fire yet."""
+        """Places whose watch has not fired yet."""
         self._fired: set[Place] = set()
         self._refused: set[Place] = set()
         self._versions: dict[Place, int | None] = {}
-        """The last state of each place; another one is a hint, also when it came while there was no session."""
+        """The last state of each place. A different state is a hint, even if it changed while there was no session."""
         self._covered: set[Key] = set()
-        """Objects that were checked since their node is watched."""
+        """Objects that were checked after their node was first watched."""
         self._swept = False
         self._lost: set[str] = set()
         self._over = False
@@ -78,11 +78,11 @@ class PolicyWatch:
 
     @property
     def armed(self) -> int:
-        """Watches at the moment."""
+        """Returns the current number of watches."""
         return len(self._armed)
 
     async def run(self, hint: Hint) -> None:
-        """Watch until cancelled."""
+        """Watches until cancelled."""
         while True:
             try:
                 await self.sweep(hint)
@@ -91,7 +91,7 @@ class PolicyWatch:
             await self._follow(hint)
 
     async def _follow(self, hint: Hint) -> None:
-        """Renew the watches that fire, until the next sweep is due."""
+        """Renews the watches that fire, until the next sweep is due."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._sweep_seconds
         while (left := end - loop.time()) > 0:
@@ -106,7 +106,7 @@ class PolicyWatch:
             await self._arm(sorted(fired & set(self._watched)), hint)
 
     async def sweep(self, hint: Hint) -> None:
-        """Watch what is declared and not watched yet. Raises PortError when the objects cannot be listed."""
+        """Watches the declared objects that are not watched yet. Raises PortError if the objects cannot be listed."""
         self._watched = await self._places()
         self._refused &= set(self._watched)
         for place in set(self._versions) - set(self._watched):
@@ -120,16 +120,18 @@ class PolicyWatch:
         self._recheck_once(hint)
 
     def _recheck_once(self, hint: Hint) -> None:
-        """Hint at objects whose node is watched from now on: what another client changed since their last pass is the
-        first state that was seen, and no change. Those of the first sweep have just been checked, as the process
-        began."""
+        """Sends a hint for each object whose node is watched from now on. The first observed state may contain a change
+        of another client since the last pass, and is not detected as one.
+
+        Objects of the first sweep are left out, since they were checked when the process started.
+        """
         watched = {key for place, keys in self._watched.items() if place in self._versions for key in keys}
         for key in sorted(watched - self._covered) if self._swept else ():
             hint(key)
         self._covered, self._swept = watched, True
 
     async def _places(self) -> dict[Place, set[Key]]:
-        """Returns where the declared tenants and namespaces that exist in Pulsar are."""
+        """Returns the nodes of the declared tenants and namespaces that exist in Pulsar."""
         reader = reader_of(self._deps)
         stores: dict[Key, tuple[str, str]] = {}
         for obj in await reader.every(Kind.INSTANCE):
@@ -206,6 +208,6 @@ class PolicyWatch:
 
 
 def _node(obj: Mapping[str, Json]) -> str | None:
-    """Returns the node of a tenant or namespace; None while it is not known to exist in Pulsar."""
+    """Returns the path of the node of a tenant or namespace; None while it is not known to exist in Pulsar."""
     name = (obj.get("status") or {}).get("pulsarName")
     return policies_node(*name.split("/")) if isinstance(name, str) else None

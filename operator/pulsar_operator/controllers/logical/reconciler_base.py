@@ -1,8 +1,8 @@
-"""Base of the reconcilers of the logical plane: reads the object, does what its kind needs, writes one status.
+"""Base of the reconcilers of the logical plane: reads the object, runs the steps of its kind, writes the status once.
 
-Whatever a kind is, an object whose specification cannot be read changes nothing in Pulsar and says which field; one
-that misses a parent or gets no answer says so and comes again; one that is being deleted and holds no finalizer of
-ours is left alone.
+For every kind, an object whose specification cannot be read changes nothing in Pulsar and names the invalid field. An
+object without a parent, or without an answer from Pulsar, reports that and is retried. An object that is being deleted
+and has no finalizer of the operator is left alone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pulsar_operator.ports import Json
 _OF_THE_SPEC = frozenset(
     {Reason.REFERENCE_NOT_FOUND, Reason.REFERENCE_NOT_ALLOWED, Reason.DUPLICATE, Reason.INVALID_SPEC}
 )
-"""Obstacles that another client's change of a specification takes away."""
+"""Obstacles that are resolved by changing a specification."""
 
 
 class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[SpecT, StatusT]):
@@ -51,37 +51,39 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
 
     @abstractmethod
     def kept(self, ctx: LogicalPass[SpecT, StatusT]) -> str | None:
-        """Returns why a deletion leaves Pulsar unchanged, or None."""
+        """Returns why a deletion leaves Pulsar unchanged; None if it does not."""
 
     @abstractmethod
     def subject(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> str:
-        """Returns the name of what a deletion removes in Pulsar, for messages."""
+        """Returns the name of the object that a deletion removes in Pulsar, for messages."""
 
     @abstractmethod
     async def remove(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> Outcome | None:
-        """Does one step of the deletion in Pulsar; None when the object was released. Raises ObstacleError,
+        """Performs one step of the deletion in Pulsar. Returns None if the object was released. Raises ObstacleError,
         AdminUnreachableError."""
 
     def unrestored(self, ctx: LogicalPass[SpecT, StatusT]) -> str | None:
-        """Returns what the deletion has reduced in Pulsar and restores if the object stays, with the command for it."""
+        """Returns a message about the state in Pulsar that the deletion has reduced and that is restored if the object
+        is kept, with the command for it; None if nothing was reduced."""
         return None
 
     def timed(self, ctx: LogicalPass[SpecT, StatusT]) -> bool:
-        """Whether something of the object is done at its time, so that it must be checked soon after an outage."""
+        """Whether the object has a scheduled task, so that it must be checked soon after an outage."""
         return False
 
     def problem_of_name(self, ctx: LogicalPass[SpecT, StatusT]) -> str | None:
-        """Returns why the object's name cannot be used in Pulsar, or None."""
+        """Returns why the object's name cannot be used in Pulsar; None if it can be used."""
         return None
 
     def begin(self, obj: Json) -> LogicalPass[SpecT, StatusT]:
-        """See ObjectReconciler. A name that Pulsar does not allow counts as a specification that cannot be used."""
+        """Returns the context of one pass; see ObjectReconciler. A name that Pulsar does not allow makes the
+        specification invalid."""
         ctx = super().begin(obj)
         ctx.invalid = ctx.invalid or self.problem_of_name(ctx)
         return ctx
 
     async def finish(self, ctx: LogicalPass[SpecT, StatusT]) -> Outcome:
-        """See ObjectReconciler; then the events of the pass are recorded."""
+        """Finishes the pass, then records its events; see ObjectReconciler."""
         try:
             return await super().finish(ctx)
         finally:
@@ -123,8 +125,7 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
     def _hindered(
         self, ctx: LogicalPass[SpecT, StatusT], reason: Reason, message: str, *, known: bool = False, cluster: str = ""
     ) -> None:
-        """Reports that the pass cannot continue. For a deletion it adds what a person can do; a cluster
-        that is being deleted too does not wait for it without end."""
+        """Reports that the pass cannot continue. For a deletion the message also contains the remedy."""
         if ctx.meta.deleting:
             waits = f"The deletion waits for cluster {cluster}" if cluster else "The deletion waits"
             message = self.with_unrestored(ctx, f"{waits}. {message}. {self._way_out(ctx)}")
@@ -140,12 +141,12 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
         )
 
     def with_unrestored(self, ctx: LogicalPass[SpecT, StatusT], message: str) -> str:
-        """Returns a message of a deletion that waits, and what it leaves reduced in the meantime."""
+        """Returns the message of a deletion that waits, with the state that it leaves reduced until then."""
         text = self.unrestored(ctx)
         return f"{message}. {text}" if text is not None else message
 
     def deletion_paused(self, ctx: LogicalPass[SpecT, StatusT], text: str) -> None:
-        """Reports that a deletion does nothing because the object is paused or in dry run."""
+        """Reports that a deletion makes no progress because the object is paused or in dry run."""
         reason = ctx.pause_reason or Reason.PAUSED
         waits = f"{text}. Nothing is done while the object is paused or in dry run. {self._way_out(ctx)}"
         message = self.with_unrestored(ctx, waits)
@@ -155,7 +156,7 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
             ctx.fields["pending_actions"] = [text]
 
     async def _release_unreadable(self, ctx: LogicalPass[SpecT, StatusT]) -> Outcome | None:
-        """Releases an object whose specification cannot be read; None when it was released."""
+        """Releases an object whose specification cannot be read. Returns None if it was released."""
         text = f"the specification cannot be read ({ctx.invalid})"
         if ctx.pause_reason is not None:
             self.deletion_paused(ctx, f"Release the object and delete nothing in Pulsar: {text}")
@@ -164,9 +165,10 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
         return None
 
     async def tear_down(self, ctx: LogicalPass[SpecT, StatusT]) -> Outcome | None:
-        """Does one step of a deletion that the finalizer holds; None when it was released.
+        """Performs one step of a deletion that the finalizer guards. Returns None if the object was released.
 
-        Nothing is waited for that is not to come back: parents that are gone, clusters that are being deleted.
+        The deletion does not wait for anything that is not expected to return: deleted parents, clusters that are being
+        deleted.
         """
         why = self.kept(ctx)
         if why is not None:
@@ -191,6 +193,6 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
             raise
 
     async def release(self, ctx: LogicalPass[SpecT, StatusT], reason: Reason, message: str) -> None:
-        """Records the reason and releases the object."""
+        """Records the reason as an event and removes the finalizer from the object."""
         await ctx.event(reason, message, warning=reason is Reason.PARENT_DELETED)
         await release_finalizer(self.deps, ctx.obj)

@@ -1,4 +1,4 @@
-"""Remedies for obstacles of the logical plane: the object in the way, who may change it, the command."""
+"""Remedies for obstacles of the logical plane: the blocking object, who may change it, and the command."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pulsar_operator.controllers.core.objects import described, patch_spec
 from pulsar_operator.ports import Json
 
 _NOT_OF_THE_TENANT = re.compile(r"Cluster \[([^\]]+)\] is not in the list of allowed clusters list for tenant")
-"""What Pulsar answers with HTTP 403 (class PulsarWebResource, validateClusterForTenant; seen on 4.0.8)."""
+"""Pulsar's answer with HTTP 403 (class PulsarWebResource, validateClusterForTenant; seen on 4.0.8)."""
 
 
 def explained(message: str, chain: Sequence[Json]) -> str:
-    """Returns Pulsar's refusal with a remedy, if the message is known; ``chain`` are the parents."""
+    """Returns Pulsar's refusal, with a remedy if the message is known. ``chain`` contains the parents."""
     found = _NOT_OF_THE_TENANT.search(message)
     tenant = next((each for each in chain if each["kind"] == Kind.TENANT.value), None)
     if found is None or tenant is None or "kubectl" in message:
@@ -32,13 +32,13 @@ def explained(message: str, chain: Sequence[Json]) -> str:
 
 
 def object_text(obj: Json) -> str:
-    """Returns the name of an object for messages."""
+    """Returns the kind, namespace and name of an object, for messages."""
     meta = obj["metadata"]
     return f"{obj['kind']} {meta['namespace']}/{meta['name']}"
 
 
 def no_member(cluster: str, instance: Json, members: Collection[str]) -> str:
-    """Returns a message for a cluster that is not part of the instance, and who adds it."""
+    """Returns the message that a cluster is not part of the instance, and who can add it."""
     known, who = ", ".join(sorted(members)) or "none", object_text(instance)
     return (
         f"{cluster} is no cluster of {who} (its clusters: {known}). The owner of {who} adds it with a PulsarCluster "
@@ -47,5 +47,5 @@ def no_member(cluster: str, instance: Json, members: Collection[str]) -> str:
 
 
 def no_brokers(cluster: Json) -> str:
-    """Returns a message for a PulsarCluster without ready brokers, and where that is explained."""
+    """Returns the message that a PulsarCluster has no ready brokers, with the command that shows why."""
     return f"cluster {pulsar_name(cluster)} has no ready brokers: {described(cluster)}"

@@ -1,9 +1,10 @@
-"""Deleting a topic in several clusters, which end its replication first. Used by topic.py and topicset/removal.py.
+"""Deletes a topic in several clusters, after ending its replication. Used by topic.py and topicset/removal.py.
 
-Pulsar deletes no topic that is replicated unless it is forced (class BrokerService, deleteTopicInternal: HTTP 422).
-Force checks no client, and replicators of the other clusters create again what was forced: partitions each time (seen
-on 4.0.8). So each cluster first keeps the topic to itself, by its own list in the local policies of the topic; its
-replicators are gone 0.3 s later. Then Pulsar asks who uses it, as of any other topic.
+Pulsar deletes a replicated topic only by force (class BrokerService, deleteTopicInternal: HTTP 422). A forced deletion
+does not check for clients, and the replicators of the other clusters create the topic again: partitions every time
+(seen on 4.0.8). So the operator first sets, in each cluster, the topic's own list of clusters to that cluster alone, in
+the local policies of the topic. Its replicators end 0.3 s later. Then Pulsar checks for clients, as for any other
+topic.
 """
 
 from __future__ import annotations
@@ -26,31 +27,32 @@ from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import NotFoundError, PortError, RefusedError
 
 Present = Mapping[str, Sequence[str]]
-"""By cluster, local names of a topic or of its partitions."""
+"""Local names of a topic or of its partitions, by cluster."""
 
 log = logging.getLogger(__name__)
 
 CHECKS: Final = 15
 PER_PASS: Final = 500
-"""Partitions deleted in a cluster in one pass; the next one continues with what Pulsar still lists."""
+"""Maximum number of partitions deleted in a cluster in one pass. The next pass continues with what Pulsar still
+lists."""
 APART_SECONDS: Final = 0.2
-"""Seconds between two checks of replicators that end."""
+"""Seconds between two checks whether the replicators have ended."""
 LIST: Final = "replication"
-"""Of the calls for a topic's own list of clusters."""
+"""Last path element of the calls for a topic's own list of clusters."""
 
 
 async def unrecorded(_lists: Mapping[str, Sequence[str]]) -> None:
-    """The lists of topics that left a set are in the process alone."""
+    """Records nothing: the lists of topics that left a set are only in memory."""
 
 
 @dataclass
 class TopicDeletion:
-    """One topic that is deleted in each cluster, with the partitions ``present`` there (local names).
+    """The deletion of one topic in each cluster, with the partitions ``present`` there (local names).
 
-    ``check_use`` returns who uses it, and which clusters replicate it; nothing is done before it returns Unused.
-    ``find`` lists again what is present, where ``check_use`` would not see a partition that is made in the meantime.
-    ``remedy`` is what else a person can do, the end of a sentence. With ``force`` users count for nothing; with
-    ``free`` see topic_deletion.delete_in.
+    ``check_use`` returns who uses the topic, and which clusters replicate it. Nothing is deleted before it returns
+    Unused. ``find`` lists again what is present, if ``check_use`` would not see a partition that is created in the
+    meantime. ``remedy`` is a further remedy, as the end of a sentence. With ``force`` the topic is deleted regardless
+    of its clients. For ``free`` see topic_deletion.delete_in.
     """
 
     scope: Scope
@@ -62,18 +64,18 @@ class TopicDeletion:
     free: bool
     remedy: str
     lists: dict[str, Sequence[str]]
-    """By cluster, the topic's own list of clusters as it was before replication was ended there: what could not be
-    restored yet; the next attempt restores it."""
+    """The topic's own list of clusters before its replication was ended, by cluster. Lists that could not be restored
+    yet stay here, and the next attempt restores them."""
     find: Callable[[], Awaitable[Present]] | None = None
     record: Callable[[Mapping[str, Sequence[str]]], Awaitable[None]] = unrecorded
-    """Keeps ``lists`` where an operator that is restarted finds them. Raises PortError."""
+    """Stores ``lists`` so that they survive a restart of the operator. Raises PortError."""
 
     async def run(self) -> Blocker | Progress | None:
-        """Deletes it, or some of its partitions, or returns why it stays.
+        """Deletes the topic, or some of its partitions. Returns why it is kept, or None if it no longer exists.
 
-        A cluster whose list was written, and whose topic stays for any reason, gets its list restored; one that
-        does not answer gets it at the next attempt. What is published between the two is in its own cluster alone: a
-        replicator begins again at the end of the topic. Raises AdminUnreachableError, ConflictError.
+        If the topic is kept in a cluster whose list was changed, the list is restored; for a cluster that does not
+        answer, at the next attempt. Messages published in between stay in their own cluster, since a replicator starts
+        again at the end of the topic. Raises AdminUnreachableError, ConflictError.
         """
         result: Blocker | Progress | None = None
         gone = False
@@ -106,8 +108,8 @@ class TopicDeletion:
         return None
 
     def _targets(self, parts: Sequence[str]) -> list[tuple[str, ...]]:
-        """Returns what is deleted in a cluster first: of a partitioned topic in several clusters its partitions alone,
-        and so of one that has more than are deleted in a pass."""
+        """Returns the paths that are deleted first in a cluster. For a partitioned topic these are only partitions if
+        it is in several clusters or has more partitions than one pass deletes."""
         one = () if self.partitioned else (self.path,)
         whole = self.partitioned and len(self.present) == 1 and len(parts) <= PER_PASS
         some = ((*self.path[:-1], part) for part in parts[:PER_PASS])
@@ -117,7 +119,8 @@ class TopicDeletion:
         return await delete_in(self.scope, cluster, self.path, targets, force=self.force, free=self.free)
 
     async def _apart(self, replicated: Collection[str]) -> Blocker | Progress | None:
-        """Delete what is in each cluster, once none replicates it; a part where there are many partitions."""
+        """Deletes the topic in each cluster once no cluster replicates it; a part of it if there are many
+        partitions."""
         blocker = await self._end(replicated) or await self._found_since(replicated)
         for cluster, parts in self.present.items():
             if blocker is None:
@@ -129,7 +132,8 @@ class TopicDeletion:
         return Progress(f"Topic {self.path[-1]} is being deleted. Partitions that are left: {where}")
 
     async def _end(self, replicated: Collection[str]) -> Blocker | None:
-        """Have each cluster keep the topic to itself, and wait until none replicates it."""
+        """Sets the topic's own list of clusters in each cluster to that cluster, and waits until none replicates the
+        topic."""
         blocker = await self._each_list(replicated, self._remember)
         if blocker is None and self.lists:
             await self.record(self.lists)
@@ -148,7 +152,8 @@ class TopicDeletion:
         return None if not still or self.force else self._still(still)
 
     async def _each_list(self, clusters: Collection[str], call: Callable[[str], Awaitable[None]]) -> Blocker | None:
-        """Call each cluster about the topic's own list. With ``force``, one that refuses or is silent is left out."""
+        """Calls each cluster about the topic's own list. With ``force``, a cluster that refuses or does not answer is
+        skipped."""
         for cluster in sorted(clusters):
             try:
                 await call(cluster)
@@ -176,7 +181,7 @@ class TopicDeletion:
         return Blocker(Reason.NOT_EMPTY, f"{text}: it is deleted once that has ended")
 
     async def _found_since(self, replicated: Collection[str]) -> Blocker | None:
-        """Check what was created since the first check: Pulsar makes partitions in a cluster where another client
+        """Checks partitions that were created since the first check: Pulsar creates them in a cluster when a client
         uses them."""
         if self.find is None or not replicated:
             return None
@@ -189,7 +194,7 @@ class TopicDeletion:
         return self._still(found.replicated) if found.replicated and not self.force else None
 
     async def _drop(self) -> None:
-        """Take the lists out of a topic whose partitions are gone. Raises AdminUnreachableError."""
+        """Removes the topic's own lists of clusters after its partitions were deleted. Raises AdminUnreachableError."""
         for cluster in self.present:
             try:
                 await self.scope.admin.at(cluster, Call("DELETE", (*self.path, LIST)))
@@ -198,7 +203,7 @@ class TopicDeletion:
 
 
 async def restore_lists(scope: Scope, path: tuple[str, ...], lists: dict[str, Sequence[str]]) -> None:
-    """Restores the replication of a topic that stays; what could not be restored stays in ``lists``."""
+    """Restores the replication of a topic that is kept. Lists that could not be restored remain in ``lists``."""
     for cluster, before in [*lists.items()]:
         call = Call("POST", (*path, LIST), body=[*before]) if before else Call("DELETE", (*path, LIST))
         try:
@@ -215,11 +220,12 @@ async def restore_lists(scope: Scope, path: tuple[str, ...], lists: dict[str, Se
 async def delete_non_persistent(
     scope: Scope, path: tuple[str, ...], clusters: Sequence[str], *, partitioned: bool, free: bool, remedy: str
 ) -> Blocker | None:
-    """Deletes in each cluster a topic that keeps no message, or returns the clients that are connected to it.
+    """Deletes a non-persistent topic in each cluster. Returns who is connected to it, or None if it was deleted.
 
-    It does not have its own list of clusters. To Pulsar the replicator of another cluster is a producer like any (HTTP
-    412, or 422 from three clusters on, class NonPersistentTopic), so first only replicators may be connected, and then
-    they are disconnected. They may open the topic again; Pulsar drops it when it is idle. Raises AdminUnreachableError.
+    Such a topic has no list of clusters of its own. Pulsar treats the replicator of another cluster as a producer (HTTP
+    412, or 422 with three or more clusters, class NonPersistentTopic). So the operator checks that only replicators are
+    connected, then forces the deletion, which disconnects them. They may open the topic again; Pulsar removes it when
+    it is idle. Raises AdminUnreachableError.
     """
     count = 0
     for cluster in clusters if partitioned else ():
@@ -240,12 +246,12 @@ TopicPass = LogicalPass[PulsarTopicSpec, PulsarTopicStatus]
 
 
 def own_lists(ctx: TopicPass) -> dict[str, Sequence[str]]:
-    """Returns the recorded lists by cluster; an empty list stands for a topic without a list."""
+    """Returns the recorded lists by cluster. An empty list stands for a topic without its own list."""
     return {each.name: each.replication_clusters for each in ctx.before.replication_before_deletion or ()}
 
 
 async def record_own_lists(ctx: TopicPass, lists: Mapping[str, Sequence[str]]) -> None:
-    """Write the lists into the status if they differ from the recorded ones. Raises PortError."""
+    """Writes the lists into the status if they differ from the recorded ones. Raises PortError."""
     if dict(lists) == own_lists(ctx):
         return
     rows = [OwnClusterList(name=name, replication_clusters=list(found)) for name, found in sorted(lists.items())]
@@ -253,7 +259,7 @@ async def record_own_lists(ctx: TopicPass, lists: Mapping[str, Sequence[str]]) -
 
 
 def unrestored(ctx: TopicPass) -> str | None:
-    """Returns a message for a topic that waits without the replication it had before its deletion."""
+    """Returns a message for a topic whose deletion waits and which is not replicated until then; None if it is."""
     lists = own_lists(ctx)
     if not lists:
         return None

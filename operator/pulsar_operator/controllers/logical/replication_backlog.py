@@ -1,6 +1,6 @@
-"""Replication backlog of the topics of a namespace towards clusters that leave its replication, and from them.
+"""Reads the replication backlog of the topics of a namespace to, and from, clusters that leave its replication.
 
-Read from Pulsar topic by topic, so that no undelivered message is lost; see
+The backlog is read from Pulsar topic by topic, so that no undelivered message is lost. See
 domain/logical/replication_backlog.py for what counts as delivered.
 """
 
@@ -23,22 +23,22 @@ from pulsar_operator.domain.texts import two_digits
 from pulsar_operator.ports import PortError
 
 FRESH_SECONDS: Final = 600.0
-"""Seconds for which a topic without backlog is not read again while others have one. Before the cluster leaves,
-each is: see ReplicationBacklogs._last_check."""
+"""Seconds for which a topic without backlog is not read again while others have one. Before the cluster leaves, each
+topic is read again: see ReplicationBacklogs._last_check."""
 LAST_MOST: Final = 5000
-"""Topics read in the last check, in each cluster, and half of the reads that it may take."""
+"""Maximum number of topics read in the last check, in each cluster, and half of the reads that it may take."""
 LAST_CHECKS: Final = 10
-"""Reads of a topic until it has delivered what it had at the first of them."""
+"""Maximum number of reads of a topic until it has delivered what it had at the first of them."""
 LAST_SECONDS: Final = 0.2
 """Seconds between two of these reads."""
 ROUND_SECONDS: Final = 60.0
-"""Most seconds, with MOST topics, until a topic is read again."""
+"""Maximum seconds until a topic is read again, per MOST topics."""
 AT_ONCE: Final = 8
-"""Topics asked at the same time, in each cluster."""
+"""Number of topics read concurrently in each cluster."""
 MOST: Final = 1000
-"""Topics asked in one pass, in each cluster; the others in the next ones."""
+"""Number of topics read in one pass in each cluster. The following passes read the others."""
 NAMED: Final = 3
-"""Topics that a message names."""
+"""Maximum number of topics that a message names."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class ClusterRemoval:
     namespace: str
     """tenant/namespace."""
     replicating: frozenset[str]
-    """Clusters that replicate now."""
+    """Clusters that currently replicate."""
     gone: frozenset[str]
-    """Those of them that are to leave."""
+    """Clusters that are to leave the replication."""
 
     def towards(self, cluster: str) -> frozenset[str]:
-        """Returns clusters for which the backlog of a cluster is checked."""
+        """Returns the clusters for which the backlog of ``cluster`` is checked."""
         return self.replicating - {cluster} if cluster in self.gone else self.gone
 
 
@@ -61,27 +61,28 @@ class ClusterRemoval:
 class _Known:
     removal: ClusterRemoval
     goals: dict[tuple[str, str], tuple[Position, datetime]] = field(default_factory=dict)
-    """The last entry of a topic in a cluster at a moment."""
+    """The last entry of a topic in a cluster, and when it was read."""
     done: dict[tuple[str, str], datetime] = field(default_factory=dict)
-    """Topics in clusters that have delivered what they had at a moment."""
+    """Topics in clusters that have delivered all messages they had at a time."""
 
     def keep(self, cluster: str, topics: Collection[str]) -> None:
-        """Forget topics of a cluster that are gone."""
+        """Forgets the topics of a cluster that no longer exist."""
         there = set(topics)
         for where in [each for each in self.done if each[0] == cluster and each[1] not in there]:
             del self.done[where]
 
     def is_done(self, where: tuple[str, str], now: datetime, fresh: float) -> bool:
-        """Whether a topic has delivered what it had a short time ago."""
+        """Whether a topic has delivered all messages it had less than ``fresh`` seconds ago."""
         moment = self.done.get(where)
         return moment is not None and seconds_since(moment, now) < fresh
 
     def is_recent(self, where: tuple[str, str], now: datetime, seconds: float) -> bool:
-        """Whether a topic is known to have delivered what it had at a moment that is no longer ago."""
+        """Whether a topic is known to have delivered all messages it had at most ``seconds`` ago."""
         return where in self.done and seconds_since(self.done[where], now) <= seconds
 
     def take(self, where: tuple[str, str], found: Delivery, now: datetime, fresh: float) -> dict[str, int] | None:
-        """Returns what a topic has still to deliver of what it had a short time ago; None for nothing."""
+        """Returns the undelivered messages of a topic by cluster, of those that it had a short time ago; None if there
+        are none."""
         goal, since = self.goals.setdefault(where, (found.last, now))
         waiting = undelivered(found, goal)
         if not waiting and seconds_since(since, now) >= fresh:
@@ -95,18 +96,18 @@ class _Known:
 
 
 class ReplicationBacklogs:
-    """What was delivered of each namespace that clusters are to leave. Kept for the life of the process: a new one
-    asks again."""
+    """Tracks the delivery of the topics of each namespace that clusters are to leave. The state is in memory; a new
+    process reads the topics again."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
 
     def forget(self, uid: str) -> None:
-        """Forgets a namespace that no cluster leaves."""
+        """Forgets a namespace that no cluster is leaving."""
         self._known.pop(uid, None)
 
     async def undelivered(self, uid: str, scope: Scope, removal: ClusterRemoval, now: datetime) -> str | None:
-        """Returns the backlog as a message; None if all topics have delivered what they had a moment ago."""
+        """Returns the backlog as a message; None if all topics have delivered what they had a short time ago."""
         known = self._known.get(uid)
         if known is None or known.removal != removal:
             known = self._known[uid] = _Known(removal)
@@ -117,12 +118,12 @@ class ReplicationBacklogs:
         return "; ".join(filter(None, texts)) or None
 
     async def _last_check(self, known: _Known, scope: Scope, cluster: str, now: datetime) -> str | None:
-        """Returns what waits in one cluster right before clusters leave: topics that delivered all they had in an
-        earlier pass may have got more since, and may have stood still.
+        """Returns the backlog in one cluster right before clusters leave, as a message; None if there is none.
 
-        Those are asked again, the ones that were asked longest ago first. One that is published to all the time is
-        read until it has delivered what it had at the first of these reads, a moment ago. What cannot be asked in one
-        pass must have been asked in the last minute, or in as many minutes as it takes passes to ask all.
+        Topics that had delivered everything in an earlier pass may have received more since, and their replicator may
+        have stopped. They are read again, those with the oldest read first. A topic with continuous producers is read
+        until it has delivered what it had at the first of these reads. A topic that does not fit into one pass must
+        have been read in the last minute, or in as many minutes as the number of passes that reading all topics takes.
         """
         towards = known.removal.towards(cluster)
         delivered = [where for where in known.done if where[0] == cluster] if towards else []
@@ -160,7 +161,7 @@ class ReplicationBacklogs:
 
 
 async def _in_cluster(known: _Known, scope: Scope, cluster: str, now: datetime) -> str | None:
-    """Returns what waits in one cluster."""
+    """Returns the backlog in one cluster, as a message; None if there is none."""
     towards = known.removal.towards(cluster)
     if not towards:
         return None
@@ -186,8 +187,8 @@ async def _in_cluster(known: _Known, scope: Scope, cluster: str, now: datetime) 
 
 
 async def _topic(scope: Scope, cluster: str, topic: str, towards: frozenset[str]) -> Delivery:
-    """Returns how far a topic is. One that is listed and not found is not known: the next list shows whether it
-    went."""
+    """Returns the delivery state of a topic. The state of a topic that is listed and not found is unknown: the next
+    list shows whether it was deleted. Raises AdminUnreachableError."""
     domain, _, path = topic.partition("://")
     stats = await asked_of_listed(scope, cluster, (domain, *path.split("/", 2)), "internalStats")
     try:
@@ -197,7 +198,7 @@ async def _topic(scope: Scope, cluster: str, topic: str, towards: frozenset[str]
 
 
 def _describe(cluster: str, waiting: Mapping[str, Mapping[str, int]], unasked: int) -> str | None:
-    """Returns topics with the most first."""
+    """Returns a message that names the topics with the largest backlog first; None if no backlog is left to report."""
     if not waiting:
         return f"{unasked} more topics of {cluster} are yet to be asked" if unasked > 0 else None
     ranked = sorted(waiting, key=lambda topic: (-sum(waiting[topic].values()), topic))

@@ -1,4 +1,4 @@
-"""PulsarResourceGroup: limits shared by the namespaces of a group."""
+"""PulsarResourceGroup: limits that the namespaces of a group share."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from pulsar_operator.ports import RefusedError
 
 GroupPass = LogicalPass[PulsarResourceGroupSpec, PulsarResourceGroupStatus]
 Facts = tuple[Mapping[str, Any] | None, str | None]
-"""The group as Pulsar answers, and Pulsar's version."""
+"""The group in Pulsar's answer, and the version of Pulsar."""
 
 MAX_CHECKED = 200
-"""Namespaces of Pulsar that are checked for one that uses a group: each costs a call."""
+"""Maximum number of Pulsar's namespaces that are checked for the use of a group. Each costs a call."""
 NAMED = 3
 IN_USE = "in use"
-"""Word of Pulsar's refusal to delete a group (class ResourceGroupsBase: "ResourceGroup is in use", HTTP 412)."""
+"""Text in Pulsar's refusal to delete a group (class ResourceGroupsBase: "ResourceGroup is in use", HTTP 412)."""
 
 
 class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarResourceGroupStatus, Facts]):
@@ -40,7 +40,7 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
         return name_of(ctx.obj)
 
     async def observe(self, ctx: GroupPass, scope: Scope, memory: Memory) -> Facts:
-        """Returns the group."""
+        """Returns the group and the version of Pulsar."""
         found = await scope.admin.find(Call("GET", resource_group_path(name_of(ctx.obj))))
         return (found[1] if found is not None else None), scope.version
 
@@ -53,11 +53,11 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
         return facts[0] is not None
 
     async def status_fields(self, ctx: GroupPass, scope: Scope, facts: Facts) -> dict[str, Any]:
-        """Returns no fields: this kind adds none."""
+        """Returns nothing: the kind has no status fields of its own."""
         return {}
 
     async def delete(self, ctx: GroupPass, scope: Scope, *, force: bool) -> Blocker | None:
-        """Delete the group; Pulsar refuses while namespaces use it, whatever is asked, and says not which."""
+        """Deletes the group. Pulsar refuses while namespaces use it, even by force, and does not name them."""
         call = Call("GET", resource_group_path(name_of(ctx.obj)))
         if await scope.admin.find(call) is None:
             return None  # Pulsar answers 500 to the deletion of a group it does not have (seen on 4.0.8)
@@ -75,7 +75,8 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
         return None
 
     async def _users(self, scope: Scope, group: str) -> list[str]:
-        """Returns some namespaces that use the group: those whose custom resource says so, then those Pulsar knows."""
+        """Returns some namespaces that use the group: those whose custom resource refers to it, otherwise those Pulsar
+        knows."""
         known = [
             str((obj.get("status") or {}).get("pulsarName") or "")
             for obj in await reader_of(self.deps).every(Kind.NAMESPACE)

@@ -1,10 +1,10 @@
 """Finds content that deletionPolicy Retain left in Pulsar after its object was deleted. Used by deletion.py.
 
 An object with Retain has no finalizer, so the operator does not see its deletion. But what the object managed still
-names it in Pulsar: the record of the owner (owner_records.py) is a property of the topic or the namespace. Before a
-tenant or a namespace is deleted by force, the operator searches it for records of objects that do not give their
-content up. The deletionPolicy that the parent had when they were deleted does not matter. What Pulsar no longer has is
-no obstacle, and the record of what a successor manages names the successor.
+names it in Pulsar: the owner record (owner_records.py) is a property of the topic or the namespace. Before a tenant or
+a namespace is deleted by force, the operator searches it for records of objects that do not release their content. The
+deletionPolicy of the parent at the time of their deletion does not matter. Content that Pulsar no longer has does not
+block the deletion, and content that a successor manages has a record that names the successor.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import CUSTOM, Deps, Json, Key, RefusedError
 
 READS = 2000
-"""Records of topics that one pass reads; the next pass reads the others."""
+"""Maximum number of topic records that one pass reads. The next pass continues with the others."""
 SHOWN = 5
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class Recorded:
-    """Something in Pulsar and who manages it."""
+    """A namespace or topic in Pulsar and the object that manages it."""
 
     name: str
     """Full name in Pulsar, of a namespace or a topic."""
     owner: Owner | None = field(compare=False)
     text: str
-    """The owner, or why the record cannot be read."""
+    """The owner as text, or why the record cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,30 +58,33 @@ class _Topic:
 
 @dataclass
 class _Records:
-    """What was read for one parent. No object manages anything inside a parent that is being deleted, so that what
-    was read holds as long as the topic is there."""
+    """The records of the topics inside one parent. No object starts to manage anything inside a parent that is being
+    deleted, so a record that was read stays valid while the topic exists."""
 
     uid: str
     topics: dict[str, Recorded | None] = field(default_factory=dict)
-    """By full name; None if no object manages the topic."""
+    """Records by full name; None if no object manages the topic."""
 
 
 class RetainedContent:
-    """Finds what objects that are gone left inside."""
+    """Finds content of objects that no longer exist inside a tenant or a namespace."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
         self._records: dict[Key, _Records] = {}
 
     def forget(self, key: Key) -> None:
-        """The parent is gone."""
+        """Forgets the records of a parent that no longer exists."""
         self._records.pop(key, None)
 
     async def blocker(
         self, kind: Kind, obj: Json, name: str, scope: Scope, giving_up: AbstractSet[Key]
     ) -> Blocker | Progress | None:
-        """Returns what keeps a raw object, with that name inside Pulsar, from being deleted by force; ``giving_up`` are
-        objects that are being deleted with their content. Raises ObstacleError, PortError."""
+        """Returns what blocks the forced deletion of a raw object, which is called ``name`` in Pulsar; None if nothing
+        does.
+
+        ``giving_up`` are objects that are being deleted together with their content. Raises ObstacleError, PortError.
+        """
         meta = meta_of(obj)
         key = Key(kind, meta.namespace, meta.name)
         records = self._records.get(key)
@@ -108,7 +111,7 @@ class RetainedContent:
         return Blocker(Reason.NOT_EMPTY, _text(kind, obj, name, left, answer))
 
     async def _listed(self, kind: Kind, name: str, scope: Scope) -> tuple[list[Recorded], list[_Topic]]:
-        """Returns the namespaces of a tenant that another client manages, and all topics."""
+        """Returns the namespaces of a tenant that have an owner record, and all persistent topics."""
         names = [name]
         if kind is Kind.TENANT:
             answer = await scope.admin.find(Call("GET", ("namespaces", name)))
@@ -132,7 +135,7 @@ class RetainedContent:
         return records, topics
 
     async def _read(self, scope: Scope, records: _Records, topics: Sequence[_Topic]) -> list[Recorded]:
-        """Reads the records of topics; returns those that cannot be read."""
+        """Reads the records of topics. Returns those that cannot be read."""
         unreadable: list[Recorded] = []
 
         async def read(topic: _Topic) -> None:
@@ -147,7 +150,7 @@ class RetainedContent:
         return unreadable
 
     async def _not_given_up(self, found: Iterable[Recorded], giving_up: Collection[Key]) -> list[Recorded]:
-        """Returns what its owner does not give up, as the API server says now. Raises PortError."""
+        """Returns the content that its owner does not release, according to the API server. Raises PortError."""
         left: list[Recorded] = []
 
         async def check(record: Recorded) -> None:
@@ -166,14 +169,14 @@ class RetainedContent:
 
 
 def gives_up(obj: Json) -> bool:
-    """Whether a raw object is being deleted together with what it declares, whatever that holds."""
+    """Whether a raw object is being deleted by force together with its content."""
     meta = meta_of(obj)
     forced = (obj.get("spec") or {}).get("deletionPolicy") == DeletionPolicy.FORCE_DELETE.value
     return meta.deleting and forced and not (meta.paused or meta.dry_run)
 
 
 def consent(uid: str, left: Iterable[Recorded]) -> str:
-    """Returns the value of annotation confirm-retained by which all of that, and nothing else, may be destroyed."""
+    """Returns the value of annotation confirm-retained that allows the operator to destroy exactly this content."""
     lines = sorted(f"{record.name} {record.text}" for record in left)
     digest = hashlib.sha256("\n".join((uid, *lines)).encode()).hexdigest()
     return f"{len(lines)}-{digest[:8]}"
@@ -188,8 +191,10 @@ def _recorded(name: str, text: object) -> Recorded:
 
 
 def _topics(scope: Scope, place: tuple[str, str], inventory: TopicInventory) -> list[_Topic]:
-    """Persistent topics with the clusters that have them; others keep nothing. Raises AdminUnreachableError: what a
-    cluster does not report is not absent."""
+    """Returns the persistent topics with the clusters that have them. Non-persistent topics store nothing.
+
+    Raises AdminUnreachableError if a cluster does not answer, since its topics are then unknown.
+    """
     if inventory.unreachable:
         first = inventory.unreachable[0]
         why = f"the retained content is not known in namespace {'/'.join(place)}: {scope.admin.why(first)}"

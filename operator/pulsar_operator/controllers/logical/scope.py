@@ -1,4 +1,4 @@
-"""Where a tenant, namespace or topic lives: its chain of parents, and the admin endpoints of its instance."""
+"""The scope of a logical object: its chain of parents, and the admin endpoints of its instance."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _UNFIT_PARENT = frozenset(
         Reason.DELETION_UNFINISHED,
     }
 )
-"""Reasons of a parent's Ready under which its name in Pulsar may not be its own, or nothing is found in it: children
-wait."""
+"""Reasons of a parent's condition Ready for which children wait: its name in Pulsar may belong to another object, or
+nothing can be found inside it."""
 
 
 class ObstacleError(Exception):
-    """The pass cannot continue; an expected state, reported in a condition."""
+    """The pass cannot continue. This is an expected state, which a condition reports."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ObstacleError(Exception):
         gone: bool = False,
         requeue: float | None = WAIT_SECONDS,
     ) -> None:
-        """``known`` makes Ready False instead of Unknown; ``gone`` lets a deletion end without touching Pulsar."""
+        """With ``known`` Ready is False instead of Unknown; with ``gone`` a deletion ends without touching Pulsar."""
         super().__init__(message)
         self.reason = reason
         self.message = message
@@ -72,29 +72,30 @@ class ObstacleError(Exception):
 
 
 class AdminUnreachableError(UnavailableError):
-    """No cluster gave a usable answer (as opposed to the Kubernetes API); ``status`` as in UnavailableError."""
+    """No cluster of Pulsar gave a usable answer (as opposed to the Kubernetes API). ``status`` is as in
+    UnavailableError."""
 
     cluster = ""
-    """The cluster that is waited for, where it is one."""
+    """The cluster that did not answer, if it is a single one."""
 
     def of(self, cluster: str) -> AdminUnreachableError:
-        """Returns the same error, of a cluster."""
+        """Sets the cluster and returns the error."""
         self.cluster = cluster
         return self
 
 
 class MissingInPulsarError(NotFoundError):
-    """Pulsar does not have it (as opposed to the Kubernetes API)."""
+    """Pulsar does not have the object (as opposed to the Kubernetes API)."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster of the instance as its custom resource says."""
+    """A cluster of the instance, as its custom resource describes it."""
 
     name: str
-    """Name inside Pulsar."""
+    """Name in Pulsar."""
     endpoint: AdminEndpoint | None
-    """Where its admin REST is; None while its brokers are not ready."""
+    """Its admin REST endpoint; None while its brokers are not ready."""
     version: str | None
     deleting: bool
     obj: Json
@@ -103,39 +104,39 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Scope:
-    """The resolved surroundings of one logical object."""
+    """The parents of one logical object, and the clusters of its instance."""
 
     chain: tuple[Json, ...]
-    """Parents, nearest first; the last one is the instance."""
+    """Parents, the nearest first; the last one is the instance."""
     clusters: tuple[Cluster, ...]
-    """Clusters of the instance by name."""
+    """Clusters of the instance, sorted by name."""
     admin: Admin
 
     @property
     def names(self) -> frozenset[str]:
-        """Pulsar names of all clusters of the instance."""
+        """Returns the Pulsar names of all clusters of the instance."""
         return frozenset(c.name for c in self.clusters)
 
     @property
     def version(self) -> str | None:
-        """Pulsar version of the first usable cluster."""
+        """Returns the Pulsar version of the first usable cluster."""
         return next((c.version for c in self.clusters if c.endpoint is not None), None)
 
     def parent_name(self, kind: Kind) -> str:
-        """Returns the name inside Pulsar of the parent of that kind."""
+        """Returns the name in Pulsar of the parent of that kind."""
         obj = next(o for o in self.chain if o["kind"] == kind.value)
         return name_of(obj)
 
     @functools.cached_property
     def place(self) -> tuple[str, str]:
-        """Returns names inside Pulsar of the tenant and the namespace that a topic is in."""
+        """Returns the names in Pulsar of the tenant and the namespace of a topic."""
         return self.parent_name(Kind.TENANT), self.parent_name(Kind.NAMESPACE)
 
 
 class Admin:
-    """The admin REST of one instance: what is shared goes to any one cluster, the rest to a named one.
+    """The admin REST of one instance. Shared objects are requested from any cluster, others from a named one.
 
-    No pass waits for a cluster that has stopped answering (domain/dataplane/instance/reachability.py): calls to it fail
+    No pass waits for a cluster that has stopped answering (domain/dataplane/instance/reachability.py): the call fails
     immediately.
     """
 
@@ -145,15 +146,16 @@ class Admin:
         self._clusters = {c.name: c.obj for c in clusters}
         self._endpoints = {c.name: c.endpoint for c in clusters if c.endpoint is not None}
         self.failures: dict[str, str] = {}
-        """Why a cluster gave no usable answer, the last time it gave none."""
+        """Why a cluster gave no usable answer, as of its last failure."""
 
     @property
     def usable(self) -> tuple[str, ...]:
-        """Returns clusters with an endpoint, by name."""
+        """Returns the clusters with an endpoint, by name."""
         return tuple(self._endpoints)
 
     async def at(self, cluster: str, call: Call, *, patience: float | None = None) -> Any:
-        """Calls one cluster; with ``patience``, in seconds, a read that is given up early."""
+        """Calls one cluster. A read with ``patience``, in seconds, is given up after that time. Raises
+        AdminUnreachableError, MissingInPulsarError, ConflictError, RefusedError."""
         endpoint = self._endpoints.get(cluster)
         if endpoint is None:
             raise AdminUnreachableError(self._unusable(cluster)).of(cluster)
@@ -174,18 +176,17 @@ class Admin:
             raise failed.of(cluster) from error
 
     async def listed(self, cluster: str, call: Call) -> list[str]:
-        """Returns the names that a cluster lists. An answer without a list is no empty one: raises
-        AdminUnreachableError."""
+        """Returns the names that a cluster lists. Raises AdminUnreachableError if the answer is not a list."""
         return _names(cluster, call, await self.at(cluster, call))
 
     async def registered(self) -> frozenset[str]:
-        """Returns clusters Pulsar knows. An answer without a list is no empty one: raises AdminUnreachableError."""
+        """Returns the clusters that Pulsar knows. Raises AdminUnreachableError if the answer is not a list."""
         call = Call("GET", ("clusters",))
         cluster, answer = await self.anywhere(call)
         return frozenset(_names(cluster, call, answer))
 
     def why(self, cluster: str) -> str:
-        """Returns why a cluster gave no answer, to this pass or to a concurrent one."""
+        """Returns why a cluster did not answer, in this pass or in a concurrent one."""
         endpoint = self._endpoints.get(cluster)
         standing = self._deps.reachability.of(endpoint.url) if endpoint is not None else None
         known = "not asked" if endpoint is not None else self._unusable(cluster)
@@ -196,7 +197,7 @@ class Admin:
         return self.failures.get(cluster, known)
 
     def _unusable(self, cluster: str) -> str:
-        """Returns why a cluster without an endpoint cannot be asked."""
+        """Returns why a cluster without an endpoint cannot be called."""
         obj = self._clusters.get(cluster)
         return no_brokers(obj) if obj is not None else no_member(cluster, self._instance, self._clusters)
 
@@ -208,7 +209,7 @@ class Admin:
         )
 
     async def _call(self, endpoint: AdminEndpoint, call: Call, patience: float | None) -> Any:
-        """Makes the call, and records what it shows about the cluster."""
+        """Makes the call, and records what the result shows about the reachability of the cluster."""
         try:
             answer = await self._deps.admin.call(
                 endpoint,
@@ -237,14 +238,17 @@ class Admin:
         return answer
 
     def _heard(self, endpoint: AdminEndpoint) -> None:
-        """Records an answer after missing ones; no clock is read for a cluster that answers."""
+        """Records that the cluster answered after failures. The clock is not read for a cluster that had none."""
         known = self._deps.reachability.of(endpoint.url)
         if known.silent or known.in_vain:
             self._deps.reachability.heard(endpoint.url, self._deps.clock.now())
 
     async def anywhere(self, call: Call) -> tuple[str, Any]:
-        """Call the first cluster that answers, by name, those last that gave no answer before; returns it and the
-        answer. An observation waits long for the last one alone."""
+        """Calls the clusters one after the other until one answers. Returns that cluster and its answer.
+
+        Clusters that did not answer before come last. A GET uses the full timeout only for the last cluster. Raises
+        AdminUnreachableError.
+        """
         errors: list[AdminUnreachableError] = []
         order = sorted(self._endpoints, key=self._silent)
         for cluster in order:
@@ -258,16 +262,17 @@ class Admin:
         raise errors[0].of(" or ".join(order))
 
     async def find(self, call: Call) -> tuple[str, Any] | None:
-        """Like :meth:`anywhere`; None where the thing does not exist."""
+        """Returns the same as :meth:`anywhere`; None if the object does not exist."""
         try:
             return await self.anywhere(call)
         except NotFoundError:
             return None
 
     async def delete(self, call: Call, *, cluster: str | None = None) -> None:
-        """Delete what the path of a call names, in a cluster, or once for all. What is gone is done.
+        """Deletes the object at the path of a call: in ``cluster``, or in any one cluster if none is given.
 
-        A 404 may as well be about something inside it: then the thing is still there, and NotFoundError is raised.
+        An object that no longer exists counts as deleted. A 404 may also refer to something inside the object; if the
+        object still exists, NotFoundError is raised.
         """
         read = Call("GET", call.path)
         try:
@@ -279,10 +284,10 @@ class Admin:
     async def everywhere(
         self, clusters: Iterable[str], call: Call, *, brief: bool = False
     ) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Calls several clusters at the same time; returns the answers (None if the object does not exist), and the
-        clusters without one.
+        """Calls several clusters concurrently. Returns the answers (None if the object does not exist), and the
+        clusters that did not answer.
 
-        A ``brief`` read does not wait long, and not at all for a cluster whose last call had no answer.
+        A ``brief`` read has a short timeout, and skips a cluster whose last call was not answered.
         """
         names = sorted(set(clusters))
         asked = [name for name in names if not (brief and self._silent(name))]
@@ -292,7 +297,7 @@ class Admin:
         return answers, tuple(name for name in names if name not in answers)
 
     def _silent(self, cluster: str) -> int:
-        """Returns the calls to a cluster without an answer since its last answer."""
+        """Returns the number of calls to a cluster without an answer since its last answer."""
         endpoint = self._endpoints.get(cluster)
         return self._deps.reachability.of(endpoint.url).silent if endpoint is not None else 0
 
@@ -306,7 +311,7 @@ class Admin:
 
 
 def _names(cluster: str, call: Call, answer: object) -> list[str]:
-    """Returns an answer that is a list of names. Raises AdminUnreachableError."""
+    """Returns an answer that is a list of names. Raises AdminUnreachableError if it is not."""
     if isinstance(answer, list) and all(isinstance(each, str) for each in answer):
         return answer
     text = f"cluster {cluster} answers GET /{'/'.join(call.path)} without a list of names"
@@ -314,7 +319,7 @@ def _names(cluster: str, call: Call, answer: object) -> list[str]:
 
 
 def partitions_of(cluster: str, answer: object, topic: str) -> int:
-    """Returns the number of partitions that a cluster reports for a topic, 0 where it has none. Raises
+    """Returns the number of partitions that a cluster reports for a topic; 0 if the topic is not partitioned. Raises
     AdminUnreachableError."""
     found = partition_count(answer)
     if found is None:
@@ -326,7 +331,7 @@ def partitions_of(cluster: str, answer: object, topic: str) -> int:
 async def resolve_scope(deps: Deps, kind: Kind, obj: Json, *, deleting: bool) -> Scope:
     """Resolves the references up to the instance and its clusters. Raises ObstacleError.
 
-    A deletion only needs the parents to exist; anything else also needs them to be fit to have children.
+    A deletion only needs the parents to exist. Any other pass also needs the parent to be ready for children.
     """
     chain: list[Json] = []
     child_kind, child = kind, obj
@@ -398,7 +403,7 @@ def _check_parent(parent: Json) -> None:
 
 
 async def _clusters(deps: Deps, instance: Json) -> tuple[Cluster, ...]:
-    """Returns clusters that refer to the instance and may."""
+    """Returns the clusters that refer to the instance and are allowed to."""
     found: dict[str, Cluster] = {}
     for obj in members(await reader_of(deps).every(Kind.CLUSTER, allowed_by=instance), instance):
         cluster = _cluster(obj)

@@ -1,8 +1,8 @@
-"""Whether isolation policies leave a broker for the namespaces outside of them.
+"""Reports whether isolation policies leave a broker for the namespaces outside of them.
 
-A broker that a primary expression of any policy matches serves no namespace outside the policies (Pulsar's classes
-NamespaceIsolationPolicies, isSharedBroker, and SimpleResourceAllocationPolicies). Where all brokers are taken so, the
-other namespaces, Pulsar's own among them, keep their brokers until a bundle is unloaded and then have none.
+A broker that matches a primary expression of any policy serves no namespace outside the policies (Pulsar's classes
+NamespaceIsolationPolicies, isSharedBroker, and SimpleResourceAllocationPolicies). If this applies to all brokers, the
+other namespaces, including Pulsar's own, keep their brokers until a bundle is unloaded and then have none.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from pulsar_operator.ports import NotFoundError, PortError
 
 LEFT = ConditionType.SHARED_BROKERS_AVAILABLE
 NAMED = 3
-"""Namespaces without a broker that are named, and policies and expressions of each that cannot be evaluated."""
+"""Maximum number of namespaces without a broker that a message names, and of policies and expressions of each that
+cannot be evaluated."""
 SHOWN = 100
-"""Characters of such an expression."""
+"""Maximum length of such an expression in a message, in characters."""
 MAX_CHECKED = 50
-"""Maximum number of namespaces that a pass reads to find those."""
+"""Maximum number of namespaces checked to find those without a broker. Every pass reads them."""
 
 
 async def record_shared_brokers(ctx: LogicalPass[Any, Any], scope: Scope, facts: IsolationFacts) -> None:
-    """Set condition SharedBrokersAvailable, with an event when it becomes False; Ready is not concerned."""
+    """Sets condition SharedBrokersAvailable, with an event when it becomes False. Condition Ready is not affected."""
     if ctx.spec.namespaces is None:
         ctx.conditions.set(LEFT, True, Reason.NOT_APPLICABLE, "The object has failure domains alone")
         return
@@ -69,7 +70,7 @@ async def record_shared_brokers(ctx: LogicalPass[Any, Any], scope: Scope, facts:
 
 
 async def _record(ctx: LogicalPass[Any, Any], status: ConditionStatus, reason: Reason, text: str) -> None:
-    """Set the condition, with an event where it had another reason before."""
+    """Sets the condition, with an event if its status or reason has changed."""
     before = ctx.before.condition(LEFT)
     ctx.conditions.set(LEFT, status, reason, text)
     if before is None or (before.status, before.reason) != (status, reason):
@@ -77,8 +78,8 @@ async def _record(ctx: LogicalPass[Any, Any], status: ConditionStatus, reason: R
 
 
 def _unevaluated(cluster: str, policies: Mapping[str, Any]) -> str:
-    """Returns what is not known of a cluster because expressions of its policies cannot be evaluated; empty =
-    nothing."""
+    """Returns a message about the expressions of a cluster's policies that cannot be evaluated; "" if there are
+    none."""
     found = unevaluated_in(policies)
     if not found:
         return ""
@@ -95,10 +96,10 @@ def _unevaluated(cluster: str, policies: Mapping[str, Any]) -> str:
 
 
 def taking(name: str, found: ClusterFacts) -> list[str]:
-    """Returns the policies of a cluster, this one among them, that take every live broker; empty = they do not, or
-    others do.
+    """Returns the policies of a cluster that together match every live broker, if this policy is one of them; otherwise
+    an empty list.
 
-    An expression that cannot be evaluated takes none.
+    An expression that cannot be evaluated matches no broker.
     """
     if name not in found.policies or not found.live or shared_brokers(found.live, found.policies) != frozenset():
         return []
@@ -108,7 +109,7 @@ def taking(name: str, found: ClusterFacts) -> list[str]:
 
 
 async def outsiders(scope: Scope, cluster: str, policies: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Returns up to NAMED namespaces of the cluster that no policy is for; users' before Pulsar's own. Raises
+    """Returns up to NAMED namespaces of the cluster that no policy covers, those of users before Pulsar's own. Raises
     PortError."""
     listed = [expressions_of(policy, "namespaces") for policy in policies.values()]
     expressions = [each for those in listed for each in those or ()]
@@ -129,7 +130,7 @@ async def outsiders(scope: Scope, cluster: str, policies: Mapping[str, Mapping[s
 
 
 async def _namespaces(scope: Scope, cluster: str, tenant: str) -> list[str]:
-    """Returns namespaces of a tenant that may use the cluster."""
+    """Returns the namespaces of a tenant that is allowed to use the cluster; none if it is not."""
     try:
         live = await scope.admin.at(cluster, Call("GET", tenant_path(tenant))) or {}
         if cluster not in (live.get("allowedClusters") or ()):

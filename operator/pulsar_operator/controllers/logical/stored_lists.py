@@ -1,8 +1,8 @@
-"""Tenants and lists of clusters as the configuration store has them, read before something is taken out.
+"""Compares brokers' answers with the tenants and lists of clusters in the configuration store before a removal.
 
-Brokers answer from what they remember. Those whose session with the store ended in an outage get no later change until
-they are restarted (measured on 4.0.8; domain/dataplane/observed/store_sessions.py), and what a write takes out by their
-answer may be what another writer put in since: Pulsar deletes all that such a cluster holds within a second.
+Brokers answer from a cache. A broker whose session with the store ended in an outage receives no later change until it
+is restarted (measured on 4.0.8; domain/dataplane/observed/store_sessions.py). A write based on its answer may remove
+what another writer added since, and Pulsar then deletes all data of such a cluster within a second.
 """
 
 from __future__ import annotations
@@ -31,9 +31,13 @@ WHY = "After an outage of the store brokers serve stale metadata until they are 
 async def check_lists_before_write(
     deps: Deps, scope: Scope, name: str, action: Action, *, removed: Collection[str], replicating: Collection[str]
 ) -> None:
-    """Raise ObstacleError where a list would be written without a cluster that loses what it holds by it, and is not
-    ``removed`` with it by consent; or what waits for it, where it is not among those that brokers said are
-    ``replicating``, which alone were asked for that. ``name`` is tenant/namespace."""
+    """Raises ObstacleError if a write would remove a cluster that would lose its data, according to the configuration
+    store.
+
+    ``removed`` are clusters whose removal has consent. A cluster that leaves only the replication must be in
+    ``replicating``: those are the clusters that brokers reported, and only their backlog was checked. ``name`` is
+    tenant/namespace.
+    """
     if action.field not in (CLUSTERS, ALLOWED) or not isinstance(action.call.body, list):
         return
     stored = await _stored(deps, scope, name)
@@ -49,7 +53,7 @@ async def check_lists_before_write(
 
 
 async def check_topic_lists_before_write(deps: Deps, scope: Scope, name: str, action: Action) -> None:
-    """Raises ObstacleError as check_lists_before_write, for the global list of a topic, which overrides the
+    """Raises ObstacleError like check_lists_before_write, for the global list of a topic, which overrides the
     namespace's."""
     if action.field != GLOBAL_CLUSTERS or not isinstance(action.call.body, list):
         return
@@ -59,8 +63,11 @@ async def check_topic_lists_before_write(deps: Deps, scope: Scope, name: str, ac
 
 
 async def check_tenant_before_write(deps: Deps, scope: Scope, name: str) -> None:
-    """Raise ObstacleError where brokers answer another tenant than the store has. Pulsar writes a tenant whole: a role
-    that was revoked in the meantime would be back, a cluster that was added would be gone."""
+    """Raises ObstacleError if brokers report another tenant than the store has.
+
+    Pulsar writes a tenant as a whole: the write would restore a role that was revoked in the meantime, and remove a
+    cluster that was added.
+    """
     stored = await _node(deps, scope, f"tenant {name}", f"{POLICIES_PATH}/{name}", absent=True)
     try:
         kept = LiveTenant.parse(stored) if isinstance(stored, dict) else None
@@ -80,8 +87,11 @@ async def check_tenant_before_write(deps: Deps, scope: Scope, name: str) -> None
 
 
 async def check_lists_before_deletion(deps: Deps, scope: Scope, name: str, holders: Collection[str]) -> None:
-    """Raise ObstacleError where the store has clusters for a namespace that were not searched for its topics. Where
-    all clusters go there is nothing to lose, and the store may be gone."""
+    """Raises ObstacleError if the store lists clusters for a namespace that were not searched for its topics.
+
+    Nothing is checked if all clusters are being deleted: no data can be lost then, and the store may not exist any
+    longer.
+    """
     if all(cluster.deleting for cluster in scope.clusters):
         return
     stored = await _stored(deps, scope, name, absent=True)
@@ -102,7 +112,7 @@ def _refuse(name: str, stored: Json, lost: Collection[str]) -> None:
 
 
 async def _stored(deps: Deps, scope: Scope, name: str, *, absent: bool = False) -> Json | None:
-    """Policies in the store; None where no status says where it is, or it has none that can be read. Raises
+    """Returns the policies in the store; None if no status names the store, or if it has no readable policies. Raises
     ObstacleError."""
     what, path = f"the lists of clusters of {name}", f"{POLICIES_PATH}/{name}"
     found = await _node(deps, scope, what, path, absent=absent)
@@ -113,8 +123,12 @@ async def _stored(deps: Deps, scope: Scope, name: str, *, absent: bool = False) 
 
 
 async def _node(deps: Deps, scope: Scope, what: str, path: str, *, absent: bool = False) -> object:
-    """Returns what a node of the store has; None where no status says where it is, or it cannot be read, or where it
-    may be ``absent``: else brokers answer with what the store does not have. Raises ObstacleError."""
+    """Returns the content of a node of the store; None if no status names the store, or if the content cannot be
+    parsed.
+
+    A missing node also returns None if it may be ``absent``. Otherwise brokers report what the store does not have, and
+    ObstacleError is raised. Raises ObstacleError if the store is unavailable.
+    """
     store = configuration_store(scope.chain[-1])
     if store is None:
         return None

@@ -33,11 +33,12 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
         super().__init__(deps)
 
     def name_in_pulsar(self, ctx: TenantPass, scope: Scope) -> str:
-        """Returns the tenant's name."""
+        """Returns the name of the tenant."""
         return name_of(ctx.obj)
 
     async def observe(self, ctx: TenantPass, scope: Scope, memory: Memory) -> TenantFacts:
-        """Returns the tenant, the registered clusters and, only when a cluster is to go, which namespaces use it."""
+        """Returns the tenant, the registered clusters and, only if a cluster is to be removed, the namespaces that use
+        it."""
         name = name_of(ctx.obj)
         found = await scope.admin.find(Call("GET", tenant_path(name)))
         registered = await scope.admin.registered()
@@ -58,7 +59,8 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
         return replace(facts, usage=usage)
 
     async def check_before_write(self, ctx: TenantPass, scope: Scope, action: Action) -> None:
-        """See LogicalController. An update contains what brokers answered."""
+        """Checks the tenant in the configuration store before an update, since an update contains what brokers
+        answered. See LogicalController."""
         if action.verb is not Verb.CREATE:
             await check_tenant_before_write(self.deps, scope, name_of(ctx.obj))
 
@@ -71,16 +73,17 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
         return facts.live is not None
 
     async def status_fields(self, ctx: TenantPass, scope: Scope, facts: TenantFacts) -> dict[str, Any]:
-        """Returns clusters as Pulsar answers."""
+        """Returns the clusters as Pulsar reports them."""
         clusters = sorted(facts.live.allowed_clusters)[:MAX_CLUSTERS] if facts.live is not None else None
         return {"clusters": clusters, "cluster_names": _some(clusters) if clusters else None}
 
     async def counts(self, ctx: TenantPass) -> dict[str, Any]:
-        """Returns namespaces that refer to it."""
+        """Returns the number of namespaces that refer to the tenant."""
         return {"dependents": await reader_of(self.deps).dependents(ctx.obj, Kind.NAMESPACE)}
 
     async def delete(self, ctx: TenantPass, scope: Scope, *, force: bool) -> Blocker | None:
-        """Delete the tenant; Pulsar refuses one with namespaces unless forced and allowed to be."""
+        """Deletes the tenant. Pulsar refuses to delete one with namespaces, unless it is forced and its configuration
+        allows that."""
         name = name_of(ctx.obj)
         namespaces = await self._namespaces(scope, name)
         if namespaces and not force:

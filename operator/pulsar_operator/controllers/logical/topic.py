@@ -101,21 +101,21 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         super().__init__(deps)
         self._inventories = InventoryCache(deps.clock)
         self._fenced: dict[Key, float] = {}
-        """When the bundle of a topic that cannot be deleted may be unloaded, seconds since the epoch."""
+        """Earliest time to unload the bundle of a topic whose deletion hangs, in seconds since the epoch."""
         self._apart: dict[Key, dict[str, Sequence[str]]] = {}
-        """Lists of topics that were not deleted and could not be restored: see TopicDeletion."""
+        """Lists of clusters of topics that were kept and could not be restored yet: see TopicDeletion."""
         self._met: set[Key] = set()
-        """Topics this process has read in full, or whose status says that it need not yet."""
+        """Topics this process has read in full, or whose status shows that reading them can wait."""
 
     def forget(self, key: Key) -> None:
-        """Forgets an object that is gone."""
+        """Forgets a custom resource that no longer exists."""
         super().forget(key)
         self._met.discard(key)
         self._fenced.pop(key, None)
         self._apart.pop(key, None)
 
     def inherit(self, ctx: TopicPass, scope: Scope) -> None:
-        """Inherits nothing; refuses a system topic of Pulsar that admission has let through."""
+        """Raises ObstacleError for a system topic of Pulsar that admission did not reject. A topic inherits nothing."""
         problem = system_topic_problem(*scope.place, name_of(ctx.obj))
         if problem is not None:
             raise ObstacleError(Reason.INVALID_SPEC, problem, known=True, requeue=None)
@@ -154,8 +154,10 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return await self._with_consent(ctx, scope, memory, facts)
 
     async def _with_consent(self, ctx: TopicPass, scope: Scope, memory: Memory, facts: TopicFacts) -> TopicFacts:
-        """Returns the facts with what is known of a change by which Pulsar keeps less, where one is due: values that
-        are declared are consent, so that it is about those that are no longer declared."""
+        """Returns the facts with what consent requires, if a change is due after which Pulsar keeps less data.
+
+        A declared value is consent, so only values that are no longer declared matter.
+        """
         rows = [
             row
             for row in TOPIC_POLICIES
@@ -183,9 +185,12 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return replace(facts, guard=replace(guard, inherited=inherited, stored=stored))
 
     def _trusted(self, ctx: TopicPass, memory: Memory) -> bool:
-        """Whether the policies need not be read: this process meets the topic for the first time, and its predecessor
-        left it applied, Ready and without drift. The next resync reads them, spread over its period: a restart must not
-        ask Pulsar for all policies of all topics together."""
+        """Whether the policies need not be read: this process sees the topic for the first time, and its predecessor
+        left it applied, Ready and without drift.
+
+        The next resync reads them, spread over its period, so that a restart does not request all policies of all
+        topics at once.
+        """
         key = Key(Kind.TOPIC, ctx.meta.namespace, ctx.meta.name)
         if key in self._met:
             return False
@@ -195,9 +200,10 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return settled and is_true(ctx.obj, ConditionType.READY.value)
 
     async def _counted(self, ctx: TopicPass, scope: Scope) -> Presence | None:
-        """Returns the topic in a list of the namespace that serves many passes; None if it has to be asked for.
+        """Returns the topic from a list of the namespace that many passes share; None if it has to be requested on its
+        own.
 
-        Only the first observation of a pass may come from a list, and only one that asks for nothing but a creation.
+        Only the first observation of a pass may use a list, and only for a topic that needs nothing but a creation.
         """
         first, ctx.observed = not ctx.observed, True
         if not first or _declared_clusters(ctx) or not ctx.spec.persistent:
@@ -218,16 +224,17 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return TopicRecord(scope, _path(ctx, scope), await self._holders(ctx, scope))
 
     def made_with_record(self, ctx: TopicPass) -> bool:
-        """See Ownership."""
+        """Whether the call that creates the topic contains the record. See Ownership."""
         return ctx.spec.persistent
 
     def manages(self, ctx: TopicPass, facts: TopicFacts) -> bool:
-        """See Ownership. A topic that is partitioned otherwise than declared is another topic."""
+        """Whether the topic can be managed. A topic that is partitioned other than declared is a different one. See
+        Ownership."""
         found = [count for count in facts.clusters.values() if count is not None]
         return bool(found) and all((count == 0) == (ctx.spec.partitions is None) for count in found)
 
     async def _holders(self, ctx: TopicPass, scope: Scope) -> tuple[str, ...]:
-        """Returns clusters that have the namespace. Raises ObstacleError."""
+        """Returns the clusters that have the namespace. Raises ObstacleError."""
         if ctx.holders is None:
             namespace = await self._namespace(scope)
             unfinished = unfinished_deletion(namespace, "/".join(scope.place))
@@ -239,7 +246,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return ctx.holders
 
     async def _asked(self, ctx: TopicPass, scope: Scope) -> Presence:
-        """Returns the topic itself, asked for in each cluster. Raises AdminUnreachableError when none answers."""
+        """Returns the topic as requested from each cluster. Raises AdminUnreachableError if none answers."""
         holders, path = await self._holders(ctx, scope), _path(ctx, scope)
         if ctx.created and ctx.spec.properties and ctx.spec.partitions is None:
             found = await read_back_topic(scope, path, holders, owner_properties(owner_of(ctx.obj)))
@@ -262,7 +269,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return dict(found[1])
 
     async def check_before_write(self, ctx: TopicPass, scope: Scope, action: Action) -> None:
-        """See LogicalController. A cluster that a global list leaves out may lose the topic."""
+        """Checks the clusters before a write, since a cluster that a global list omits may lose the topic. See
+        LogicalController."""
         await check_topic_lists_before_write(self.deps, scope, "/".join(scope.place), action)
 
     def plan(self, ctx: TopicPass, facts: TopicFacts, memory: Memory) -> Plan:
@@ -270,16 +278,20 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return plan_topic(ctx.spec, facts, memory)
 
     def timed(self, ctx: TopicPass) -> bool:
-        """See ReconcilerBase. A topic may have a compaction schedule."""
+        """Whether the topic has a compaction schedule. See ReconcilerBase."""
         return ctx.spec.compaction is not None
 
     def exists(self, facts: TopicFacts) -> bool:
-        """Whether any cluster has the topic as it is declared. One of the other kind is refused and not managed."""
+        """Whether any cluster has the topic as it is declared. One that is partitioned otherwise is refused and not
+        managed."""
         return facts.as_declared
 
     def unreachable(self, ctx: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
-        """See LogicalController. A non-partitioned topic is created in each cluster, local policies, subscriptions and
-        schemas too; the rest is shared, and known when one cluster answered every question."""
+        """Returns the clusters that did not answer and whose state matters. See LogicalController.
+
+        A non-partitioned topic, local policies, subscriptions and schemas are written in each cluster. The rest is
+        shared, and is known if one cluster answered every request.
+        """
         if not facts.unreachable:
             return ()
         rows = concerned(TOPIC_POLICIES, desired_policies(ctx.spec), ctx.memory.managed)
@@ -292,7 +304,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return facts.unreachable if alone or not set(facts.clusters) - set(facts.unreachable) else ()
 
     async def status_fields(self, ctx: TopicPass, scope: Scope, facts: TopicFacts) -> dict[str, Any]:
-        """Returns the topic in each cluster; one that does not answer keeps what was last seen."""
+        """Returns the topic in each cluster. A cluster that does not answer keeps its last observed value."""
         known = {c.name: c for c in ctx.before.clusters}
         clusters = [
             TopicClusterStatus(name=name, exists=found is not None, partitions=found or None)
@@ -306,7 +318,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         }
 
     async def scheduled_tasks(self, ctx: TopicPass, scope: Scope, facts: TopicFacts) -> float | None:
-        """Compaction by the schedule, in the clusters that have the topic."""
+        """Triggers the scheduled compaction in the clusters that have the topic. Returns the seconds until the next
+        one."""
         present = [name for name, found in facts.clusters.items() if found is not None]
         return await compact(ctx, scope, _path(ctx, scope), present)
 
@@ -316,12 +329,12 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return f"{name} is a system topic of Pulsar" if is_system_topic(name) else super().kept(ctx)
 
     def kept_there(self, ctx: TopicPass, scope: Scope) -> str | None:
-        """See LogicalDeletion. A system topic of Pulsar stays, whatever the policy."""
+        """Returns why a system topic of Pulsar is not deleted, whatever the policy. See LogicalDeletion."""
         own = system_topic_problem(*scope.place, name_of(ctx.obj)) is not None
         return f"{self.name_in_pulsar(ctx, scope)} is a system topic of Pulsar" if own else None
 
     async def delete(self, ctx: TopicPass, scope: Scope, *, force: bool) -> Unfinished | None:
-        """Delete the topic in every cluster of the namespace; a topic in use or with content is kept."""
+        """Deletes the topic in every cluster of the namespace. A topic that is in use or has content is kept."""
         try:
             namespace = await self._namespace(scope)
         except ObstacleError:
@@ -380,8 +393,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         return unrestored(ctx)
 
     async def release(self, ctx: TopicPass, reason: Reason, message: str) -> None:
-        """See ReconcilerBase. A topic that stays, by its policy or with another object, has its replication
-        restored."""
+        """Releases the object; see ReconcilerBase. For a topic that is not deleted, because of its policy or because
+        another object takes it over, the replication is restored first."""
         lists = self._apart.pop(Key(Kind.TOPIC, ctx.meta.namespace, ctx.meta.name), own_lists(ctx))
         if lists and reason is not Reason.DELETED:
             with contextlib.suppress(ObstacleError):
@@ -390,8 +403,11 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         await super().release(ctx, reason, message)
 
     async def declared_elsewhere(self, ctx: TopicPass, scope: Scope) -> str | None:
-        """Returns a set of topics that names it, also by way of another PulsarNamespace that means the same. One by
-        pattern takes what is there, and declares nothing."""
+        """Returns a topic set that names the topic, also through another PulsarNamespace for the same namespace of
+        Pulsar.
+
+        A set by pattern selects existing topics and declares none.
+        """
         site, resolver = location_of(Kind.TOPIC, ctx.obj), ParentResolver(self.deps)
         for obj in await self.deps.kube.list(CUSTOM[Kind.TOPIC_SET], None) if ctx.spec.persistent else ():
             if "deletionTimestamp" in obj["metadata"]:
@@ -406,7 +422,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
 
 
 def _declared_clusters(ctx: TopicPass) -> frozenset[str]:
-    """spec.replicationClusters."""
+    """Returns spec.replicationClusters."""
     return frozenset(ctx.spec.replication_clusters or ())
 
 

@@ -1,5 +1,8 @@
-"""Entries of a topic that count as content although no subscription has them unread: those that a retention policy
-keeps, and those of its compacted ledger. Used by topic_deletion.py."""
+"""Content of a topic other than unread messages: entries that a retention policy keeps, and those of the compacted
+ledger.
+
+Used by topic_deletion.py.
+"""
 
 from __future__ import annotations
 
@@ -15,37 +18,37 @@ from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import Json, NotFoundError, RefusedError
 
 NO_TOPIC_POLICIES = 405
-"""Status with which brokers without topicLevelPoliciesEnabled refuse each question for a topic's policy."""
+"""HTTP status with which brokers without topicLevelPoliciesEnabled refuse each request for a topic policy."""
 
 
 COMPACTION: Final = "__compaction"
-"""Pulsar's own subscription of a topic that is compacted (class Compactor, COMPACTION_SUBSCRIPTION)."""
+"""Pulsar's internal subscription of a compacted topic (class Compactor, COMPACTION_SUBSCRIPTION)."""
 LEDGER_PROPERTY: Final = "CompactedTopicLedger"
-"""Of that cursor: the compacted ledger (class Compactor, COMPACTED_TOPIC_LEDGER_PROPERTY)."""
+"""Property of that cursor with the compacted ledger (class Compactor, COMPACTED_TOPIC_LEDGER_PROPERTY)."""
 
 
 @dataclass(frozen=True)
 class Compacted:
-    """The compacted ledgers of a topic in one cluster: the newest message of each key, which readers that ask for it
-    get, while the messages it was made of are gone."""
+    """The compacted ledgers of a topic in one cluster. They have the newest message of each key, which readers of the
+    compacted view get although the original messages no longer exist."""
 
     cluster: str
     entries: int
     size: int
-    """In bytes."""
+    """Size in bytes."""
 
 
 class MissingError(AdminUnreachableError):
-    """A cluster does not find a topic that it has listed: it went in the meantime, as the next list shows, or its
-    content is not known."""
+    """A cluster does not find a topic that it has just listed: either it was deleted in the meantime, as the next list
+    shows, or its content is unknown."""
 
 
 async def kept_entries(scope: Scope, cluster: str, path: tuple[str, ...], parts: Sequence[str]) -> Kept | None:
-    """Returns what retention keeps of a topic in one cluster, in its ``parts`` (local names of it, or of its
-    partitions).
+    """Returns the entries that retention keeps of a topic in one cluster. ``parts`` are the local names of the topic,
+    or of its partitions.
 
-    None where no policy keeps anything, or there is nothing. Raises AdminUnreachableError also where Pulsar does not
-    report: what is not known is not empty.
+    None if no policy keeps anything, or if there are no entries. Raises AdminUnreachableError, also if Pulsar does not
+    report them: unknown content is not treated as empty.
     """
     policy = await _in_force(scope, cluster, path)
     if not keeps(policy):
@@ -56,7 +59,7 @@ async def kept_entries(scope: Scope, cluster: str, path: tuple[str, ...], parts:
 
 
 async def _count(scope: Scope, cluster: str, path: tuple[str, ...]) -> tuple[int, int]:
-    """Returns entries and bytes of a topic, or of a partition."""
+    """Returns the number of entries and bytes of a topic, or of a partition. Raises AdminUnreachableError."""
     found: Json = await asked_of_listed(scope, cluster, path, "internalStats")
     try:
         return int(found["numberOfEntries"]), int(found["totalSize"])
@@ -69,10 +72,10 @@ async def _count(scope: Scope, cluster: str, path: tuple[str, ...]) -> tuple[int
 async def compacted_entries(
     scope: Scope, cluster: str, path: tuple[str, ...], parts: Sequence[str]
 ) -> Compacted | None:
-    """Returns what the compacted ledgers of a topic hold in one cluster, in its ``parts`` (local names of it, or of its
-    partitions) that have the cursor of compaction.
+    """Returns the content of the compacted ledgers of a topic in one cluster. ``parts`` are the local names of the
+    topic, or of its partitions, that have the cursor of compaction.
 
-    None where there is nothing. Raises AdminUnreachableError also where Pulsar does not report.
+    None if they are empty. Raises AdminUnreachableError, also if Pulsar does not report it.
     """
     counted = await each_of(parts, lambda part: _compacted(scope, cluster, (*path[:-1], part)))
     entries, size = (sum(column) for column in zip(*counted, strict=True))
@@ -80,10 +83,10 @@ async def compacted_entries(
 
 
 async def _compacted(scope: Scope, cluster: str, path: tuple[str, ...]) -> tuple[int, int]:
-    """Returns entries and bytes of the compacted ledger of a topic, or of a partition.
+    """Returns the number of entries and bytes of the compacted ledger of a topic, or of a partition.
 
-    Pulsar reports -1 where there was no compaction yet, and as well where it cannot open the ledger (class
-    PersistentTopic, getInternalStats); then the cursor knows a ledger anyway.
+    Pulsar reports -1 if there was no compaction yet, but also if it cannot open the ledger (class PersistentTopic,
+    getInternalStats). In the latter case the cursor has a ledger, and AdminUnreachableError is raised.
     """
     found: Json = await asked_of_listed(scope, cluster, path, "internalStats")
     try:
@@ -111,8 +114,8 @@ async def asked_of_listed(scope: Scope, cluster: str, path: tuple[str, ...], wha
 
 
 async def _in_force(scope: Scope, cluster: str, path: tuple[str, ...]) -> Policy:
-    """Returns the retention policy that counts for a topic: its own in the cluster, its replicated one, its
-    namespace's, the brokers' default. With ``applied`` Pulsar leaves out the replicated one (seen on 4.0.8)."""
+    """Returns the effective retention policy of a topic: its own in the cluster, its replicated one, its namespace's,
+    or the default of the brokers. With ``applied`` Pulsar ignores the replicated one (seen on 4.0.8)."""
     call = (*path, "retention")
     try:
         shared = await scope.admin.at(cluster, Call("GET", call, {"isGlobal": "true"}))

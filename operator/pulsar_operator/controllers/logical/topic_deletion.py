@@ -1,5 +1,7 @@
-"""Deleting a topic without losing what another client still needs. Used by replicated_topic_deletion.py, topic.py,
-topicset/removal.py."""
+"""Deletes a topic without losing what a client still needs.
+
+Used by replicated_topic_deletion.py, topic.py, topicset/removal.py.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,16 @@ from pulsar_operator.ports import Json, NotFoundError, PortError, RefusedError, 
 log = logging.getLogger(__name__)
 
 FENCED: Final = "Topic is already fenced"
-"""Of Pulsar's answer (HTTP 500) where the topic is being closed or deleted, or a deletion hung."""
+"""Text of Pulsar's answer (HTTP 500) if the topic is being closed or deleted, or if an earlier deletion hangs."""
 FENCED_SECONDS: Final = 120.0
-"""Seconds that a deletion may take; on 4.0.8 one that hangs on policies gives up after 30 s, then begins again."""
+"""Seconds that a deletion may take. On 4.0.8 a deletion that hangs on policies gives up after 30 s, then starts
+again."""
 FENCED_AGAIN_SECONDS: Final = 600.0
 """Seconds between two unloads for the same topic."""
 FEW: Final = 8
-"""Number of partitions up to which each is read separately; beyond it, one answer has the statistics of all."""
+"""Number of partitions up to which each is read separately. For more, one request returns the statistics of all."""
 COMPACTION_FAILED: Final = "ERROR"
-"""Of Pulsar's LongRunningProcessStatus."""
+"""Value of Pulsar's LongRunningProcessStatus for a failed compaction."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,10 @@ class Unused:
     """A topic that no client uses and that has no content."""
 
     replicated: frozenset[str] = frozenset()
-    """Clusters that replicate it to others, which ends before it is deleted: see replicated_topic_deletion.py."""
+    """Clusters that replicate it to others. The replication is ended before the deletion: see
+    replicated_topic_deletion.py."""
     unreported: frozenset[str] = frozenset()
-    """Clusters that may, and do not report. Only what is forced is deleted anyway."""
+    """Clusters that do not report whether they replicate it. Only a forced deletion continues then."""
 
 
 async def in_use(
@@ -59,13 +63,13 @@ async def in_use(
     remedy: str,
     counted: bool = False,
 ) -> Blocker | Unused:
-    """Returns who uses a topic, or what is in it, in any cluster; ``present``: by cluster, local names of it or its
-    partitions.
+    """Returns who uses a topic, or its content, in any cluster. ``present`` has by cluster the local names of the topic
+    or of its partitions.
 
-    Pulsar deletes unread messages, and those that retention or compaction keeps, without a question; we do not, nor
-    what is yet to be replicated: it may be unread in the other cluster. ``remedy`` is what else a person can do, the
-    end of a sentence. With ``counted`` the names are those of as many partitions as a topic may have there, so that one
-    may be missing; otherwise Pulsar has just listed them. Raises AdminUnreachableError.
+    Pulsar deletes unread messages, and those that retention or compaction keeps, without a check. The operator does
+    not, nor does it delete messages that are not replicated yet, since they may be unread in the other cluster.
+    ``remedy`` is a further remedy, as the end of a sentence. With ``counted`` the names are derived from the number of
+    partitions, so that one may not exist; otherwise Pulsar has just listed them. Raises AdminUnreachableError.
     """
     found = await _stats(scope, path, present, remedy, counted=counted)
     if isinstance(found, list) and any(stats.get("replication") for _, _, stats in found):
@@ -97,7 +101,7 @@ async def in_use(
 async def _stats(
     scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]], remedy: str, *, counted: bool
 ) -> list[tuple[str, str, Json]] | Blocker:
-    """Returns statistics by cluster and local name, unless another client uses one of them."""
+    """Returns the statistics by cluster and local name, or a blocker if a client uses one of them."""
     found: list[tuple[str, str, Json]] = []
     for cluster, parts in present.items():
         together = await _together(scope, cluster, path, parts)
@@ -123,8 +127,11 @@ async def _stats(
 
 
 async def _together(scope: Scope, cluster: str, path: tuple[str, ...], parts: Sequence[str]) -> Mapping[str, Json]:
-    """Returns statistics of many partitions in one answer, by local name. Pulsar leaves out those whose broker does not
-    answer, and does not know those whose topic is gone: they are asked for one by one."""
+    """Returns the statistics of many partitions from one answer, by local name.
+
+    Pulsar omits partitions whose broker does not answer, and does not find those whose topic was deleted. They are
+    requested one by one.
+    """
     if len(parts) <= FEW:
         return {}
     try:
@@ -139,7 +146,7 @@ async def _together(scope: Scope, cluster: str, path: tuple[str, ...], parts: Se
 
 
 def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
-    """Returns who is connected to a topic, or a partition, or has not read it."""
+    """Returns who is connected to a topic or a partition, or has unread or unreplicated messages; None if nobody."""
     publishers = len(stats.get("publishers") or ())
     if publishers:
         return Blocker(
@@ -171,15 +178,18 @@ def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
 async def users(
     scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]], *, remedy: str
 ) -> Blocker | None:
-    """Returns who is connected to a topic that keeps nothing, in any cluster; one that no client has open there is not
-    found. Raises AdminUnreachableError."""
+    """Returns who is connected to a non-persistent topic in any cluster; None if nobody. A topic that no client has
+    open in a cluster is not found there. Raises AdminUnreachableError."""
     found = await _stats(scope, path, present, remedy, counted=True)
     return found if isinstance(found, Blocker) else None
 
 
 async def replicating(scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]]) -> Unused:
-    """Returns which clusters replicate a topic to others, regardless of its users. A topic that cannot be loaded
-    reports nothing, and is usually forced: its cluster is not read any further."""
+    """Returns which clusters replicate a topic to others, regardless of its clients.
+
+    A topic that cannot be loaded reports nothing, and its deletion is usually forced. Its cluster is then not read any
+    further.
+    """
     found: list[tuple[str, str, Json]] = []
     unreported: set[str] = set()
     for cluster, parts in present.items() if len(present) > 1 else ():
@@ -210,7 +220,7 @@ def _replicated(found: Iterable[tuple[str, str, Json]]) -> Unused:
 
 
 def whole_of(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns a partitioned topic, of which the clusters that share its number of partitions have one."""
+    """Returns the path of a partitioned topic as a whole. The clusters that share its number of partitions share it."""
     return (*path, "partitions")
 
 
@@ -223,12 +233,13 @@ async def delete_in(
     force: bool,
     free: bool,
 ) -> Blocker | None:
-    """Delete in one cluster a topic, partitions of it, or the whole of a partitioned one: see whole_of. What is gone is
-    done.
+    """Deletes in one cluster a topic, some of its partitions, or a partitioned topic as a whole: see whole_of. A target
+    that no longer exists counts as deleted.
 
-    The first cluster takes a partitioned topic's metadata away; the others keep their partitions, so those are targets
-    too. With ``free`` the bundles of what Pulsar says is being deleted already are unloaded, see unload_fenced.
-    Raises ConflictError, AdminUnreachableError, this also where a 404 is not about the topic, which is still there.
+    The first cluster removes the metadata of a partitioned topic. The other clusters keep their partitions, so these
+    are targets too. With ``free`` the bundles of topics that are already being deleted, according to Pulsar, are
+    unloaded, see unload_fenced. Raises ConflictError, and AdminUnreachableError also if a 404 is not about the topic,
+    which still exists.
     """
     query, whole = {"force": "true"} if force else {}, whole_of(path)
     places = [place for place in targets if place != whole]
@@ -279,8 +290,8 @@ async def delete_in(
 async def _still_listed(
     scope: Scope, cluster: str, path: tuple[str, ...], places: Sequence[tuple[str, ...]]
 ) -> Sequence[tuple[str, ...]]:
-    """Partitions that are left after the whole of a topic was deleted, by one list where they were many. Raises
-    AdminUnreachableError."""
+    """Returns the partitions that are left after a partitioned topic was deleted as a whole; many are found by one
+    list. Raises AdminUnreachableError."""
     if len(places) <= FEW or path[0] != "persistent":
         return places
     try:
@@ -291,13 +302,13 @@ async def _still_listed(
 
 
 async def unload_fenced(scope: Scope, cluster: str, places: Iterable[tuple[str, ...]]) -> list[str]:
-    """Unload the bundles of topics that stay fenced; returns which.
+    """Unloads the bundles of topics that stay fenced. Returns the bundles.
 
-    A deletion that hangs, for example on the topic's policies, leaves the topic fenced, and each further one fails
-    immediately (class PersistentTopic, delete; apache/pulsar#15451). To unload the topic itself waits for the one that
-    hangs (seen on 4.0.8); to unload its bundle waits for a minute at most and gives the topic to a broker again. The
-    bundle's other topics are not served in the meantime, so this is not done at the first attempt: most deletions under
-    way end.
+    A deletion that hangs, for example on the topic's policies, leaves the topic fenced, and each further deletion fails
+    immediately (class PersistentTopic, delete; apache/pulsar#15451). Unloading the topic itself waits for the deletion
+    that hangs (seen on 4.0.8). Unloading its bundle waits for at most a minute and assigns the topic to a broker again.
+    The other topics of the bundle are not served in the meantime, so this is not done at the first attempt: most
+    deletions complete.
     """
     unloaded: list[str] = []
     for place in places:
@@ -317,7 +328,7 @@ async def unload_fenced(scope: Scope, cluster: str, places: Iterable[tuple[str, 
 
 
 async def _is_there(scope: Scope, cluster: str, target: tuple[str, ...], *, whole: bool) -> bool:
-    """Whether what answered 404 to its deletion is there anyway. Raises AdminUnreachableError."""
+    """Whether a target whose deletion was answered with 404 still exists. Raises AdminUnreachableError."""
     try:
         found = await scope.admin.at(cluster, Call("GET", target if whole else (*target, "stats")))
     except NotFoundError:
@@ -326,12 +337,11 @@ async def _is_there(scope: Scope, cluster: str, target: tuple[str, ...], *, whol
 
 
 async def _free(scope: Scope, cluster: str, places: Sequence[tuple[str, ...]]) -> None:
-    """Unload the topics, or partitions, whose last compaction failed; the next attempt to delete them then succeeds.
+    """Unloads the topics, or partitions, whose last compaction failed, so that the next deletion succeeds.
 
-    Pulsar waits for a topic's last compaction before it deletes it and fails as that one failed, each time, until there
-    is another compaction or the topic is loaded again (class PersistentTopic,
-    asyncDeleteCursorWithCleanCompactionLedger of 4.0.8). Its users are gone by then, or are disconnected by
-    force.
+    Before it deletes a topic, Pulsar waits for the topic's last compaction and fails if that failed, until there is
+    another compaction or the topic is loaded again (class PersistentTopic, asyncDeleteCursorWithCleanCompactionLedger
+    of 4.0.8). The clients have left by then, or are disconnected by force.
     """
 
     async def free(place: tuple[str, ...]) -> None:

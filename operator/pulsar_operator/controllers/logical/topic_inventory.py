@@ -1,9 +1,9 @@
-"""What exists in a Pulsar namespace, by one list instead of a question for each topic.
+"""The topics of a Pulsar namespace, from one list instead of a request for each topic.
 
-A list costs as much as the namespace is large, a question for one topic always the same. So lists are only made while
-many topics of a namespace are checked (start of the operator, a bulk of new objects), and serve for a few seconds.
-A pass that acts on a list reads its own topic again first, or gets a 409 from Pulsar. Used by topic.py
-and topicset/listing.py.
+The cost of a list grows with the namespace, that of a request for one topic is constant. So lists are only read while
+many topics of a namespace are checked (start of the operator, many new objects), and are reused for a few seconds. A
+pass that acts on a list first reads its own topic again, or gets a 409 from Pulsar. Used by topic.py and
+topicset/listing.py.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from pulsar_operator.ports import Clock
 KEEP_SECONDS = 5.0
 """Seconds for which a list is used."""
 LARGE = 10_000
-"""Names of one cluster above which its lists are read in a thread: a hundred thousand take a tenth of a second."""
+"""Number of names of one cluster above which its lists are parsed in a thread. 100,000 names take a tenth of a
+second."""
 CROWD = 20
-"""Questions about one namespace within KEEP_SECONDS from which on a list is read."""
+"""Number of requests for one namespace within KEEP_SECONDS above which a list is read."""
 
 
 @dataclass(frozen=True)
@@ -36,18 +37,19 @@ class TopicInventory:
     clusters: tuple[str, ...]
     """Clusters that hold the namespace."""
     topics: Mapping[str, Mapping[str, int]]
-    """By cluster that answered: local topic name to number of partitions, 0 = not partitioned."""
+    """For each cluster that answered, the number of partitions by local topic name; 0 if not partitioned."""
     unreachable: tuple[str, ...]
-    """Clusters that gave no answer."""
+    """Clusters that did not answer."""
     further: frozenset[str] = frozenset()
-    """Those of the clusters that the namespace does not replicate to any more: topics may be left there."""
+    """Clusters of ``clusters`` to which the namespace is no longer replicated. Topics may be left there."""
     partitioned: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By cluster that answered: local names of partitioned topics, also of those that have no partition there."""
+    """For each cluster that answered, the local names of partitioned topics, including those without a partition
+    there."""
 
 
 @dataclass
 class _Place:
-    """What is known about one namespace."""
+    """The cached state of one namespace."""
 
     begin: datetime
     questions: int = 0
@@ -56,16 +58,16 @@ class _Place:
 
 
 class InventoryCache:
-    """Counts questions and reads lists when there are many."""
+    """Counts the requests for a namespace, and reads lists if there are many."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._places: dict[tuple[str, str, str], _Place] = {}
 
     async def ask(self, scope: Scope, tenant: str, namespace: str) -> TopicInventory | None:
-        """Returns a list not older than KEEP_SECONDS, or None: then the caller reads its own topic.
+        """Returns a list that is at most KEEP_SECONDS old, or None: the caller then reads its own topic.
 
-        Raises what the admin port raises when a list cannot be had.
+        Raises AdminUnreachableError, RefusedError if the list cannot be read.
         """
         now = self._clock.now()
         key = (str(scope.chain[-1]["metadata"]["uid"]), tenant, namespace)
@@ -92,10 +94,10 @@ class InventoryCache:
 async def read_inventory(
     scope: Scope, tenant: str, namespace: str, *, without: Collection[str] = (), left: bool = False
 ) -> TopicInventory | None:
-    """Returns the topics of the namespace now; None where Pulsar has no such namespace.
+    """Returns the current topics of the namespace; None if Pulsar has no such namespace.
 
-    The clusters ``without`` are known to give no answer and are not asked. With ``left`` also clusters are asked that
-    the namespace is only allowed in. Raises AdminUnreachableError when it is not known which clusters hold it.
+    The clusters ``without`` are known not to answer and are not asked. With ``left`` clusters in which the namespace is
+    only allowed are asked too. Raises AdminUnreachableError if it is unknown which clusters hold the namespace.
     """
     found = await scope.admin.find(Call("GET", namespace_path(tenant, namespace)))
     if found is None:
@@ -124,8 +126,8 @@ async def read_inventory(
 
 
 def _read(names: list[Any], whole: list[Any], prefix: int) -> tuple[dict[str, int], frozenset[str]] | None:
-    """Returns what two lists of one cluster say: number of partitions by local name, and the partitioned topics. None
-    where something else than names is in them."""
+    """Parses two lists of one cluster. Returns the number of partitions by local name, and the partitioned topics; None
+    if a list contains anything but strings."""
     if not all(isinstance(name, str) for each in (names, whole) for name in each):
         return None
     partitioned = frozenset(name[prefix:] for name in whole)
@@ -133,7 +135,8 @@ def _read(names: list[Any], whole: list[Any], prefix: int) -> tuple[dict[str, in
 
 
 def _counted(names: list[str], partitioned: frozenset[str]) -> dict[str, int]:
-    """Returns the number of partitions by local name; of a partitioned topic, the partitions there are."""
+    """Returns the number of partitions by local name. For a partitioned topic it is derived from its existing
+    partitions."""
     out = dict.fromkeys(partitioned, 0)
     for name in names:
         part = split_partition(name)

@@ -1,5 +1,7 @@
-"""Reading what a topic has besides policies: lists, subscriptions, the schema. Where nothing is declared or managed,
-nothing is asked. Used by topic.py."""
+"""Reads the parts of a topic other than policies: lists, subscriptions, the schema. Used by topic.py.
+
+A part that is neither declared nor managed is not read.
+"""
 
 from __future__ import annotations
 
@@ -42,15 +44,15 @@ T = TypeVar("T")
 
 @dataclass
 class Parts:
-    """What was read."""
+    """The parts that were read."""
 
     entries: dict[str, Live] = field(default_factory=dict)
     subscriptions: dict[str, ClusterSubscriptions | Unreadable] = field(default_factory=dict)
     schemas: dict[str, SchemaFacts | Unreadable] = field(default_factory=dict)
     records: dict[str, str] = field(default_factory=dict)
-    """See LogicalPass.records; known from the topic's properties where something reads them."""
+    """See LogicalPass.records. Only filled if the topic's properties are read."""
     mute: set[str] = field(default_factory=set)
-    """Clusters that gave no answer."""
+    """Clusters that did not answer."""
 
 
 class PartsReader:
@@ -64,7 +66,8 @@ class PartsReader:
         present: Sequence[str],
         properties: Mapping[str, Json],
     ) -> None:
-        """``present`` are the clusters that have the topic; ``properties``, by cluster, are known already."""
+        """``present`` are the clusters that have the topic. ``properties``, by cluster, are known already and not read
+        again."""
         self._scope = scope
         self._spec = spec
         self._place = place
@@ -74,7 +77,7 @@ class PartsReader:
         self._parts = Parts()
 
     async def read(self, managed: frozenset[str]) -> Parts:
-        """Everything that is declared or managed. Raises AdminUnreachableError when no cluster answers at all."""
+        """Returns everything that is declared or managed. A cluster that does not answer is noted in Parts.mute."""
         if not self._present:
             return self._parts
         for row in concerned_entries(TOPIC_ENTRIES, self._spec, managed):
@@ -88,8 +91,10 @@ class PartsReader:
         return self._parts
 
     async def _each(self, ask: Callable[[str], Awaitable[T]]) -> dict[str, T | Unreadable]:
-        """Asks each cluster at the same time; a refusal is an answer, silence is recorded. A cluster that lost the
-        topic is left out."""
+        """Calls ``ask`` for each cluster concurrently. A refusal is a result; a cluster that does not answer is noted.
+
+        A cluster that no longer has the topic is left out.
+        """
         results = await asyncio.gather(*(self._one(cluster, ask) for cluster in self._present))
         return {c: found for c, found in zip(self._present, results, strict=True) if found is not None}
 
@@ -106,7 +111,7 @@ class PartsReader:
             return None
 
     async def _entries(self, row: EntryRow) -> Live:
-        """Returns one list by cluster; under None where all clusters share it."""
+        """Returns one list by cluster; under the key None if all clusters share it."""
         if row.own_get is None:
             namespace = await self._scope.admin.find(Call("GET", namespace_path(*self._place[:2])))
             live = namespace[1] if namespace is not None else {}
@@ -141,9 +146,10 @@ class PartsReader:
         return ClusterSubscriptions(parse(stats, partitioned=partitioned), found)
 
     async def _check_complete(self, cluster: str, stats: Mapping[str, Any]) -> None:
-        """Raise AdminUnreachableError where a partition that is there is missing in the statistics of all.
+        """Raises AdminUnreachableError if the statistics lack a partition that exists.
 
-        The statistics of the others are not enough: a subscription may have its unread messages in that one.
+        The statistics of the other partitions are not sufficient: a subscription may have its unread messages in that
+        one.
         """
         missing = partitions_without_stats(stats)
         if missing is None:
@@ -173,7 +179,8 @@ class PartsReader:
         return SchemaFacts(live, await self._refusal(cluster, desired))
 
     async def _refusal(self, cluster: str, desired: TopicSchema) -> str | None:
-        """Pulsar's check, which changes nothing."""
+        """Returns why Pulsar's compatibility check refuses the schema; None if it accepts it. The check changes
+        nothing."""
         call = Call("POST", schema_path(*self._place, "compatibility"), body=body_of(desired))
         try:
             answer = await self._scope.admin.at(cluster, call) or {}

@@ -1,4 +1,4 @@
-"""What Pulsar has under the name of a topic. Used by topic.py."""
+"""Finds what Pulsar has under the name of a topic. Used by topic.py."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ class Presence:
     """A topic in the clusters of its namespace."""
 
     clusters: Mapping[str, int | None]
-    """Number of partitions by cluster that answered; None if no such topic, 0 = not partitioned."""
+    """Number of partitions for each cluster that answered; None if it has no such topic, 0 if the topic is not
+    partitioned."""
     unreachable: tuple[str, ...]
-    """Clusters that gave no answer."""
+    """Clusters that did not answer."""
     properties: Mapping[str, Json] = field(default_factory=dict)
-    """All properties of the topic, by cluster whose answer has them."""
+    """All properties of the topic, for each cluster whose answer contains them."""
 
 
 async def find_topic(scope: Scope, path: tuple[str, ...], clusters: Collection[str]) -> Presence:
-    """Ask each cluster for the number of partitions. The answer has the properties of a partitioned topic; one without
-    them need not contain any. Raises AdminUnreachableError for an answer that is no number."""
+    """Requests the number of partitions from each cluster. The answer contains the properties of a partitioned topic,
+    but not always those of a non-partitioned one. Raises AdminUnreachableError if an answer is not a number."""
     answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*path, "partitions")))
     counts = {c: None if answer is None else partitions_of(c, answer, path[-1]) for c, answer in answers.items()}
     reported = {c: answer.get("properties") for c, answer in answers.items() if answer is not None}
@@ -36,9 +37,11 @@ async def find_topic(scope: Scope, path: tuple[str, ...], clusters: Collection[s
 async def read_back_topic(
     scope: Scope, path: tuple[str, ...], clusters: Collection[str], made_with: Mapping[str, str]
 ) -> Presence:
-    """Find a topic without partitions that was just made with these properties, by one question in each cluster: where
-    they are there, it is the topic that was made. Any other answer reports nothing, and the cluster is asked as by
-    find_topic. Raises AdminUnreachableError."""
+    """Finds a non-partitioned topic that was just created with these properties, by one request to each cluster.
+
+    If a cluster returns the properties, it has the topic that was created. Any other answer is inconclusive, and the
+    cluster is asked as by find_topic. Raises AdminUnreachableError.
+    """
     try:
         answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*path, "properties")))
     except RefusedError:
@@ -54,9 +57,8 @@ async def read_back_topic(
 
 
 async def other_kind(scope: Scope, spec: PulsarTopicSpec, path: tuple[str, ...], clusters: Sequence[str]) -> str | None:
-    """Returns why Pulsar's topic of that name does not belong to the object: it has partitions where none are declared,
-    or the other way round. None where it may belong to it. Raises AdminUnreachableError where a cluster does not
-    answer."""
+    """Returns why Pulsar's topic of that name does not belong to the object: it has partitions and none are declared,
+    or vice versa. None if it may belong to it. Raises AdminUnreachableError if a cluster does not answer."""
     answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*path, "partitions")))
     if unreachable:
         why = "; ".join(f"{each}: {scope.admin.why(each)}" for each in unreachable)
@@ -72,7 +74,8 @@ async def other_kind(scope: Scope, spec: PulsarTopicSpec, path: tuple[str, ...],
 
 
 async def present_in(scope: Scope, spec: PulsarTopicSpec, path: tuple[str, ...], cluster: str) -> list[str]:
-    """Local names of the topic, or of its partitions, that exist in a cluster. Raises AdminUnreachableError."""
+    """Returns the local names of the topic, or of its partitions, that exist in a cluster. Raises
+    AdminUnreachableError."""
     if not spec.persistent:
         return []
     topics = await scope.admin.listed(cluster, Call("GET", path[:3]))
