@@ -1,1 +1,1 @@
-"""PulsarTopicSet: many topics of one template."""
+"""PulsarTopicSet: many topics with one template."""

@@ -1,13 +1,13 @@
-"""PulsarTopicSet: many topics of one namespace over one template, in rounds.
+"""PulsarTopicSet: many topics of one namespace with one template, reconciled in rounds.
 
-A pass lists what the namespace has in each cluster, reconciles the topics that are due (topic_schedule.py,
-round.py), deletes some of those that left (removal.py) and writes one status, whose size does not
-depend on the number of topics. What is known of single topics is in memory; a new process takes a set that its
-predecessor left complete as it is, and reads it in the course of a period.
+A pass lists the topics of the namespace in each cluster, reconciles the topics that are due (topic_schedule.py,
+round.py), deletes some of those that left the set (removal.py) and writes the status once. The size of the status does
+not depend on the number of topics. The state of single topics is in memory. A new process assumes that a set which its
+predecessor left complete is unchanged, and reads its topics in the course of a period.
 
-Order of writes, so that a kill between any two changes nothing: finalizer, managed fields and the record of owned
-topics before the first topic is made; both are trimmed only when every topic was given the template, and everything
-that left is gone, in every cluster.
+The order of writes makes a crash between any two of them harmless. The finalizer, the managed fields and the record of
+owned topics are written before the first topic is created. The latter two are trimmed only when every topic was given
+the template, and every topic that left is deleted, in every cluster.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         return self.deps.clock.now().timestamp()
 
     def _recall(self, ctx: SetPass) -> Known:
-        """Returns what the process knows, from the status where it knows nothing."""
+        """Returns the in-memory state of the set. A new one is initialized from the status."""
         key = Key(self.kind, ctx.meta.namespace, ctx.meta.name)
         known = self._known.get(key)
         if known is None or known.schedule.uid != ctx.meta.uid:
@@ -133,7 +133,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         return known
 
     def _take_stock(self, ctx: SetPass, known: Known, listing: Listing, taken: Mapping[str, str], now: float) -> None:
-        """Schedules each topic, and finds those whose state the list contradicts."""
+        """Schedules each topic, and marks topics as due if the list contradicts their state."""
         schedule, selection = known.schedule, known.selection
         template = template_hash(ctx.spec)
         names = selection.names
@@ -176,7 +176,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
     # ----------------------------------------------------------------------------------------------- what is done
 
     def _that_fit(self, ctx: SetPass, known: Known, batch: list[str], now: float) -> list[str]:
-        """Returns topics that the record has already; the others are tried again when it may have room."""
+        """Returns the topics that status.owned already covers. The others are retried when it may have room."""
         recorded = digests_of(ctx.before.owned)
         for name in batch:
             if not has_record(name, recorded):
@@ -188,10 +188,10 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
     async def _write_ahead(
         self, ctx: SetPass, known: Known, declared: frozenset[str], *, making: bool, full: bool
     ) -> None:
-        """Store what is managed and owned before the first call that needs it.
+        """Stores the managed fields and owned topics before the first call that needs them.
 
-        With ``making`` also forget that all topics were given the template: what a new one lacks when the pass ends
-        between making it and giving it its values is no drift.
+        With ``making`` it also clears the applied template: missing settings of a new topic are then not drift, even if
+        the pass ends between creating the topic and setting them.
         """
         if ctx.spec.deletion_policy is SetDeletionPolicy.DELETE:
             ctx.stored(await ensure_finalizer(self.deps, ctx.obj))
@@ -219,7 +219,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         left: Left,
         taken: Mapping[str, str],
     ) -> bool:
-        """Deletes some of the topics that left; returns whether that waits for a confirmation."""
+        """Deletes some of the topics that left the set. Returns whether the deletion waits for a confirmation."""
         removal, now = known.removal, self._now()
         if ctx.spec.deletion_policy is not SetDeletionPolicy.DELETE:
             left = Left(0, 0, lambda name: False)
@@ -243,14 +243,15 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         taken: Mapping[str, str],
         now: float,
     ) -> None:
-        """Deletes those that are due, except what other objects declare: that is read before each deletion."""
+        """Deletes the topics that are due, except those that other objects declare, which are read before each
+        deletion."""
         if removal.next_due(now) == 0.0:
             removal.observe(listing, left, {*taken, *await declared_by_others(ctx, listing, left)}, now)
         place = scope.place
         await removal.run(scope, place, listing, now)
 
     def _conclude(self, ctx: SetPass, known: Known, listing: Listing, declared: frozenset[str]) -> None:
-        """Forgets what is no longer needed once everything is done everywhere."""
+        """Trims the managed fields and the record of owned topics once they are no longer needed in any cluster."""
         ctx.fields["managed_fields"] = ctx.before.managed_fields
         ctx.fields["owned"] = ctx.before.owned if ctx.spec.deletion_policy is SetDeletionPolicy.DELETE else None
         if ctx.pause_reason is None and not listing.unreachable:
@@ -271,7 +272,8 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
                 ctx.fields["managed_fields"] = sorted(stay & set(ctx.before.managed_fields))
 
     def _clusters(self, ctx: SetPass, known: Known, listing: Listing) -> list[SetClusterStatus]:
-        """Returns the topics in each cluster, for the status; one that does not answer keeps what was last seen."""
+        """Returns the topics in each cluster, for the status. A cluster that does not answer keeps its last observed
+        value."""
         before = {cluster.name: cluster.topics for cluster in ctx.before.clusters}
         applied = dict(known.applied)
         if not known.schedule.all_given:
@@ -291,7 +293,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         return out
 
     def _next(self, ctx: SetPass, known: Known, *, waits_for_confirmation: bool) -> Outcome:
-        """Returns when to continue."""
+        """Returns the outcome with the seconds until the next pass."""
         now = self._now()
         waits = [outage.until - now for outage in known.outages.values()]
         # While no cluster answers, or the set is being deleted, no topic is reconciled, however long it is due.
@@ -315,7 +317,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         return None if ctx.before.owned is not None else "it never created anything there"
 
     def subject(self, ctx: SetPass, scope: Scope) -> str:
-        """See ReconcilerBase."""
+        """Returns the text for messages. See ReconcilerBase."""
         return "the topics of the set"
 
     def unrestored(self, ctx: SetPass) -> str | None:
@@ -330,7 +332,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         )
 
     async def release(self, ctx: SetPass, reason: Reason, message: str) -> None:
-        """See ReconcilerBase. Topics that stay have their replication restored."""
+        """Releases the set; see ReconcilerBase. The replication of topics that are kept is restored first."""
         known = self._known.get(Key(self.kind, ctx.meta.namespace, ctx.meta.name))
         if known is not None and known.removal.lists and reason is not Reason.DELETED:
             known.removal.schedule = {}
@@ -340,7 +342,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         await super().release(ctx, reason, message)
 
     async def remove(self, ctx: SetPass, scope: Scope) -> Outcome | None:
-        """Delete the recorded topics, in rounds; then let the object go."""
+        """Deletes the recorded topics in rounds, then releases the object."""
         place = scope.place
         known = self._recall(ctx)
         now = self._now()
@@ -376,7 +378,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
 
 
 def _complete(ctx: SetPass) -> bool:
-    """Whether the process before left nothing to do: what differs was reported, what others declare left alone."""
+    """Whether the previous process left no work: drift was only reported, and topics of other objects left alone."""
     before = ctx.before
     busy = bool(before.pending or before.refused or before.pending_deletion) or ctx.pause_reason is not None
     done = (before.ready or 0) + (before.drifted or 0) + (before.conflicting or 0)
@@ -384,7 +386,8 @@ def _complete(ctx: SetPass) -> bool:
 
 
 def _cause(ctx: SetPass) -> object:
-    """Value whose change makes every topic due: a person's annotations, what is done about drift."""
+    """Returns a value whose change makes every topic due: the annotations of the operator's API group, and the drift
+    policy."""
     marks = sorted((name, value) for name, value in ctx.meta.annotations.items() if name.startswith(f"{GROUP}/"))
     return marks, ctx.spec.drift_policy
 

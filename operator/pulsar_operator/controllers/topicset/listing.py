@@ -1,5 +1,7 @@
-"""The topics of a set: in Pulsar by one list for each cluster, in memory, and declared by others. Used by
-controller.py."""
+"""Lists the topics of a set in Pulsar, one list for each cluster, and finds topics that other objects declare.
+
+Used by controller.py.
+"""
 
 from __future__ import annotations
 
@@ -44,14 +46,15 @@ from pulsar_operator.ports import Json
 SetPass = LogicalPass[Any, PulsarTopicSetStatus]
 
 LIST_SECONDS = PERIOD_SECONDS / 2
-"""Seconds for which a list is used for a larger set, which keeps it up to date with what it does; a small one lists in
+"""Seconds for which a list of a larger set is used. The set updates it with its own changes. A small set is listed in
 each pass."""
 RECORDS = 500
-"""Records of topics read in a pass, and how many at the same time."""
+"""Maximum number of owner records of topics read in a pass."""
 AT_ONCE = 8
 UNREACHABLE_SECONDS = 15.0
 UNREACHABLE_LIMIT_SECONDS = 240.0
-"""A cluster that gave no answer is asked again after SILENT_SECONDS, then ever more rarely up to this."""
+"""A cluster that did not answer is asked again after UNREACHABLE_SECONDS, then at growing intervals up to this, in
+seconds."""
 
 
 @dataclass
@@ -61,41 +64,43 @@ class Outage:
     since: datetime
     wait: float = UNREACHABLE_SECONDS
     until: float = 0.0
-    """When it is asked again, seconds since the epoch."""
+    """Time at which it is asked again, in seconds since the epoch."""
 
 
 @dataclass
 class Known:
-    """What the process knows of one set."""
+    """The in-memory state of one set."""
 
     schedule: TopicSchedule
     removal: Removal
     selection: Selection
     generation: int
     counted: bool = False
-    """Whether the topics have been counted by this process."""
+    """Whether this process has scheduled the topics of the set."""
     listing: Listing | None = None
     outages: dict[str, Outage] = field(default_factory=dict)
     applied: dict[str, str] = field(default_factory=dict)
-    """Hash of the template all topics were given, by cluster."""
+    """Hash of the template that all topics were given, by cluster."""
     rivals: frozenset[str] = frozenset()
-    """UIDs of the other sets that ``recorded`` is about."""
+    """UIDs of the other sets to which ``recorded`` applies."""
     recorded: dict[str, Owner | None] = field(default_factory=dict)
-    """The set that Pulsar names for a topic that several sets select; None if it names none."""
+    """The set that Pulsar's record names, for each topic that several sets select; None if it names none."""
     broken: int = 0
-    """Consecutive rounds that ended because Pulsar stopped answering."""
+    """Number of consecutive rounds that ended because Pulsar stopped answering."""
 
     @property
     def small(self) -> bool:
-        """Whether a list of it costs next to nothing."""
+        """Whether the set is small enough to be listed in each pass."""
         return max(len(self.selection.names), len(self.schedule.each), len(self.removal.schedule)) <= SMALL
 
 
 async def list_topics(
     ctx: SetPass, scope: Scope, known: Known, place: tuple[str, str], left: Left, now: float
 ) -> Listing:
-    """Returns which topics there are. Raises ObstacleError for no namespace, AdminUnreachableError for no answer at
-    all."""
+    """Returns the topics of the set in Pulsar. Raises ObstacleError if the namespace does not exist.
+
+    A cluster that does not answer is listed as unreachable.
+    """
     listing = known.listing
     if listing is not None and not known.small:
         again = any(outage.until <= now for outage in known.outages.values())
@@ -128,7 +133,7 @@ async def list_topics(
 
 
 def _without_system_topics(inventory: TopicInventory, place: tuple[str, str]) -> TopicInventory:
-    """Returns topics that are Pulsar's own are as good as not there: a set neither manages nor deletes them."""
+    """Returns the inventory without Pulsar's system topics: a set neither manages nor deletes them."""
     own = (lambda name: True) if is_system_namespace(*place) else is_system_topic
     return replace(
         inventory,
@@ -183,8 +188,8 @@ def _concerns(selection: Selection, left: Left, name: str) -> bool:
 
 
 async def taken_by_others(ctx: SetPass, scope: Scope, known: Known, listing: Listing, left: Left) -> Mapping[str, str]:
-    """Returns names that a PulsarTopic declares, or another set that comes before this one, with which, as far as the
-    watches have shown."""
+    """Returns the topics that a PulsarTopic or a prior set declares, with that object, according to the watch
+    caches."""
     reader = reader_of(ctx.deps)
     namespace = scope.chain[0]
     topics = {name: f"{key.namespace}/{key.name}" for name, key in (await reader.named(namespace, Kind.TOPIC)).items()}
@@ -212,10 +217,11 @@ async def taken_by_others(ctx: SetPass, scope: Scope, known: Known, listing: Lis
 async def _recorded(
     ctx: SetPass, scope: Scope, known: Known, listing: Listing, names: Collection[str], rivals: Rivals
 ) -> Mapping[str, str | None]:
-    """Returns the set that Pulsar names for topics that other sets select too, as namespace/name; None if not known.
+    """Returns the set that Pulsar's record names for topics that other sets select too, as namespace/name; "" if it
+    names none, None if it is unknown.
 
-    Each is asked for once, as long as the other sets are the same: which of them manages a topic only changes with
-    them, or with a PulsarTopic. Some are asked for in a pass, the others wait.
+    Each record is read once while the other sets are the same: only a change of these sets, or of a PulsarTopic,
+    changes the manager of a topic. A pass reads at most RECORDS records.
     """
     who = frozenset(duplicate.uid for duplicate, _ in (*rivals.older, *rivals.younger))
     if known.rivals != who:
@@ -247,10 +253,10 @@ async def _recorded(
 
 
 async def declared_by_others(ctx: SetPass, listing: Listing, left: Left) -> Mapping[str, str]:
-    """Of the topics that left and are there, those that another client declares, with whom.
+    """Returns the topics that left the set, still exist, and are declared by another object, with that object.
 
-    For a deletion: the API server is asked, since what a cache missed would be deleted. An object that refers to
-    another PulsarNamespace counts where that is, or may be, the same one in Pulsar. Raises PortError.
+    This is for a deletion, so the API server is asked: a topic that a cache lacks would be deleted. An object that
+    refers to another PulsarNamespace counts if that is, or may be, the same namespace of Pulsar. Raises PortError.
     """
     gone = there(listing, left) if left.number else set()
     if not gone:
@@ -273,13 +279,16 @@ async def declared_by_others(ctx: SetPass, listing: Listing, left: Left) -> Mapp
 
 
 def _keeping(sets: list[tuple[Duplicate, Selection]]) -> Rivals:
-    """Returns the sets that keep what leaves this one, older or not. One by pattern declares no topic; what it has is
-    recorded for it, and is not deleted for that, see removal.py."""
+    """Returns the sets that keep topics which leave this one, whether or not they are older.
+
+    A set by pattern declares no topic. Its topics are recorded for it and are not deleted for that reason, see
+    removal.py.
+    """
     return Rivals(older=[each for each in sets if not each[1].by_pattern])
 
 
 def _selection(obj: Json) -> Selection | None:
-    """Returns what a set selects; None where its specification cannot be read."""
+    """Returns the selection of a set; None if its specification cannot be read."""
     try:
         return Selection(PulsarTopicSetSpec.model_validate(obj.get("spec") or {}))
     except ValidationError:

@@ -1,7 +1,8 @@
-"""Deleting topics that left a set, or all of a set that is deleted: a few at a time, never by force, never others'.
+"""Deletes topics that left a set, or all topics of a set that is deleted.
 
-Only names the set has recorded as its own are searched for, and only those Pulsar lists are deleted: a list that is
-empty or incomplete deletes nothing. A list may be minutes old, so each topic is asked for before it is checked. Used by
+The topics are deleted a few at a time and never by force. Topics of other objects are not deleted. The operator only
+considers names that the set has recorded as its own, and deletes only those that Pulsar lists: an empty or incomplete
+list deletes nothing. A list may be minutes old, so each topic is requested again before its use is checked. Used by
 controller.py.
 """
 
@@ -36,33 +37,33 @@ from pulsar_operator.ports import ConflictError, Json, NotFoundError, RefusedErr
 log = logging.getLogger(__name__)
 
 AT_A_TIME = 100
-"""Topics deleted in a pass."""
+"""Maximum number of topics deleted in a pass."""
 AT_ONCE = 4
 FENCED_ATTEMPTS = 3
-"""Number of attempts, which take minutes, after which the bundle of a topic that stays fenced is unloaded; see
-topic_schedule.py for the next."""
+"""Number of attempts, which take minutes, after which the bundle of a topic that stays fenced is unloaded. For the time
+of the next attempt see topic_schedule.py."""
 REMEDY = "take the topic out of the set's care with deletionPolicy Retain"
 
 
 @dataclass
 class Removal:
-    """What is to be deleted, and how far it is."""
+    """The topics that are to be deleted, and their progress."""
 
     owner: Owner
-    """The set, as Pulsar names it beside what it manages."""
+    """The set, as the owner record in Pulsar names it."""
     schedule: dict[str, ScheduledTopic] = field(default_factory=dict)
-    """By name; with what blocks it."""
+    """Topics to delete by name, with what blocks their deletion."""
     not_owned: set[str] = field(default_factory=set)
-    """Topics that left and that Pulsar does not name the set for: they stay."""
+    """Topics that left the set and whose owner record does not name it. They are kept."""
     released: list[str] = field(default_factory=list)
-    """Those of them that were found in this pass."""
+    """Topics of ``not_owned`` that were found in this pass."""
     deleted: list[str] = field(default_factory=list)
-    """In this pass."""
+    """Topics deleted in this pass."""
     lists: dict[str, dict[str, Sequence[str]]] = field(default_factory=dict)
-    """By name: lists that could not be restored yet, see TopicDeletion."""
+    """Lists of clusters by topic name that could not be restored yet, see TopicDeletion."""
 
     def observe(self, listing: Listing, left: Left, taken: Collection[str], now: float) -> None:
-        """Finds topics that left the set and exist; topics that another object declares by now are left to it."""
+        """Finds topics that left the set and exist. Topics that another object declares, ``taken``, are left to it."""
         self.deleted, self.released = [], []
         here = there(listing, left) if left.number else set()
         self.not_owned &= here
@@ -75,13 +76,13 @@ class Removal:
         return [name for name, item in self.schedule.items() if item.message]
 
     def next_due(self, now: float) -> float | None:
-        """Returns the seconds until the next of them is tried; None if there is none."""
+        """Returns the seconds until the next deletion is tried; None if no topic is to be deleted."""
         return max(0.0, min(item.due or 0.0 for item in self.schedule.values()) - now) if self.schedule else None
 
     async def run(self, scope: Scope, place: tuple[str, str], listing: Listing, now: float) -> None:
-        """Delete some of them. Raises AdminUnreachableError for a cluster without an answer; what is deleted stays so.
+        """Deletes some of the topics that are due. Raises AdminUnreachableError if a cluster does not answer.
 
-        Nothing is deleted while a cluster is silent: another client may use the topics there, and the first cluster
+        Nothing is deleted while a cluster does not answer: a client may use the topics there, and the first cluster
         that deletes a partitioned topic deletes it for all.
         """
         if listing.unreachable:
@@ -159,7 +160,7 @@ def _note(item: ScheduledTopic, blocker: Blocker, now: float) -> None:
 
 
 def there(listing: Listing, left: Left) -> set[str]:
-    """Returns names that left, and that some cluster has."""
+    """Returns the names of topics that left the set and exist in some cluster."""
     places: tuple[Mapping[str, object], ...] = (*listing.topics.values(), *listing.orphans.values())
     return {name for topics in places for name in topics if left.has(name)}
 
@@ -167,11 +168,12 @@ def there(listing: Listing, left: Left) -> set[str]:
 async def _present(
     scope: Scope, path: tuple[str, ...], listing: Listing, owner: Owner
 ) -> dict[str, list[str]] | NotOurs:
-    """By cluster, local names of the topic or of its partitions: those there are by now, and those that are left.
+    """Returns the local names of the topic or of its partitions by cluster: those that exist now, and orphaned
+    partitions.
 
-    Pulsar deletes a partitioned topic with the partitions that it has at that moment. A topic that Pulsar does not name
-    ``owner`` for is not the set's: the set meant to make it and found it there, or another client has taken it over.
-    Raises ObstacleError for a record that cannot be read, AdminUnreachableError.
+    Pulsar deletes a partitioned topic with the partitions that it has at that moment. A topic whose record does not
+    name ``owner`` does not belong to the set: either it existed before the set would have created it, or another client
+    has taken it over. Raises AdminUnreachableError, and ObstacleError if a record cannot be read.
     """
     name, present = path[-1], dict[str, list[str]]()
     clusters = sorted({*listing.clusters, *listing.orphans})
@@ -204,8 +206,8 @@ async def _present(
 
 
 async def _properties(scope: Scope, cluster: str, path: tuple[str, ...]) -> Json:
-    """Returns those of a topic without partitions, which each cluster keeps. Raises RefusedError,
-    AdminUnreachableError, and NotFoundError for a topic that is gone."""
+    """Returns the properties of a non-partitioned topic, which are stored in each cluster. Raises RefusedError,
+    AdminUnreachableError, and NotFoundError if the topic no longer exists."""
     return dict(await scope.admin.at(cluster, Call("GET", (*path, "properties"))) or {})
 
 

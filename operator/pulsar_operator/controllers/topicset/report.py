@@ -1,4 +1,5 @@
-"""The status of a set of topics: counts, conditions, a few examples; nothing grows with their number."""
+"""The status of a topic set: counts, conditions and a few examples. Its size does not depend on the number of
+topics."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ QUIET_EVENTS = frozenset({Reason.ADOPTED, Reason.REJECTED_BY_PULSAR})
 async def record_events(
     ctx: LogicalPass[Any, PulsarTopicSetStatus], topic_events: Iterable[TopicEvent], removal: Removal
 ) -> None:
-    """One event for each reason, however many topics it is about."""
+    """Records one event for each reason, with the number of topics it applies to."""
     for reason, events in tally(topic_events).items():
         if reason in QUIET_EVENTS:
             continue
@@ -58,8 +59,8 @@ async def record_events(
 
 
 def removal_answer(meta: Meta) -> str:
-    """Value of annotation confirm-removal by which many topics may be deleted: for this specification of this very
-    object, and for none that is applied after it under the same name."""
+    """Returns the value of annotation confirm-removal that allows the deletion of many topics. It is valid for this
+    generation of this object only."""
     return f"{meta.generation}-{meta.uid[:8]}"
 
 
@@ -74,7 +75,7 @@ class Report:
     waits_for_confirmation: bool
 
     def summarize(self, clusters: list[SetClusterStatus], now: float) -> None:
-        """Set the conditions and the fields of the status."""
+        """Sets the conditions and the fields of the status."""
         counts = self.schedule.tally()
         fields = self.ctx.fields
         removing = self.ctx.spec.deletion_policy is SetDeletionPolicy.DELETE
@@ -112,7 +113,8 @@ class Report:
         return [(name, item) for name, item in self.schedule.each.items() if item.state is state]
 
     def _examples(self) -> list[TopicExample]:
-        """Returns examples, the worst first; topics that only wait are examples only if they failed before."""
+        """Returns example topics, the most severe state first. A pending topic is an example only if it failed
+        before."""
         out: dict[str, TopicExample] = {}
         blocked = [(name, self.removal.schedule[name]) for name in self.removal.blocked]
         shown = [*self._of(State.REFUSED), *self._of(State.CONFLICTING), *self._of(State.DRIFTED), *blocked]
@@ -132,7 +134,8 @@ class Report:
         return list(out.values())
 
     def _drift(self) -> list[DriftEntry]:
-        """Returns one entry for each field, with the first topic where it differs and how many more there are."""
+        """Returns one entry for each field, with the first topic in which it differs and the number of further
+        topics."""
         found: dict[str, tuple[str, DriftEntry, int]] = {}
         for name, item in self._of(State.DRIFTED):
             for entry in item.status.drift if item.status is not None else ():
@@ -239,7 +242,7 @@ class Report:
         return Reason(item.reason), f"{text}; {name}{more} wait: {_of_template(item.message)[:TEXT]}"
 
     def without_room(self) -> None:
-        """Returns the message for a record without room for new names."""
+        """Sets condition Ready to False because status.owned has no room for new names."""
         text = (
             f"New topics are not created: {len(self.removal.schedule)} topics that left the set still exist in Pulsar, "
             f"and status.owned has room for {MAX_OWNED} names. Delete them or let their clients finish, or set "
@@ -288,5 +291,5 @@ class Report:
 
 
 def _of_template(text: str) -> str:
-    """Returns a message about a topic's field with the paths of a set: spec of a topic is spec.template of a set."""
+    """Returns a message about a field of a topic with the path of a set: spec of a topic is spec.template of a set."""
     return text.replace("spec.template.", "spec.").replace("spec.", "spec.template.")

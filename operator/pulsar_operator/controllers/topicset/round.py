@@ -1,7 +1,7 @@
-"""A round over some topics of a set: each is observed, planned, acted on and read back like a single PulsarTopic.
+"""A round over some topics of a set. Each is observed, planned, acted on and read back like a single PulsarTopic.
 
-What a PulsarTopic would have in its status is kept in memory; its events are collected, and recorded together. Used by
-controller.py.
+What a PulsarTopic would have in its status is kept in memory. The events of the topics are collected and recorded
+together. Used by controller.py.
 """
 
 from __future__ import annotations
@@ -36,45 +36,45 @@ from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, RefusedErro
 log = logging.getLogger(__name__)
 
 AT_ONCE = 16
-"""Topics reconciled at the same time; the calls to one cluster have a separate limit, see adapters/admin.py."""
+"""Number of topics reconciled concurrently. The calls to one cluster have their own limit, see adapters/admin.py."""
 ROUND_SECONDS = 30.0
-"""Seconds after which no further topic is begun: other objects are reconciled."""
+"""Seconds after which no further topic is started, so that other objects are reconciled."""
 MUTE_LIMIT = 3
-"""Consecutive topics without an answer after which the round ends."""
+"""Number of consecutive topics without an answer after which the round ends."""
 
 
 STATES = {Reason.INVALID_SPEC: State.REFUSED, Reason.DUPLICATE: State.CONFLICTING}
-"""State of a topic by what keeps its pass from continuing; otherwise it is pending."""
+"""State of a topic by the reason of an ObstacleError; pending for any other reason."""
 NO_PARTITION = -1
-"""In a list: a partitioned topic of which no partition exists anywhere."""
+"""Value in a list for a partitioned topic without a partition in any cluster."""
 
 
 @dataclass
 class Listing:
-    """Which topics of the set Pulsar has."""
+    """The topics of the set that Pulsar has."""
 
     clusters: tuple[str, ...]
     """Clusters of the namespace that answered."""
     unreachable: tuple[str, ...]
-    """Clusters of the namespace that did not."""
+    """Clusters of the namespace that did not answer."""
     topics: dict[str, dict[str, int]]
-    """By cluster that answered: name to number of partitions, 0 = not partitioned, NO_PARTITION."""
+    """For each cluster that answered, the number of partitions by topic name; 0 if not partitioned, or NO_PARTITION."""
     at: float
-    """When it was made, seconds since the epoch."""
+    """When the list was read, in seconds since the epoch."""
     orphans: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """By cluster and name what only has to be deleted, as local names of what is there: partitions whose topic is gone,
-    because a deletion was interrupted, and topics in clusters the namespace is only allowed in."""
+    """Local names by cluster and topic of what only has to be deleted: partitions whose topic was deleted, because a
+    deletion was interrupted, and topics in clusters in which the namespace is only allowed."""
 
     def exists(self, name: str) -> bool:
-        """Whether every cluster that answered has it."""
+        """Whether every cluster that answered has the topic."""
         return all(name in self.topics[cluster] for cluster in self.clusters)
 
     def anywhere(self) -> frozenset[str]:
-        """Returns names that some cluster has."""
+        """Returns the names of topics that some cluster has."""
         return frozenset(name for topics in self.topics.values() for name in topics)
 
     def partitions(self, name: str) -> int | None:
-        """Returns the number of partitions in the first cluster that has it."""
+        """Returns the number of partitions in the first cluster that has the topic; None if no cluster has it."""
         return next((topics[name] for topics in self.topics.values() if name in topics), None)
 
 
@@ -90,18 +90,18 @@ class TopicEvent:
 
 @dataclass
 class TopicOfSet(LogicalPass[PulsarTopicSpec, PulsarTopicStatus]):
-    """The pass over one topic: writes nothing to Kubernetes."""
+    """The pass over one topic of a set. It writes nothing to Kubernetes."""
 
     topic_events: list[TopicEvent] = field(default_factory=list)
     record_due: float = 0.0
-    """When the record of the set is read next, seconds since the epoch."""
+    """When the owner record of the topic is read next, in seconds since the epoch."""
 
     async def event(self, reason: Reason, message: str, *, warning: bool = False) -> None:
-        """Keep it for the round."""
+        """Collects the event for the round."""
         self.topic_events.append(TopicEvent(self.obj["spec"]["name"], reason, message, warning))
 
     async def write_ahead(self, managed: frozenset[str], *, creating: bool) -> None:
-        """The set has stored its managed fields before the round."""
+        """Clears the applied generation if ``creating``. The set has stored its managed fields before the round."""
         if creating:
             self.before = self.before.model_copy(update={"applied_generation": None})
 
@@ -112,15 +112,15 @@ class SetTopics(TopicController):
     def __init__(
         self, deps: Deps, location: DeclaredLocation, listing: Listing, doubted: Collection[str], *, found_only: bool
     ) -> None:
-        """Topics that are ``doubted`` are asked for, whatever the list says: it has no partitioned topics without
-        partitions. With ``found_only`` a topic is only read in clusters that have it, and never created."""
+        """Topics in ``doubted`` are requested on their own, since a list lacks partitioned topics without partitions.
+        With ``found_only`` a topic is only read in clusters that have it, and never created."""
         super().__init__(deps)
         self._site = location
         self._listing = listing
         self._doubted = doubted
         self._found_only = found_only
         self._plans: dict[str, Plan] = {}
-        """Plans without anything to do or to report, by the facts: most topics of a set are like the one before."""
+        """Plans without actions or reports, by the facts: most topics of a set have the same facts."""
 
     async def _counted(self, ctx: TopicPass, scope: Scope) -> Presence | None:
         first, ctx.observed = not ctx.observed, True
@@ -159,7 +159,8 @@ class SetTopics(TopicController):
         return False
 
     def record_due(self, ctx: TopicPass) -> float:
-        """See Ownership. The controller lives for a round, and the set knows."""
+        """Returns when the record is read next. The controller lives for one round, so the set keeps the time. See
+        Ownership."""
         return ctx.record_due if isinstance(ctx, TopicOfSet) else super().record_due(ctx)
 
     def record_observed(self, ctx: TopicPass) -> None:
@@ -182,13 +183,14 @@ class SetTopics(TopicController):
         return same and await ParentResolver(self.deps).may_be_same(self._site, location_of(Kind.TOPIC_SET, obj))
 
     def unreachable(self, ctx: TopicPass, facts: TopicFacts) -> tuple[str, ...]:
-        """Returns clusters that fell silent during the round; those the set knows of are reported by the set."""
+        """Returns the clusters that stopped answering during the round. The set reports those that did not answer
+        before."""
         return tuple(each for each in super().unreachable(ctx, facts) if each not in self._listing.unreachable)
 
 
 @dataclass
 class Round:
-    """The topics that are checked in one pass."""
+    """The topics that are reconciled in one pass."""
 
     set_pass: LogicalPass[Any, PulsarTopicSetStatus]
     scope: Scope
@@ -199,11 +201,11 @@ class Round:
     """Tenant and namespace."""
     topic_events: list[TopicEvent] = field(default_factory=list)
     broken: bool = False
-    """Whether the round was ended because Pulsar stopped answering."""
+    """Whether the round ended because Pulsar stopped answering."""
     _specs: dict[int | None, PulsarTopicSpec] = field(default_factory=dict)
 
     async def run(self, names: Iterable[str]) -> None:
-        """Reconciles them; the schedule has their state afterwards."""
+        """Reconciles the named topics and stores their state in the schedule."""
         names = list(names)
         pending = iter(names)
         doubted = {name for name in names if self.schedule.each[name].attempts}
@@ -230,7 +232,7 @@ class Round:
         await asyncio.gather(*(work() for _ in range(AT_ONCE)))
 
     async def _observe(self, topics: SetTopics, name: str) -> bool:
-        """Reconciles one topic; returns whether Pulsar answered."""
+        """Reconciles one topic. Returns whether Pulsar answered."""
         item = self.schedule.each[name]
         ctx = self._pass_of(name, item)
         now = self.set_pass.deps.clock.now().timestamp()
@@ -326,7 +328,7 @@ class Round:
 
 
 def tally(topic_events: Iterable[TopicEvent]) -> Mapping[Reason, list[TopicEvent]]:
-    """Events by reason."""
+    """Returns the events by reason."""
     out: dict[Reason, list[TopicEvent]] = {}
     for each in topic_events:
         out.setdefault(each.reason, []).append(each)

@@ -1,11 +1,11 @@
-"""What one process knows of the topics of a set, and which topic is due next. Kept in memory only.
+"""The in-memory state of the topics of a set, and the schedule that decides which topic is due next.
 
-A set of 100,000 topics is reconciled in batches: it neither starves other objects nor asks Pulsar for everything
-together. A topic is checked
+A set of 100,000 topics is reconciled in batches, so that it neither starves other objects nor sends all requests to
+Pulsar at once. A topic is checked
 
-* immediately when it is new, missing, or was not given the template yet;
-* again after 30 s, then ever more rarely up to 10 minutes, when it is not in sync;
-* otherwise once a period, spread over it; the topics of a small set together, at every pass.
+* immediately if it is new, missing, or was not given the template yet;
+* again after 30 s, then at growing intervals up to 10 minutes, if it is not in sync;
+* otherwise once in a period, spread over it; the topics of a small set together, in every pass.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from pulsar_operator.api.v1alpha1.topic import PulsarTopicStatus
 from pulsar_operator.controllers.logical.ownership import RECORD_SECONDS
 
 ROUND = 500
-"""Topics reconciled in a pass; then other objects are reconciled."""
+"""Maximum number of topics reconciled in a pass, so that other objects are reconciled."""
 SMALL = 100
-"""Number of topics up to which a set is checked as a whole, at each pass: changes, events, resync."""
+"""Maximum number of topics of a set that is checked as a whole in each pass: on changes, events, resync."""
 PERIOD_SECONDS = 600.0
 """Seconds in which each topic of a larger set is read once."""
 SLICE_SECONDS = 15.0
-"""Seconds between two passes while a larger set is only read."""
+"""Minimum seconds between two passes while a larger set is only read."""
 SETTLE_SECONDS = 20.0
-"""A small set is not read again within this time without a reason."""
+"""Seconds within which a small set is not read again without a reason."""
 AGAIN_SECONDS = 30.0
 SOON_SECONDS = 2.0
-"""The first wait where nothing is known to be wrong: a write that is not visible yet, an answer that did not come."""
+"""First delay, in seconds, if no error is known: a write is not visible yet, or there was no answer."""
 AGAIN_LIMIT_SECONDS = 600.0
 FAILED_FIRST = 100
-"""Failed topics reconciled in a pass."""
+"""Maximum number of failed topics reconciled in a pass."""
 CANARIES = 20
-"""Topics that get a new template first; if Pulsar refuses all of them, the others wait."""
+"""Number of topics that get a new template first. If Pulsar refuses all of them, the others wait."""
 
 
 class State(StrEnum):
@@ -50,27 +50,27 @@ class State(StrEnum):
 
 @dataclass(slots=True)
 class ScheduledTopic:
-    """One topic."""
+    """The schedule and state of one topic."""
 
     due: float | None = 0.0
-    """When it is checked next, seconds since the epoch; None if it is checked with the whole set, or never."""
+    """When the topic is checked next, in seconds since the epoch; None if with the whole set, or never."""
     state: State = State.PENDING
     given: bool = False
-    """Whether it was given the template, so that a difference is another writer's."""
+    """Whether it was given the template, so that a difference was caused by another writer."""
     observed: bool = False
-    """Whether this process, or its predecessor, saw it in Pulsar."""
+    """Whether this process, or its predecessor, observed it in Pulsar."""
     recorded: bool = False
-    """Whether Pulsar names the set as the one that manages the topic."""
+    """Whether the owner record in Pulsar names the set."""
     record_due: float = 0.0
-    """When it is checked whether that is still so, seconds since the epoch."""
+    """When the owner record is read next, in seconds since the epoch."""
     attempts: int = 0
-    """Consecutive failed observations."""
+    """Number of consecutive failed attempts."""
     reason: str = ""
     message: str = ""
     status: PulsarTopicStatus | None = None
-    """What a PulsarTopic would have in its status; kept while the topic is not ready."""
+    """The status that a PulsarTopic would have. Kept while the topic is not ready."""
     pending: tuple[str, ...] = ()
-    """In a dry run: what would be done."""
+    """The pending actions in a dry run."""
 
     def failed(self, now: float) -> None:
         """Schedules the next attempt, with a growing delay."""
@@ -81,21 +81,21 @@ class ScheduledTopic:
 
 @dataclass(frozen=True)
 class PredecessorState:
-    """What a process finds of a set that its predecessor worked on."""
+    """The state in which a new process finds a set of its predecessor."""
 
     exist: Collection[str]
-    """Names every cluster that answers has."""
+    """Names of topics that every answering cluster has."""
     given: bool
-    """Whether all were given the template."""
+    """Whether all topics were given the template."""
     recorded: bool
-    """Whether Pulsar names the set for all of them."""
+    """Whether the owner record in Pulsar names the set for all topics."""
     complete: bool
-    """Whether nothing was left to do: topics are then taken to be in order, and read in the course of a period."""
+    """Whether no work was left. The topics are then assumed to be in sync, and read in the course of a period."""
 
 
 @dataclass
 class TopicSchedule:
-    """The topics of one set."""
+    """The schedule of the topics of one set."""
 
     uid: str
     each: dict[str, ScheduledTopic] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class TopicSchedule:
     cause: object = None
     """Value whose change makes every topic due."""
     presumed_until: float = 0.0
-    """Time until which drift that the previous process reported may not have been found again."""
+    """Time until which drift that the previous process reported may not have been detected again."""
     template: str = ""
 
     @property
@@ -113,7 +113,7 @@ class TopicSchedule:
         return len(self.each) <= SMALL
 
     def keep(self, names: Iterable[str], *, predecessor: PredecessorState | None, now: float) -> None:
-        """Schedules exactly these names. ``predecessor`` is given once, to a process that meets the set."""
+        """Schedules exactly these names. ``predecessor`` is given once, when a process first sees the set."""
         names = list(names)
         old, self.each = self.each, {}
         for place, name in enumerate(names):
@@ -129,13 +129,13 @@ class TopicSchedule:
             self.each[name] = item
 
     def give(self, template: str, now: float) -> None:
-        """Records a new template for the topics."""
+        """Sets the template. A new one makes every topic due."""
         if template != self.template:
             self.template = template
             self.renew(now)
 
     def renew(self, now: float) -> None:
-        """No topic is known to have the template."""
+        """Marks every topic as without the template, and due."""
         for item in self.each.values():
             item.given, item.due, item.attempts = False, now, 0
             if item.state is not State.CONFLICTING:
@@ -148,7 +148,7 @@ class TopicSchedule:
             item.attempts = 0
 
     def take(self, now: float) -> list[str]:
-        """Returns the topics that are due, at most a round of them."""
+        """Returns the topics that are due, at most ROUND of them."""
         if self.small and now - self.read_at >= SETTLE_SECONDS:
             self.read_at = now
             for item in self.each.values():
@@ -163,7 +163,7 @@ class TopicSchedule:
         return (failed + fresh)[:ROUND]
 
     def backed_off_count(self) -> int:
-        """Returns topics that wait because Pulsar refused the template for all it was tried on."""
+        """Returns the number of topics that wait because Pulsar refused the template for all topics tried."""
         tally = self.tally()
         accepted = sum(1 for item in self.each.values() if item.given and item.state is not State.REFUSED)
         return tally[State.PENDING] if not accepted and tally[State.REFUSED] >= CANARIES else 0
@@ -175,7 +175,7 @@ class TopicSchedule:
         item.due = None if self.small else now + PERIOD_SECONDS
 
     def next_due(self, now: float) -> float | None:
-        """Returns the seconds until the next pass; 0 = there is more to do now. None if nothing but the resync."""
+        """Returns the seconds until the next pass; 0 if topics are due now, None if only the resync is left."""
         if self.take_would_be_empty(now):
             later = [item.due for item in self.each.values() if item.due is not None and item.due > now]
             if not later:
@@ -196,20 +196,20 @@ class TopicSchedule:
 
     @property
     def all_recorded(self) -> bool:
-        """Whether Pulsar names the set for every topic of it."""
+        """Whether the owner record names the set for every topic, those of other objects left out."""
         return all(item.recorded or item.state is State.CONFLICTING for item in self.each.values())
 
     def among(self, names: Collection[str]) -> int:
-        """Returns how many of the names are topics of the set."""
+        """Returns the number of names that are topics of the set."""
         return sum(1 for name in names if name in self.each)
 
     @property
     def all_given(self) -> bool:
-        """Whether every topic was given the template; those of others do not count."""
+        """Whether every topic was given the template, those of other objects left out."""
         return all(item.given or item.state is State.CONFLICTING for item in self.each.values())
 
     def having(self, *states: State) -> Sequence[str]:
-        """Returns names in one of the states, in order."""
+        """Returns the names of topics in one of the states, in order."""
         return [name for name, item in self.each.items() if item.state in states]
 
 
