@@ -1,1 +1,1 @@
-"""The engine and what every controller shares: queue, index, watch cache, references, status, actor."""
+"""The engine and the shared parts of all controllers: queue, index, watch cache, references, status, actor."""

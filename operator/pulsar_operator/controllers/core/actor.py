@@ -1,7 +1,7 @@
 """Performs actions on Kubernetes, each with a reason, or only lists them as pending (pause, dry run).
 
-Decisions that users must know are events and log lines at info or warning; the writes that carry them out are log
-lines at debug.
+Decisions that users must know are events and log lines at info or warning. The writes that carry them out are log lines
+at debug.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ log = logging.getLogger(__name__)
 
 
 class Pending(list[str]):
-    """Pending actions, as many as the status has room for."""
+    """A list of pending actions, limited to the number that the status has room for."""
 
     def append(self, text: str, /) -> None:
-        """Add one."""
+        """Adds one action."""
         if len(self) < MAX_PENDING:
             super().append(text)
 
     def extend(self, texts: Iterable[str], /) -> None:
-        """Add several."""
+        """Adds several actions."""
         for text in texts:
             self.append(text)
 
@@ -40,30 +40,32 @@ class Pending(list[str]):
 
 @dataclass
 class Actor:
-    """Performs the actions of one pass on one custom resource; each action has a reason for users."""
+    """Performs the actions of one pass on one custom resource. Each action has a reason for users."""
 
     deps: Deps
     owner: Json
     act: bool = True
-    """False = do nothing and collect the actions in ``pending``."""
+    """If False, nothing is written and the actions are collected in ``pending``."""
     pending: list[str] = field(default_factory=Pending)
     done: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     writes: frozenset[ResourceType] | None = None
-    """Types it may apply and delete, or evict; None for all."""
+    """Types that may be applied, deleted or evicted; None for all."""
     written: list[Json] = field(default_factory=list)
-    """Objects as they were after they were applied."""
+    """Objects as the API server returned them after they were applied."""
 
     def limited(self, writes: frozenset[ResourceType]) -> Actor:
-        """Returns an actor for a part of the pass that may write only these types. Its actions count for both."""
+        """Returns an actor for a part of the pass that may write only these types. Its actions count for both
+        actors."""
         return replace(self, writes=writes, written=[])
 
     async def apply(self, manifest: Json, live: Json | None, *, at: Sequence[str] = ()) -> Json | None:
-        """Applies a rendered manifest if it differs; returns the live object after that. ``at`` names what must be as
-        it was read, of uid and resourceVersion; else ConflictError.
+        """Applies a rendered manifest if it differs from the live object. Returns the live object after that.
 
-        A refusal by the API server is collected in ``refused`` (the rest of the pass continues), and so is an optional
-        type that it does not serve; other errors rise, a missing right too.
+        ``at`` names the fields (uid, resourceVersion) that must still have the value that was read; otherwise
+        ConflictError is raised. A refusal by the API server is collected in ``refused`` (the rest of the pass
+        continues), and so is an optional type that it does not serve. Other errors are raised, including ForbiddenError
+        for a missing permission.
         """
         self._check(manifest["kind"])
         why = why_apply(manifest, live)
@@ -103,7 +105,8 @@ class Actor:
             raise ValueError(f"this part of the pass does not write {kind}")
 
     async def delete(self, kind: ResourceType, obj: Json, why: str, *, reason: Reason | None = None) -> None:
-        """Deletes exactly this object. With a reason the deletion is an event, without one an internal write."""
+        """Deletes exactly this object, identified by its UID. With a reason the deletion is an event, otherwise an
+        internal write."""
         self._check(kind.kind)
         meta = obj["metadata"]
         text = f"{kind.kind} {meta['name']}: {why}"
@@ -117,9 +120,11 @@ class Actor:
             await self.record_event(reason, f"Deleted {text}")
 
     async def evict(self, pod: Json, why: str, *, reason: Reason) -> str | None:
-        """Evicts exactly this pod; returns the message of its PodDisruptionBudget if that does not allow it now.
+        """Evicts exactly this pod. Returns the message of its PodDisruptionBudget if that does not allow the eviction
+        now.
 
-        A refusal is no action: it may come at every pass, and is in no event. None also when nothing is acted on.
+        A refusal is not an action: it may occur in every pass, and is not recorded as an event. Returns None also if
+        nothing is written (pause, dry run).
         """
         self._check(PODS.kind)
         meta = pod["metadata"]
@@ -133,7 +138,7 @@ class Actor:
         return refusal
 
     async def warn(self, reason: Reason, message: str) -> None:
-        """Records what a person must know: log line at warning and Warning event."""
+        """Records a condition that a person must know about: log line at warning and Warning event."""
         if self.act:
             log.warning(message, extra=self._fields(reason.value))
             await self.deps.kube.event(self.owner, kind="Warning", reason=reason.value, message=message)

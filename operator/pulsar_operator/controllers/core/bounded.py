@@ -1,7 +1,7 @@
-"""Runs many calls, a few at a time.
+"""Runs many calls with limited concurrency.
 
-The deadline of a call includes the time it waits for its turn (adapters/admin.py), so that a thousand calls that are
-begun together end without an answer.
+The deadline of a call includes the time it waits for a free slot (adapters/admin.py). If a thousand calls were started
+together, most of them would time out.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 AT_ONCE: Final = 8
-"""Calls to one cluster for one object at the same time."""
+"""Maximum number of concurrent calls to one cluster for one object."""
 
 
 async def each_of(
     items: Iterable[ItemT], call: Callable[[ItemT], Awaitable[ResultT]], at_once: int = AT_ONCE
 ) -> list[ResultT]:
-    """Returns the results of the calls in the order of the items, ``at_once`` of them at the same time.
+    """Returns the results of the calls in the order of the items, with at most ``at_once`` concurrent calls.
 
-    The first error ends it and rises: calls that have begun are cancelled, the others are not begun.
+    The first error is raised. Running calls are then cancelled, and the others are not started.
     """
     listed = list(items)
     found: dict[int, ResultT] = {}

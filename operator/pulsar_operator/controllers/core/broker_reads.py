@@ -1,7 +1,7 @@
-"""Reads single brokers, each at its own address: statistics of any size, a few brokers at a time.
+"""Reads statistics of any size from single brokers, each at its own address, a few brokers at a time.
 
-Brokers of a large cluster answer tens of megabytes each. Every answer is read piece by piece into what is kept of it
-(balance/model/statistics.py): the memory of an observation is that of its result.
+Brokers of a large cluster answer with tens of megabytes each. Each answer is parsed as a stream
+(balance/model/statistics.py), so that the memory of an observation is that of its result.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ from pulsar_operator.ports import (
 )
 
 STATS_DEADLINE_SECONDS = 150.0
-"""For one broker's statistics of all topics, from the request to the last byte: 1.4 KB a topic, 70 MB of 50,000. One
-that sends nothing is given up long before."""
+"""Seconds for one broker's statistics of all topics, from the request to the last byte: 1.4 KB per topic, 70 MB for
+50,000. A broker that sends nothing times out long before."""
 READ_ALL_SECONDS = 180.0
-"""For all brokers to be read: 50 of 28 MB each that send 1 MB a second take 110 s. A pass (engine.PASS_SECONDS) is
-stopped after 300 s, whatever was read."""
+"""Seconds for reading all brokers: 50 of 28 MB each that send 1 MB/s take 110 s. A pass (engine.PASS_SECONDS) is
+stopped after 300 s in any case."""
 AT_ONCE = 16
-"""Brokers, or namespaces, that are asked at the same time. The deadline of the others does not run while they wait."""
+"""Number of brokers, or namespaces, that are read concurrently. The deadline of the others does not run while they
+wait."""
 MOST_BROKERS = 1024
-"""Of a cluster; as many as status.capacities of a PulsarRebalance has room for."""
+"""Maximum number of brokers of a cluster, the same as of entries in status.capacities of a PulsarRebalance."""
 MOST_BUNDLES = 500_000
-"""Of a cluster: owners, boundaries and the model of them take some 1 KB each."""
+"""Maximum number of bundles of a cluster. Owners, boundaries and their model take about 1 KB each."""
 REPORTS_NOTHING = 500
-"""HTTP status of ``broker-stats/load-report`` under the extensible load manager (Pulsar's class
+"""HTTP status of ``broker-stats/load-report`` with the extensible load manager (Pulsar's class
 ExtensibleLoadManagerWrapper)."""
 
 T = TypeVar("T")
@@ -51,24 +52,24 @@ SizedT = TypeVar("SizedT", bound=Sized | None)
 
 
 class NotReadableError(UnavailableError):
-    """An answer is no such document as was asked for; the message says how it differs."""
+    """An answer does not have the requested format. The message says how it differs."""
 
 
 class Reader(Protocol):
-    """Takes a document piece by piece (balance/model/statistics.py)."""
+    """Parses a document piece by piece (balance/model/statistics.py)."""
 
     def feed(self, data: bytes) -> None:
-        """Take the next piece. Raises FormatError."""
+        """Parses the next piece. Raises FormatError."""
 
     def end(self) -> None:
-        """The document ended. Raises FormatError."""
+        """Ends the document. Raises FormatError if it is incomplete."""
 
 
 async def ask_in_turn(
     deps: Deps, things: Sequence[str], ask: Callable[[str], Awaitable[T]]
 ) -> dict[str, T | PortError]:
-    """Returns as ask_each, but starts at another one each time: otherwise those at the end of the list would never be
-    read where others take all the time."""
+    """Returns the same as ask_each, but starts at a random item. Otherwise the last items would never be read if the
+    others always take all the time."""
     start = UUID(deps.entropy.uuid()).int % len(things) if len(things) > AT_ONCE else 0
     return await ask_each(things, ask, start=start)
 
@@ -76,10 +77,9 @@ async def ask_in_turn(
 async def ask_each(
     things: Sequence[str], ask: Callable[[str], Awaitable[T]], *, start: int = 0
 ) -> dict[str, T | PortError]:
-    """Returns the answer for each of some things, or the error, in their order; the one at ``start`` is asked first.
+    """Returns the answer, or the error, for each item, in their order. The item at ``start`` is requested first.
 
-    AT_ONCE of them are asked at the same time, and all within READ_ALL_SECONDS, whichever do not answer. Raises other
-    errors than PortError.
+    At most AT_ONCE requests are concurrent, and all end within READ_ALL_SECONDS. Raises errors other than PortError.
     """
     slots = asyncio.Semaphore(AT_ONCE)
 
@@ -108,7 +108,8 @@ async def ask_each(
 
 
 def limited(ask: Callable[[str], Awaitable[SizedT]], most: int, what: str) -> Callable[[str], Awaitable[SizedT]]:
-    """Returns the question with a limit on the members of all answers together: answers beyond it are errors."""
+    """Returns ``ask`` with a limit on the total length of all answers. An answer beyond the limit raises
+    NotReadableError."""
     left = most
 
     async def asked(thing: str) -> SizedT:
@@ -128,18 +129,22 @@ class BrokerReads:
 
     deps: Deps
     endpoint: AdminEndpoint
-    """The cluster's."""
+    """The admin endpoint of the cluster."""
     cost: CostModel
 
     async def topics(self, broker: str, skips: Callable[[str], bool]) -> dict[str, CellBuffer]:
-        """Returns the traffic that a broker counts by topic, by namespace, without skipped ones. Raises PortError."""
+        """Returns the traffic that a broker counts by topic, grouped by namespace, without skipped ones. Raises
+        PortError."""
         reader = TopicTraffic(self.cost, skips)
         await self._of(broker, "topics", reader)
         return reader.namespaces
 
     async def bundles(self, broker: str, skips: Callable[[str], bool]) -> dict[BundleId, BundleLoad]:
-        """Returns the same by bundle, from the broker's load report, which is a hundredth of the statistics of its
-        topics; from these where it has no such report, as under the extensible load manager. Raises PortError."""
+        """Returns the traffic that a broker counts by bundle. Raises PortError.
+
+        It is read from the broker's load report, which has a hundredth of the size of its topic statistics, and from
+        these if the broker has no such report, as with the extensible load manager.
+        """
         report = BundleTraffic(self.cost, skips)
         try:
             await self._of(broker, "load-report", report)
@@ -161,8 +166,8 @@ class BrokerReads:
         return usage_of(reader.report)
 
     async def positions(self, domain: str, namespace: str, span: str | None = None) -> array[int]:
-        """Returns positions of the topics of a namespace, or of its bundle with a range, that exist, loaded or not.
-        Raises PortError."""
+        """Returns the hash positions of the existing topics of a namespace, or of its bundle with the range ``span``,
+        whether or not they are loaded. Raises PortError."""
         names = TopicNames()
         query = {"includeSystemTopic": "true"} | ({"bundle": span} if span else {})
         path = (domain, *namespace.split("/", 1))

@@ -1,4 +1,4 @@
-"""What the brokers of a PulsarCluster can carry, as its pods and its specification say."""
+"""The relative capacities of the brokers of a PulsarCluster, from its pods and its specification."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pulsar_operator.ports import CONFIG_MAPS, PODS, Deps, Json
 
 
 async def broker_capacities(deps: Deps, cluster: Json, brokers: Iterable[str]) -> dict[str, float]:
-    """Returns the capacity of each broker by its id, 1 on average; empty where they are equal. Raises PortError."""
+    """Returns the capacity of each broker by its id, relative to a mean of 1; empty if all are equal. Raises
+    PortError."""
     selector = selector_text(owner_of(cluster, part_of=""), Component.BROKER)
     pods = await deps.kube.list(PODS, cluster["metadata"]["namespace"], selector=selector)
     declared = ((cluster.get("spec") or {}).get("loadBalancing") or {}).get("capacities")
@@ -23,7 +24,7 @@ async def broker_capacities(deps: Deps, cluster: Json, brokers: Iterable[str]) -
 
 
 def capacities_text(live: Live, spec: PulsarClusterSpec) -> str:
-    """Returns ``NAME=CPU,...`` by the name of a pod; empty if the brokers are equal."""
+    """Returns ``NAME=CPU,...`` by the name of a pod; empty if all pods are equal."""
     found = live.facts(Component.BROKER)
     if found is None or not (found.all_ready and found.up_to_date):
         # Between two pods of a roll to another CPU the brokers differ for minutes: not worth a word.

@@ -1,7 +1,7 @@
-"""The clusters of an instance, what Pulsar calls them, and where their admin REST answers.
+"""The clusters of an instance, their names in Pulsar, and their admin endpoints.
 
-Lists come from the caller: from the watch cache where the answer is only shown, from the API server where something
-irreversible follows from it.
+The caller provides lists: from the watch cache if the result is only shown, from the API server if something
+irreversible depends on it.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from pulsar_operator.ports import AdminEndpoint, Json, Key
 
 
 def pulsar_name(cluster: Json) -> str:
-    """Returns the name of a PulsarCluster inside Pulsar: spec.clusterName, or metadata.name where it is absent."""
+    """Returns the name of a PulsarCluster in Pulsar: spec.clusterName, or metadata.name if it is unset."""
     return str((cluster.get("spec") or {}).get("clusterName") or cluster["metadata"]["name"])
 
 
 def owner_text(cluster: Json) -> str:
-    """Returns a PulsarCluster as claims name it: namespace/name."""
+    """Returns the text that identifies a PulsarCluster in claims: namespace/name."""
     return f"{cluster['metadata']['namespace']}/{cluster['metadata']['name']}"
 
 
 def instance_of(cluster: Json) -> Key | None:
-    """Returns the instance that spec.instanceRef names."""
+    """Returns the instance that spec.instanceRef names; None if there is none."""
     return next(iter(references(Kind.CLUSTER, cluster)), None)
 
 
 def referring(clusters: Iterable[Json], instance: Key) -> list[Json]:
-    """Returns those that refer to the instance, whether it allows them to or not: one that was allowed once may still
-    run."""
+    """Returns the clusters that refer to the instance, whether or not it allows them: one that was allowed before may
+    still run."""
     return [each for each in clusters if instance_of(each) == instance]
 
 
 def members(clusters: Iterable[Json], instance: Json) -> list[Json]:
-    """Returns those that refer to the instance and that it allows to."""
+    """Returns the clusters that refer to the instance and are allowed to."""
     key = key_of(Kind.INSTANCE, instance)
     return [each for each in referring(clusters, key) if allows(instance, each)]
 
@@ -50,15 +50,15 @@ def allows(target: Json, child: Json) -> bool:
 
 
 def published_endpoint(cluster: Json) -> AdminEndpoint | None:
-    """Returns the brokers' web service as the cluster's status says; None before it says so."""
+    """Returns the web service of the brokers from the status of the cluster; None until the status has it."""
     url = ((cluster.get("status") or {}).get("endpoints") or {}).get("brokerWebServiceUrl")
     return AdminEndpoint(pulsar_name(cluster), str(url)) if url else None
 
 
 def serving_endpoint(cluster: Json) -> AdminEndpoint | None:
-    """Returns where the cluster's admin REST answers now; None while it has no ready broker.
+    """Returns the endpoint at which the cluster's admin REST answers now; None while it has no ready broker.
 
-    One is enough to ask: a roll of many must not make every tenant, namespace and topic Unknown.
+    One ready broker suffices: a rollout of many brokers must not make every tenant, namespace and topic Unknown.
     """
     status = cluster.get("status") or {}
     serving = any(((status.get(part) or {}).get("ready") or 0) > 0 for part in SERVING_PARTS)
@@ -66,8 +66,8 @@ def serving_endpoint(cluster: Json) -> AdminEndpoint | None:
 
 
 def by_name(clusters: Iterable[Json]) -> dict[str, Json]:
-    """Returns one PulsarCluster for each name inside Pulsar. Of several that claim a name all but one are refused: it
-    is the one with ready brokers, where there is any."""
+    """Returns one PulsarCluster for each name in Pulsar. If several claim a name, this is one with ready brokers, if
+    any; the others are refused."""
     found: dict[str, Json] = {}
     for each in clusters:
         known = found.setdefault(pulsar_name(each), each)
@@ -77,5 +77,5 @@ def by_name(clusters: Iterable[Json]) -> dict[str, Json]:
 
 
 def broker_endpoint(cluster: AdminEndpoint, broker: str) -> AdminEndpoint:
-    """Returns one broker itself, by its id (host:webPort), with the scheme of the cluster's endpoint."""
+    """Returns the endpoint of a single broker, by its id (host:webPort), with the scheme of the cluster's endpoint."""
     return AdminEndpoint(cluster.cluster, f"{urlsplit(cluster.url).scheme}://{broker}")

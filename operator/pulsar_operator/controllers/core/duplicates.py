@@ -1,9 +1,9 @@
-"""Finds other objects that declare an object of Pulsar, for deletions: neither from the watch cache alone, nor by one
-list for each deletion.
+"""Finds other objects that declare the same object of Pulsar, for deletions.
 
-A list answers for a few seconds, and only for objects that it already shows as being deleted: an object that declared
-the same before the deletion was requested is in it. So ten thousand deletions requested together need few lists. A
-deletion can be blocked for days, and a successor applied in the meantime: hence the seconds, and what the watches know.
+Neither does the result rely on the watch cache alone, nor does each deletion need its own list. A list is reused for a
+few seconds, and only for objects that are already being deleted in it: it then contains every object that declared the
+same before the deletion was requested. So ten thousand deletions requested together need few lists. A deletion can be
+blocked for days, and a successor applied in the meantime; hence the limit of some seconds, and the use of the watches.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ KEEP_SECONDS = 5.0
 
 @dataclass
 class _Listed:
-    """What one list of a kind says."""
+    """The content of one list of a kind."""
 
     begun: datetime
     deleting: set[str] = field(default_factory=set)
     """UIDs of the objects that are being deleted."""
     living: defaultdict[str, list[tuple[Key, DeclaredLocation]]] = field(default_factory=lambda: defaultdict(list))
-    """The others and where they are, by name inside Pulsar."""
+    """The other objects with their locations, by name in Pulsar."""
 
 
 class DuplicateFinder:
@@ -44,8 +44,11 @@ class DuplicateFinder:
         self._locks: defaultdict[Kind, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def living(self, kind: Kind, obj: Json) -> list[Key]:
-        """Returns objects of the kind that declare, or may declare, what ``obj``, which is being deleted, declares,
-        also by way of other parents that mean the same; the caller reads each again. Raises PortError."""
+        """Returns the objects of the kind that declare, or may declare, the same as ``obj``, which is being deleted.
+
+        This includes objects below other parents for the same object of Pulsar. The caller reads each of them again.
+        Raises PortError.
+        """
         uid, own = str(obj["metadata"]["uid"]), key_of(kind, obj)
         async with self._locks[kind]:
             listed, now = self._listed.get(kind), self._deps.clock.now()

@@ -1,8 +1,8 @@
-"""The engine: events and time in, reconcile passes out.
+"""The engine turns events and timers into reconcile passes.
 
-Called by runtime.py (life cycle) and handlers/ (events). Knows nothing of the framework that watches and nothing of
-what the controllers do; it decides when a key runs: immediately, after a back-off, when the controller asked, or at the
-periodic resync.
+Called by runtime.py (life cycle) and handlers/ (events). It depends neither on the framework that watches nor on what
+the controllers do. It decides when a key runs: immediately, after a back-off, at the time the controller requested, or
+at the periodic resync.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ log = logging.getLogger(__name__)
 BACKOFF_SECONDS = 0.5
 BACKOFF_LIMIT_SECONDS = 60.0
 PATIENCE = 6
-"""Consecutive passes (about half a minute) that may fail because a server does not answer before the object reports it
-so."""
+"""Number of consecutive passes (about half a minute) that may fail because a server does not answer before the status
+reports it."""
 PARENT_DELAY_SECONDS = 1.0
-"""Changes of children are collected for this long before their parent counts them."""
+"""Seconds for which changes of children are collected before their parent counts them."""
 SITE_DELAY_SECONDS = 5.0
-"""As PARENT_DELAY_SECONDS, for clusters, which have more to do in a pass and only count."""
+"""The same as PARENT_DELAY_SECONDS for clusters, whose passes are longer and which only count."""
 CHILD_DELAY_SECONDS = 0.3
 """Seconds for which events of pods and other owned objects are collected before their owner is reconciled."""
 PASS_SECONDS = 300.0
-"""Longest pass; one that takes longer is stopped (safe at any await) and tried again."""
+"""Maximum duration of a pass in seconds. A longer one is stopped (safe at any await) and retried."""
 
 
 class Hints(Protocol):
-    """Selects the objects that are reconciled now; nothing depends on it."""
+    """Suggests objects to reconcile now. Nothing depends on it."""
 
     async def run(self, hint: Callable[[Key], None]) -> None:
-        """Call ``hint`` with keys, until cancelled."""
+        """Calls ``hint`` with keys until cancelled."""
 
 
 class Engine:
@@ -71,11 +71,11 @@ class Engine:
         cache: WatchCache | None = None,
         hints: Hints | None = None,
     ) -> None:
-        """``workers`` passes run at the same time; every object is checked once per ``resync_seconds``.
+        """Runs at most ``workers`` passes concurrently. Every object is reconciled at least once per
+        ``resync_seconds``.
 
-        ``namespaces`` are the Kubernetes namespaces that are watched; all if there are none.
-
-        ``cache`` receives everything that is observed. ``hints`` reports changes of other clients in Pulsar.
+        ``namespaces`` are the watched Kubernetes namespaces; empty for all. ``cache`` receives everything that is
+        observed. ``hints`` reports objects that other clients changed in Pulsar.
         """
         self._deps = deps
         self._reconcilers = dict(reconcilers)
@@ -100,22 +100,22 @@ class Engine:
         self._passed: set[Key] = set()
         self._first_pass: set[Key] = set()
         self.ready = asyncio.Event()
-        """Set when every object found at start-up has had its first pass. What cannot be listed is not waited for."""
+        """Set when every object found at start-up has had its first pass. Lists that fail do not delay it."""
 
     # ------------------------------------------------------------------------------------------------------ input
 
     def enqueue(self, key: Key, delay: float = 0.0) -> None:
-        """Run the key's reconciler after ``delay`` seconds at the latest."""
+        """Runs the key's reconciler after ``delay`` seconds at the latest."""
         if key.kind in self._reconcilers:
             self._queue.add(key, delay)
 
     def observe(self, kind: Kind, obj: Json, *, deleted: bool = False) -> None:
-        """Take in a watch event of a custom resource and run what it concerns."""
+        """Processes a watch event of a custom resource, and queues the objects it concerns."""
         effect = self._world.deleted(kind, obj) if deleted else self._world.learn(kind, obj)
         self._spread(key_of(kind, obj), effect)
 
     def observe_child(self, obj: Json) -> None:
-        """Take in a watch event of an owned object (pod, StatefulSet, ...): its owner, named by labels, is
+        """Processes a watch event of an owned object (pod, StatefulSet, ...): its owner, named by labels, is
         reconciled."""
         meta = obj["metadata"]
         labels = meta.get("labels") or {}
@@ -124,7 +124,8 @@ class Engine:
             self.enqueue(Key(Kind(kind), meta.get("namespace", ""), name), CHILD_DELAY_SECONDS)
 
     def recheck(self, key: Key, delay: float = 0.0) -> None:
-        """Queues an object that a list of a watch lacks: its pass reads it from the API server, which alone decides."""
+        """Queues an object that is missing in a list of a watch. Its pass reads it from the API server, which alone
+        decides."""
         self._world.doubt(key)
         self.enqueue(key, delay)
 
@@ -142,8 +143,9 @@ class Engine:
     # ------------------------------------------------------------------------------------------------- life cycle
 
     async def run(self, stop: asyncio.Event, *, grace: float = 10.0) -> None:
-        """Works until ``stop`` is set; then lets running passes end for at most ``grace`` seconds. Cancelling this
-        coroutine stops all passes immediately (the Lease was lost).
+        """Runs until ``stop`` is set, then lets running passes end for at most ``grace`` seconds.
+
+        Cancelling this coroutine stops all passes immediately (the Lease was lost).
         """
         workers = [asyncio.create_task(self._work(), name=f"worker {n}") for n in range(self._workers)]
         resync = asyncio.create_task(self._resync.run(), name="resync")
@@ -175,7 +177,7 @@ class Engine:
             log.exception("hints ended: drift is detected at the next resync")
 
     async def idle(self, *, within: float = 0.0) -> None:
-        """Wait until nothing runs, waits for a worker or is due in the next ``within`` seconds. For tests."""
+        """Waits until no key runs, is ready to run, or is due in the next ``within`` seconds. For tests."""
         await self._queue.idle(within=within)
 
     # ------------------------------------------------------------------------------------------------------- work
@@ -236,8 +238,8 @@ class Engine:
             self._queue.add(key, delay)
 
     def _delay(self, key: Key, outcome: Outcome, least: float | None) -> float | None:
-        """Returns the seconds until the next run. Failures double it, with jitter so that what failed together returns
-        apart."""
+        """Returns the seconds until the next run. Failures double the delay, with jitter so that keys that failed
+        together are retried at different times."""
         if not outcome.backoff:
             self._failures.pop(key, None)
             return outcome.requeue_after
@@ -249,7 +251,7 @@ class Engine:
     # ------------------------------------------------------------------------------------------------------ start
 
     def _found(self, keys: set[Key]) -> None:
-        """What the first list of a kind in a namespace has, nothing where it failed."""
+        """Queues the objects of the first list of a kind in a namespace; none if the list failed."""
         for key in keys - self._passed:
             self._queue.add(key)
         if not self.ready.is_set():
@@ -263,11 +265,12 @@ class Engine:
             self._first_pass.clear()
 
     def tally(self) -> Mapping[tuple[str, str], int]:
-        """Returns how many objects there are, by kind and reason of Ready."""
+        """Returns the number of objects by kind and reason of condition Ready."""
         return self._world.index.tally()
 
     def not_ready(self) -> str | None:
-        """Returns what is not reconciled yet since the start, or cannot be listed; None if there is no such object."""
+        """Returns a message about objects that are not reconciled since the start, or cannot be listed; None if there
+        are none."""
         problem = self._resync.problem()
         if problem is not None or self.ready.is_set():
             return problem

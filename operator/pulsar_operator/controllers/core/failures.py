@@ -1,7 +1,6 @@
-"""Status of an object whose pass ended without writing one: an unexpected error, a pass that
-took too long, a call that was refused.
+"""Reports a pass that ended without writing a status: an unexpected error, a timeout, a refused call.
 
-One mechanism for every kind, called by engine.py: such a pass no longer knows its kind.
+The mechanism is the same for every kind and is called by engine.py.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ GRANT = (
     "values to create them again; reconciliation then resumes"
 )
 """Remedy for a missing permission. Deleting a namespace deletes the Role in it, and creating the namespace again does
-not create the Role."""
+not restore the Role."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a pass wrote no status. The message quotes no content of objects, which may hold a secret."""
+    """Why a pass wrote no status. The message quotes no content of objects, which may contain a secret."""
 
     reason: Reason
     message: str
 
 
 def reason_of(error: PortError) -> tuple[Reason, str]:
-    """Reason and message of a condition that a call which failed makes Unknown."""
+    """Returns the reason and message of a condition that is Unknown because of a failed call."""
     if isinstance(error, ForbiddenError):
         return Reason.FORBIDDEN, f"{quoted(str(error))}: {GRANT}"
     return Reason.INTERNAL_ERROR, quoted(str(error))
@@ -49,12 +48,12 @@ def of_forbidden(error: ForbiddenError) -> Failure:
 
 
 def of_exception(problem: BaseException) -> Failure:
-    """Returns the failure for an unexpected error: its class, and where details are."""
+    """Returns the failure for an unexpected error, with its class and a reference to the log."""
     return Failure(Reason.INTERNAL_ERROR, f"The last pass ended with {type(problem).__name__}: {REMEDY}")
 
 
 def of_failures(problem: PortError) -> Failure:
-    """Consecutive passes that failed because a server does not answer, or answers otherwise each time."""
+    """Returns the failure for consecutive passes that failed because a server does not answer as expected."""
     return Failure(Reason.INTERNAL_ERROR, f"Passes keep ending with {type(problem).__name__}: {REMEDY}")
 
 
@@ -64,11 +63,12 @@ def of_timeout(seconds: float) -> Failure:
 
 
 async def report_failure(deps: Deps, key: Key, failure: Failure, observed_version: tuple[str, int] | None) -> None:
-    """Make Ready Unknown with the reason, and DeletionBlocked True for an object that is being deleted; leave the rest
-    of the status as it is. A status that says so is not written again. A write that fails is logged.
+    """Sets Ready to Unknown with the reason of the failure, and DeletionBlocked to True if the object is being deleted.
 
-    ``observed_version``: UID and generation as known when the pass began; an object that came in its place is left
-    alone. status.observedGeneration stays: it says which generation was applied, and this one was not.
+    The rest of the status is not changed, and a status that already reports the failure is not written again. A write
+    that fails is logged. ``observed_version`` are the UID and generation known when the pass began; an object that has
+    replaced it is left alone. status.observedGeneration is kept: it is the generation that was applied, and this one
+    was not.
     """
     try:
         obj = await deps.kube.get(CUSTOM[key.kind], key.namespace, key.name)

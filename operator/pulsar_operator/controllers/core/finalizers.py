@@ -1,4 +1,4 @@
-"""Our finalizer: put on before the first external side effect, taken off once nothing is left to do."""
+"""The operator's finalizer: added before the first external side effect, removed once nothing is left to do."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pulsar_operator.ports import Deps, Json
 
 
 async def ensure_finalizer(deps: Deps, obj: Json) -> Json | None:
-    """Put our finalizer on the object before the first external side effect; returns the stored object where a write
-    was made."""
+    """Adds the operator's finalizer to the object if it is missing. Returns the stored object if a write was made."""
     if FINALIZER in (obj["metadata"].get("finalizers") or []):
         return None
     meta = obj["metadata"]
@@ -26,7 +25,7 @@ async def ensure_finalizer(deps: Deps, obj: Json) -> Json | None:
 
 
 async def release_finalizer(deps: Deps, obj: Json) -> bool:
-    """Take our finalizer off; returns whether a write was made. The object may be gone afterwards."""
+    """Removes the operator's finalizer. Returns whether a write was made. The object may no longer exist afterwards."""
     if FINALIZER not in (obj["metadata"].get("finalizers") or []):
         return False
     await deps.kube.drop_finalizer(obj, FINALIZER)

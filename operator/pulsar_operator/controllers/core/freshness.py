@@ -1,7 +1,7 @@
-"""Decides which state of an object is the newest: lists and watch events arrive in any order.
+"""Decides which state of an object is the newest, since lists and watch events arrive in any order.
 
-A list takes a while. What was deleted or changed in the meantime, as a watch event or a read of the object itself said,
-must not come back with it: nothing would take it away before the next list. Used by world.py.
+A list takes some time. An object that was deleted or changed in the meantime, according to a watch event or a read of
+the object, must not be reverted by the list: nothing would correct that before the next list. Used by world.py.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pulsar_operator.ports import Json, Key
 class _State:
     uid: str
     version: int
-    """resourceVersion; 0 where it is no number."""
+    """resourceVersion; 0 if it is not a number."""
     at: int = 0
-    """When it was noted, by the count of what is noted."""
+    """Sequence number at which the state was noted."""
 
 
 class Freshness:
-    """The newest state of every object, and what was deleted while a list of its kind was under way.
+    """The newest state of every object, and the deletions during a running list of their kind.
 
-    Resource versions of one kind can be compared as numbers, whatever object they are of (Kubernetes documentation,
+    Resource versions of one kind can be compared as numbers, also of different objects (Kubernetes documentation,
     "Resource versions", since 1.35; in practice with every etcd-backed server). A list without a resourceVersion is
-    consistent: one that begins after a deletion does not show the object, so no deletion is kept for longer than lists
-    that are under way. For the same reason such a list knows better than anything that was noted before it began: an
-    earlier state of an object in it says that the API server was restored from a backup, where versions begin again.
+    consistent: one that begins after a deletion does not contain the object, so a deletion is kept only while lists are
+    running. For the same reason such a list overrides everything that was noted before it began: an earlier state in it
+    means that the API server was restored from a backup, and that versions begin again.
     """
 
     def __init__(self) -> None:
@@ -39,28 +39,27 @@ class Freshness:
         self._noted = 0
 
     def list_begins(self, kind: Kind) -> int:
-        """From now on deletions of the kind are kept. Returns the moment, for what the list shows."""
+        """Starts keeping deletions of the kind. Returns the current sequence number, for the objects in the list."""
         self._lists[kind] += 1
         return self._noted
 
     @property
     def moment(self) -> int:
-        """Returns the moment, for a read of an object that begins now."""
+        """Returns the current sequence number, for a read of an object that begins now."""
         return self._noted
 
     def list_ends(self, kind: Kind) -> None:
-        """A list was taken in, or failed."""
+        """Ends a list, whether or not it succeeded."""
         self._lists[kind] -= 1
         if not self._lists[kind]:
             del self._lists[kind]
             self._dead = {key: state for key, state in self._dead.items() if key.kind is not kind}
 
     def is_news(self, key: Key, obj: Json, *, since: int | None = None) -> bool:
-        """Whether this is the newest state of an object so far, which is noted, and no earlier one of it or of one of
-        its name.
+        """Whether this is the newest state of the object so far. If it is, the state is noted.
 
-        ``since`` is the moment when a list, or a read of the object, began that shows it: what was noted before does
-        not count against it.
+        ``since`` is the sequence number at which the list, or the read of the object, began. States that were noted
+        before it are ignored.
         """
         now = _state(obj)
         newest, dead = (
@@ -80,12 +79,13 @@ class Freshness:
         return replace(state, at=self._noted)
 
     def has_successor(self, key: Key, last: Json) -> bool:
-        """Whether another object of the name was observed already, created after the deletion that ``last`` shows."""
+        """Whether another object of the same name was already observed that was created after the deletion in
+        ``last``."""
         known, gone = self._newest.get(key), _state(last)
         return known is not None and known.uid != gone.uid and 0 < gone.version < known.version
 
     def bury(self, key: Key, last: Json | None = None) -> None:
-        """An object is gone; ``last`` is what the deletion showed of it, at the version of the deletion."""
+        """Records that an object no longer exists. ``last`` is its state at the version of the deletion."""
         known = self._newest.pop(key, None)
         state = _state(last) if last is not None else known
         if state is not None and self._lists[key.kind]:

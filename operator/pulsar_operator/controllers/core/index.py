@@ -1,8 +1,8 @@
 """Dependencies between objects: which other objects are reconciled on an event of one object.
 
 Children wait for their parents (a topic for its namespace, up to the instance), parents count their dependents, and a
-namespace waits for the resource group that it, or its tenant's defaults, name. Only a change others can act on spreads:
-creation, deletion, spec, a condition, the published endpoints. Used by engine.py.
+namespace waits for the resource group that it, or the defaults of its tenant, name. Only changes that are relevant to
+others are propagated: creation, deletion, spec, a condition, the published endpoints. Used by engine.py.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ POLICIES_FIELD: dict[Kind, str] = {
     Kind.TENANT: "namespaceDefaults",
     Kind.TOPIC: "policies",
 }
-"""Where a kind has policies that may name another object: a resource group, or the shadows of a topic."""
+"""Field of a kind with policies that may name another object: a resource group, or the shadow topics of a topic."""
 
 MENTIONED = frozenset({Kind.RESOURCE_GROUP, Kind.TOPIC})
-"""Kinds that are named so."""
+"""Kinds that are named that way."""
 
 PLACED = frozenset({Kind.TENANT, Kind.NAMESPACE})
-"""Kinds whose status has the clusters that what is inside them may be in."""
+"""Kinds whose status lists the clusters in which their content may be."""
 
 PUBLISHED: dict[Kind, tuple[str, ...]] = {
     Kind.INSTANCE: ("configurationStoreServers", "configurationStoreChroot"),
@@ -52,13 +52,13 @@ PUBLISHED: dict[Kind, tuple[str, ...]] = {
     Kind.TENANT: ("pulsarName",),
     Kind.NAMESPACE: ("pulsarName",),
 }
-"""Fields of the status of a kind that other objects act on."""
+"""Fields of the status of a kind that other objects depend on."""
 
 SERVING_PARTS = (Component.BROKER.value, Component.STANDALONE.value)
-"""Components of a cluster that answer the admin REST."""
+"""Components of a cluster that serve the admin REST."""
 
 TASKS = frozenset({Kind.REBALANCE})
-"""Kinds that ask for something to be done: they end with the object they refer to, and never keep it from going."""
+"""Kinds that request an action. They end with the object they refer to, and never block its deletion."""
 
 SITED = frozenset({Kind.TENANT, Kind.NAMESPACE, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY})
 """Kinds that a cluster counts as its dependents (objects/dependents.py)."""
@@ -70,8 +70,8 @@ def key_of(kind: Kind, obj: Json) -> Key:
 
 
 def references(kind: Kind, obj: Json) -> frozenset[Key]:
-    """Returns the objects a raw object refers to in its spec; whatever is malformed is left to the controller to
-    report."""
+    """Returns the objects that a raw object refers to in its spec. Malformed references are ignored, since the
+    controller reports them."""
     spec = obj.get("spec")
     if not isinstance(spec, dict):
         return frozenset()
@@ -92,10 +92,10 @@ def references(kind: Kind, obj: Json) -> frozenset[Key]:
 
 
 def mentions(kind: Kind, obj: Json) -> frozenset[Key]:
-    """Returns what a raw object names by the name inside Pulsar, wherever the object that declares it is: keys of no
-    object.
+    """Returns the objects that a raw object names by their name in Pulsar, in whatever Kubernetes namespace they are.
+    The keys have no namespace and identify no custom resource.
 
-    Of topics the local name: an object that is run for another topic of that name does nothing, once.
+    For topics the key has the local name: a pass for another topic of that name changes nothing.
     """
     spec = obj.get("spec")
     policies = spec.get(POLICIES_FIELD[kind]) if kind in POLICIES_FIELD and isinstance(spec, dict) else None
@@ -110,7 +110,7 @@ def mentions(kind: Kind, obj: Json) -> frozenset[Key]:
 
 
 def alias(kind: Kind, obj: Json) -> Key | None:
-    """Returns the name by which other objects refer to a raw object; None if there is no such name."""
+    """Returns the key by which other objects mention a raw object; None if its kind is not mentioned."""
     if kind not in MENTIONED:
         return None
     spec = obj.get("spec")
@@ -119,10 +119,10 @@ def alias(kind: Kind, obj: Json) -> Key | None:
 
 
 def published(kind: Kind, status: Json) -> str:
-    """Returns what a status says that other objects act on, besides conditions, as a text to compare.
+    """Returns the parts of a status, besides conditions, that other objects depend on, as a text to compare.
 
-    Addresses of stores and brokers, whether a broker serves, which version runs, for whom the balancer is off; whether
-    a parent exists in Pulsar, and in which clusters.
+    These are the addresses of stores and brokers, whether a broker serves, the version, the object for which the
+    balancer is off, whether a parent exists in Pulsar, and in which clusters.
     """
     found = {field: status.get(field) for field in PUBLISHED.get(kind, ())}
     if kind is Kind.CLUSTER:
@@ -145,26 +145,26 @@ def allows_references(target: Json, *, target_namespace: str, from_namespace: st
 
 @dataclass(frozen=True)
 class ObjectFacts:
-    """The facts of an object that others, or its own controller, act on."""
+    """The facts of an object that other objects, or its own controller, depend on."""
 
     uid: str
     generation: int
     deleting: bool
     marks: tuple[tuple[str, str], ...]
-    """Annotations of this API group (pause, dry run, confirmations): they do not raise the generation."""
+    """Annotations of this API group (pause, dry run, confirmations). They do not increment the generation."""
     guarded: bool
-    """Whether our finalizer is on it."""
+    """Whether it has the operator's finalizer."""
     conditions: tuple[tuple[str, str], ...]
     published: str
-    """Fields of the status that others act on."""
+    """Fields of the status that other objects depend on."""
     reason: str
-    """Of its condition Ready; for the tally alone."""
+    """Reason of its condition Ready; only for the tally."""
     references: frozenset[Key]
     mentions: frozenset[Key]
     alias: Key | None
 
     def own_change(self, before: ObjectFacts) -> bool:
-        """Whether the object's own controller must run: on anything but status, which it writes itself."""
+        """Whether the object's own controller must run: on any change except of the status, which it writes itself."""
         own = (self.uid, self.generation, self.deleting, self.marks)
         return own != (before.uid, before.generation, before.deleting, before.marks) or (
             before.guarded and not self.guarded
@@ -203,8 +203,8 @@ _REASONS = frozenset(reason.value for reason in Reason)
 
 
 def _reason(status: Json) -> str:
-    """Returns the reason of Ready; Unknown where there is none yet, or one that this version of the operator does not
-    know."""
+    """Returns the reason of Ready; Unknown if there is none yet, or if this version of the operator does not know
+    it."""
     conditions = status.get("conditions") or ()
     reasons = (str(c.get("reason")) for c in conditions if c.get("type") == ConditionType.READY.value)
     reason = next(reasons, "")
@@ -212,8 +212,8 @@ def _reason(status: Json) -> str:
 
 
 def _clusters(status: Json) -> list[str]:
-    """Returns clusters that have it, from status.clusters: a list of names, or of objects that also say whether it
-    exists."""
+    """Returns the clusters in which the object exists, from status.clusters: a list of names, or of objects that also
+    say whether it exists."""
     listed = (
         each if isinstance(each, dict) else {"name": each, "exists": True} for each in status.get("clusters") or ()
     )
@@ -222,25 +222,25 @@ def _clusters(status: Json) -> list[str]:
 
 @dataclass(frozen=True)
 class Effect:
-    """What an event asks for."""
+    """The objects that an event requires to be reconciled."""
 
     own: bool
     """Whether the object itself is reconciled."""
     referrers: frozenset[Key]
-    """Objects that refer to it: children that may have waited for it."""
+    """Objects that refer to it: children that may wait for it."""
     referred: frozenset[Key]
     """Objects it refers to: parents that count it."""
     sited: frozenset[Key] = frozenset()
-    """Clusters of its instance, which count what needs them."""
+    """Clusters of its instance, which count their dependents."""
     changed: bool = False
-    """Whether another client changed or deleted a known object: that client waits for the result."""
+    """Whether another client changed or deleted a known object, and waits for the result."""
 
 
 NOTHING = Effect(False, frozenset(), frozenset())
 
 
 class RefIndex:
-    """The last known facts of every object and the reverse of all references."""
+    """The last known facts of every object, and the reverse of all references."""
 
     def __init__(self) -> None:
         self._facts: dict[Key, ObjectFacts] = {}
@@ -254,7 +254,7 @@ class RefIndex:
         return key in self._facts
 
     def tally(self) -> Mapping[tuple[str, str], int]:
-        """Returns how many objects there are, by kind and reason of Ready; none that is 0."""
+        """Returns the number of objects by kind and reason of Ready, without entries that are 0."""
         return dict(self._tally)
 
     def _count(self, key: Key, facts: ObjectFacts, by: int) -> None:
@@ -264,16 +264,16 @@ class RefIndex:
             del self._tally[place]
 
     def keys(self, kind: Kind) -> Iterator[Key]:
-        """Known objects of a kind."""
+        """Returns the known objects of a kind."""
         return (key for key in list(self._facts) if key.kind is kind)
 
     def version_of(self, key: Key) -> tuple[str, int] | None:
-        """UID and generation an object was last observed with; None for one that is not known."""
+        """Returns the UID and generation with which an object was last observed; None if it is not known."""
         facts = self._facts.get(key)
         return (facts.uid, facts.generation) if facts is not None else None
 
     def update(self, kind: Kind, obj: Json) -> Effect:
-        """Take in an object as it is now; what that asks for."""
+        """Updates the facts of an object. Returns what must be reconciled."""
         key, now = key_of(kind, obj), object_facts_of(kind, obj)
         before = self._facts.get(key)
         if before == now:
@@ -294,7 +294,7 @@ class RefIndex:
         )
 
     def remove(self, key: Key) -> Effect:
-        """Take in that an object is gone; what that asks for."""
+        """Removes an object that no longer exists. Returns what must be reconciled."""
         before = self._facts.pop(key, None)
         if before is None:
             return NOTHING
@@ -308,8 +308,8 @@ class RefIndex:
         )
 
     def _sites(self, key: Key, facts: ObjectFacts) -> frozenset[Key]:
-        """Returns the clusters of the object's instance. Topics are left to their namespace: they are many, and need no
-        cluster it does not need."""
+        """Returns the clusters of the object's instance. Topics are left to their namespace: there are many, and they
+        depend on no cluster that their namespace does not depend on."""
         if key.kind not in SITED:
             return frozenset()
         up = set(facts.references)
@@ -325,9 +325,11 @@ class RefIndex:
         return frozenset(found)
 
     def _cluster_referrers(self, key: Key, facts: ObjectFacts, before: ObjectFacts | None) -> frozenset[Key]:
-        """Returns objects that may name a cluster, by its name inside Pulsar, in a list of clusters: what refers to its
-        instance, and the namespaces of its tenants where the cluster comes or goes. Namespaces are many; that the
-        cluster can be used reaches them by their tenant."""
+        """Returns the objects that may name a cluster, by its name in Pulsar, in a list of clusters.
+
+        These are the objects that refer to its instance, and the namespaces of its tenants if the cluster is added or
+        removed. There are many namespaces; that the cluster becomes usable reaches them through their tenant.
+        """
         if key.kind is not Kind.CLUSTER:
             return frozenset()
         near = {k for each in facts.references for k in self._referrers.get(each, ()) if k.kind in SITED}

@@ -1,8 +1,8 @@
-"""Reads namespaces: the boundaries of their bundles, anti-affinity groups, the brokers that may serve them.
+"""Reads namespaces: the boundaries of their bundles, anti-affinity groups, and the brokers that may serve them.
 
-A namespace of which Pulsar does not report the boundaries or the group, such as for a missing right, is unknown: its
-bundles count where brokers list them, and are neither moved nor cut. The others are balanced, as long as not too much
-is unknown.
+A namespace whose boundaries or group Pulsar does not report, for example because of a missing permission, is unknown.
+Its bundles count if brokers list them, but are neither moved nor split. The others are balanced if not too much is
+unknown.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pulsar_operator.ports import Deps, Json, NotFoundError, PortError
 
 
 class Get(Protocol):
-    """GET of a cluster's admin REST."""
+    """GET request to the admin REST of a cluster."""
 
     async def __call__(self, *path: str, query: Mapping[str, str] | None = None, text: bool = False) -> Any:
-        """As ports.PulsarAdminPort.call."""
+        """Makes the request; see ports.PulsarAdminPort.call."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class NamespaceReads:
     cluster: str
 
     async def boundaries(self, namespace: str) -> tuple[int, ...] | None:
-        """Returns live boundaries of a namespace; None when it does not exist. Raises PortError."""
+        """Returns the live boundaries of a namespace; None if it does not exist. Raises PortError."""
         try:
             found = boundaries_of(await self.get("namespaces", *namespace.split("/", 1), "bundles") or {})
         except NotFoundError:
@@ -49,10 +49,10 @@ class NamespaceReads:
         return found
 
     async def take(self, observed: Observed, with_traffic: Collection[str]) -> None:
-        """Add boundaries, group and permitted brokers of every namespace that has bundles or traffic.
+        """Adds the boundaries, the group and the permitted brokers of every namespace that has bundles or traffic.
 
-        Raises PortError where the isolation policies cannot be read, and where more than MOST_UNKNOWN of the traffic
-        that brokers count is unknown, or, where they count none, of the namespaces.
+        Raises PortError if the isolation policies cannot be read, or if more than MOST_UNKNOWN of the traffic that
+        brokers count is unknown; if they count none, of the namespaces.
         """
         names = sorted({*with_traffic, *(bundle.namespace for bundle in observed.owners)})
         unread: dict[str, PortError] = {}
@@ -78,8 +78,8 @@ class NamespaceReads:
             observed.unevaluated = unevaluated_in(policies)
 
     async def prevents(self, namespace: str, brokers: Sequence[str], *, destination: str | None = None) -> str | None:
-        """Returns why the present isolation policies do not let a namespace be split, or moved to a broker; None if
-        they do."""
+        """Returns why the current isolation policies do not allow a namespace to be split, or moved to a broker; None
+        if they do."""
         policies = await self._isolation()
         found = await asyncio.to_thread(isolation_of, (namespace,), brokers, policies)
         if namespace in found.undecided:
@@ -106,8 +106,8 @@ class NamespaceReads:
 
 
 def _do_without(observed: Observed, unread: Mapping[str, PortError], number: int) -> None:
-    """Take the bundles of namespaces that are not reported from what brokers list. Raises one of the errors where more
-    is unknown than can be done without."""
+    """Takes the bundles of unreported namespaces from the lists of the brokers. Raises one of the errors if more than
+    MOST_UNKNOWN is unknown."""
     weights = {name: fsum(cells.cells().weights()) for name, cells in observed.cells.items()}
     for bundle, load in observed.bundles.items():
         weights[bundle.namespace] = weights.get(bundle.namespace, 0.0) + load.weight

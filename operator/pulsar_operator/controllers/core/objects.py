@@ -1,4 +1,5 @@
-"""Custom resources as controllers read them: metadata, owner of children, fields that cannot be read."""
+"""Parts of custom resources that controllers share: metadata, owner of children, invalid fields, commands for
+messages."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from pulsar_operator.ports import NAMESPACES, Deps, Json, RefusedError
 
 @dataclass(frozen=True)
 class Meta:
-    """The parts of metadata controllers decide on."""
+    """The parts of metadata that controllers depend on."""
 
     namespace: str
     name: str
@@ -26,12 +27,12 @@ class Meta:
 
     @property
     def paused(self) -> bool:
-        """Whether the object is paused: it is observed and reported, and nothing is changed."""
+        """Whether the object is paused: it is observed and reported, but nothing is changed."""
         return self.annotations.get(ANNOTATION_PAUSE) == "true"
 
     @property
     def dry_run(self) -> bool:
-        """Whether the object is in dry run: pending actions are shown and none is performed."""
+        """Whether the object is in dry run: pending actions are shown, but none is performed."""
         return self.annotations.get(ANNOTATION_DRY_RUN) == "true"
 
 
@@ -84,8 +85,8 @@ def owner_of(obj: Json, *, part_of: str) -> Owner:
 
 
 def invalid_fields(error: ValidationError) -> str:
-    """Field and rule of each violation, in one sentence each; the value only where it is a number or a switch: text may
-    hold a secret, in a field that was meant for something else too."""
+    """Returns the field and the violated rule of each error. A value is only shown if it is a number or a boolean: any
+    text may contain a secret."""
     parts = []
     for item in error.errors(include_url=False)[:5]:
         path, value = ".".join(str(part) for part in item["loc"]), item.get("input")
@@ -95,11 +96,11 @@ def invalid_fields(error: ValidationError) -> str:
 
 
 async def is_going(deps: Deps, namespace: str, *, refused: RefusedError) -> bool:
-    """Whether the namespace is being deleted, or gone, when a request in it was ``refused`` (HTTP 403).
+    """Whether the namespace is being deleted, or no longer exists, when a request in it was ``refused`` (HTTP 403).
 
-    Its deletion takes the operator's rights in it away; but roles are changed for other reasons too, and an admission
-    webhook may refuse as well. So the namespace itself is checked.
-    Raises RefusedError, with what was refused, where that is not allowed either; UnavailableError.
+    The deletion of a namespace removes the operator's permissions in it. But roles are changed for other reasons too,
+    and an admission webhook may refuse as well, so the namespace itself is read. Raises RefusedError, including the
+    original refusal, if that is not allowed either; UnavailableError.
     """
     try:
         found = await deps.kube.get(NAMESPACES, "", namespace)

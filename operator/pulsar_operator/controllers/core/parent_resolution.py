@@ -1,8 +1,8 @@
-"""Whether objects that refer to different parents are in the same place of Pulsar.
+"""Decides whether objects that refer to different parents have the same location in Pulsar.
 
-A PulsarNamespace is renamed by applying it under its new name together with what is in it: for a while two objects
+A PulsarNamespace is renamed by applying it under its new name together with its content. For a while two objects then
 stand for one namespace, each with its own children. For the management of an object only one of the two counts, since
-the other is a duplicate and its children wait. For a deletion both do. Used by duplicates.py, logical/topic.py,
+the other is a duplicate and its children wait. For a deletion both count. Used by duplicates.py, logical/topic.py,
 logical/declared_inside.py, topicset/listing.py and dataplane/observed/quorums.py.
 """
 
@@ -23,7 +23,7 @@ class DeclaredLocation:
 
     parents: frozenset[Key]
     reported_parent: str | None
-    """Path of its parent inside Pulsar as its status says; None where it does not."""
+    """Path of its parent in Pulsar, from its status; None if the status has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class ResolvedLocation:
     """The location after its parents were read."""
 
     instance: Key | None
-    """None where it is not known, since a parent does not exist or is not named."""
+    """None if it is unknown, because a parent does not exist or is not named."""
     path: str | None
-    """Path of names inside Pulsar, such as ``tenant/namespace``."""
+    """Path of names in Pulsar, such as ``tenant/namespace``."""
 
 
 def location_of(kind: Kind, obj: Json) -> DeclaredLocation:
@@ -48,7 +48,7 @@ def location_of(kind: Kind, obj: Json) -> DeclaredLocation:
 
 
 class ParentResolver:
-    """Compares locations; keeps the parents it has read, so it is used for one pass."""
+    """Compares locations. It caches the parents it has read, so it is used for one pass only."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
@@ -81,7 +81,8 @@ class ParentResolver:
         return ResolvedLocation(None, None)
 
     async def _are_same(self, one: frozenset[Key], other: frozenset[Key]) -> bool | None:
-        """Whether the parents are the same in Pulsar; None if a parent does not exist or is not named."""
+        """Whether the parents are the same in Pulsar; None if a parent does not exist or is not named. Raises
+        PortError."""
         if len(one) != 1 or len(other) != 1:
             return None
         (first,), (second,) = one, other
@@ -97,7 +98,7 @@ class ParentResolver:
         return await self._are_same(references(first.kind, parents[0]), references(first.kind, parents[1]))
 
     async def parent(self, key: Key) -> Json | None:
-        """Returns a parent as the watches know it, or else the API server; None where there is none. Raises
+        """Returns a parent from the watch cache, otherwise from the API server; None if it does not exist. Raises
         PortError."""
         if key not in self._parents:
             found = await reader_of(self._deps).get(key.kind, key.namespace, key.name)

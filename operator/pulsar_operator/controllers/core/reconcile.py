@@ -1,8 +1,8 @@
 """The pass that controllers share: read the object once, parse it, observe and act, write the status once.
 
-A kind says what it observes, decides and does (``converge``), and what it does about a specification that it cannot
-read (``refuse``). It keeps what it reports in its context; nothing else writes the status, except that a logical kind
-stores what it manages before the first write that needs it.
+A kind implements what it observes, decides and does (``converge``), and how it handles an invalid specification
+(``refuse``). It collects its report in its context. Nothing else writes the status, except that a logical kind stores
+what it manages before the first write that needs it.
 """
 
 from __future__ import annotations
@@ -38,36 +38,37 @@ StatusT = TypeVar("StatusT", bound=CommonStatus)
 
 @dataclass
 class Context(Generic[SpecT, StatusT]):
-    """The data of one pass over an object; nothing of it outlives the pass."""
+    """The data of one pass over an object. Nothing of it outlives the pass."""
 
     deps: Deps
     obj: Json
     meta: Meta
     spec: SpecT
-    """None at run time where ``invalid`` names what cannot be read."""
+    """The specification. It is None at run time if ``invalid`` is set."""
     before: StatusT
-    """The status as read, and after a write ahead as written."""
+    """The status as it was read, or as it was written during the pass."""
     conditions: ConditionSet
     invalid: str | None = None
-    """Why the specification cannot be used, or None."""
+    """Why the specification cannot be used; None if it can."""
     fields: dict[str, Any] = field(default_factory=dict)
-    """Status fields set in this pass; the others keep their value."""
+    """Status fields set in this pass. The others keep their value."""
 
     @property
     def pause_reason(self) -> Reason | None:
-        """Returns why nothing may be changed, or None."""
+        """Returns why nothing may be changed; None if changes are allowed."""
         if self.meta.paused:
             return Reason.PAUSED
         return Reason.DRY_RUN if self.meta.dry_run else None
 
     @cached_property
     def actor(self) -> Actor:
-        """Acts on Kubernetes, or collects the pending actions of a paused object or of a dry run."""
+        """Returns the actor, which performs actions on Kubernetes, or collects them if the object is paused or in dry
+        run."""
         return Actor(self.deps, self.obj, act=self.pause_reason is None)
 
     @property
     def version(self) -> str | None:
-        """Returns the resourceVersion that the status write asks for; None if it overwrites whatever is there."""
+        """Returns the resourceVersion that the status write requires; None if it overwrites any version."""
         return None
 
     def new_status(self) -> BaseModel:
@@ -76,7 +77,7 @@ class Context(Generic[SpecT, StatusT]):
         return self.before.model_copy(update={"pending_actions": self.actor.pending or None, **self.fields, **update})
 
     async def write(self) -> None:
-        """Write the status when it differs from the stored one. Raises PortError."""
+        """Writes the status if it differs from the stored one. Raises PortError."""
         await write_status(self.deps, self.obj, self.new_status(), version=self.version)
 
 
@@ -88,7 +89,7 @@ class ObjectReconciler(ABC, Generic[ContextT]):
 
     kind: ClassVar[Kind]
     known: Sequence[ConditionType]
-    """Condition types of the kind, which are never absent."""
+    """Condition types of the kind. Each is always present."""
     context: ClassVar[type[Context[Any, Any]]] = Context
 
     def __init__(self, deps: Deps) -> None:
@@ -96,20 +97,20 @@ class ObjectReconciler(ABC, Generic[ContextT]):
 
     @abstractmethod
     async def converge(self, ctx: ContextT, /) -> Outcome | None:
-        """Observe, decide and act. None where the object may be gone, so that nothing is written."""
+        """Observes, decides and acts. Returns None if the object may no longer exist, so that no status is written."""
 
     async def refuse(self, ctx: ContextT, /) -> Outcome | None:
-        """Report a specification that cannot be read, and act on nothing. None as in ``converge``."""
+        """Reports an invalid specification, and performs no action. Returns None as ``converge`` does."""
         ctx.conditions.set(ConditionType.ACCEPTED, False, Reason.INVALID_SPEC, str(ctx.invalid))
         ctx.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
         return DONE
 
     def forget(self, key: Key) -> None:
-        """Drop what the process knows of an object that is gone."""
+        """Forgets the in-memory state of an object that no longer exists."""
         return None
 
     async def reconcile(self, key: Key) -> Outcome:
-        """Runs one pass; see Reconciler. Raises PortError where the object cannot be read."""
+        """Runs one pass; see Reconciler. Raises PortError if the object cannot be read."""
         obj = await self.deps.kube.get(CUSTOM[self.kind], key.namespace, key.name)
         if obj is None:
             self.forget(key)
@@ -117,7 +118,7 @@ class ObjectReconciler(ABC, Generic[ContextT]):
         return await self.finish(self.begin(obj))
 
     def begin(self, obj: Json) -> ContextT:
-        """Returns the context of a pass over an object that was read."""
+        """Returns the context of a pass over the object."""
         models, meta, status = MODELS[self.kind], meta_of(obj), obj.get("status") or {}
         conditions = ConditionSet(self.known, status.get("conditions") or (), meta.generation, self.deps.clock.now())
         spec: Any = None
@@ -134,7 +135,7 @@ class ObjectReconciler(ABC, Generic[ContextT]):
         return await (self.converge(ctx) if ctx.invalid is None else self.refuse(ctx))
 
     async def finish(self, ctx: ContextT) -> Outcome:
-        """Run the pass, then write the status."""
+        """Runs the pass, then writes the status. Returns the outcome of the pass."""
         try:
             outcome = await self.run(ctx)
             if outcome is None:
@@ -159,6 +160,6 @@ class ObjectReconciler(ABC, Generic[ContextT]):
                 log.debug("%s %s: %s", kind.value, status.value, message, extra=fields)
 
     async def _exists(self, ctx: ContextT) -> bool:
-        """Whether the API server still has the object of the pass, and not another one of its name."""
+        """Whether the API server still has the object of the pass, as opposed to another one of its name."""
         obj = await self.deps.kube.get(CUSTOM[self.kind], ctx.meta.namespace, ctx.meta.name)
         return obj is not None and obj["metadata"].get("uid") == ctx.meta.uid

@@ -10,14 +10,14 @@ from pulsar_operator.ports import Key
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the queue should do next with the key."""
+    """What the queue does next with the key."""
 
     requeue_after: float | None = None
-    """Seconds until the next pass; if None, it waits for events and the periodic resync."""
+    """Seconds until the next pass; None to wait for events and the periodic resync."""
     backoff: bool = False
-    """Whether the pass failed: the queue then chooses an exponentially growing delay itself."""
+    """Whether the pass failed. The queue then chooses an exponentially growing delay."""
     gone: bool = False
-    """Whether the API server has no such object: a caller that expects one is notified."""
+    """Whether the API server has no such object. The engine then updates what depends on it."""
 
 
 DONE = Outcome()
@@ -28,4 +28,4 @@ class Reconciler(Protocol):
     """Level-triggered reconciliation of one kind."""
 
     async def reconcile(self, key: Key) -> Outcome:
-        """Brings the live state one step closer to the object. Safe to stop at any await and to run again."""
+        """Brings the live state one step closer to the specification. It can be stopped at any await and run again."""

@@ -1,4 +1,4 @@
-"""References between custom resources, with the consent of the one that is referred to."""
+"""References between custom resources, which the referenced object must allow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pulsar_operator.ports import Deps, Json
 
 @dataclass(frozen=True)
 class Resolved:
-    """Outcome of resolving a reference: the object, or why there is none."""
+    """Result of resolving a reference: the object, or why there is none."""
 
     obj: Json | None
     found: bool
@@ -23,7 +23,7 @@ class Resolved:
 
 
 async def resolve(deps: Deps, kind: Kind, ref: ObjectReference, *, from_namespace: str) -> Resolved:
-    """Look up a referenced object and check that it consents."""
+    """Looks up a referenced object and checks that it allows the reference. Raises PortError."""
     namespace = ref.namespace or from_namespace
     text = f'{kind.value} "{namespace}/{ref.name}"'
     obj = await reader_of(deps).get(kind, namespace, ref.name)

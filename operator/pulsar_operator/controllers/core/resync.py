@@ -1,6 +1,7 @@
-"""Lists all custom resources: at the start, and once per period. Each kind is listed separately in each watched
-Kubernetes namespace. One that cannot be listed is tried again alone, and what is in it is unknown, which is not the
-same as nothing: see watch_cache.py. Used by engine.py.
+"""Lists all custom resources at the start, and then once per period.
+
+Each kind is listed in each watched Kubernetes namespace separately. A list that fails is retried on its own, and its
+objects are unknown, as opposed to absent: see watch_cache.py. Used by engine.py.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ class Resync:
         found: Callable[[set[Key]], None],
         recheck: Callable[[Key, float], None],
     ) -> None:
-        """``namespaces`` are those that are watched; none = all.
+        """``namespaces`` are the watched Kubernetes namespaces; empty for all.
 
-        ``spread`` receives the keys that a change requires, ``found`` the objects of each first list, and
-        ``recheck`` the time at which an object is reconciled although no change is known.
+        ``spread`` receives the effect of each change, ``found`` the objects of each first list, and ``recheck`` each
+        object with the delay in seconds after which it is reconciled although no change is known.
         """
         self._deps = deps
         self._world = world
@@ -57,11 +58,11 @@ class Resync:
 
     @property
     def tried(self) -> bool:
-        """Whether every list was made once, or failed once."""
+        """Whether every list was tried at least once."""
         return not self._untried
 
     def problem(self) -> str | None:
-        """Returns what cannot be listed and why; None when everything can."""
+        """Returns what cannot be listed and why; None if everything can be listed."""
         if not self._failing:
             return None
         failing = sorted(self._failing.items(), key=lambda each: (each[0][0], each[0][1] or ""))
@@ -70,7 +71,7 @@ class Resync:
         return f"cannot list {'; '.join(texts)}{more}"
 
     async def run(self) -> None:
-        """List without end, each place in its own time. Ends with a defect alone."""
+        """Lists until cancelled, each place with its own interval. It only ends with a programming error."""
         if self._world.cache is not None:
             self._world.cache.expect(self._places)
         async with asyncio.TaskGroup() as group:
@@ -85,7 +86,7 @@ class Resync:
             await asyncio.sleep(self._seconds * self._rng.uniform(0.9, 1.0))
 
     async def _list(self, place: Place, *, first: bool) -> None:
-        """List one place, until it succeeds."""
+        """Lists one place until it succeeds."""
         kind, namespace = place
         failures = 0
         while True:
@@ -148,9 +149,10 @@ class Resync:
         self._tried(place, live if first else set())
 
     async def _check_gone(self, key: Key) -> None:
-        """Checks a known object that a list lacks: only a read of that very object decides that it is gone.
+        """Checks a known object that a list lacks. Only a read of that object decides that it no longer exists.
 
-        An old or incomplete list must not look like a deletion: children would act as if their parent were gone.
+        An outdated or incomplete list must not look like a deletion, since children would act as if their parent were
+        deleted.
         """
         known, begun = self._world.index.version_of(key), self._world.freshness.moment
         try:

@@ -1,4 +1,4 @@
-"""Conditions of other objects, and the status of the own one: written only where it differs."""
+"""Reads conditions of other objects, and writes the status of the own object if it differs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pulsar_operator.ports import ConflictError, Deps, Json, RefusedError
 
 
 def condition_of(obj: Json | None, kind: str) -> Json | None:
-    """Returns a condition of a raw object, or None."""
+    """Returns a condition of a raw object; None if there is none."""
     if obj is None:
         return None
     for condition in (obj.get("status") or {}).get("conditions") or []:
@@ -28,23 +28,25 @@ def is_true(obj: Json | None, kind: str) -> bool:
 
 
 def differs(obj: Json, status: BaseModel) -> bool:
-    """Whether a status is another than the stored one."""
+    """Whether a status differs from the stored one."""
     return bool(normal(wire(status)) != normal(_stored(obj)))
 
 
 async def write_status(deps: Deps, obj: Json, status: BaseModel, *, version: str | None = None) -> Json | None:
-    """Write the status when it differs from the stored one; returns the stored object where a write was made.
+    """Writes the status if it differs from the stored one. Returns the stored object if a write was made. Raises
+    PortError.
 
-    ``version`` is the object's resourceVersion, for callers that know it to be the newest they wrote: spares a read.
+    ``version`` is the object's resourceVersion if the caller knows it to be the newest; this saves a read.
     """
     return await _write(deps, obj, wire(status), version=version)
 
 
 async def write_condition(deps: Deps, obj: Json, condition: Condition) -> Json | None:
-    """Write one condition where it differs, and what follows from it, with the rest of the status as ``obj`` has it; as
-    write_status.
+    """Writes one condition if it differs, and the conditions derived from it. Returns the stored object if a write was
+    made.
 
-    All of it is sent: server-side apply takes away what its manager leaves out. Raises PortError.
+    The rest of the status is sent as ``obj`` has it, since server-side apply removes what its manager omits. Raises
+    PortError.
     """
     status, new = _stored(obj), wire(condition)
     stored = list(status.get("conditions") or ())
@@ -80,7 +82,7 @@ async def _write(deps: Deps, obj: Json, new: Json, *, version: str | None) -> Js
 
 
 def _stored(obj: Json) -> Json:
-    """Returns the stored status without what the API server put there: that stays until the operator writes the
+    """Returns the stored status without the default of the API server, which stays until the operator writes the
     field."""
     status = obj.get("status") or {}
     return {key: value for key, value in status.items() if (key, value) != ("observedGeneration", UNOBSERVED)}

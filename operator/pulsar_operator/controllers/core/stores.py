@@ -1,9 +1,8 @@
-"""Whether the configuration store of an instance answers, as its status says, for controllers that must not act while
-it does not.
+"""Reports whether the configuration store of an instance is available, according to its status.
 
-While it is unavailable brokers answer 200 from what they remember and writes hang; a broker that is restarted does not
-come up, and no bundle can be moved (measured on 4.0.8). So nothing is begun: no write of the logical plane, no pod
-replaced or removed, no bundle unloaded. The PulsarInstance's pass asks the store itself.
+While it is unavailable, brokers answer 200 from their cache and writes hang, a restarted broker does not become ready,
+and no bundle can be moved (measured on 4.0.8). So controllers start nothing: no write of the logical plane, no pod
+replaced or removed, no bundle unloaded. The pass of the PulsarInstance checks the store itself.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from pulsar_operator.controllers.core.watch_cache import reader_of
 from pulsar_operator.ports import Deps, Json
 
 PORT: Final = 2181
-"""Of a ZooKeeper server that is named without one."""
+"""Default port of a ZooKeeper server."""
 
 
 class Store(NamedTuple):
-    """A ZooKeeper ensemble and the path in it under which everything lives."""
+    """A ZooKeeper ensemble and the root path in it."""
 
     servers: str
     chroot: str | None = None
@@ -32,12 +31,12 @@ class Store(NamedTuple):
 
 
 def configuration_store(instance: Json) -> Store | None:
-    """Returns where the status of a PulsarInstance says that its configuration store is; None where it does not say."""
+    """Returns the configuration store from the status of a PulsarInstance; None if the status has none."""
     return _named(instance, "configurationStore")
 
 
 def metadata_store(cluster: Json) -> Store | None:
-    """Returns where the status of a PulsarCluster says that its own metadata store is; None where it does not say."""
+    """Returns the metadata store from the status of a PulsarCluster; None if the status has none."""
     return _named(cluster, "metadataStore")
 
 
@@ -48,14 +47,17 @@ def _named(obj: Json, field: str) -> Store | None:
 
 
 def share_store(one: Json, other: Json) -> bool:
-    """Whether two instances keep what their clusters share in one configuration store, as their status says where it
-    is, or of a new one the specification: then they are one in Pulsar. A server that both name is of one ensemble."""
+    """Whether two instances share one configuration store, so that they are one in Pulsar.
+
+    The store is taken from the status, for a new instance from the specification. Two stores that have a server in
+    common are the same ensemble.
+    """
     (first, chroot), (second, other_chroot) = _store(one), _store(other)
     return bool(first & second) and chroot == other_chroot
 
 
 def _store(instance: Json) -> tuple[frozenset[str], str]:
-    """Servers and chroot."""
+    """Returns the servers with their ports, and the chroot without slashes at its ends."""
     external = ((instance.get("spec") or {}).get("configurationStore") or {}).get("external") or {}
     servers, chroot = configuration_store(instance) or (external.get("servers"), external.get("chroot"))
     named = (each.strip().lower() for each in str(servers or "").split(","))
@@ -65,18 +67,18 @@ def _store(instance: Json) -> tuple[frozenset[str], str]:
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """Whether the configuration store of an instance answers."""
+    """Whether the configuration store of an instance is available."""
 
     ready: bool | None = None
     """None if not known."""
     message: str = "not observed yet"
     reason: str | None = None
     since: str | None = None
-    """Time since which it is so, as in a status."""
+    """Time of the last change of ``ready``, as in a status."""
 
 
 def store_state(instance: Json) -> StoreState:
-    """Returns the state of the store by the status of a PulsarInstance; all controllers use this."""
+    """Returns the state of the store from the status of a PulsarInstance. All controllers use this."""
     found = condition_of(instance, ConditionType.CONFIGURATION_STORE_READY)
     if found is None:
         return StoreState()
@@ -85,7 +87,7 @@ def store_state(instance: Json) -> StoreState:
 
 
 def store_unavailable_message(instance: Json) -> str | None:
-    """Returns why the configuration store of an instance is unavailable; None if it answers, or could not be
+    """Returns why the configuration store of an instance is unavailable; None if it is available, or was not
     checked."""
     state = store_state(instance)
     if state.ready is not False:
@@ -94,7 +96,8 @@ def store_unavailable_message(instance: Json) -> str | None:
 
 
 async def store_unavailable_message_of(deps: Deps, cluster: Json) -> str | None:
-    """Returns the same of the instance of a cluster; None also where there is no such instance. Raises PortError."""
+    """Returns why the configuration store of a cluster's instance is unavailable; None also if the instance does not
+    exist. Raises PortError."""
     key = instance_of(cluster)
     instance = await reader_of(deps).get(Kind.INSTANCE, key.namespace, key.name) if key is not None else None
     return store_unavailable_message(instance) if instance is not None else None

@@ -1,13 +1,14 @@
-"""Reading what the planner needs of one cluster: brokers, bundles, owners, traffic, and what restricts placement.
+"""Reads what the planner needs of one cluster: brokers, bundles, owners, traffic, and restrictions of the placement.
 
 A broker that does not answer is a missing fact, never an idle broker: the observation names it. The caller decides
-whether it can do without (balance/execution/partial.py).
+whether a plan is possible without it (balance/execution/partial.py).
 
-**What an observation asks**: the brokers, and of each the bundles it owns; of each namespace its boundaries and its
-anti-affinity group; the isolation policies. Live, of each broker the statistics of its topics, or, where a plan cuts no
-bundle, its load report. Recorded, of each namespace of the result the names of its topics, at most twice (persistent
-ones, and others where not all are found; of a very large one MOST_PARTS bundles), and statistics only where a record is
-of what is not there. A split asks for the names in its bundle, at most twice.
+**Requests of an observation**: the brokers, and for each of them the bundles it owns; for each namespace its boundaries
+and its anti-affinity group; the isolation policies. With live traffic, for each broker the statistics of its topics, or
+its load report if the plan splits no bundle. With recorded traffic, for each namespace of the result the names of its
+topics, at most twice (persistent topics, and non-persistent ones if not all were found; of a very large namespace
+MOST_PARTS bundles), and statistics only if the record contains topics that do not exist. A split requests the names in
+its bundle, at most twice.
 """
 
 from __future__ import annotations
@@ -58,21 +59,22 @@ from pulsar_operator.ports import (
 log = logging.getLogger(__name__)
 
 UNLOAD_DEADLINE_SECONDS = 75.0
-"""Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
+"""Seconds. Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
 SPLIT_DEADLINE_SECONDS = 60.0
 DEFAULT_STATS_PERIOD_SECONDS = 60
-"""Pulsar's statsUpdateFrequencyInSecs, and its statsUpdateInitialDelayInSecs."""
+"""Default of Pulsar's statsUpdateFrequencyInSecs and statsUpdateInitialDelayInSecs, in seconds."""
 DOMAINS = ("persistent", "non-persistent")
-"""Of topics, in the order in which they are asked for: the first are in the metadata store, and there while unloaded;
-the second are only where they are loaded, and Pulsar asks every bundle's broker for them."""
+"""Domains of topics, in the order of the requests. Persistent topics are in the metadata store, also while unloaded.
+Non-persistent topics only exist where they are loaded, and Pulsar asks the broker of every bundle for them."""
 LISTINGS = 2
-"""Namespaces whose topics are listed at the same time: tens of megabytes each, with very many topics."""
+"""Number of namespaces whose topics are listed concurrently. A very large list has tens of megabytes."""
 SHOWN = 3
-"""Namespaces that a sentence names."""
+"""Maximum number of namespaces that a message names."""
 
 
 def results_url(cluster: Json, source: SizingSource | None) -> str:
-    """Returns where a cluster's results are: as given, else the Service that chart pulsar makes for its instance."""
+    """Returns the URL of a cluster's sizing results: the one in ``source``, otherwise the Service that chart pulsar
+    creates for its instance."""
     if source is not None and source.url:
         return source.url
     ref = (cluster.get("spec") or {}).get("instanceRef") or {}
@@ -81,36 +83,36 @@ def results_url(cluster: Json, source: SizingSource | None) -> str:
 
 
 def sizing_url(instance: Json) -> str:
-    """Returns where the sizing results of an instance are by default: the Service of chart
-    pulsar."""
+    """Returns the default URL of the sizing results of an instance: the Service of chart pulsar."""
     meta = instance["metadata"]
     return f"http://{meta['name']}-sizing.{meta['namespace']}:8080"
 
 
 @dataclass
 class Traffic:
-    """One cluster's brokers, reached through one of them or its Service, and each by its id."""
+    """The brokers of one cluster, reached through its Service or one of them, and each by its id."""
 
     deps: Deps
     endpoint: AdminEndpoint
     cost: CostModel = field(default_factory=CostModel)
     _heard: str | None = None
-    """A broker that answered."""
+    """A broker that answered; None if none has answered yet."""
     _direct: bool = False
-    """Whether the Service did not."""
+    """Whether requests go to that broker because the Service did not answer."""
 
     @property
     def reads(self) -> BrokerReads:
-        """Reads of single brokers."""
+        """Returns the reads of single brokers."""
         return BrokerReads(self.deps, self.endpoint, self.cost)
 
     @property
     def namespaces(self) -> NamespaceReads:
-        """Reads of namespaces."""
+        """Returns the reads of namespaces."""
         return NamespaceReads(self.deps, self.get, self.endpoint.cluster)
 
     async def get(self, *path: str, query: Mapping[str, str] | None = None, text: bool = False) -> Any:
-        """GET through the cluster's Service; where that leads to a broker that does not answer, from one that did."""
+        """Sends a GET through the cluster's Service; if that fails, to a broker that answered before. Raises
+        PortError."""
         if not self._direct:
             try:
                 return await self.deps.admin.call(self.endpoint, "GET", path, query=query, text=text)
@@ -123,14 +125,14 @@ class Traffic:
         return await self.deps.admin.call(endpoint, "GET", path, query=query, text=text)
 
     async def _map(self, *path: str) -> Mapping[str, Any]:
-        """GET of what is to be a map. Raises PortError, also where it is none."""
+        """Returns the answer to a GET that must be a map. Raises PortError, also if it is not."""
         found = await self.get(*path) or {}
         if not isinstance(found, Mapping):
             raise NotReadableError(f"the answer about {'/'.join(path)} is no map")
         return found
 
     async def brokers(self) -> tuple[str, ...]:
-        """Returns ids of the registered brokers."""
+        """Returns the ids of the registered brokers. Raises PortError."""
         found = await self.get("brokers") or []
         if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
             raise NotReadableError("the answer about brokers is no list of names")
@@ -139,14 +141,14 @@ class Traffic:
         return tuple(sorted(set(found)))
 
     async def leader(self) -> str | None:
-        """Returns the id of the broker that leads; None while there is none."""
+        """Returns the id of the leader broker; None if there is none. Raises PortError."""
         try:
             return str((await self._map("brokers", "leaderBroker")).get("brokerId") or "") or None
         except NotFoundError:
             return None
 
     async def boundaries(self, namespace: str) -> tuple[int, ...] | None:
-        """Returns live boundaries of a namespace; None when it does not exist."""
+        """Returns the live boundaries of a namespace; None if it does not exist. Raises PortError."""
         return await self.namespaces.boundaries(namespace)
 
     async def stats_period(self) -> int:
@@ -154,7 +156,8 @@ class Traffic:
         return await self._seconds("statsUpdateFrequencyInSecs")
 
     async def first_statistics(self) -> int:
-        """Returns the seconds after its start at which a broker says for the first time what it carries."""
+        """Returns the seconds after its start at which a broker first updates its statistics
+        (statsUpdateInitialDelayInSecs)."""
         return await self._seconds("statsUpdateInitialDelayInSecs")
 
     async def _seconds(self, setting: str) -> int:
@@ -164,7 +167,7 @@ class Traffic:
         return int(text) if known else DEFAULT_STATS_PERIOD_SECONDS
 
     async def owned(self, broker: str) -> set[BundleId]:
-        """Returns bundles a broker owns, its own namespaces left out."""
+        """Returns the bundles that a broker owns, without those of its internal namespaces. Raises PortError."""
         path = ("brokers", self.endpoint.cluster, broker, "ownedNamespaces")
         answer = await self.deps.admin.call(broker_endpoint(self.endpoint, broker), "GET", path) or {}
         if not isinstance(answer, Mapping) or not all(isinstance(name, str) for name in answer):
@@ -175,10 +178,10 @@ class Traffic:
         return {each for each in found if each is not None and not is_own(each.namespace, (broker,))}
 
     async def owner(self, bundle: BundleId, first: Sequence[str], brokers: Sequence[str]) -> Ownership:
-        """Returns which of some live brokers has a bundle; ``first`` are asked before the others. A dead broker has
-        nothing.
+        """Returns which of the live ``brokers`` owns a bundle. The ``first`` are asked before the others. A dead broker
+        owns none.
 
-        Raises PortError where one of the ``first`` does not list its bundles.
+        Raises PortError if one of the ``first`` does not list its bundles.
         """
         live = set(brokers)
         for broker in [b for b in first if b in live]:
@@ -191,14 +194,15 @@ class Traffic:
         return Ownership(None, tuple(broker for broker, found in others.items() if isinstance(found, PortError)))
 
     async def observe(self) -> Observed:
-        """Everything now, with the traffic the brokers count. Raises PortError when not even the brokers are known."""
+        """Observes the cluster, with the traffic that the brokers count by topic. Raises PortError if the brokers
+        cannot be listed."""
         observed, answered = await self._observe_inventory()
         await self._take_stats(observed, answered)
         await self.namespaces.take(observed, observed.cells)
         return observed
 
     async def observe_bundles(self) -> Observed:
-        """Returns the same with the traffic of whole bundles, for a plan that moves bundles and cuts none."""
+        """Observes the cluster, with the traffic of whole bundles, for a plan that moves bundles and splits none."""
         observed, answered = await self._observe_inventory()
         skips = partial(is_own, brokers=frozenset(observed.brokers))
         for broker, found in (await ask_in_turn(self.deps, answered, partial(self.reads.bundles, skips=skips))).items():
@@ -210,10 +214,10 @@ class Traffic:
         return observed
 
     async def observe_with(self, result: SizingResult) -> Observed:
-        """Everything now, with the weights and the cuts of a sizing result in place of the brokers' own figures.
+        """Observes the cluster, with the weights and splits of a sizing result instead of the brokers' own figures.
 
-        Only of topics that exist: of a namespace that was deleted and made again, or whose topics are others now, the
-        brokers' figures count, and the result's cuts are not made (the log says why).
+        The result only counts for topics that exist. For a namespace that was deleted and created again, or that now
+        has other topics, the brokers' figures count, and the splits of the result are not made (the log says why).
         """
         observed, answered = await self._observe_inventory()
         observed.cuts = {}
@@ -245,7 +249,7 @@ class Traffic:
     async def _present(
         self, recorded: NamespaceSizing, boundaries: Sequence[int], limit: asyncio.Semaphore
     ) -> Present | str:
-        """Returns what was recorded of the topics that exist, or a message that says why it does not count."""
+        """Returns the record of the topics that exist, or a message that says why it does not count."""
         name = recorded.namespace
         if why := remade(recorded, boundaries):
             return f"it was created again since: {why}"
@@ -270,7 +274,7 @@ class Traffic:
     async def _take_stats(
         self, observed: Observed, answered: Sequence[str], only: Collection[str] | None = None
     ) -> None:
-        """Add what the brokers that answered before count, of all namespaces or of some."""
+        """Adds the traffic counted by the brokers that answered before, of all namespaces or of those in ``only``."""
         own = frozenset(observed.brokers)
 
         def skips(namespace: str) -> bool:
@@ -283,7 +287,8 @@ class Traffic:
                 observed.take_cells(found)
 
     async def _observe_inventory(self) -> tuple[Observed, list[str]]:
-        """Returns brokers and owners of bundles; and the brokers that answered, of which alone there is more to ask."""
+        """Returns the brokers and the owners of bundles, and the brokers that answered. Only those are asked
+        further."""
         observed = Observed(await self.brokers())
         answered: list[str] = []
         ask = limited(self.owned, MOST_BUNDLES, "bundles")
@@ -298,17 +303,17 @@ class Traffic:
         return observed, answered
 
     async def usages(self, brokers: Sequence[str]) -> dict[str, Usage]:
-        """Returns the most used resource of each broker that says it; one that does not is left out."""
+        """Returns the most used resource of each broker that reports it. The others are left out."""
         found = await ask_in_turn(self.deps, brokers, self.reads.usage)
         return {broker: used for broker, used in found.items() if isinstance(used, Usage)}
 
     async def prevents(self, namespace: str, brokers: Sequence[str], *, destination: str | None = None) -> str | None:
-        """Returns why the present isolation policies do not let a namespace be split, or moved to a broker; None if
-        they do."""
+        """Returns why the current isolation policies do not allow a namespace to be split, or moved to a broker; None
+        if they do."""
         return await self.namespaces.prevents(namespace, brokers, destination=destination)
 
     async def domains(self) -> dict[str, str]:
-        """Failure domain of each broker that is in one."""
+        """Returns the failure domain of each broker that is in one. Raises PortError."""
         try:
             found = await self._map("clusters", self.endpoint.cluster, "failureDomains")
         except NotFoundError:
@@ -319,10 +324,11 @@ class Traffic:
             raise NotReadableError("the answer about failure domains has no lists of brokers") from None
 
     async def split(self, bundle: BundleId, boundary: int) -> None:
-        """Cut a bundle at one position; the pieces stay where they are. Read the boundaries afterwards: Pulsar answers
-        with success as well when it did nothing (class NamespaceService, splitAndOwnBundleOnceAndRetry).
+        """Splits a bundle at one position. The parts stay on their broker.
 
-        A cut cannot be undone: RefusedError where all topics are on one side of it.
+        The caller reads the boundaries afterwards, since Pulsar also answers with success if it did nothing (class
+        NamespaceService, splitAndOwnBundleOnceAndRetry). A split cannot be undone, so RefusedError is raised if all
+        topics are on one side of it.
         """
         if bundle.lower < boundary < bundle.upper:
             await self._need_both_sides(bundle, boundary)
@@ -346,8 +352,7 @@ class Traffic:
         raise RefusedError(f"not requested, because {gone} and a split cannot be undone")
 
     async def move(self, bundle: BundleId, destination: str) -> None:
-        """Unload a bundle towards a broker; the modular load manager assigns it at the next observation-up of a
-        topic."""
+        """Unloads a bundle towards a broker. The modular load manager assigns it at the next lookup of a topic."""
         await self.deps.admin.call(
             self.endpoint,
             "PUT",
@@ -363,7 +368,7 @@ def _present_of(recorded: NamespaceSizing, positions: array[int], parts: Sequenc
 
 
 def _take_recorded(observed: Observed, recorded: NamespaceSizing, found: Present) -> frozenset[int]:
-    """Add what was recorded; the cuts that the result requests and that part topics which exist."""
+    """Adds the recorded traffic. Returns the splits that the result requests and that separate existing topics."""
     for cell in found.cells:
         observed.add(recorded.namespace, cell.position, cell.weight, cell.topics)
     return parting(recorded.boundaries, observed.boundaries[recorded.namespace], found.cells)

@@ -1,8 +1,8 @@
-"""Custom resources other than the one a pass is about: parents, clusters, duplicates, dependents.
+"""Caches the custom resources around the object of a pass: parents, clusters, duplicates, dependents.
 
-A pass reads its own object from the API server. What surrounds it comes from what the watches have delivered, so that
-ten thousand topics do not read their namespace ten thousand times; it may be late by the time an event takes, and the
-event that follows runs whatever depends on it again. Fed by engine.py; without it (tests) every question is a request.
+A pass reads its own object from the API server. Related objects come from the watches, so that ten thousand topics do
+not read their namespace ten thousand times. The cache may lag by the delay of an event, and the event then runs again
+whatever depends on it. Fed by engine.py. Without a cache (tests) every read is a request.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from pulsar_operator.ports import CUSTOM, Deps, Json, Key, ReaderPort
 T = TypeVar("T")
 
 FIRST_LIST_SECONDS: Final = 20.0
-"""So long after the start a pass waits for the lists that are being made, rather than make the same ones again: every
-namespace that counts its topics would hold all of them, of all namespaces, in memory."""
+"""Seconds after the start for which a pass waits for the running lists instead of requesting them itself. Otherwise
+every namespace that counts its topics would load the topics of all namespaces into memory."""
 KEPT = frozenset(Kind) - {Kind.TOPIC}
-"""Kinds whose objects are kept whole: others ask what they say, and they are few beside topics."""
+"""Kinds whose objects are kept as a whole: others read them, and there are few compared to topics."""
 
 
 def name_of(obj: Json) -> str:
-    """Returns the name inside Pulsar: spec.name, or metadata.name where it is absent."""
+    """Returns the name in Pulsar: spec.name, or metadata.name if it is unset."""
     spec = obj.get("spec")
     given = spec.get("name") if isinstance(spec, dict) else None
     return str(given or obj["metadata"]["name"])
 
 
 Place = tuple[Kind, str | None]
-"""A kind and a watched Kubernetes namespace; None if all of them."""
+"""A kind and a watched Kubernetes namespace; None if all are watched."""
 
 Identity = tuple[Kind, frozenset[Key], str]
-"""Kind, parents, name inside Pulsar. Objects that mean the same are distinguished by their parents: of those only one
-is fit to have children."""
+"""Kind, parents, name in Pulsar. Objects of different parents for the same object of Pulsar have different identities:
+only one of these parents may have children."""
 
 
 def identity_of(kind: Kind, obj: Json) -> Identity:
-    """Returns what an object of the logical plane declares."""
+    """Returns the identity that an object of the logical plane declares."""
     return kind, references(kind, obj), name_of(obj)
 
 
@@ -53,7 +53,7 @@ def _counts(target: Json, namespace: str) -> bool:
 
 
 class DirectReader:
-    """Reads the API server every time."""
+    """Reads from the API server every time."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
@@ -97,10 +97,10 @@ class DirectReader:
 
 
 class WatchCache:
-    """Answers from what was observed.
+    """Answers from the watches.
 
-    A kind that was not listed yet in a Kubernetes namespace is unknown there, not absent: where an answer depends on
-    it, the API server is asked, and a question it does not answer either raises PortError.
+    A kind that was not listed yet in a Kubernetes namespace is unknown there, not absent. If an answer depends on it,
+    the API server is asked; if that does not answer, PortError is raised.
     """
 
     def __init__(self, direct: ReaderPort) -> None:
@@ -110,8 +110,8 @@ class WatchCache:
         self._named: defaultdict[Identity, set[Key]] = defaultdict(set)
         self._parents: dict[Key, frozenset[Key]] = {}
         self._children: defaultdict[tuple[Key, Kind], Counter[str]] = defaultdict(Counter)
-        """How many children of a kind an object has, by their Kubernetes namespace: ten thousand are counted at every
-        change of one, so they are counted incrementally."""
+        """Number of children of a kind by parent and Kubernetes namespace. It is updated incrementally, since ten
+        thousand children would otherwise be counted at every change of one."""
         self._synced: set[Place] = set()
         self._whole: set[Kind] = set()
         """Kinds of which every place is synced."""
@@ -119,26 +119,26 @@ class WatchCache:
         self._coming: dict[Place, asyncio.Event] = {}
         self._waited_until = 0.0
         self._listed: dict[Key, tuple[str, bytes]] = {}
-        """Version and JSON of objects of the first list that are not reconciled yet, of kinds that are not kept. As
-        text they take a quarter of the memory."""
+        """Version and JSON of the objects of the first list that are not reconciled yet, for kinds that are not kept.
+        Text takes a quarter of the memory."""
         self._versions: dict[Key, str | None] = {}
-        """Versions of such objects that the watches reported before that list; None if deleted."""
+        """Version that the watches reported of such objects before that list; None if deleted."""
 
     def expect(self, places: Iterable[Place]) -> None:
-        """The first lists of all kinds, in all watched Kubernetes namespaces (None for all), begin now; for a while
-        questions about them wait for the answer."""
+        """Announces the first lists of all kinds in all watched Kubernetes namespaces (None for all). For a while,
+        reads of them wait for the list."""
         self._places = frozenset(places)
         self._coming = {place: asyncio.Event() for place in self._places}
         self._waited_until = asyncio.get_running_loop().time() + FIRST_LIST_SECONDS
 
     def unlisted(self, place: Place) -> None:
-        """Records that a list failed and will be tried again: no pass waits for it."""
+        """Records that a list failed and is retried. No pass waits for it any longer."""
         if place in self._coming:
             self._coming.pop(place).set()
 
     def _needed(self, kind: Kind, target: Json | None) -> frozenset[Place]:
-        """Returns what must have been listed to know the objects of a kind: all there are, or those a target lets refer
-        to it."""
+        """Returns the places that must have been listed to know the objects of a kind: all, or those that ``target``
+        allows to refer to it."""
         return frozenset(
             (each, namespace)
             for each, namespace in self._places
@@ -146,7 +146,7 @@ class WatchCache:
         )
 
     async def _is_synced(self, kind: Kind, target: Json | None = None) -> bool:
-        """Whether everything of a kind is known; where its first lists are being made, after them."""
+        """Whether all objects of a kind are known. Waits for its first lists if they are running."""
         return kind in self._whole or await self._are_synced(self._needed(kind, target))
 
     async def _are_synced(self, places: frozenset[Place]) -> bool:
@@ -159,7 +159,7 @@ class WatchCache:
         return places <= self._synced
 
     def first_list(self, kind: Kind, objects: Iterable[Json]) -> None:
-        """Keep what the list at the start of the process found, to reconcile each of them once."""
+        """Keeps the objects of the first list, so that each is reconciled once without a read."""
         for obj in objects if kind not in KEPT else ():
             key, version = key_of(kind, obj), _version(obj)
             if version is not None and self._versions.get(key, version) == version:
@@ -179,7 +179,7 @@ class WatchCache:
             del self._listed[key]
 
     def update(self, kind: Kind, obj: Json) -> None:
-        """Take in an object as it is now; whether it is no older state is for world.py to know."""
+        """Stores the state of an object. The caller (world.py) ensures that it is not an older state."""
         key = key_of(kind, obj)
         if kind not in KEPT:
             self._heard(key, _version(obj))
@@ -188,7 +188,7 @@ class WatchCache:
         self._index(key, identity_of(kind, obj), references(kind, obj) if kind in PARENT_FIELD else frozenset())
 
     def remove(self, key: Key) -> None:
-        """Takes in that an object is gone."""
+        """Removes an object that no longer exists."""
         if key.kind in KEPT:
             self._objects[key.kind].pop(key, None)
         else:
@@ -196,7 +196,7 @@ class WatchCache:
         self._index(key, None, frozenset())
 
     def synced(self, kind: Kind, namespace: str | None = None) -> None:
-        """Every object of the kind, in a watched Kubernetes namespace or everywhere, has been taken in once."""
+        """Records that every object of the kind, in a watched Kubernetes namespace or in all, was stored once."""
         place = kind, namespace
         if place not in self._synced:
             self._synced.add(place)
@@ -278,7 +278,8 @@ def _discard(index: defaultdict[T, set[Key]], at: T, key: Key) -> None:
 
 
 def _lean(kind: Kind, obj: Json) -> Json:
-    """Returns an object as it is kept: without what is large and no client requests."""
+    """Returns an object in the form in which it is kept: without metadata.managedFields, which is large and not
+    used."""
     meta = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
     return {**obj, "kind": kind.value, "metadata": meta}
 
@@ -289,5 +290,5 @@ def _version(obj: Json) -> str | None:
 
 
 def reader_of(deps: Deps) -> ReaderPort:
-    """Returns the process's cache, or the API server where there is none."""
+    """Returns the cache of the process, or a reader of the API server if there is none."""
     return deps.reader or DirectReader(deps)

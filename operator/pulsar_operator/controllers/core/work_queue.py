@@ -1,9 +1,8 @@
-"""A queue of keys for several workers: each key once, never in two workers, no kind starves another.
+"""A queue of keys for several workers: each key once, never in two workers, and no kind starves another.
 
 Within a kind, objects that another client changed go before those that only have to be checked, such as ten thousand
-new ones; but not always, so that constant change does not keep the others waiting without end.
-
-Pure asyncio; time is the event loop's, so tests may run it on a virtual clock. Used by engine.py.
+new ones. Every few keys one of the others is taken, so that constant change does not starve them. The queue is pure
+asyncio; its time is that of the event loop, so tests may run it on a virtual clock. Used by engine.py.
 """
 
 from __future__ import annotations
@@ -16,46 +15,47 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.ports import Key
 
 CHANGED_IN_A_ROW = 4
-"""Changed objects of a kind that go before one that waits since longer."""
+"""Number of changed objects of a kind that go before one that has waited longer."""
 
 
 class WorkQueue:
-    """Keys ready to run, keys waiting for their time, keys running."""
+    """Keys that are ready, delayed or running."""
 
     def __init__(
         self, kinds: Iterable[Kind], *, workers: int, on_depth: Callable[[int], None] = lambda depth: None
     ) -> None:
-        """``workers`` is how many keys may run at the same time; ``on_depth`` receives the number of keys ready to
+        """``workers`` is the maximum number of running keys. ``on_depth`` receives the number of keys that are ready to
         run."""
         self._ready: dict[Kind, deque[Key]] = {kind: deque() for kind in kinds}
         self._first: dict[Kind, deque[Key]] = {kind: deque() for kind in self._ready}
         self._in_a_row: dict[Kind, int] = dict.fromkeys(self._ready, 0)
         self._order: deque[Kind] = deque(self._ready)
         self._queued: dict[Key, bool] = {}
-        """Ready to run, and whether among the first; a promoted key is in both lines and counts in that one."""
+        """Ready keys, and whether they have priority. A prioritized key is in both lines and is taken from the
+        first."""
         self._running: set[Key] = set()
         self._busy: Counter[Kind] = Counter()
-        """Number of running keys by kind; kinds without any are absent."""
+        """Number of running keys by kind. Kinds without any are absent."""
         self._again: dict[Key, bool] = {}
         self._delayed: dict[Key, tuple[float, asyncio.TimerHandle]] = {}
         self._workers = workers
         self._on_depth = on_depth
         self._idle: deque[asyncio.Future[None]] = deque()
-        """Workers that found nothing to do. They are woken one at a time: with a long queue most of what is added or
-        done is nothing for them, since some workers stay free for other kinds."""
+        """Workers that found nothing to do. They are woken one at a time: with a long queue most additions are not for
+        them, since some workers stay free for other kinds."""
         self._changed = asyncio.Event()
         self._closed = False
 
     @property
     def depth(self) -> int:
-        """Keys ready to run."""
+        """Returns the number of keys that are ready to run."""
         return len(self._queued)
 
     def add(self, key: Key, delay: float = 0.0, *, first: bool = False) -> None:
-        """Run the key after ``delay`` seconds at the latest; a key that runs now runs again after.
+        """Runs the key after ``delay`` seconds at the latest. A key that is running runs again afterwards.
 
-        Of several requests for one key the earliest wins and the others are the same run. ``first``: before those of
-        its kind that are not.
+        Several requests for one key result in one run, at the earliest of their times. With ``first`` it runs before
+        the other keys of its kind.
         """
         if self._closed:
             return
@@ -93,7 +93,7 @@ class WorkQueue:
             waiting[1].cancel()
 
     async def get(self) -> Key | None:
-        """Returns the next key; None when the queue was closed. The caller calls ``done`` with it afterwards."""
+        """Returns the next key; None if the queue was closed. The caller calls ``done`` with it afterwards."""
         while not self._closed:
             key = self._take()
             if key is not None:
@@ -122,7 +122,7 @@ class WorkQueue:
                 return
 
     def done(self, key: Key) -> None:
-        """The key's run ended."""
+        """Records that the run of the key ended."""
         if key in self._running:
             self._running.discard(key)
             self._busy[key.kind] -= 1
@@ -133,7 +133,7 @@ class WorkQueue:
         self._notify()
 
     def _take(self) -> Key | None:
-        """Returns the first key of the next kind in turn.
+        """Returns the first key of the next kind; None if no key may run now.
 
         Kinds take turns, and nearly half of the workers stay free for kinds that have nothing running: ten thousand
         slow topics never keep a cluster waiting.
@@ -159,14 +159,15 @@ class WorkQueue:
         return None
 
     def _reserved(self, kind: Kind) -> int:
-        """Workers a kind leaves to others; half of them for what a client changed, who waits for the result."""
+        """Returns the number of workers that a kind leaves to others. Half of them are for changed objects, whose
+        client waits."""
         if not self._busy[kind]:
             return 0
         idle = len(self._ready) - len(self._busy)  # every other kind with nothing running
         return min(idle, (self._workers - 1) // 2)
 
     def _waiting(self, kind: Kind) -> bool:
-        """Whether a key of the kind is ready; forgets what was promoted or has run since."""
+        """Whether a key of the kind is ready. Removes keys that were prioritized or have run since."""
         line = self._ready[kind]
         while line and self._queued.get(line[0]) is not False:
             line.popleft()
@@ -182,7 +183,7 @@ class WorkQueue:
         return line.popleft()
 
     def close(self) -> None:
-        """Hands out no further key; running ones may end."""
+        """Hands out no further key. Running keys may end."""
         self._closed = True
         for _, handle in self._delayed.values():
             handle.cancel()
@@ -196,7 +197,7 @@ class WorkQueue:
             self._wake_one()
 
     async def idle(self, *, within: float = 0.0) -> None:
-        """Wait until nothing runs, is ready to run, or is due within the next ``within`` seconds."""
+        """Waits until no key runs, is ready to run, or is due within the next ``within`` seconds."""
         while not self._is_idle(within):
             self._changed.clear()
             await self._changed.wait()

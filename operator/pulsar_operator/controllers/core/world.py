@@ -1,4 +1,4 @@
-"""What the process knows of all custom resources: index, watch cache, and which of two states is the newer one.
+"""The process's state of all custom resources: index, watch cache, and which of two states is the newer one.
 
 Used by engine.py, which gets watch events, and by resync.py, which lists.
 """
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class World:
-    """Takes in what is observed, and returns the keys that it requires."""
+    """Processes observed objects, and returns the keys that must be reconciled."""
 
     def __init__(self, cache: WatchCache | None) -> None:
         self.index = RefIndex()
@@ -25,7 +25,7 @@ class World:
         self.cache = cache
 
     def learn(self, kind: Kind, obj: Json, *, since: int | None = None) -> Effect:
-        """Takes in an object as it is, or was a moment ago; ``since``: see Freshness.is_news."""
+        """Processes the current, or a recent, state of an object. For ``since`` see Freshness.is_news."""
         if not self.freshness.is_news(key_of(kind, obj), obj, since=since):
             return NOTHING
         if self.cache is not None:
@@ -33,19 +33,20 @@ class World:
         return self.index.update(kind, obj)
 
     def deleted(self, kind: Kind, last: Json) -> Effect:
-        """Takes in a watch event that an object is gone; ``last`` is what it shows of it."""
+        """Processes the watch event of a deletion. ``last`` is the last state of the object."""
         key = key_of(kind, last)
         return NOTHING if self.freshness.has_successor(key, last) else self._forget(key, last)
 
     def doubt(self, key: Key) -> None:
-        """Records that an object may be gone: no pass may rely on the first list for it."""
+        """Records that an object may no longer exist. No pass may then use its state of the first list."""
         if self.cache is not None:
             self.cache.listed(key)
 
     def missing(self, key: Key, known: tuple[str, int] | None) -> Effect:
-        """Takes in that a read found no object although no watch reported its deletion.
+        """Processes that a read found no object although no watch reported its deletion.
 
-        ``known`` is what it was known by before the read: one of its name that was seen since is another.
+        ``known`` are the UID and generation known before the read. An object of that name that was observed since is
+        another one.
         """
         now = self.index.version_of(key)
         if now is None or known is None or now[0] != known[0]:
@@ -61,6 +62,6 @@ class World:
 
 
 def fields(key: Key) -> dict[str, str]:
-    """Returns an object in a line of the log."""
+    """Returns the fields that identify an object in a log line."""
     # "name" is taken by logging itself.
     return {"kind": key.kind.value, "namespace": key.namespace, "object": key.name}
