@@ -1,1 +1,1 @@
-"""PulsarRebalance: a proposal, its execution, what came of it."""
+"""PulsarRebalance: a proposal, its execution, and the measured result."""

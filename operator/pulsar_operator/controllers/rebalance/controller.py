@@ -1,9 +1,9 @@
-"""PulsarRebalance: compute a proposal, show it, execute it step by step once approved, measure what came of it.
+"""PulsarRebalance: compute a proposal, show it, execute it step by step once approved, measure the result.
 
-The state of an object is in its conditions, the steps in the ConfigMap of its proposal, and what is done in
-Pulsar; so a pass can be stopped anywhere and another process continues. Pulsar's own balancer is off while steps are
-done: the cluster controller sees to that (dataplane/balancing/load_balancer.py) and names in the cluster's status for
-whom.
+The state of an object is in its conditions, in the ConfigMap with the steps of its proposal, and in Pulsar. So a pass
+can be stopped anywhere, and another process continues. Pulsar's own balancer is off while steps are executed: the
+cluster controller disables it (dataplane/balancing/load_balancer.py), and the status of the cluster names the object
+for which it is off.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         return state
 
     async def run(self, state: RebalancePass, /) -> Outcome | None:
-        """See ObjectReconciler. The cluster controller restores Pulsar's balancer for one that is being deleted."""
+        """Runs the pass; see ObjectReconciler. For an object that is being deleted, the cluster controller restores
+        Pulsar's balancer."""
         return None if state.meta.deleting else await super().run(state)
 
     async def refuse(self, state: RebalancePass, /) -> Outcome | None:
@@ -65,7 +66,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         return await super().refuse(state)
 
     async def converge(self, state: RebalancePass, /) -> Outcome:
-        """Runs the pass; what does not answer is reported and read again later."""
+        """Runs the pass. An error of Pulsar or Kubernetes is reported, and the pass is retried."""
         try:
             obstacle = await self._find_cluster(state)
             if obstacle is not None:
@@ -92,7 +93,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         return outcome
 
     async def _find_cluster(self, state: RebalancePass) -> tuple[Reason, str] | None:
-        """Looks the cluster up; returns why it cannot be balanced, or None."""
+        """Looks up the cluster. Returns why it cannot be balanced; None if it can."""
         found = await resolve(self.deps, Kind.CLUSTER, state.spec.cluster_ref, from_namespace=state.meta.namespace)
         if not found.found:
             return Reason.REFERENCE_NOT_FOUND, f"{found.text} of spec.clusterRef does not exist: create it"
@@ -116,7 +117,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         return None
 
     async def _decide(self, state: RebalancePass) -> Outcome:
-        """Continues where the conditions say the object is."""
+        """Continues at the state that the conditions show."""
         try:
             command = command_of(state.command)
         except ValueError as error:
@@ -149,7 +150,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         return await proposal.propose(self._tools, state)
 
     def _wait_for_brokers(self, state: RebalancePass) -> Outcome:
-        """Waits while brokers are replaced or removed: a plan made now is wrong in a minute."""
+        """Waits while brokers are replaced or removed, since a plan made now would soon be outdated."""
         text = "Waiting until brokers are no longer being replaced or removed: see status.rollout of the cluster"
         state.carry(*LIFE)
         state.conditions.set(ConditionType.READY, False, Reason.BROKERS_CHANGING, text)
@@ -187,7 +188,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         return Outcome(requeue_after=left)
 
     async def _ended(self, state: RebalancePass) -> Outcome:
-        """Handles a completed or stopped object: waits for a request, or for the next evaluation."""
+        """Handles a completed or stopped object, which waits for a request or for the next evaluation."""
 
         state.carry(*LIFE)
         if state.command in {"stop", "approve"}:
@@ -207,14 +208,14 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
 
 
 def _stopped_by_user(stored: Json) -> bool:
-    """Whether a status of which only a part can be read says that a person stopped the rebalance."""
+    """Whether a partially readable status says that a person stopped the rebalance."""
     kept = parsed(PulsarRebalanceStatus, stored).condition(ConditionType.STOPPED)
     return kept is not None and (kept.status, kept.reason) == (ConditionStatus.TRUE, Reason.STOPPED_BY_USER)
 
 
 def _obstructed(state: RebalancePass, reason: Reason, text: str) -> None:
-    """The cluster cannot be balanced now. What was done once stays done; what is under way holds nothing without
-    end."""
+    """Reports that the cluster cannot be balanced now. A completed or stopped object keeps its state. A running
+    execution holds the balancer only for a limited time."""
     if state.was(ConditionType.EXECUTING):
         execution.blocked(state)
     over = state.was(ConditionType.COMPLETED) or state.was(ConditionType.STOPPED)

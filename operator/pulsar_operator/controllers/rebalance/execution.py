@@ -1,9 +1,9 @@
-"""Executes an approved proposal: one step at a time, each verified before and after, ended by the first unexpected
+"""Executes an approved proposal: one step at a time, each verified before and after, stopped at the first unexpected
 change.
 
-A step is asked of Pulsar, then verified by reading boundaries or owners; only a verified step counts, and the count in
-the status is all that is remembered. A move that Pulsar lost (the modular load manager keeps the destination in memory,
-and forgets it when its leader changes) is asked again.
+A step is requested from Pulsar, then verified by reading boundaries or owners. Only a verified step counts, and only
+the count is kept in the status. A move that Pulsar lost is requested again (the modular load manager keeps the
+destination in memory, and loses it when its leader changes).
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ from pulsar_operator.ports import CONFIG_MAPS, ConflictError, PortError, Refused
 
 ASK_AGAIN_SECONDS = 20.0
 GIVE_UP_SECONDS = 120.0
-"""Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
+"""Seconds until a step fails. Pulsar waits at most namespaceBundleUnloadingTimeoutMs = 60 s for topics to close."""
 SILENT_SECONDS = 300.0
-"""Seconds without an answer from a broker of the step under way after which the execution ends. A standing
-balancer then plans without it, before Pulsar's balancer would be given back."""
+"""Seconds without an answer from a broker of the current step after which the execution ends. A standing balancer then
+plans without that broker, before Pulsar's balancer would be restored."""
 UNMEASURED_SECONDS = 600.0
-"""A promise that cannot be held against all brokers for this long is not measured: one may stay silent."""
+"""Seconds after which a result that cannot be measured on all brokers is left unmeasured, since one may stay silent."""
 MOST_FAILED = 1_000_000
-"""Consecutive executions that did no step; more are not counted."""
+"""Maximum count of consecutive failed executions."""
 UNASSIGNED_SECONDS = 15.0
-"""A bundle no client requests stays without owner: after this long the move counts as done."""
+"""Seconds after which a move counts as done if the bundle has no owner because no client looks it up."""
 
 
 async def begin(tools: Tools, state: RebalancePass) -> Outcome:
-    """Starts the execution; the condition itself requests the balancer."""
+    """Starts the execution. Condition Executing requests the balancer."""
     proposal = state.status.proposal
     assert proposal is not None
     reason = Reason.AUTO_APPROVED if state.command != "approve" else Reason.APPROVED
@@ -73,7 +73,7 @@ async def begin(tools: Tools, state: RebalancePass) -> Outcome:
 
 
 async def continue_execution(tools: Tools, state: RebalancePass) -> Outcome:
-    """Does one more step, or ends."""
+    """Executes one more step, or ends the execution."""
     state.carry(ConditionType.PROPOSAL_READY)
     if state.command == "stop":
         state.done_command = True
@@ -124,7 +124,7 @@ async def continue_execution(tools: Tools, state: RebalancePass) -> Outcome:
 
 
 def blocked(state: RebalancePass) -> datetime:
-    """Returns the time since which no step is done; now if none is recorded."""
+    """Returns the time since which no step is executed; now if none is recorded."""
     since = parse_time(state.status.progress.blocked_since if state.status.progress else None)
     if since is None or isinf(seconds_since(since, state.now)):
         since = state.now
@@ -135,7 +135,7 @@ def blocked(state: RebalancePass) -> datetime:
 def _paused(state: RebalancePass) -> Outcome:
     """Handles a pause during the execution. Pulsar's balancer stays off for a while, since the pause may be short.
 
-    What was asked for is checked again afterwards, with all the time that a step has.
+    A requested step is verified again afterwards, with its full timeout.
     """
     left = HOLD_SECONDS - seconds_since(blocked(state), state.now)
     state.progress(current=None, current_since=None)
@@ -152,8 +152,10 @@ def _paused(state: RebalancePass) -> Outcome:
 
 
 def _wait_for_store(state: RebalancePass, unavailable: str) -> Outcome:
-    """Waits: no bundle can be moved while the configuration store is unavailable, and a request may be lost: it is
-    checked again afterwards, with all the time that a step has."""
+    """Waits while the configuration store is unavailable: no bundle can be moved then, and a request may be lost.
+
+    A requested step is verified again afterwards, with its full timeout.
+    """
     if state.status.progress is not None:
         state.progress(current=None, current_since=None, blocked_since=None)
     _executing(state, Reason.CONFIGURATION_STORE_UNAVAILABLE, f"Waiting after {_done(state)}: {unavailable}")
@@ -161,7 +163,7 @@ def _wait_for_store(state: RebalancePass, unavailable: str) -> Outcome:
 
 
 async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Outcome:
-    """Verifies the step under way; requests it, or the next one."""
+    """Verifies the current step. Requests it, or the next one."""
     progress = state.status.progress or ProgressStatus(total=len(steps))
     done = progress.done
     if done < len(steps):
@@ -202,14 +204,14 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
 
 
 def _asked(progress: ProgressStatus, step: Step, brokers: set[str]) -> datetime | None:
-    """Returns when a step was asked of Pulsar first; None if not yet. An operator of before wrote the ids of
-    brokers."""
+    """Returns when a step was first requested from Pulsar; None if not yet. Earlier versions of the operator wrote the
+    ids of brokers."""
     under_way = progress.current in (short_step_text(step, brokers), step_text(step))
     return parse_time(progress.current_since) if under_way else None
 
 
 def _again(tools: Tools, state: RebalancePass, waited: float) -> bool:
-    """Whether a step is requested once more, given the time since its first request, however rarely it is checked."""
+    """Whether a step that was first requested ``waited`` seconds ago is requested once more."""
     last = tools.asked.get(state.name)
     return waited >= ASK_AGAIN_SECONDS and (last is None or seconds_since(last, state.now) >= ASK_AGAIN_SECONDS)
 
@@ -261,7 +263,7 @@ async def _ask(tools: Tools, state: RebalancePass, step: Step, brokers: set[str]
 
 
 async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], observed: StepState) -> Outcome:
-    """Counts a step that is done, and keeps the pace."""
+    """Counts a verified step, and keeps the pace."""
     progress = state.status.progress or ProgressStatus(total=len(steps))
     step, done = steps[progress.done], progress.done + 1
     note = f" ({observed.message})" if observed.message else ""
@@ -287,8 +289,8 @@ async def _verified(tools: Tools, state: RebalancePass, steps: list[Step], obser
 
 
 def _moved(tools: Tools, state: RebalancePass, moves: list[Move]) -> None:
-    """A standing balancer remembers the moves that are verified, the last one of them now; a process that came in the
-    middle those that were made before it came."""
+    """Records the verified moves in the memory of a standing balancer. The last one counts as made now; moves from
+    before the start of this process are added."""
     if standing(state.spec):
         known, last = tools.memories.get(state.meta.uid, Memory()), moves[-1].bundle
         for bundle in (each.bundle for each in moves):
@@ -298,13 +300,13 @@ def _moved(tools: Tools, state: RebalancePass, moves: list[Move]) -> None:
 
 
 def _acted(tools: Tools, state: RebalancePass) -> None:
-    """Has the standing balancer wait until the steps take effect, all or those before a stop."""
+    """Makes the standing balancer wait until the executed steps take effect."""
     if known := tools.memories.get(state.meta.uid):
         tools.remember(state.name, state.meta.uid, acted(known, state.now.timestamp(), (), SteadyOptions()))
 
 
 def _finished(state: RebalancePass) -> Outcome:
-    """Handles the end of all steps: Pulsar's balancer may resume, and rates need two periods before they are
+    """Handles the end of all steps. Pulsar's balancer may resume, and rates need two periods before they are
     measured."""
     state.progress(current=None, current_since=None, finished_time=timestamp(state.now), duration=pacing.took(state))
     text = f"All {state.status.progress.total if state.status.progress else 0} steps are done; measuring"
@@ -315,7 +317,7 @@ def _finished(state: RebalancePass) -> Outcome:
 
 
 async def measure(tools: Tools, state: RebalancePass) -> Outcome:
-    """Compares the promise with what the brokers count, two statistics periods after the last step."""
+    """Compares the promised with the measured balance, two statistics periods after the last step."""
     traffic, progress = state.traffic, state.status.progress
     assert traffic is not None and progress is not None
     ended = parse_time(progress.finished_time)
@@ -351,7 +353,7 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
 
 
 async def _completed(state: RebalancePass, text: str) -> Outcome:
-    """Returns the end, measured or not."""
+    """Completes the execution, measured or not."""
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.COMPLETED, text)
     state.flags(approved=True, executing=False, completed=True, stopped=False, reason=Reason.COMPLETED, text=text)
     if state.actor.act:
@@ -364,7 +366,7 @@ async def _completed(state: RebalancePass, text: str) -> Outcome:
 
 
 async def _invalidated(tools: Tools, state: RebalancePass, message: str) -> Outcome:
-    """Stops immediately because the state differs from the proposal's, and reports the difference."""
+    """Stops immediately because the live state differs from the proposal's, and reports the difference."""
     text = f"Stopped after {_done(state)}: {message}. Annotate refresh for a proposal from what is there now"[:4000]
     _failed(state, message)
     await state.actor.warn(Reason.PLAN_INVALIDATED, shortened(text))
@@ -372,7 +374,7 @@ async def _invalidated(tools: Tools, state: RebalancePass, message: str) -> Outc
 
 
 def _failed(state: RebalancePass, message: str) -> None:
-    """Records for a standing balancer that an execution ended before it completed."""
+    """Records for a standing balancer that an execution ended without progress."""
     proposal, done = state.status.proposal, state.status.progress.done if state.status.progress else 0
     if proposal is None or not standing(state.spec) or done > (proposal.splits if proposal.moves else 0):
         return
@@ -383,7 +385,7 @@ def _failed(state: RebalancePass, message: str) -> None:
 
 
 def stopped(tools: Tools, state: RebalancePass, reason: Reason, text: str) -> Outcome:
-    """Returns the end without completion; what was done stays done."""
+    """Ends the execution without completion. Executed steps are kept."""
     if state.status.progress and state.status.progress.done:
         _acted(tools, state)
     state.progress(current=None, current_since=None, blocked_since=None, finished_time=timestamp(state.now))
@@ -400,7 +402,7 @@ def _executing(state: RebalancePass, reason: Reason, text: str) -> None:
 
 
 def _in_time(state: RebalancePass) -> str:
-    """Returns how long it took, and was expected to take, as a message."""
+    """Returns the actual and the expected duration, as a message."""
     progress, proposal = state.status.progress, state.status.proposal
     if progress is None or progress.duration is None:
         return ""

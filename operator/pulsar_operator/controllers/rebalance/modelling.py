@@ -1,4 +1,4 @@
-"""From what was observed to what the planner sees: brokers with what they can carry."""
+"""Builds the planner's model from an observation: brokers with their relative capacities."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ async def modelled(
     draining: Iterable[str] = (),
     carried: Mapping[BundleId, float] | None = None,
 ) -> ClusterModel:
-    """Returns the model of what was observed, with failure domains and what the brokers can carry; without brokers that
-    do not answer. Raises PortError."""
+    """Returns the model of an observation, with failure domains and capacities, without brokers that do not answer.
+    Raises PortError."""
     assert state.traffic is not None
     found = await broker_capacities(tools.deps, state.cluster, observed.brokers)
     state.set(capacities=[BrokerCapacity(broker=each, capacity=f"{found[each]:.2f}") for each in sorted(found)])

@@ -57,19 +57,19 @@ from pulsar_operator.domain.texts import sentence, without_login
 from pulsar_operator.ports import CONFIG_MAPS, PortError
 
 ACT_ABOVE = 2.5
-"""A standing rebalance acts at this many times its tolerance above the bound, so that one plan lasts."""
+"""A standing rebalance acts if the load exceeds the bound by this multiple of its tolerance, so that a plan lasts."""
 DOUBTS = 10
-"""Of status.distrustedFigures."""
+"""Maximum number of entries of status.distrustedFigures."""
 SIZING_AGE_SECONDS = 172800
-"""Of spec.sizing.maxAgeSeconds where spec.sizing is absent."""
+"""Default of spec.sizing.maxAgeSeconds if spec.sizing is unset."""
 PENDING_SHOWN = 100
-"""Of status.pendingActions."""
+"""Maximum number of steps in status.pendingActions."""
 COOLING_SECONDS = int(SteadyOptions().rest)
-"""Seconds for which a moved bundle is left alone: its clients have just reconnected, and rates need time."""
+"""Seconds for which a moved bundle is not moved again: its clients have just reconnected, and rates need time."""
 
 
 async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None) -> Outcome:
-    """Observe, plan and publish; the object then waits for approval, or is complete when nothing is to be done."""
+    """Observes, plans and publishes. The object then waits for approval, or is complete if nothing is to be done."""
     removing = state.spec.mode is RebalanceMode.REMOVE_BROKERS
     cooling = () if removing else await _cooling(tools, state)
     unload = pacing.unload_seconds(tools, state)
@@ -130,7 +130,7 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
 
 
 async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None, str]:
-    """Returns the observation, and a message about what is missing."""
+    """Returns the observation, and a message about missing data."""
     assert state.traffic is not None
     if state.spec.traffic_source is TrafficSource.LIVE:
         observed = await observed_of(state.traffic, state.spec)
@@ -160,9 +160,9 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
 
 
 def _cannot_do_without(tools: Tools, state: RebalancePass, observed: Observed, named: Collection[str]) -> str | None:
-    """Returns why there is no proposal without the brokers that do not answer, as a message; None if there can be one.
+    """Returns why no proposal is possible without the brokers that do not answer, as a message; None if one is.
 
-    A proposal that is asked for once is of all brokers: the user sees the whole, and which broker to check.
+    A proposal that is requested once covers all brokers: the user sees the whole, and which broker to check.
     """
     if not standing(state.spec) and not _task(state.spec):
         return observed.unknown
@@ -173,7 +173,7 @@ def _cannot_do_without(tools: Tools, state: RebalancePass, observed: Observed, n
 
 
 async def _cooling(tools: Tools, state: RebalancePass) -> Collection[BundleId]:
-    """Returns bundles that the last execution moved, all of it or what was done of it, if it ended a short time ago."""
+    """Returns the bundles that the last execution moved, if it ended less than COOLING_SECONDS ago."""
     last, progress = state.status.proposal, state.status.progress
     ended = parse_time(progress.finished_time if progress else None)
     if last is None or last.config_map_name is None or progress is None or ended is None:
@@ -189,7 +189,7 @@ async def _cooling(tools: Tools, state: RebalancePass) -> Collection[BundleId]:
 
 
 def _unknown(state: RebalancePass, missing: str) -> Outcome:
-    """Reports that there is no proposal without data."""
+    """Reports that there is no proposal because data is missing."""
     text = f"No proposal: {missing}"[:4000]
     state.set(proposal=None)
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.NO_DATA, text)
@@ -240,7 +240,7 @@ async def _publish(
 
 
 def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -> Outcome:
-    """Reports what would be proposed in a dry run or pause; keeps nothing that could be approved."""
+    """Reports what would be proposed in a dry run or pause. Nothing is stored that could be approved."""
     state.set(proposal=shown)
     steps = steps_of(proposal)
     brokers = brokers_of(steps)
@@ -255,24 +255,25 @@ def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -
 
 
 def standing(spec: PulsarRebalanceSpec) -> bool:
-    """Whether the object is evaluated repeatedly; a rebalance of certain brokers is done once, immediately."""
+    """Whether the object is evaluated repeatedly. A rebalance of certain brokers is executed once, immediately."""
     return spec.repeat_seconds is not None and not _task(spec)
 
 
 async def observed_of(traffic: Traffic, spec: PulsarRebalanceSpec) -> Observed:
-    """Returns what the brokers count: of bundles where none will be cut, as in a drain, else of topics. Raises
+    """Returns the observed traffic: of bundles if none will be split, as in a drain, otherwise of topics. Raises
     PortError."""
     return await (traffic.observe_bundles() if _task(spec) else traffic.observe())
 
 
 def _task(spec: PulsarRebalanceSpec) -> bool:
-    """Whether it is about certain brokers: a roll waits for it, and bundles that moved count by what they had."""
+    """Whether the rebalance adds or removes certain brokers: a rollout waits for it, and moved bundles count with their
+    previous traffic."""
     return spec.mode in (RebalanceMode.ADD_BROKERS, RebalanceMode.REMOVE_BROKERS)
 
 
 def steady_options(spec: PulsarRebalanceSpec) -> SteadyOptions:
-    """Returns the driver's rules. Loads are in byte-equivalents a second: from which one on a broker has too much, only
-    what the brokers measure of themselves shows that."""
+    """Returns the options of the driver. There is no limit for an overload, since the load (in byte equivalents per
+    second) of a broker does not show it; only the broker's own measurements do."""
     tolerance = spec.tolerance_percent / 100
     return SteadyOptions(act_above=ACT_ABOVE * tolerance, plan_tolerance=tolerance, overload=inf)
 
@@ -286,7 +287,7 @@ async def standing_decision(
     *,
     silent: Collection[str] = (),
 ) -> Decision:
-    """Whether a standing rebalance acts now: balance/execution/driver.py, the very function that the simulator runs.
+    """Returns whether a standing rebalance acts now: balance/execution/driver.py, which the simulator runs too.
 
     ``silent`` brokers are not in the model; what was known of them is kept for a while.
     """
@@ -310,7 +311,7 @@ async def standing_decision(
 
 
 def _cost(model: ClusterModel, memory: Memory, usages: Mapping[str, Usage]) -> CostStatus | None:
-    """Returns how far the brokers' CPU is from what their load says, without and with what was learned."""
+    """Returns the deviation of the brokers' CPU from what their load explains, without and with what was learned."""
     cpu = cpu_of(usages)
     plain, learned = explained(model, Learned(), cpu), explained(model, memory.learned, cpu)
     if plain is None or learned is None:
@@ -319,7 +320,7 @@ def _cost(model: ClusterModel, memory: Memory, usages: Mapping[str, Usage]) -> C
 
 
 def _left_alone(state: RebalancePass, balance: Balance, why: str) -> Outcome:
-    """Returns a standing rebalance that does not act now."""
+    """Completes an evaluation in which the standing rebalance does not act."""
     moment = timestamp(state.now)
     text = f"Nothing to do now: {why} (busiest {balance.ratio:.2f} times the mean, at best {balance.bound_ratio:.2f})"
     text += state.undecided
@@ -331,8 +332,8 @@ def _left_alone(state: RebalancePass, balance: Balance, why: str) -> Outcome:
 
 
 def _pulsar_balances(state: RebalancePass, balance: Balance, since: str) -> Outcome:
-    """Returns the operator can decide, and Pulsar balances: the cluster controller says when the operator takes over
-    again."""
+    """Completes an evaluation while Pulsar balances although the operator could decide. The status of the cluster says
+    when the operator takes over again."""
     moment = timestamp(state.now)
     text = (
         f"Pulsar balances since {since}, see condition BalancingActive of the cluster (busiest {balance.ratio:.2f} "
@@ -348,7 +349,7 @@ def _pulsar_balances(state: RebalancePass, balance: Balance, since: str) -> Outc
 
 
 def _nothing(state: RebalancePass, proposal: Proposal, moment: str) -> Outcome:
-    """No steps: balanced, or nothing that helps."""
+    """Reports that there are no steps: the load is balanced, or no step would improve it."""
     balanced = proposal.before.ratio <= proposal.before.bound_ratio * (1 + state.spec.tolerance_percent / 100)
     reason = (
         Reason.ALREADY_DRAINED if proposal.emptied else Reason.BALANCED if balanced else Reason.NO_IMPROVEMENT_POSSIBLE
@@ -369,7 +370,7 @@ def approval(state: RebalancePass) -> str:
 
 
 def waiting_conditions(state: RebalancePass) -> None:
-    """Handles a proposal that is not approved yet."""
+    """Sets the conditions of a proposal that is not approved yet."""
     review = f"review ConfigMap {state.meta.name}-proposal, then {approval(state)} (or refresh, stop)"
     if state.approved_by_spec:
         reason, text = Reason.AUTO_APPROVED, "Approved by spec.autoApprove: execution begins at the next pass"

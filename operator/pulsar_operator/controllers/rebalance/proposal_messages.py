@@ -1,4 +1,5 @@
-"""What a proposal does not say by its numbers: brokers left out, namespaces undecided, brokers at their limit. Pure."""
+"""Messages for what a proposal's figures do not show: brokers left out, undecided namespaces, overloaded brokers.
+Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pulsar_operator.balance.execution.driver import OVERLOADED
 from pulsar_operator.balance.model.observation import Observed, Usage
 
 SHOWN = 3
-"""Namespaces, policies, and expressions of each that a message names."""
+"""Maximum number of namespaces, policies, and expressions of each that a message names."""
 
 
 def left_out_message(observed: Observed) -> str:
@@ -25,7 +26,8 @@ def left_out_message(observed: Observed) -> str:
 
 
 def undecided_message(observed: Observed) -> str:
-    """Returns the namespaces that stay as they are because expressions of isolation policies cannot be evaluated."""
+    """Returns the namespaces that are not changed because expressions of isolation policies cannot be evaluated, as a
+    message."""
     if not observed.undecided:
         return ""
     named = ", ".join(
@@ -43,8 +45,8 @@ def undecided_message(observed: Observed) -> str:
 
 
 def overload_message(usages: Mapping[str, Usage], bases: Mapping[str, float]) -> str:
-    """Returns what moves cannot help: brokers that are at their limit although the load is even. ``bases`` are the
-    shares of their CPU that they use whatever they carry."""
+    """Returns the brokers that are overloaded although the load is even, which moves cannot fix, as a message.
+    ``bases`` are the shares of their CPU that they use regardless of their load."""
     over = {broker: used for broker, used in usages.items() if used.share > OVERLOADED}
     if not over:
         return ""
@@ -56,7 +58,7 @@ def overload_message(usages: Mapping[str, Usage], bases: Mapping[str, float]) ->
 
 
 def distrust_message(distrusted: Mapping[str, str]) -> str:
-    """Returns the brokers whose CPU figures decide nothing, with the reason of the first."""
+    """Returns the brokers whose CPU figures are ignored, with the reason of the first, as a message."""
     if not distrusted:
         return ""
     first, *more = sorted(distrusted)

@@ -1,4 +1,4 @@
-"""One pass over a PulsarRebalance: what it knows, learns and decides. Shared by the modules rebalance*."""
+"""One pass over a PulsarRebalance: its facts and decisions. Shared by the modules of this package."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ LIFE = (
     ConditionType.COMPLETED,
     ConditionType.STOPPED,
 )
-"""Conditions that say how far a proposal is."""
+"""Conditions that show the progress of a proposal."""
 FOR_ANOTHER = f"set {ANNOTATION_REBALANCE}=refresh for a new proposal"
 WEIGHTS_SECONDS = 86400.0
-"""After a move its weight is forgotten at the latest; where another client plans for the cluster, as Tools.carried
-says."""
+"""Maximum seconds for which the weight of a moved bundle is kept. Tools.carried discards it earlier if this process
+plans for the cluster."""
 RETRY_SECONDS = 15.0
-"""Until missing facts are asked for again."""
+"""Seconds until missing facts are requested again."""
 
 
 class Planner(Protocol):
-    """balance.planner.plan, or a stand-in for a test of the controller alone."""
+    """The function balance.planner.plan, or a stand-in for a test of the controller alone."""
 
     def __call__(self, model: ClusterModel, options: Options) -> Proposal:
         """Returns a proposal for one observed state."""
@@ -52,44 +52,45 @@ class Planner(Protocol):
 
 @dataclass(frozen=True)
 class Tools:
-    """What the steps of a pass use besides its own facts."""
+    """The planner, and the in-memory state that passes share."""
 
     deps: Deps
     plan: Planner
     balance_of: Callable[[ClusterModel], Balance]
     memories: dict[str, Memory] = field(default_factory=dict)
-    """Of standing rebalances, by UID: what they saw and did. Lost with the process, which makes them slower once."""
+    """What standing rebalances observed and did, by their UID. It is lost with the process, which slows them down
+    once."""
 
     uids: dict[str, str] = field(default_factory=dict)
-    """Of the rebalances with a memory, by namespace/name."""
+    """UIDs of the rebalances with a memory, by namespace/name."""
 
     silences: dict[str, Silence] = field(default_factory=dict)
     """What is known of brokers that do not answer, by UID of the standing rebalance."""
 
     weights: dict[str, dict[BundleId, tuple[datetime, float]]] = field(default_factory=dict)
-    """By cluster: bundles that were moved, when, and the weight they had. Lost with the process: the next plan is
-    then made from what the brokers count by then."""
+    """Moved bundles by cluster, with the time and their weight. Lost with the process: the next plan is then based on
+    what the brokers count by then."""
 
     unloads: dict[str, float] = field(default_factory=dict)
-    """By cluster: seconds that the last moves took, on average. Lost with the process: a status has it too."""
+    """Average seconds that the last moves took, by cluster. Lost with the process, but a status has it too."""
 
     clusters: dict[str, str] = field(default_factory=dict)
-    """Of the rebalances there are, by namespace/name: the cluster."""
+    """The cluster of each existing rebalance, by namespace/name."""
 
     asked: dict[str, datetime] = field(default_factory=dict)
-    """By namespace/name: when Pulsar was last asked for the step under way. Lost with the process: it is then asked
-    once more than it needs to be."""
+    """When Pulsar was last asked for the current step, by namespace/name. Lost with the process: the step is then
+    requested once more than necessary."""
 
     def remember(self, name: str, uid: str, memory: Memory) -> None:
-        """Keep what a standing rebalance knows; that of another one of its name, which is gone, goes."""
+        """Stores the memory of a standing rebalance, and forgets a deleted one of the same name."""
         if self.uids.get(name, uid) != uid:
             self.forget(name)
         self.uids[name] = uid
         self.memories[uid] = memory
 
     def forget(self, name: str) -> None:
-        """A rebalance is gone. What is known of its cluster goes with the last one that is for it; what was moved a
-        moment ago counts for the next plan anyway."""
+        """Forgets a deleted rebalance. The duration of moves is forgotten with the last rebalance of its cluster.
+        Recently moved bundles still count for the next plan."""
         self.asked.pop(name, None)
         cluster = self.clusters.pop(name, None)
         if cluster is not None and cluster not in self.clusters.values():
@@ -100,12 +101,12 @@ class Tools:
             self.silences.pop(uid, None)
 
     def moved(self, cluster: str, bundle: BundleId, weight: float, now: datetime) -> None:
-        """Remember what a bundle weighed when it moved: its new broker counts nothing until its next statistics."""
+        """Records the weight of a moved bundle: its new broker counts no traffic until its next statistics."""
         self._forget_weights(now)
         self.weights.setdefault(cluster, {})[bundle] = (now, weight)
 
     def _forget_weights(self, now: datetime) -> None:
-        """Those of moves of long ago, in clusters that may be gone."""
+        """Forgets the weights of old moves, in clusters that may no longer exist."""
         for cluster, known in list(self.weights.items()):
             for bundle in [each for each, (when, _) in known.items() if seconds_since(when, now) > WEIGHTS_SECONDS]:
                 del known[bundle]
@@ -113,19 +114,20 @@ class Tools:
                 del self.weights[cluster]
 
     def carried(self, cluster: str, now: datetime, period: float) -> dict[BundleId, float]:
-        """Weights of the bundles that moved too short ago for the statistics, made every ``period`` s, to know."""
+        """Returns the weights of bundles that moved too recently to be in the statistics, which are updated every
+        ``period`` s."""
         known, late = self.weights.get(cluster, {}), 2 * period + 30
         for bundle in [each for each, (when, _) in known.items() if seconds_since(when, now) > late]:
             del known[bundle]
         return {bundle: weight for bundle, (_, weight) in known.items()}
 
     async def propose(self, model: ClusterModel, options: Options) -> Proposal:
-        """Returns the planner, in a thread: it may take seconds, and the event loop serves everything else."""
+        """Runs the planner in a thread, since it may take seconds. Returns its proposal."""
         return await asyncio.to_thread(self.plan, model, options)
 
     async def measured(self, model: ClusterModel, memory: Memory | None) -> tuple[Balance, tuple[BrokerLoad, ...]]:
-        """Returns how even a placement is, and the load of each broker, with what a standing rebalance learned; in a
-        thread."""
+        """Returns the balance of a placement, and the load of each broker, with what a standing rebalance learned. It
+        is computed in a thread."""
 
         def measure() -> tuple[Balance, tuple[BrokerLoad, ...]]:
             known = model if memory is None else believed(model, {}, memory.learned)
@@ -144,27 +146,28 @@ class Tools:
         options: SteadyOptions,
         usages: Mapping[str, Usage],
     ) -> tuple[Decision, Memory]:
-        """Returns the standing balancer's look, in a thread as well."""
+        """Returns the decision of the standing balancer and its new memory. It is computed in a thread."""
         return await asyncio.to_thread(decide, memory, now, model, question, options, self.plan, usages)
 
 
 @dataclass
 class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
-    """What one pass knows, learns and decides."""
+    """The state of one pass."""
 
     status: PulsarRebalanceStatus = field(init=False)
-    """As stored; replaced as the pass goes."""
+    """The stored status, updated during the pass."""
     command: str | None = field(init=False)
     """approve, refresh or stop."""
     approves: str = ""
-    """Id of the proposal that the command approves; empty = none was named."""
+    """Id of the proposal that the command approves; empty if it names none."""
     cluster: Json = field(default_factory=dict)
     of_cluster: PulsarClusterStatus = field(default_factory=PulsarClusterStatus)
     """The status of the cluster."""
     traffic: Traffic | None = None
     done_command: bool = False
     undecided: str = ""
-    """What the planner left alone because too little is known of it, as a message; empty = nothing."""
+    """Message about namespaces that the planner left unchanged because too little is known of them; empty if there are
+    none."""
 
     def __post_init__(self) -> None:
         self.status, self.command = self.before, self.meta.annotations.get(ANNOTATION_REBALANCE)
@@ -181,38 +184,39 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
 
     @property
     def cluster_name(self) -> str:
-        """Returns the cluster, for what the process remembers of it: another one of its name is another one."""
+        """Returns the key of the cluster for the in-memory state. It contains the UID, since a new cluster may have the
+        same name."""
         meta = self.cluster["metadata"]
         return f"{meta['namespace']}/{meta['name']}/{meta['uid']}"
 
     @property
     def name(self) -> str:
-        """namespace/name, as the cluster's status names the object that may execute."""
+        """Returns namespace/name. The status of the cluster names the object that may execute in this form."""
         return f"{self.meta.namespace}/{self.meta.name}"
 
     @property
     def pulsar_balances(self) -> str | None:
-        """Returns the time since which Pulsar balances in the place of this standing object; None if it does not, or it
-        is another one."""
+        """Returns the time since which Pulsar balances instead of this standing object; None if it does not, or if this
+        object is not the standing one."""
         handover = self.of_cluster.handover
         return handover.restored_time if handover is not None and is_standing(self.obj, self.cluster) else None
 
     @property
     def approved_by_spec(self) -> bool:
-        """Whether a proposal is executed without a person."""
+        """Whether a proposal is executed without the approval of a person."""
         return self.spec.auto_approve and not self.status.approval_required
 
     def set(self, **fields: Any) -> None:
-        """Change the status."""
+        """Changes fields of the status."""
         self.status = self.status.model_copy(update=fields)
 
     def progress(self, **fields: Any) -> None:
-        """Change the progress."""
+        """Changes fields of the progress."""
         progress = (self.status.progress or ProgressStatus()).model_copy(update=fields)
         self.set(progress=progress.model_copy(update={"summary": f"{progress.done}/{progress.total}"}))
 
     def carry(self, *kinds: ConditionType) -> None:
-        """Keep conditions as they are stored."""
+        """Keeps conditions as they are stored."""
         for each in self.before.conditions:
             if each.type in kinds:
                 kind, is_true = ConditionType(each.type), each.status is ConditionStatus.TRUE
@@ -221,7 +225,7 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
     def flags(
         self, *, approved: bool, executing: bool, completed: bool, stopped: bool, reason: Reason, text: str
     ) -> None:
-        """Set the four conditions of the life of a proposal, all with one explanation."""
+        """Sets the four conditions of the life of a proposal, all with the same reason and message."""
         values = {
             ConditionType.APPROVED: approved,
             ConditionType.EXECUTING: executing,
@@ -247,7 +251,7 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
         )
 
     async def write(self) -> None:
-        """See Context. Then a carried-out command is taken off the object."""
+        """Writes the status, then removes a completed command from the object; see Context."""
         await super().write()
         if not self.done_command or not self.actor.act:
             return

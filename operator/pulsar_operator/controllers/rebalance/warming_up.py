@@ -1,8 +1,8 @@
-"""Brokers that started too short ago to have counted what they carry.
+"""Finds brokers that started too recently to have counted their traffic.
 
 A broker writes its statistics once when it starts, empty, and then from statsUpdateInitialDelayInSecs on (class
-BrokerService, startStatsUpdater; 60 s unless set). Until then it answers that it has no traffic, whatever it carries,
-so that a whole restart looks like an idle cluster, and what it took over like nothing at all.
+BrokerService, startStatsUpdater; 60 s by default). Until then it reports no traffic, regardless of its load. A complete
+restart would look like an idle cluster, and the bundles that a new broker took over like bundles without traffic.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from pulsar_operator.domain.render import selector_text
 from pulsar_operator.ports import PODS, Json
 
 MARGIN_SECONDS = 5
-"""For the writing of many topics' statistics, and between the clocks of a node and the operator."""
+"""Seconds to write the statistics of many topics, and for the difference between the clocks of a node and the
+operator."""
 
 
 async def uncounted(tools: Tools, state: RebalancePass, observed: Observed) -> dict[str, str]:
-    """Returns brokers whose statistics do not say yet what they carry, and why, as a message. Raises PortError.
+    """Returns the brokers whose statistics do not contain their traffic yet, with the reason as a message. Raises
+    PortError.
 
-    One that has no bundle carries nothing, which is what it says.
+    A broker without bundles is left out: it has no traffic, as it reports.
     """
     assert state.traffic is not None
     owners = set(observed.owners.values())
@@ -44,7 +46,7 @@ async def uncounted(tools: Tools, state: RebalancePass, observed: Observed) -> d
 
 
 def _started(pod: Json) -> datetime | None:
-    """Returns when the broker in a pod started; None where Kubernetes does not say."""
+    """Returns when the broker in a pod started; None if Kubernetes does not report it."""
     for status in (pod.get("status") or {}).get("containerStatuses") or ():
         if status.get("name") == Component.BROKER.value:
             return parse_time(((status.get("state") or {}).get("running") or {}).get("startedAt"))
