@@ -1,8 +1,9 @@
-"""The clusters of a namespace: which replicate it, which may hold it, and how a cluster is removed without losing data.
+"""The clusters of a namespace: which replicate it, which may hold it, and how a cluster leaves without data loss.
 
-Brokers of a cluster that is neither in allowed_clusters nor, where that is empty, in replication_clusters delete all of
-the namespace there immediately (observed on Pulsar 4.0.8: within a second). So replication_clusters shrinks only when
-allowed_clusters was seen to cover the old set, and a cluster leaves allowed_clusters only with a confirmation.
+The brokers of a cluster that is in neither allowed_clusters nor, if that is empty, replication_clusters immediately
+delete all data of the namespace there (seen on Pulsar 4.0.8: within a second). So replication_clusters shrinks only
+after allowed_clusters was observed to contain the old list, and a cluster leaves allowed_clusters only with a
+confirmation.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ALLOWED = "allowedClusters"
 
 
 def clusters_of(live: Mapping[str, Any]) -> list[str]:
-    """Returns clusters that hold the namespace or may: replication_clusters and allowed_clusters."""
+    """Returns the clusters that hold the namespace or may hold it: replication_clusters and allowed_clusters."""
     return sorted({*replication_of(live), *allowed_of(live)})
 
 
@@ -39,7 +40,7 @@ def replication_of(live: Mapping[str, Any]) -> list[str]:
 
 
 def allowed_of(live: Mapping[str, Any]) -> list[str]:
-    """Returns the namespace's allowed_clusters; empty = replication_clusters play that role."""
+    """Returns the namespace's allowed_clusters. If empty, replication_clusters take their role."""
     return sorted(live.get("allowed_clusters") or ())
 
 
@@ -56,7 +57,7 @@ def confirmed(
     now: datetime,
     action: ConfirmationAction = ConfirmationAction.REMOVE_CLUSTER,
 ) -> frozenset[str]:
-    """Returns clusters that an action is confirmed for: by confirmations that are neither used nor over."""
+    """Returns the clusters for which an action is confirmed by a confirmation that is neither used nor expired."""
     gone = {_key(each) for each in used}
     return frozenset(
         each.cluster for each in given if each.action is action and _key(each) not in gone and _until(each) > now
@@ -77,13 +78,14 @@ def used_confirmations(
     *,
     taken_over: bool = False,
 ) -> list[UsedConfirmation]:
-    """status.usedConfirmations after a pass that saw the namespace: those that are declared, or would count if they
-    were declared again.
+    """Returns status.usedConfirmations after a pass that observed the namespace: used confirmations that are declared,
+    or would be valid if they were declared again.
 
-    A confirmation is used up when its cluster was seen outside of the list that it is about, or is declared to stay:
-    what joins later is not meant by it. Known from what is there, not from what was done, so that a status write that
-    was lost leaves none open. With ``taken_over`` the namespace is seen for the first time, by an object that is new or
-    whose status was lost: then it is not known which were used before, and all count as used.
+    A confirmation is used once its cluster was observed outside of the list it applies to, or is declared to stay: it
+    does not apply to a cluster that joins later. This is derived from the observed state, not from performed actions,
+    so that a lost status write leaves no confirmation open. With ``taken_over`` the namespace is observed for the first
+    time, by an object that is new or whose status was lost. It is then unknown which confirmations were used, so all
+    count as used.
     """
     known = {_key(each): each for each in before}
     replicates = {*(spec.replication_clusters or ())}
@@ -109,7 +111,7 @@ def used_confirmations(
 
 @dataclass(frozen=True)
 class Clusters:
-    """Where the lists stand."""
+    """The live lists of clusters of a namespace, with what is permitted to leave them."""
 
     replicating: frozenset[str]
     """The live replication_clusters."""
@@ -117,21 +119,26 @@ class Clusters:
     """The live allowed_clusters."""
     of_the_instance: frozenset[str]
     confirmations: frozenset[str]
-    """Clusters that may leave with their data."""
+    """Clusters whose data may be deleted when they leave."""
     abandoned: frozenset[str] = frozenset()
-    """Clusters that may leave the replication although messages between them and others wait."""
+    """Clusters that may leave the replication with a replication backlog from or to other clusters."""
     undelivered: str | None = None
-    """What waits between those that leave the replication, and are not abandoned, and others; None for nothing."""
+    """Replication backlog of the clusters that leave the replication, and are not abandoned, as a message; None if
+    there is none."""
 
     @property
     def holding(self) -> frozenset[str]:
-        """Returns clusters that hold the namespace or may."""
+        """Returns the clusters that hold the namespace or may hold it."""
         return self.replicating | self.allowed
 
 
 def refuses(draft: Draft, field: str, given: Collection[str] | None, of_the_instance: frozenset[str]) -> bool:
-    """Whether a declared list names a cluster that no PulsarCluster of the instance has. The draft then says so, and
-    the caller leaves the whole list as it is in Pulsar: an unknown name may be meant for a cluster that is there."""
+    """Whether a declared list names a cluster that no PulsarCluster of the instance has. The problem is added to the
+    draft.
+
+    The caller then leaves the whole list unchanged in Pulsar, since the unknown name may be meant for an existing
+    cluster.
+    """
     unknown = sorted(set(given or ()) - of_the_instance)
     if not unknown:
         return False
@@ -151,19 +158,21 @@ def refuses(draft: Draft, field: str, given: Collection[str] | None, of_the_inst
 
 
 def keep_refused(draft: Draft, field: str, memory: Memory) -> None:
-    """A refused list stays managed if it was; applying it once every name is known repairs no drift."""
+    """Keeps a refused list managed if it was managed before. Applying it later, once every name is known, is not a
+    repair of drift."""
     draft.declared |= {field} & memory.managed
     draft.postponed.add(field)
 
 
 def refused_lists(draft: Draft, spec: PulsarNamespaceSpec, of_the_instance: frozenset[str]) -> frozenset[str]:
-    """Returns the fields of a namespace's two lists that name an unknown cluster; the draft reports it."""
+    """Returns the fields of a namespace's two lists that name an unknown cluster, and adds the problems to the
+    draft."""
     given = {CLUSTERS: spec.replication_clusters, ALLOWED: spec.allowed_clusters}
     return frozenset(name for name, names in given.items() if refuses(draft, name, names, of_the_instance))
 
 
 def removed_clusters(spec: PulsarNamespaceSpec, live: Clusters, *, memory: Memory, repair: bool) -> frozenset[str]:
-    """Returns clusters that are to leave the replication, where no confirmation permits to drop the backlog."""
+    """Returns the clusters that are to leave the replication without a confirmation to abandon their backlog."""
     if spec.replication_clusters is None or memory.leaves(CLUSTERS, repair=repair):
         return frozenset()
     declared = frozenset(spec.replication_clusters)
@@ -179,10 +188,10 @@ def plan_clusters(
     memory: Memory,
     repair: bool,
 ) -> dict[str, list[str] | None] | None:
-    """Returns what the rows of the two lists may write now, by field; a list that is refused is not among them.
+    """Returns the values that may be written to the two lists now, by field, without a refused list.
 
-    None if nothing yet: allowed_clusters must be widened first, which is in the draft. Each step waits until Pulsar was
-    seen to have taken the one before.
+    None if nothing may be written yet: allowed_clusters must be widened first, which is in the draft. Each step waits
+    until Pulsar was observed to have applied the previous one.
     """
     refused = refused_lists(draft, spec, live.of_the_instance)
     for name in refused:
@@ -218,7 +227,8 @@ def _waits(waits: Collection[str], undelivered: str) -> str:
 
 
 def _widened(live: Clusters, replicating: Sequence[str], allowed: Sequence[str]) -> list[str] | None:
-    """Returns the allowed_clusters without which replication_clusters must not, or cannot, become ``replicating``."""
+    """Returns the allowed_clusters that are required before replication_clusters may become ``replicating``; None if
+    the live ones suffice."""
     leaves_data = bool(live.replicating - set(replicating)) and not live.replicating <= live.allowed
     refused = bool(live.allowed) and not set(replicating) <= live.allowed
     return sorted(live.holding | set(replicating) | set(allowed)) if leaves_data or refused else None

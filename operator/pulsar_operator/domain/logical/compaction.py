@@ -1,8 +1,8 @@
-"""When a topic is compacted by its schedule: what is due in which cluster, and what status keeps of it.
+"""Scheduled compaction of a topic: which is due in which cluster, and how the status records it.
 
-A due time that passed while the operator was down is done once, by the last of those that were missed. The time is kept
-when the call was made: a pass that ends between the two makes the call again (at least once), which Pulsar takes or
-answers that a compaction is under way.
+If due times passed while the operator was down, the topic is compacted once, for the last of them. The time is recorded
+after the call. A pass that ends between the two makes the call again (at least once); Pulsar then accepts it or answers
+that a compaction is running.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from pulsar_operator.domain.cron import Schedule
 
 @dataclass(frozen=True)
 class Due:
-    """What is to be done now."""
+    """The compactions that are due now."""
 
     status: CompactionStatus
-    """As it is before anything is done."""
+    """The status before any compaction is triggered."""
     clusters: Mapping[str, datetime]
-    """Clusters in which the topic is to be compacted, and the time it was due."""
+    """Clusters in which the topic must be compacted, with the due time."""
 
 
 def due(schedule: str, before: CompactionStatus | None, clusters: Collection[str], now: datetime) -> Due:
-    """Decide what is due in the clusters that have the topic. Raises ValueError for a schedule that is none.
+    """Returns the compactions that are due in the clusters that have the topic. Raises ValueError for an invalid
+    schedule.
 
-    Times count from when the schedule was first seen, or was changed.
+    Due times count from when the schedule was first observed or was changed.
     """
     times = Schedule.parse(schedule)
     upcoming = times.next_after(now)
@@ -53,6 +54,6 @@ def due(schedule: str, before: CompactionStatus | None, clusters: Collection[str
 
 
 def with_results(status: CompactionStatus, results: Collection[ClusterCompaction]) -> CompactionStatus:
-    """Returns the status with what was done in some clusters."""
+    """Returns the status with the results in some clusters."""
     known = {each.name: each for each in (*status.clusters, *results)}
     return status.model_copy(update={"clusters": [known[name] for name in sorted(known)]})

@@ -1,12 +1,13 @@
-"""Whether a change of a policy that lets Pulsar delete stored messages may be made. Pure.
+"""Decides whether a policy change that lets Pulsar delete stored messages may be made. Pure.
 
-A value that the object itself declares is consent. What an object inherits is not: a line that is removed, from the
-object or from the defaults of its tenant, and a value of those defaults. Then a person confirms it, by annotation.
+A value that the object itself declares is consent. An inherited value is not: neither after a field was removed from
+the object or from the defaults of its tenant, nor if those defaults provide the value. A person must then confirm the
+change by an annotation.
 
-A confirmation names the field, what is kept before and after, the generation and the beginning of the UID of the
-annotated object. So it needs no record of its use: another value, another specification and an object that was made
-again are other questions. One of a tenant also names a moment: it answers for the namespaces that were created until
-then, and not for those that come later. It ends where a namespace has what it confirmed (status.settledDefaults).
+A confirmation contains the field, the amounts kept before and after, the generation, and the first characters of the
+UID of the annotated object. So its use need not be recorded: another value, another generation and a recreated object
+need another confirmation. A confirmation of a tenant also contains a time: it applies to the namespaces created until
+then, not to later ones. It ends when a namespace has the confirmed values (status.settledDefaults).
 """
 
 from __future__ import annotations
@@ -26,28 +27,28 @@ _MOMENT: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 
 @dataclass(frozen=True)
 class Asked:
-    """A custom resource whose annotation answers."""
+    """A custom resource whose annotation may contain the confirmation."""
 
     kind: str
     namespace: str
     name: str
     mark: str
-    """Its generation and the beginning of its UID."""
+    """Its generation and the first characters of its UID."""
     answers: frozenset[str]
     """Confirmations in its annotation."""
     created: str | None = None
-    """When the object that asks was created, where the custom resource answers for many such objects; otherwise None.
-    See moment_of."""
+    """Creation time of the object that needs consent, if the custom resource may confirm for many such objects;
+    otherwise None. See moment_of."""
     until: str = ""
-    """When the youngest of these objects was created: the moment that the command names."""
+    """Creation time of the youngest of these objects, which the command contains."""
 
     def answer(self, field_: str, before: str, after: str) -> str:
-        """Returns the confirmation to give."""
+        """Returns the confirmation that must be given."""
         named = self._named(field_, before, after)
         return named if self.created is None else f"{named}:{max(self.created, self.until)}"
 
     def answered(self, field_: str, before: str, after: str) -> bool:
-        """Whether one of its confirmations answers for the object that asks."""
+        """Whether one of its confirmations applies to the object that needs consent."""
         named = self._named(field_, before, after)
         if self.created is None:
             return named in self.answers
@@ -59,7 +60,7 @@ class Asked:
         return f"{field_}:{before}:{after}:{self.mark}"
 
     def command(self, answer: str) -> str:
-        """Returns the command for a person."""
+        """Returns the command that gives a confirmation."""
         return (
             f"kubectl -n {self.namespace} annotate --overwrite {self.kind.lower()}/{self.name} "
             f"{ANNOTATION_CONFIRM_LOSS}={answer}"
@@ -67,8 +68,8 @@ class Asked:
 
 
 def moment_of(metadata: Mapping[str, object]) -> str:
-    """Returns when an object was created, as a confirmation names it: 20261127T092633Z. Empty where that is not
-    known."""
+    """Returns the creation time of an object in the format of a confirmation: 20261127T092633Z. Empty if it is
+    unknown."""
     found = re.sub("[-:]", "", str(metadata.get("creationTimestamp") or ""))
     return found if _MOMENT.fullmatch(found) else ""
 
@@ -76,7 +77,7 @@ def moment_of(metadata: Mapping[str, object]) -> str:
 def asked_of(
     kind: str, metadata: Mapping[str, object], annotations: Mapping[str, str], *, created: str | None = None
 ) -> Asked:
-    """Read the metadata of a custom resource. Several confirmations in one annotation have commas between them."""
+    """Parses the metadata of a custom resource. Several confirmations in one annotation are separated by commas."""
     given = annotations.get(ANNOTATION_CONFIRM_LOSS, "")
     return Asked(
         kind,
@@ -90,20 +91,21 @@ def asked_of(
 
 @dataclass(frozen=True)
 class Stored:
-    """What one cluster stores of an object."""
+    """The bytes that one cluster stores of an object."""
 
     size: int | None
-    """Bytes; None if not known."""
+    """Size in bytes; None if unknown."""
     complete: bool = True
-    """False = there is more, which was not counted."""
+    """False if there is more, which was not counted."""
 
     @property
     def nothing(self) -> bool:
-        """Whether there is certainly nothing to lose."""
+        """Whether there is certainly no stored data."""
         return self.complete and self.size == 0
 
     def text(self, cluster: str) -> str:
-        """Returns a text. Two digits are enough to read: a condition does not change with each message."""
+        """Returns the size as a message. It has two digits, so that a condition does not change with each message
+        published."""
         if self.size is None:
             return f"an unknown number of bytes in {cluster}"
         return f"{'' if self.complete else 'at least '}{two_digits(self.size)} bytes in {cluster}"
@@ -111,18 +113,18 @@ class Stored:
 
 @dataclass(frozen=True)
 class Guard:
-    """What is known of consent in one pass."""
+    """The consent known in one pass."""
 
     asked: tuple[Asked, ...]
-    """Who may consent; the object itself first."""
+    """Objects that may consent; the object itself is the first."""
     own: frozenset[str] = frozenset()
     """Fields that the object itself declares."""
     source: str = ""
-    """Who gives the values that it does not declare, such as "spec.namespaceDefaults of PulsarTenant t"."""
+    """Source of the values that it does not declare, such as "spec.namespaceDefaults of PulsarTenant t"."""
     inherited: Mapping[str, Mapping[str | None, Amount | None]] = field(default_factory=dict)
-    """What is kept where nothing is set, by field and cluster; what is missing is not known."""
+    """Amounts kept if no value is set, by field and cluster. Missing entries are unknown."""
     stored: Mapping[str, Stored] | None = None
-    """What is stored, by cluster; None if not read yet."""
+    """Stored bytes by cluster; None if not read yet."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,8 @@ class _Change:
 
 
 def question(guard: Guard, row: PolicyRow, value: object | None, found: Mapping[str | None, object]) -> str | None:
-    """Returns what a person has to decide before a row gets a value (None if it is reset), as a message; None if
-    nothing.
+    """Returns the question that a person must answer before a policy gets a value (None if it is reset), as a message;
+    None if there is no question.
 
     ``found`` are the live values in the clusters that would be changed.
     """

@@ -1,7 +1,7 @@
-"""Recurring drift: repaired immediately at first, then ever more rarely, so that two writers do not fight.
+"""Recurring drift is repaired immediately at first, then less and less often, so that two writers do not fight.
 
-What is remembered is in status.repairs, one record for each field that did drift, so that a restart changes nothing. An
-entry of a list counts as its list. All functions are pure; times are UTC.
+The state is in status.repairs, one record for each field that drifted, so that it survives a restart. An entry of a
+list counts as its list. All functions are pure; times are in UTC.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from pulsar_operator.domain.conditions import timestamp
 from pulsar_operator.domain.logical.plan import field_of, printable
 
 FREE = 2
-"""Number of repairs of a field that are made without delay."""
+"""Number of repairs of a field that are made immediately."""
 WAITS = (timedelta(minutes=5), timedelta(minutes=15), timedelta(hours=1))
-"""From one repair to the next, from the third on; the last one for all that follow."""
+"""Delays from one repair to the next, from the third on. The last one applies to all that follow."""
 WINDOW = timedelta(hours=1)
-"""Time without a new repair after which earlier repairs of a field no longer count. It is at least the longest
+"""A field that stayed correct for this long after its last repair is forgotten. It is not shorter than the longest
 delay."""
 SETTLE = timedelta(seconds=30)
-"""Time within which a repair that was not visible when it was read back is made again as the same repair."""
+"""Within this time, a repair that was not visible when it was read back is made again and counts as the same repair."""
 MAX_RECORDS = 200
 SHOWN = 3
-"""Differences of a field, and fields, that a message names."""
+"""Maximum number of differences of a field, and of fields, that a message names."""
 
 
 def wait_after(times: int) -> timedelta:
-    """From the last of ``times`` repairs to the next."""
+    """Returns the delay from the last of ``times`` repairs to the next."""
     return timedelta() if times < FREE else WAITS[min(times - FREE, len(WAITS) - 1)]
 
 
@@ -38,22 +38,22 @@ def due(record: RepairRecord) -> datetime:
 
 
 def known(records: Iterable[RepairRecord], now: datetime) -> tuple[RepairRecord, ...]:
-    """Returns the records that can be used: one of the future (a clock that was put back) would hold a field without
-    end."""
+    """Returns the records that can be used. A record with a future time (the clock was set back) would delay a field
+    without end."""
     return tuple(record for record in records if _readable(record) and _last(record) <= now + SETTLE)
 
 
 def backed_off_fields(records: Iterable[RepairRecord], now: datetime, *, unseen: bool) -> frozenset[str]:
-    """Returns fields that are not repaired now. ``unseen``: a write of the last pass was not visible when it was read
-    back."""
+    """Returns the fields that are not repaired now. ``unseen`` means that a write of the last pass was not visible when
+    it was read back."""
     return frozenset(r.field for r in records if now < due(r) and not (unseen and _settling(r, now)))
 
 
 def counted(
     records: Iterable[RepairRecord], repaired: Collection[str], now: datetime, *, unseen: bool, wrong: Collection[str]
 ) -> tuple[RepairRecord, ...]:
-    """Returns the records after a repair of these fields. ``wrong`` are the fields that were left wrong by the last
-    pass: they did not stay right, however long ago the repair before was."""
+    """Returns the records after a repair of these fields. ``wrong`` are the fields that still differed after the last
+    pass: they did not stay correct, however long ago their last repair was."""
     out = {record.field: record for record in records}
     for field in repaired:
         old = out.get(field)
@@ -71,8 +71,8 @@ def counted(
 def settled(
     records: Iterable[RepairRecord], waiting: Collection[str], wrong: Collection[str], now: datetime
 ) -> tuple[RepairRecord, ...]:
-    """Returns the records at the end of a pass that saw every field: ``wrong`` are those that are not as declared,
-    ``waiting`` those among them whose repair waits. A field that stayed right long enough is forgotten."""
+    """Returns the records at the end of a pass that observed every field. ``wrong`` are the fields that differ from the
+    spec, ``waiting`` those of them whose repair is delayed. A field that stayed correct long enough is forgotten."""
     kept = [record for record in records if record.field in wrong or now - _last(record) < WINDOW]
     begun = {"backed_off_since": timestamp(now)}
     return tuple(
@@ -82,13 +82,15 @@ def settled(
 
 
 def backed_off_entries(drift: Iterable[DriftEntry], backed_off: Collection[str]) -> list[DriftEntry]:
-    """Returns the differences that are left because their field is held back."""
+    """Returns the differences that remain because the repair of their field is delayed."""
     return [entry for entry in drift if field_of(entry.field) in backed_off]
 
 
 def explain(entries: Sequence[DriftEntry], records: Iterable[RepairRecord]) -> str:
     """Returns a message about fields that another writer keeps changing: how often, the next repair, the remedy.
-    ``entries`` are of fields that are held back."""
+
+    ``entries`` are differences of fields whose repair is delayed.
+    """
     by_field = {record.field: record for record in records}
     parts = []
     fields = list(dict.fromkeys(field_of(entry.field) for entry in entries))

@@ -1,6 +1,6 @@
-"""Lists managed entry by entry: what is declared is there, what is no longer declared is removed, the rest stays.
+"""Lists managed entry by entry: declared entries are set, entries that are no longer declared are removed.
 
-An entry of others stays unless spec.prune says that the list is complete.
+Entries of other clients are kept unless spec.prune declares the list as complete.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ from pulsar_operator.domain.policies import Unreadable, describe
 from pulsar_operator.domain.policies.entry_rows import EntryRow
 
 Live = Mapping[str | None, Mapping[str, Any] | Unreadable]
-"""Live entries by cluster; under None what all clusters share."""
+"""Live entries by cluster; entries that all clusters share have the key None."""
 
 
 def concerned_entries(rows: Sequence[EntryRow], spec: BaseModel, managed: Collection[str]) -> list[EntryRow]:
-    """Returns the lists that a plan considers: declared, pruned, or with entries that may have to be removed."""
+    """Returns the lists that a plan must consider: declared, pruned, or with managed entries that may have to be
+    removed."""
     return [row for row in rows if row.declared(spec) or row.prunes(spec) or items_of(managed, row.field)]
 
 
 def declared_entries(rows: Iterable[EntryRow], spec: BaseModel) -> set[str]:
-    """Returns all declared entries, as in status.managedFields."""
+    """Returns all declared entries in the form of status.managedFields."""
     return {entry(row.field, key) for row in rows for key in row.declared(spec)}
 
 
@@ -53,8 +54,10 @@ def plan_entries(
     repair: bool,
     unseen: bool = False,
 ) -> None:
-    """Add to the draft what makes one list as declared. ``unseen`` means that a cluster with its own list is not in
-    ``found``: the entries that it may still have stay managed."""
+    """Adds to the draft the actions that make one list match the spec.
+
+    ``unseen`` means that a cluster with its own list is not in ``found``; entries that it may still have stay managed.
+    """
     desired = row.declared(spec)
     gone = items_of(memory.managed, row.field) - set(desired)
     draft.declared |= {entry(row.field, key) for key in desired}
@@ -80,7 +83,7 @@ def plan_entries(
 
 @dataclass
 class _LiveList:
-    """One list in one place."""
+    """One list in one place: a cluster, or all clusters that share it."""
 
     row: EntryRow
     live: Mapping[str, Any]
@@ -89,7 +92,7 @@ class _LiveList:
     memory: Memory
     repair: bool
     left: list[DriftEntry] = field(default_factory=list)
-    """Drift that is reported and left alone."""
+    """Drift that is reported and not repaired."""
 
     def set(self, desired: Mapping[str, Any]) -> list[Action]:
         """Returns the actions that set the declared entries."""
@@ -119,8 +122,8 @@ class _LiveList:
         return [Action(verb, difference.field, call, reason, difference, self.cluster) for call in calls]
 
     def remove_others(self, ours: Collection[str]) -> list[Action]:
-        """Returns the actions that remove entries of others. Once the list was applied as complete, a new one is
-        drift."""
+        """Returns the actions that remove entries of other clients. If the complete list was applied before, an entry
+        is drift."""
         why = f"it is not declared and spec.{self.row.prune} is set"
         actions: list[Action] = []
         for key in sorted(set(self.live) - set(ours)):

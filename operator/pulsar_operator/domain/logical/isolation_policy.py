@@ -1,7 +1,7 @@
 """The plan of a PulsarIsolationPolicy: the same policy and failure domains in each of its clusters.
 
-Pulsar keeps an isolation policy as one value and may unload all its namespaces at every write, so all changes in one
-cluster are one call. A broker is in one failure domain at most: one that moves leaves its old domain first.
+Pulsar stores an isolation policy as one value and may unload all its namespaces at every write, so all changes in one
+cluster are one call. A broker is in at most one failure domain; it leaves its old domain before it joins another.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ DOMAINS = "failureDomains"
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """What one cluster has."""
+    """The isolation policy and failure domains in one cluster."""
 
     policy: Mapping[str, Any] | None
-    """Answer of ``GET /clusters/{cluster}/namespaceIsolationPolicies/{name}``; None if no such policy."""
+    """Answer of ``GET /clusters/{cluster}/namespaceIsolationPolicies/{name}``; None if there is no such policy."""
     domains: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Brokers of each failure domain; only read where domains are declared or managed."""
+    """Brokers of each failure domain. Only read if domains are declared or managed."""
     brokers: int | None = None
-    """Live brokers that match the policy; None if not known."""
+    """Number of live brokers that match the policy; None if unknown."""
     policies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Every isolation policy of the cluster by name, regardless of its creator."""
     live: frozenset[str] = frozenset()
@@ -53,32 +53,32 @@ class ClusterFacts:
 
 @dataclass(frozen=True)
 class IsolationFacts:
-    """Everything the plan depends on."""
+    """The facts the plan depends on."""
 
     name: str
     instance_clusters: frozenset[str]
     """Pulsar names of the instance's clusters."""
     registered: frozenset[str]
-    """Clusters Pulsar knows."""
+    """Clusters that are registered in Pulsar."""
     clusters: Mapping[str, ClusterFacts]
-    """Clusters that answered, of those the object applies to or did."""
+    """Clusters that answered, of those the object applies or applied to."""
     unreachable: tuple[str, ...] = ()
-    """Those that gave no answer."""
+    """Clusters that did not answer."""
     taken: Mapping[str, str] = field(default_factory=dict)
-    """Failure domains that another object manages, and which object."""
+    """Failure domains that another object manages, with that object."""
 
 
 def target_clusters(
     spec: PulsarIsolationPolicySpec, instance: frozenset[str], known: frozenset[str], managed: Collection[str]
 ) -> frozenset[str]:
-    """Returns clusters that the object applies to and Pulsar can be given: where the list names an unknown cluster,
-    those it was applied to before."""
+    """Returns the registered clusters that the object applies to. If spec.clusters names an unknown cluster, these are
+    the clusters it was applied to before."""
     declared = instance if spec.clusters is None else frozenset(spec.clusters)
     return (declared if declared <= instance else items_of(managed, CLUSTERS) & instance) & known
 
 
 def exists(spec: PulsarIsolationPolicySpec, facts: IsolationFacts) -> bool:
-    """Whether any cluster has the policy; without one, whether any has a declared failure domain."""
+    """Whether any cluster has the policy; if none is declared, whether any has a declared failure domain."""
     if spec.namespaces is not None:
         return any(found.policy is not None for found in facts.clusters.values())
     declared = {domain.name for domain in spec.failure_domains or ()}
@@ -86,7 +86,7 @@ def exists(spec: PulsarIsolationPolicySpec, facts: IsolationFacts) -> bool:
 
 
 def plan_isolation(spec: PulsarIsolationPolicySpec, facts: IsolationFacts, memory: Memory) -> Plan:
-    """Decide what makes the policy and the failure domains as declared."""
+    """Returns the plan that makes the policy and the failure domains match the spec."""
     draft = Draft()
     targets = target_clusters(spec, facts.instance_clusters, facts.registered, memory.managed)
     refused = refuses(draft, CLUSTERS, spec.clusters, facts.instance_clusters)
@@ -179,7 +179,7 @@ def _change(verb: Verb, difference: DriftEntry) -> str:
 def _plan_missing(
     draft: Draft, name: str, cluster: str, call: Call, memory: Memory, *, repair: bool, lost: bool
 ) -> None:
-    """Plans a policy that the cluster lacks: nowhere yet or any longer (create), or not there (a cluster joins, or
+    """Plans a policy that the cluster lacks: no cluster has it (create), or others have it (a new cluster, or
     drift)."""
     what = f"for namespaces {describe(call.body['namespaces'])} on brokers {describe(call.body['primary'])}"
     text = f"Create isolation policy {name} in cluster {cluster}, {what}: Pulsar has none of that name there"
@@ -245,7 +245,7 @@ def _remove_domain(name: str, cluster: str, brokers: frozenset[str]) -> Action:
 
 
 def _plan_removal(draft: Draft, name: str, cluster: str, live: ClusterFacts, memory: Memory, *, isolated: bool) -> None:
-    """Plans the removal of what this object created in a cluster that left the list."""
+    """Plans the removal of what this object created in a cluster that was removed from the list."""
     item = entry(CLUSTERS, cluster)
     if isolated and live.policy is not None:
         draft.kept.add(item)

@@ -1,4 +1,4 @@
-"""The plan of a PulsarNamespace: created whole, then converged field by field through the policy table.
+"""The plan of a PulsarNamespace: created in one call, then converged field by field through the policy table.
 
 Pulsar has no call that replaces all policies of a live namespace, so there is one call per changed field.
 """
@@ -36,11 +36,11 @@ BUNDLES = "bundles"
 
 
 def unfinished_deletion(live: Mapping[str, Any], name: str) -> str | None:
-    """Returns why a namespace cannot be used although Pulsar has its policies: it is marked as deleted; None if it is
+    """Returns why a namespace cannot be used although Pulsar has its policies: it is marked as deleted. None if it is
     not.
 
-    Pulsar marks a namespace before it deletes what is in it, and no call takes the mark off. A broker that ends in
-    between leaves it so, and topics of the namespace are not found from then on (HTTP 404, seen on 4.0.8).
+    Pulsar marks a namespace before it deletes its content, and no call removes the mark. If a broker stops in between,
+    the mark stays, and topics of the namespace are not found from then on (HTTP 404, seen on 4.0.8).
     """
     if live.get("deleted") is not True:
         return None
@@ -55,48 +55,47 @@ def unfinished_deletion(live: Mapping[str, Any], name: str) -> str | None:
 
 @dataclass(frozen=True)
 class NamespaceFacts:
-    """Everything the plan depends on."""
+    """The facts the plan depends on."""
 
     tenant: str
     name: str
     live: Mapping[str, Any] | None
-    """Answer of ``GET /namespaces/{tenant}/{namespace}``; None if it does not exist."""
+    """Answer of ``GET /namespaces/{tenant}/{namespace}``; None if Pulsar has no such namespace."""
     tenant_clusters: frozenset[str]
-    """Clusters Pulsar lets the tenant use."""
+    """Clusters that Pulsar allows the tenant to use."""
     instance_clusters: frozenset[str]
     """Pulsar names of the instance's clusters."""
     tenant_declared: frozenset[str] | None = None
-    """spec.allowedClusters of the PulsarTenant; None if it declares none, and gets every cluster of the instance."""
+    """spec.allowedClusters of the PulsarTenant; None if it declares none, and may use every cluster of the instance."""
     deleting: frozenset[str] = frozenset()
-    """Those of the instance's clusters that are being deleted."""
+    """Clusters of the instance that are being deleted."""
     boundaries: Sequence[str] | None = None
-    """The declared bundle boundaries, in full; None for Pulsar's default, or for any if they were chosen at
-    creation."""
+    """All declared bundle boundaries; None for Pulsar's default, or for any if they were chosen at creation."""
     boundaries_why: str = ""
-    """Why these, where they were chosen and not declared."""
+    """Why these boundaries were chosen, if they are not declared."""
     version: str | None = None
-    """Pulsar version of the cluster that is written to."""
+    """Pulsar version of the cluster that calls are sent to."""
     answers: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
-    """The same answer from each cluster that holds the namespace; some policies are a cluster's own."""
+    """The answer of each cluster that holds the namespace. Some policies are specific to a cluster."""
     own: Mapping[str, Mapping[str | None, Any]] = field(default_factory=dict)
-    """Live values, by field and cluster, of policies that are read with a separate GET."""
+    """Live values, by field and cluster, of policies that have their own GET."""
     defaults: NamespacePolicies | None = None
-    """Takes over spec.namespaceDefaults of the tenant."""
+    """spec.namespaceDefaults of the tenant."""
     unreachable: tuple[str, ...] = ()
-    """Clusters that hold the namespace and gave no answer."""
+    """Clusters that hold the namespace and did not answer."""
     confirmations: frozenset[str] = frozenset()
-    """Clusters that may leave with their data."""
+    """Clusters whose data may be deleted when they leave."""
     abandoned: frozenset[str] = frozenset()
-    """Clusters that may leave the replication although messages wait."""
+    """Clusters that may leave the replication with a replication backlog."""
     undelivered: str | None = None
-    """What waits between clusters that are to leave the replication and others, as a message; None for nothing."""
+    """Replication backlog of clusters that are to leave the replication, as a message; None if there is none."""
     guard: Guard | None = None
-    """What is known of consent to keep less; None if nothing is asked."""
+    """The consent to keep less; None if no change needs it."""
     record: Mapping[str, str] = field(default_factory=dict)
-    """Properties a new namespace is made with: which object manages it."""
+    """Properties with which a new namespace is created: the owner record."""
 
     def lists(self) -> Clusters:
-        """Returns where the lists of clusters stand."""
+        """Returns the live lists of clusters."""
         live = self.live or {}
         return Clusters(
             frozenset(replication_of(live)),
@@ -109,15 +108,18 @@ class NamespaceFacts:
 
 
 def bundle_count(live: Mapping[str, Any] | None) -> int | None:
-    """Returns the number of bundles as the answering cluster has them."""
+    """Returns the number of bundles in the answer of a cluster; None if the answer has none."""
     bundles = (live or {}).get("bundles") or {}
     count = bundles.get("numBundles")
     return int(count) if isinstance(count, int) else None
 
 
 def boundaries_match(answers: Iterable[Mapping[str, Any] | None]) -> bool | None:
-    """Whether clusters cut the namespace alike, by their own answers: each splits its own bundles, and the shared
-    store has those of the cluster that split last. None where fewer than two have it."""
+    """Whether the clusters have the same bundle boundaries, according to their answers. None if fewer than two have the
+    namespace.
+
+    Each cluster splits its own bundles. The shared store has those of the cluster that split last.
+    """
     found = [((each.get("bundles") or {}).get("boundaries") or []) for each in answers if each is not None]
     return all(each == found[0] for each in found) if len(found) > 1 else None
 
@@ -127,7 +129,7 @@ _FIELDS = tuple(row.field for row in NAMESPACE_POLICIES)
 
 
 def desired_policies(spec: PulsarNamespaceSpec, defaults: NamespacePolicies | None = None) -> dict[str, Any]:
-    """Returns declared values by field: those of the namespace, under them the ``defaults`` of its tenant."""
+    """Returns the desired values by field: those of the namespace, otherwise the ``defaults`` of its tenant."""
     desired = lookup_each(spec, _FIELDS)
     for name, value in desired.items():
         if value is None and defaults is not None and name.startswith(INHERITED):
@@ -136,12 +138,12 @@ def desired_policies(spec: PulsarNamespaceSpec, defaults: NamespacePolicies | No
 
 
 def declared_policies(spec: PulsarNamespaceSpec) -> frozenset[str]:
-    """Returns fields that the namespace declares itself."""
+    """Returns the fields that the namespace itself declares."""
     return frozenset(field for field, value in lookup_each(spec, _FIELDS).items() if value is not None)
 
 
 def digest_of(defaults: NamespacePolicies | None) -> str | None:
-    """Event text for changed defaults; None where there are none."""
+    """Returns a hash of the defaults, by which a change is detected; None if there are none."""
     values = wire(defaults) if defaults is not None else {}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16] if values else None
 
@@ -164,7 +166,7 @@ def found_policies(
 
 
 def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Memory) -> Plan:
-    """Decide what makes the namespace as declared."""
+    """Returns the plan that makes the namespace match the spec."""
     draft = Draft()
     if spec.bundles is not None and (facts.live is None or BUNDLES in memory.managed):
         draft.declared.add(BUNDLES)
@@ -216,7 +218,7 @@ def _plan_creation(
     desired: Mapping[str, Any],
     refused: Collection[str],
 ) -> None:
-    """Plans the creation; nothing is created where the list of clusters is refused."""
+    """Plans the creation. The namespace is not created if its list of clusters is refused."""
     declared: Collection[str] | None = desired[CLUSTERS]
     if refused and not declared:
         return
@@ -246,8 +248,11 @@ def _plan_creation(
 
 def _default_clusters(draft: Draft, facts: NamespaceFacts, allowed: Collection[str] | None) -> list[str]:
     """Returns the clusters of a new namespace that declares none: every cluster of the instance that the tenant may
-    use. None yet while Pulsar does not let the tenant use one of them: a namespace is created once, and which cluster
-    came up first must not decide where it is."""
+    use.
+
+    Returns none while Pulsar does not allow the tenant to use one of them: a namespace is created once, and its
+    clusters must not depend on which of them became ready first.
+    """
     every = (facts.instance_clusters - facts.deleting) or facts.instance_clusters
     usable = every if facts.tenant_declared is None else every & facts.tenant_declared
     usable = usable & set(allowed) if allowed else usable
@@ -266,7 +271,8 @@ def _default_clusters(draft: Draft, facts: NamespaceFacts, allowed: Collection[s
 
 
 def _compare_bundles(draft: Draft, facts: NamespaceFacts) -> None:
-    """Bundles count at creation only: a difference is shown, never changed. Splits only add: no difference."""
+    """Compares the bundles, which apply at creation only. A difference is reported and never changed. Further splits
+    are not a difference."""
     if facts.boundaries is None or facts.live is None:
         return
     live = list(((facts.live.get("bundles") or {}).get("boundaries")) or ())

@@ -1,7 +1,7 @@
-"""Which custom resource manages an object of Pulsar, as it is recorded beside that object. Pure functions.
+"""The record of the custom resource that manages an object of Pulsar. It is stored beside that object. Pure functions.
 
-Ages, UIDs and status do not survive a restore from a backup; the Kubernetes namespace and the name do. So the record
-names these. It is in the properties of a namespace or of a persistent topic, and otherwise in a node of the
+Ages, UIDs and status do not survive a restore from a backup, but the Kubernetes namespace and the name do. So the
+record contains these. It is in the properties of a namespace or of a persistent topic, otherwise in a node of the
 configuration store, see owner_node.
 """
 
@@ -17,13 +17,13 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1.entries import OWNER_PROPERTY
 
 OWNERS_PATH: Final = "/pulsar-operator/owners"
-"""In the configuration store: one node for each object of Pulsar that has no properties."""
+"""Path in the configuration store with one node for each object of Pulsar that has no properties."""
 _TEXT = re.compile(r"([A-Za-z]+) ([^/\s]+)/([^/\s]+)")
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A custom resource, as a record names it."""
+    """A custom resource, as a record identifies it."""
 
     kind: Kind
     namespace: str
@@ -32,12 +32,12 @@ class Owner:
 
     @property
     def text(self) -> str:
-        """Returns the record: PulsarTopic apps/orders."""
+        """Returns the text of the record, such as PulsarTopic apps/orders."""
         return f"{self.kind.value} {self.namespace}/{self.name}"
 
     @classmethod
     def parse(cls, text: object) -> Owner:
-        """Returns the owner that a record names. Raises ValueError for anything else."""
+        """Returns the owner that a record names. Raises ValueError for any other text."""
         found = _TEXT.fullmatch(text) if isinstance(text, str) else None
         if found is None:
             raise ValueError("not the kind, Kubernetes namespace and name of an object")
@@ -45,7 +45,7 @@ class Owner:
 
 
 def owner_of(obj: Mapping[str, Any]) -> Owner:
-    """Returns the owner that an object is, if it manages what it declares."""
+    """Returns the owner that stands for a raw object."""
     meta = obj["metadata"]
     return Owner(Kind(obj["kind"]), meta["namespace"], meta["name"])
 
@@ -56,26 +56,27 @@ def owner_properties(owner: Owner) -> dict[str, str]:
 
 
 def record_in(answer: Mapping[str, Any] | None) -> str:
-    """Returns the text of the record in an answer of Pulsar that has properties; empty where there is none."""
+    """Returns the text of the record in an answer of Pulsar with properties; empty if there is none."""
     return str(((answer or {}).get("properties") or {}).get(OWNER_PROPERTY) or "")
 
 
 def owner_node(*names: str) -> str:
-    """Returns the path in the configuration store of the record of an object that has no properties, or keeps none."""
+    """Returns the path in the configuration store of the record of an object that has no properties, or does not store
+    them."""
     return "/".join((OWNERS_PATH, *(quote(name, safe="").replace(".", "%2E") for name in names)))
 
 
 @dataclass(frozen=True, order=True)
 class Claim:
-    """A custom resource that claims an object of Pulsar; smaller wins.
+    """The claim of a custom resource to an object of Pulsar. The smaller claim wins.
 
-    One that already has the object keeps it, so that nothing changes hands; then the older one, then the smaller UID.
+    One that already manages the object keeps it; then the older one wins, then the smaller UID.
     """
 
     newcomer: bool
-    """False when its status says that it has the object."""
+    """False if its status shows that it manages the object."""
     created: str
-    """metadata.creationTimestamp, RFC 3339 in UTC, which sorts as text."""
+    """metadata.creationTimestamp (RFC 3339 in UTC), which sorts as text."""
     uid: str
     text: str = ""
     """namespace/name, for messages."""
@@ -93,6 +94,6 @@ def claim_of(obj: Mapping[str, Any]) -> Claim:
 
 
 def winner(claims: Sequence[Claim], recorded: Owner | None = None) -> Claim:
-    """Returns the claim that manages the object: the one that the record beside it names, or else the smallest."""
+    """Returns the claim that manages the object: the one that its record names, otherwise the smallest."""
     named = f"{recorded.namespace}/{recorded.name}" if recorded is not None else None
     return next((claim for claim in claims if claim.text == named), None) or min(claims)

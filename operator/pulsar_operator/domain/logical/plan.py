@@ -1,4 +1,4 @@
-"""What a pass over a tenant, namespace or topic decides: actions with reasons, drift, refusals. Pure values."""
+"""The decisions of a pass over a logical object: actions with reasons, drift, problems. Pure values."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ class Verb(StrEnum):
 
 
 EVENT_REASONS: Mapping[Verb, Reason] = {Verb.CREATE: Reason.CREATED, Verb.REPAIR: Reason.DRIFT_REPAIRED}
-"""Verbs that are reported by an event. The others write a declared value, which only the debug log shows."""
+"""Verbs that are reported by an event. Other verbs write a declared value, which only the debug log shows."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """One admin call and why it is made."""
+    """One admin call and its reason."""
 
     verb: Verb
     field: str
-    """Path in spec the action is about; empty for the object itself."""
+    """Path in spec that the action applies to; empty for the object itself."""
     call: Call
     reason: str
-    """A sentence for log, event and status.pendingActions."""
+    """Sentence for log, event and status.pendingActions."""
     difference: DriftEntry | None = None
     """The values before and after; None for creation."""
     cluster: str | None = None
-    """The cluster it must be made at; None if any one cluster, since the shared configuration store takes it."""
+    """The cluster that must be called; None if any cluster can be, since the configuration store is shared."""
     also: tuple[DriftEntry, ...] = ()
-    """Further fields the same call changes, before and after."""
+    """Further fields that the same call changes, with the values before and after."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something declared that is not done, and what to do about it."""
+    """A part of the spec that is not applied, with the remedy."""
 
     field: str
     reason: Reason
@@ -54,37 +54,37 @@ class Problem:
 
 
 def field_of(name: str) -> str:
-    """Returns the field of the spec that a field, or an entry of a list such as adminRoles[admin], belongs to."""
+    """Returns the field of the spec of a field, or of an entry of a list such as adminRoles[admin]."""
     return name.split("[", 1)[0]
 
 
 def is_among(name: str, fields: Collection[str]) -> bool:
-    """Whether a field, or an entry of a list such as adminRoles[admin], is among the fields, or its whole list is."""
+    """Whether ``fields`` contain a field, or for an entry of a list such as adminRoles[admin] the entry or its list."""
     return name in fields or field_of(name) in fields
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What earlier passes left in status."""
+    """The state that earlier passes stored in the status."""
 
     managed: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
-    """Declared fields Pulsar refused in the last pass, and those that waited for them."""
+    """Declared fields that Pulsar refused in the last pass, and those that waited for them."""
     applied: bool = False
-    """Whether this generation of the spec was applied completely before: only then is a difference drift."""
+    """Whether this generation of the spec was applied completely before. Only then is a difference drift."""
     established: bool = False
-    """Whether the object was seen in Pulsar before."""
+    """Whether the object was observed in Pulsar before."""
     skip: frozenset[str] = frozenset()
     """Fields Pulsar refused in this pass."""
     backed_off: frozenset[str] = frozenset()
-    """Fields whose drift is not repaired yet, because it came back again and again; see drift_backoff.py."""
+    """Fields whose drift is not repaired yet, because it recurred; see drift_backoff.py."""
 
     def drifted(self, name: str) -> bool:
-        """Whether a difference in this field was made by another writer, rather than by a change of the spec."""
+        """Whether a difference in this field was caused by another writer, not by a change of the spec."""
         return self.applied and name in self.managed and not is_among(name, self.refused)
 
     def repairs(self, name: str, *, repair: bool) -> bool:
-        """Whether drift in this field, or entry of it, is repaired now; ``repair`` is what the spec asks for."""
+        """Whether drift in this field, or entry of a list, is repaired now. ``repair`` is the declared drift policy."""
         return repair and field_of(name) not in self.backed_off
 
     def leaves(self, name: str, *, repair: bool) -> bool:
@@ -94,29 +94,29 @@ class Memory:
 
 @dataclass(frozen=True)
 class Plan:
-    """The decision."""
+    """The decisions for one object."""
 
     actions: tuple[Action, ...] = ()
     drift: tuple[DriftEntry, ...] = ()
-    """Differences that are reported and not acted on."""
+    """Differences that are reported without an action."""
     fixed: tuple[DriftEntry, ...] = ()
-    """Differences Pulsar cannot change back: bundles, partitions beyond the declared number."""
+    """Differences that Pulsar cannot revert: bundles, partitions beyond the declared number."""
     problems: tuple[Problem, ...] = ()
     waiting: tuple[str, ...] = ()
-    """What keeps the object from being complete and needs no person, as a message."""
+    """Messages about what delays the object and resolves without a person."""
     declared: frozenset[str] = frozenset()
-    """Fields of the spec this object manages; what status.managedFields must hold before the first write."""
+    """Fields of the spec that this object manages. status.managedFields must contain them before the first write."""
     kept: frozenset[str] = frozenset()
-    """Managed fields that left the spec and are still set in Pulsar."""
+    """Managed fields that were removed from the spec and are still set in Pulsar."""
     postponed: frozenset[str] = frozenset()
-    """Declared fields that cannot be changed before another one is."""
+    """Declared fields that can only be changed after another one."""
     asks: frozenset[str] = frozenset()
     """Fields whose change waits for consent."""
 
 
 @dataclass
 class Draft:
-    """A plan being made."""
+    """A plan under construction."""
 
     actions: list[Action] = field(default_factory=list)
     drift: list[DriftEntry] = field(default_factory=list)
@@ -144,19 +144,18 @@ class Draft:
 
 
 def change_verb(memory: Memory, name: str) -> Verb:
-    """Whether changing a field repairs drift or applies the spec."""
+    """Returns whether the change of a field repairs drift or applies the spec."""
     return Verb.REPAIR if memory.drifted(name) else Verb.SET
 
 
 def concerned(rows: Sequence[PolicyRow], desired: Mapping[str, object], managed: Collection[str]) -> list[PolicyRow]:
-    """Returns the rows that a plan considers: those that are declared, and those that may have to be reset."""
+    """Returns the policies that a plan must consider: those that are declared, and those that may have to be reset."""
     return [row for row in rows if desired.get(row.field) is not None or row.field in managed]
 
 
 Found = Mapping[str, Mapping[str | None, object]]
-"""Live values by field and cluster; a value that all clusters share is under None. Fields that were not read are
-absent.
-"""
+"""Live values by field and cluster. A value that all clusters share has the key None. Fields that were not read are
+absent."""
 
 
 def plan_policies(
@@ -172,11 +171,11 @@ def plan_policies(
     unreachable: Collection[str] = (),
     guard: Guard | None = None,
 ) -> None:
-    """Add to the draft what makes the policies of an existing namespace or topic as declared.
+    """Adds to the draft the actions that make the policies of an existing namespace or topic match the spec.
 
-    ``desired`` holds the declared values by field. A field that is neither declared nor in the managed set is not
-    checked. ``unreachable`` are the clusters whose own values are not in ``found``: what they may still have is kept in
-    mind. With a ``guard`` a change that lets Pulsar delete stored messages waits for consent, and the others do not.
+    ``desired`` has the declared values by field. A field that is neither declared nor managed is not checked.
+    ``unreachable`` are the clusters whose own values are not in ``found``; values that they may still have stay
+    managed. With a ``guard`` a change that lets Pulsar delete stored messages waits for consent; other changes do not.
     """
     for row in concerned(rows, desired, memory.managed):
         value, live = desired.get(row.field), found.get(row.field, {})
@@ -214,7 +213,7 @@ def _ask(
     before: int,
     memory: Memory,
 ) -> None:
-    """Take the actions of a row back, those from ``before`` on, where its change needs consent and has none."""
+    """Removes the actions of a policy, those from ``before`` on, if its change needs consent and has none."""
     changed = {action.cluster for action in draft.actions[before:]}
     text = question(guard, row, value, {cluster: live for cluster, live in found.items() if cluster in changed})
     if text is None:
@@ -261,7 +260,7 @@ def _unreadable(row: PolicyRow, live: Unreadable) -> Problem:
 
 
 def joined(entries: Iterable[DriftEntry]) -> list[DriftEntry]:
-    """Returns one entry for each field, by name, with what was found in each cluster."""
+    """Returns one entry for each field, sorted by name, with the values found in all clusters."""
     out: dict[str, DriftEntry] = {}
     for entry in entries:
         known = out.get(entry.field)
@@ -273,12 +272,13 @@ def joined(entries: Iterable[DriftEntry]) -> list[DriftEntry]:
 
 
 def printable(name: str) -> str:
-    """Returns a field for messages: a control character in the key of an entry cannot forge a line of a log."""
+    """Returns a field for messages. Control characters in the key of an entry are escaped, so that it cannot forge a
+    log line."""
     return visible(name, keep="")
 
 
 def action_text(verb: Verb, difference: DriftEntry) -> str:
-    """Returns an action on a field as a sentence."""
+    """Returns the sentence that describes an action on a field."""
     name = printable(difference.field)
     if verb is Verb.REPAIR:
         return f"Repair spec.{name}: reverted drift: {difference.actual} -> {difference.desired}"

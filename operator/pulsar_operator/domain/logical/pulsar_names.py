@@ -1,4 +1,4 @@
-"""Names inside Pulsar and the REST paths made of them."""
+"""Names in Pulsar, and the REST paths built from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PARTITION = re.compile(PARTITION_SUFFIX)
 _NAME = re.compile(PULSAR_NAME)
 _NUMBERED = re.compile(r"(.+)-partition-(0|[1-9][0-9]*)", re.DOTALL)
 _SYSTEM_NAMESPACE = ("pulsar", "system")
-"""All topics of it are the brokers' own (class NamespaceService, isSystemServiceNamespace)."""
+"""A namespace whose topics are all internal to the brokers (class NamespaceService, isSystemServiceNamespace)."""
 
 
 def tenant_path(tenant: str) -> tuple[str, ...]:
@@ -26,10 +26,10 @@ def namespace_path(tenant: str, namespace: str) -> tuple[str, ...]:
 
 
 def policies_node(*names: str) -> str | None:
-    """Returns the path in the configuration store of a tenant, or of a namespace's policies (class NamespaceResources).
+    """Returns the path in the configuration store of a tenant, or of a namespace's policies (class NamespaceResources);
+    None for a name that Pulsar does not allow.
 
-    Pulsar writes these names as they are (class NamedEntity allows nothing a path would need escaped). None for a name
-    Pulsar would not take.
+    Pulsar does not escape these names (class NamedEntity allows no character that a path would need escaped).
     """
     if not 1 <= len(names) <= 2 or not all(_NAME.fullmatch(name) for name in names):
         return None
@@ -37,7 +37,7 @@ def policies_node(*names: str) -> str | None:
 
 
 def domain_of(persistent: bool) -> str:
-    """Pulsar's topic domain."""
+    """Returns Pulsar's topic domain."""
     return "persistent" if persistent else "non-persistent"
 
 
@@ -52,7 +52,7 @@ def topic_name(persistent: bool, tenant: str, namespace: str, topic: str) -> str
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Returns why a local topic name cannot be used, or None. ``name`` may come from metadata.name."""
+    """Returns why a local topic name cannot be used; None if it can. ``name`` may come from metadata.name."""
     if _PARTITION.search(name):
         return (
             f"the topic name {name!r} ends like a partition (-partition-N), a suffix Pulsar gives to the partitions of "
@@ -69,12 +69,12 @@ def topic_name_problem(name: str) -> str | None:
 
 
 def is_system_namespace(tenant: str, namespace: str) -> bool:
-    """Whether all topics of a namespace are the brokers' own."""
+    """Whether all topics of a namespace are internal to the brokers."""
     return (tenant, namespace) == _SYSTEM_NAMESPACE
 
 
 def system_topic_problem(tenant: str, namespace: str, name: str) -> str | None:
-    """Returns why a topic cannot be managed because it is the brokers' own, or None."""
+    """Returns why a topic cannot be managed because it is internal to the brokers; None if it can."""
     if is_system_namespace(tenant, namespace):
         return (
             f"all topics of namespace {tenant}/{namespace} are system topics of Pulsar, so the operator does nothing "
@@ -84,31 +84,34 @@ def system_topic_problem(tenant: str, namespace: str, name: str) -> str | None:
 
 
 def split_partition(local: str) -> tuple[str, int] | None:
-    """Topic and number of what looks like a partition; None for any other local name (class TopicName)."""
+    """Returns the topic and the number of a local name in the form of a partition; None for any other local name (class
+    TopicName)."""
     found = _NUMBERED.fullmatch(local)
     return (found[1], int(found[2])) if found is not None and len(found[2]) < 10 else None
 
 
 def is_system_topic(local: str) -> bool:
-    """Whether brokers made the topic, or the partition, with that local name for themselves."""
+    """Whether the topic, or the partition, with that local name is internal to the brokers."""
     found = split_partition(local)
     name = found[0] if found is not None else local
     return name in SYSTEM_TOPICS or name.endswith(SYSTEM_SUFFIX)
 
 
 def is_partition_of(full_name: str, topic: str) -> bool:
-    """Whether a full topic name is a partition of the topic with that full name; ``x-partition-01`` is one of none."""
+    """Whether a full topic name is a partition of the topic with that full name. ``x-partition-01`` is not a
+    partition."""
     found = split_partition(full_name)
     return found is not None and found[0] == topic
 
 
 MOST_PARTITIONS = 100_000
-"""Most partitions of a topic: a higher number, which a client or a broker made up, is not counted up to."""
+"""Maximum number of partitions of a topic. A higher number, sent by mistake, is refused instead of being iterated
+over."""
 
 
 def partition_count(answer: object) -> int | None:
-    """Returns the number of partitions in an answer of ``GET .../partitions``, 0 where it is not partitioned; None
-    where it is no number that a topic can have."""
+    """Returns the number of partitions in an answer of ``GET .../partitions``, 0 if the topic is not partitioned; None
+    if the answer has no valid number."""
     found = (answer.get("partitions") or 0) if isinstance(answer, Mapping) else None
     known = isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= MOST_PARTITIONS
     return found if known else None
@@ -125,5 +128,5 @@ def isolation_path(cluster: str, name: str) -> tuple[str, ...]:
 
 
 def failure_domain_path(cluster: str, *name: str) -> tuple[str, ...]:
-    """Returns the path of a failure domain, or of all of a cluster."""
+    """Returns the path of a failure domain, or of all failure domains of a cluster."""
     return ("clusters", cluster, "failureDomains", *name)

@@ -1,7 +1,7 @@
-"""Whether what a topic has for other clusters was delivered: its replicators by its internal statistics. Pure.
+"""Decides whether the messages of a topic were delivered to other clusters, from its internal statistics. Pure.
 
-A replicator is a cursor (class AbstractReplicator, replicatorPrefix); what is behind it is dropped with the cursor as
-soon as its cluster leaves the replication.
+A replicator is a cursor (class AbstractReplicator, replicatorPrefix). Its backlog is lost with the cursor as soon as
+its cluster leaves the replication.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import Any, Final
 from pulsar_operator.domain.logical.pulsar_names import is_system_topic
 
 REPLICATOR: Final = "pulsar.repl."
-"""In front of the cluster's name, of the cursor's (replicatorPrefix in broker.conf; seen on 4.0.8)."""
+"""Prefix of a replicator's cursor, before the name of the cluster (replicatorPrefix in broker.conf; seen on 4.0.8)."""
 
 Position = tuple[int, int]
-"""Ledger and entry."""
+"""Ledger id and entry id."""
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """One topic, or partition, in one cluster."""
+    """The delivery state of one topic, or partition, in one cluster."""
 
     last: Position
-    """Its last entry."""
+    """Position of its last entry."""
     waiting: Mapping[str, int] = field(hash=False)
-    """Entries that were not delivered, by the cluster they are for; those that its counters report, at times wrong."""
+    """Number of undelivered entries by target cluster, according to the counters, which may be wrong."""
     delivered: Mapping[str, Position] = field(hash=False)
-    """The last entry up to which all were delivered, by cluster."""
+    """Position of the last entry up to which all were delivered, by target cluster."""
 
 
 def delivery(stats: Mapping[str, Any], towards: Collection[str]) -> Delivery:
-    """Read GET internalStats. A cluster without a cursor has no replicator, and nothing waits for it.
+    """Parses the answer of GET internalStats. A cluster without a cursor has no replicator, and no backlog.
 
-    Raises ValueError for statistics that do not contain it: what is not known is not delivered.
+    Raises ValueError if the statistics are incomplete: what is unknown does not count as delivered.
     """
     try:
         cursors = {name: stats["cursors"][f"{REPLICATOR}{name}"] for name in towards if _has(stats, name)}
@@ -58,13 +58,13 @@ def _position(text: str) -> Position:
 
 
 def undelivered(now: Delivery, goal: Position) -> dict[str, int]:
-    """Returns entries up to ``goal``, or all where those are not counted apart, that clusters lack; without those that
-    have it.
+    """Returns the number of undelivered entries by target cluster, without clusters that have all entries up to
+    ``goal``. The number may include entries after ``goal``.
 
-    ``goal`` is the last entry of a moment ago: what is published later is not waited for, or it never ends. Positions
-    decide, for Pulsar's counters may be wrong, also below 0, as it knows itself (class ManagedCursorImpl,
-    getNumberOfEntriesInBacklog). A last entry of -1 is of an empty ledger, and behind all that is in others: then a
-    count of 0 is believed.
+    ``goal`` is the last entry at an earlier time: a check that also waited for later entries would never end. Positions
+    decide, since Pulsar's counters may be wrong, even below 0 (class ManagedCursorImpl, getNumberOfEntriesInBacklog). A
+    last entry id of -1 belongs to an empty ledger, and is after all entries of earlier ledgers; in that case a count of
+    0 is trusted.
     """
     return {
         name: count for name, count in now.waiting.items() if now.delivered[name] < goal and (count or goal[1] >= 0)
@@ -72,5 +72,6 @@ def undelivered(now: Delivery, goal: Position) -> dict[str, int]:
 
 
 def is_asked(topic: str) -> bool:
-    """Whether a topic's messages are another client's: Pulsar's own topics and those that keep nothing are not."""
+    """Whether the backlog of a topic must be checked: Pulsar's internal topics and non-persistent topics are left
+    out."""
     return topic.startswith("persistent://") and not is_system_topic(topic.rsplit("/", 1)[1])

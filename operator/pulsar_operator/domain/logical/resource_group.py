@@ -16,7 +16,8 @@ from pulsar_operator.domain.policies.instance_rows import RESOURCE_GROUP_LIMITS
 def plan_resource_group(
     name: str, spec: PulsarResourceGroupSpec, live: Mapping[str, Any] | None, memory: Memory, version: str | None
 ) -> Plan:
-    """Decide what makes the group as declared. ``live`` is the answer of ``GET /resourcegroups/{name}``."""
+    """Returns the plan that makes the group match the spec. ``live`` is the answer of ``GET
+    /resourcegroups/{name}``."""
     draft = Draft()
     desired = {row.field: lookup(spec, row.field) for row in RESOURCE_GROUP_LIMITS}
     if live is None:

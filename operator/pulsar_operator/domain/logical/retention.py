@@ -1,7 +1,7 @@
-"""Which entries of a topic are content: those that a retention policy in force keeps.
+"""Determines which entries of a topic are content: those that the effective retention policy keeps.
 
-Without one Pulsar drops entries once every subscription has acknowledged them, so what is left of them is no client's
-data; unread ones are reported by the backlog.
+Without retention Pulsar deletes entries once every subscription has acknowledged them, so remaining entries are not
+content. Unread messages are reported as backlog.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 TIME, SIZE = "retentionTimeInMinutes", "retentionSizeInMB"
 DEFAULTS = {TIME: "defaultRetentionTimeInMinutes", SIZE: "defaultRetentionSizeInMB"}
-"""Of the brokers' configuration, by member of a policy."""
+"""Settings of the brokers' configuration, by member of a policy."""
 
 Policy = Mapping[str, Any]
 
@@ -24,27 +24,26 @@ class Kept:
     cluster: str
     entries: int
     size: int
-    """In bytes."""
+    """Size in bytes."""
     policy: Policy
 
 
 def keeps(policy: Policy) -> bool:
-    """Whether a retention policy keeps anything: neither limit is 0; -1 is no limit.
+    """Whether a retention policy keeps anything: neither limit is 0. -1 means no limit.
 
-    Pulsar drops a ledger when one of the two limits is exceeded (class ManagedLedgerImpl, internalTrimLedgers), so
-    that 0 in one of them keeps nothing; newer brokers refuse it beside another value.
+    Pulsar deletes a ledger if one of the two limits is exceeded (class ManagedLedgerImpl, internalTrimLedgers), so 0 in
+    one of them keeps nothing. Newer brokers refuse it with another value beside it.
     """
     return bool(policy.get(TIME)) and bool(policy.get(SIZE))
 
 
 def of_the_brokers(configuration: Mapping[str, Any]) -> Policy:
-    """Returns the policy where none is set, from the brokers' configuration (defaults of class
-    ServiceConfiguration)."""
+    """Returns the default policy of the brokers, from their configuration (defaults of class ServiceConfiguration)."""
     return {member: int(configuration.get(name) or 0) for member, name in DEFAULTS.items()}
 
 
 def describe_kept(name: str, kept: list[Kept]) -> str:
-    """Returns the entries as text."""
+    """Returns a message about the kept entries."""
     where = ", ".join(f"{each.entries} entries ({each.size} bytes) in cluster {each.cluster}" for each in kept)
     return f"topic {name} has {where}, kept by retention ({_limits(kept[0].policy)})"
 

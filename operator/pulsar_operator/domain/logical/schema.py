@@ -1,7 +1,7 @@
-"""The schema of a topic: uploaded as a new version when Pulsar finds it compatible, never deleted.
+"""The schema of a topic: uploaded as a new version if Pulsar finds it compatible, never deleted.
 
-Each cluster has its own. Source: class SchemasResource of the broker's admin v2 (Pulsar 4.0), checked against a running
-4.0.8 by tests/standalone/test_topic_parts_real.py.
+Each cluster has its own schema. Source: class SchemasResource of the broker's admin v2 (Pulsar 4.0), checked against a
+running 4.0.8 by tests/standalone/test_topic_parts_real.py.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pulsar_operator.domain.policies import Call, Unreadable, concealed, describ
 SCHEMA = "schema"
 _NAMES = {kind: kind.name for kind in SchemaType}
 KEY_TYPE, VALUE_TYPE, ENCODING = "key.schema.type", "value.schema.type", "kv.encoding.type"
-"""Properties in which Pulsar keeps what a schema of type KEY_VALUE is made of (class KeyValueSchemaInfo). They make no
-new version: one with the same definitions stays as it is."""
+"""Properties in which Pulsar stores the parts of a schema of type KEY_VALUE (class KeyValueSchemaInfo). They create no
+new version: a schema with the same definitions is unchanged."""
 OWN_PROPERTIES = frozenset(
     {KEY_TYPE, VALUE_TYPE, ENCODING}
     | {f"{part}.schema.{what}" for part in ("key", "value") for what in ("name", "properties")}
@@ -30,11 +30,11 @@ OWN_PROPERTIES = frozenset(
 
 @dataclass(frozen=True)
 class LiveSchema:
-    """The newest schema in one cluster, and what is known of the declared one there."""
+    """The newest schema in one cluster, and the version of the declared one there."""
 
     version: int
     type: str
-    """As Pulsar names it."""
+    """Pulsar's name of the type."""
     definition: str
     properties: Mapping[str, str]
     older: int | None = None
@@ -42,7 +42,7 @@ class LiveSchema:
 
     @staticmethod
     def parse(answer: Mapping[str, Any]) -> LiveSchema:
-        """From ``GET .../schema``, or one of ``GET .../schemas``."""
+        """Parses an answer of ``GET .../schema``, or one element of ``GET .../schemas``."""
         return LiveSchema(
             version=int(answer.get("version") or 0),
             type=str(answer.get("type")),
@@ -53,22 +53,22 @@ class LiveSchema:
 
 @dataclass(frozen=True)
 class SchemaFacts:
-    """What one cluster says."""
+    """The schema state of one cluster."""
 
     live: LiveSchema | None
     """None if the topic has no schema."""
     refusal: str | None = None
-    """Why Pulsar would not take the declared schema; None if it would, or it has it."""
+    """Why Pulsar would refuse the declared schema; None if it would accept it, or has it."""
 
 
 def schema_path(tenant: str, namespace: str, topic: str, *rest: str) -> tuple[str, ...]:
-    """Returns the path of a topic's schemas; both persistences share it. Every call below /schemas decodes the name
-    twice."""
+    """Returns the path of a topic's schemas, which persistent and non-persistent topics share. Calls below /schemas
+    decode the name twice."""
     return ("schemas", tenant, namespace, encoded_again(topic), *rest)
 
 
 def body_of(desired: TopicSchema) -> dict[str, Any]:
-    """Returns the declared schema as Pulsar takes it (class PostSchemaPayload)."""
+    """Returns the declared schema in the format of Pulsar's request (class PostSchemaPayload)."""
     return {
         "type": _NAMES[desired.type],
         "schema": _definition(desired),
@@ -77,8 +77,8 @@ def body_of(desired: TopicSchema) -> dict[str, Any]:
 
 
 def _definition(desired: TopicSchema) -> str:
-    """Returns the definition as Pulsar takes and returns it; of KEY_VALUE a JSON object of both, with "" for a type
-    without a definition."""
+    """Returns the definition in Pulsar's format. For KEY_VALUE this is a JSON object with both definitions, "" for a
+    type without one."""
     if desired.key is None or desired.value is None:
         return desired.definition or ""
     parts = {"key": desired.key.definition or "", "value": desired.value.definition or ""}
@@ -86,7 +86,7 @@ def _definition(desired: TopicSchema) -> str:
 
 
 def _all_properties(desired: TopicSchema) -> dict[str, str]:
-    """With those that say what a schema of type KEY_VALUE is made of."""
+    """Returns the declared properties, with those that describe the parts of a schema of type KEY_VALUE."""
     out = dict(desired.properties or {})
     if desired.key is None or desired.value is None:
         return out
@@ -95,8 +95,8 @@ def _all_properties(desired: TopicSchema) -> dict[str, str]:
 
 
 def declaration_of(live: LiveSchema) -> tuple[dict[str, Any], dict[str, str]] | None:
-    """Returns a live schema as the members of spec.schema, and the properties beyond those; None where it cannot be
-    said."""
+    """Returns a live schema as the members of spec.schema, and its further properties; None if spec.schema cannot
+    express it."""
     kind = SchemaType.__members__.get(live.type)
     if kind is None:
         return None
@@ -117,7 +117,7 @@ def declaration_of(live: LiveSchema) -> tuple[dict[str, Any], dict[str, str]] | 
 
 
 def is_same(desired: TopicSchema, live: LiveSchema) -> bool:
-    """Whether Pulsar has the declared type and definition. Properties do not make a new version."""
+    """Whether Pulsar has the declared type and definition. Properties do not create a new version."""
     return live.type == _NAMES[desired.type] and _canonical(live.definition) == _canonical(_definition(desired))
 
 
@@ -129,7 +129,8 @@ def _canonical(definition: str) -> Any:
 
 
 def version_among(desired: TopicSchema, versions: Any) -> int | None:
-    """Returns the last version that is the declared schema, in an answer of ``GET .../schemas``."""
+    """Returns the last version that equals the declared schema, in an answer of ``GET .../schemas``; None if there is
+    none."""
     listed = versions.get("getSchemaResponses") if isinstance(versions, Mapping) else None
     same = [each for each in map(LiveSchema.parse, listed or ()) if is_same(desired, each)]
     return max((each.version for each in same), default=None)
@@ -144,7 +145,8 @@ def plan_schema(
     memory: Memory,
     repair: bool,
 ) -> None:
-    """Add to the draft what makes the schema as declared; without one nothing is done, and none is deleted."""
+    """Adds to the draft the actions that make the schema match the spec. Without a declared schema nothing is planned,
+    and none is deleted."""
     if desired is None:
         return
     draft.declared.add(SCHEMA)
@@ -178,7 +180,7 @@ def plan_schema(
 
 
 def _properties(desired: TopicSchema, live: LiveSchema, cluster: str) -> list[DriftEntry]:
-    """Returns declared properties the version does not have; clients add others."""
+    """Returns the declared properties that the version lacks. Clients add further ones."""
     missing = {k: v for k, v in _all_properties(desired).items() if live.properties.get(k) != v}
     if not missing:
         return []
@@ -193,7 +195,8 @@ def _properties(desired: TopicSchema, live: LiveSchema, cluster: str) -> list[Dr
 
 
 def _describe_properties(values: Mapping[str, Any]) -> str:
-    """Returns those of this module as they are; those of users by their keys."""
+    """Returns the properties for messages: those of this module with their values, those of users with their keys
+    only."""
     return describe(
         {key: value if key in (KEY_TYPE, VALUE_TYPE, ENCODING) else concealed(value) for key, value in values.items()}
     )

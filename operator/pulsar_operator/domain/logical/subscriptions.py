@@ -1,7 +1,8 @@
-"""Subscriptions of a topic: made when missing, never moved, removed only where nothing is lost.
+"""Subscriptions of a topic: created if missing, never moved, deleted only if nothing is lost.
 
-Each cluster keeps its own; those of a partitioned topic are in every partition. Source: class PersistentTopics of the
-broker's admin v2 (Pulsar 4.0), checked against a running 4.0.8 by tests/standalone/test_topic_parts_real.py.
+Each cluster has its own subscriptions; those of a partitioned topic are in every partition. Source: class
+PersistentTopics of the broker's admin v2 (Pulsar 4.0), checked against a running 4.0.8 by
+tests/standalone/test_topic_parts_real.py.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ REPLICATED = ".replicated"
 PROPERTIES = ".properties"
 _FIRST = -1
 _LAST = 2**63 - 1
-"""Ledger and entry ids that Pulsar reads as the beginning and the end of a topic (class MessageId)."""
+"""Ledger and entry ids that Pulsar interprets as the beginning and the end of a topic (class MessageId)."""
 
 
 @dataclass(frozen=True)
 class LiveSubscription:
-    """A subscription in one cluster; of a partitioned topic, in all its partitions."""
+    """A subscription in one cluster; for a partitioned topic, in all its partitions."""
 
     replicated: bool | None = None
     """None if the partitions differ."""
     properties: Mapping[str, str] | None = None
     """None if the partitions differ."""
     backlog: int = 0
-    """Unread messages."""
+    """Number of unread messages."""
     consumers: int = 0
     missing: int = 0
-    """Partitions that do not have it."""
+    """Number of partitions that do not have it."""
 
 
 @dataclass(frozen=True)
@@ -60,18 +61,19 @@ class ClusterSubscriptions:
     """The subscriptions of the topic in one cluster."""
 
     live_subscriptions: Mapping[str, LiveSubscription]
-    """By name."""
+    """Subscriptions by name."""
     rates: Mapping[str, Any] = field(default_factory=dict)
-    """Their own dispatch rates, by name; only those that are declared or managed are checked. Pulsar keeps them for
-    subscriptions that do not exist as well."""
+    """The subscriptions' own dispatch rates by name. Only declared or managed ones are read. Pulsar stores them also
+    for subscriptions that do not exist."""
 
 
 LiveSubscriptions = Mapping[str, ClusterSubscriptions | Unreadable]
-"""By cluster."""
+"""Subscriptions by cluster."""
 
 
 def parse(stats: Mapping[str, Any], *, partitioned: bool) -> dict[str, LiveSubscription]:
-    """Subscriptions in an answer of ``GET .../stats`` or ``GET .../partitioned-stats?perPartition=true``."""
+    """Parses an answer of ``GET .../stats`` or ``GET .../partitioned-stats?perPartition=true``. Returns the
+    subscriptions by name."""
     parts = list((stats.get("partitions") or {}).values()) if partitioned else [stats]
     subscriptions: dict[str, list[Mapping[str, Any]]] = {}
     for part in parts:
@@ -81,11 +83,11 @@ def parse(stats: Mapping[str, Any], *, partitioned: bool) -> dict[str, LiveSubsc
 
 
 def partitions_without_stats(stats: Mapping[str, Any]) -> list[int] | None:
-    """Returns indices of the partitions that an answer of ``GET .../partitioned-stats?perPartition=true`` leaves out;
-    None where it does not report how many there are.
+    """Returns the indices of the partitions that an answer of ``GET .../partitioned-stats?perPartition=true`` omits;
+    None if it does not report the number of partitions.
 
-    Pulsar leaves out those whose broker does not answer, as those that no client has used yet, and where none is left
-    it gives empty statistics under the name of the topic (class PersistentTopicsBase, internalGetPartitionedStats).
+    Pulsar omits partitions whose broker does not answer, and those that no client has used yet. If it omits all, it
+    returns empty statistics under the name of the topic (class PersistentTopicsBase, internalGetPartitionedStats).
     """
     number = (stats.get("metadata") or {}).get("partitions")
     if not isinstance(number, int) or number > MOST_PARTITIONS:
@@ -107,7 +109,7 @@ def _whole(each: list[Mapping[str, Any]], parts: int) -> LiveSubscription:
 
 
 def rates_to_read(declared: Iterable[Subscription], managed: Collection[str]) -> list[str]:
-    """Subscriptions whose own dispatch rate is declared or may have to be reset."""
+    """Returns the subscriptions whose own dispatch rate is declared or may have to be reset."""
     return sorted({each.name for each in declared if each.dispatch_rate is not None} | _rated(managed))
 
 
@@ -117,12 +119,12 @@ def _rated(managed: Collection[str]) -> set[str]:
 
 
 def concerned_subscriptions(declared: Collection[Subscription], managed: Collection[str]) -> bool:
-    """Whether the plan considers subscriptions."""
+    """Whether the plan must consider subscriptions."""
     return bool(declared) or any(name.startswith(f"{SUBSCRIPTIONS}[") for name in managed)
 
 
 def declared_fields(declared: Iterable[Subscription]) -> set[str]:
-    """Returns what is managed of the declared subscriptions, as in status.managedFields."""
+    """Returns the managed fields of the declared subscriptions in the form of status.managedFields."""
     found: set[str] = set()
     for each in declared:
         name = entry(SUBSCRIPTIONS, each.name)
@@ -134,12 +136,12 @@ def declared_fields(declared: Iterable[Subscription]) -> set[str]:
 
 
 def subscription_path(topic: tuple[str, ...], name: str, *rest: str) -> tuple[str, ...]:
-    """Returns the path of a subscription, whose name these calls decode twice."""
+    """Returns the path of a subscription. These calls decode its name twice."""
     return (*topic, "subscription", encoded_again(name), *rest)
 
 
 def rate_call(topic: tuple[str, ...], method: str, name: str, rate: DispatchRate | None = None) -> Call:
-    """Returns a call for a subscription's own dispatch rate, which is a policy of the topic. Here the name is decoded
+    """Returns a call for a subscription's own dispatch rate, which is a policy of the topic. This call decodes the name
     once."""
     query = {"isGlobal": "false", **({"applied": "false"} if method == "GET" else {})}
     body = DISPATCH_RATE.encode(rate) if rate is not None else None
@@ -147,7 +149,7 @@ def rate_call(topic: tuple[str, ...], method: str, name: str, rate: DispatchRate
 
 
 def create_call(topic: tuple[str, ...], desired: Subscription) -> Call:
-    """Returns the call that makes a subscription; of a partitioned topic, in the partitions that lack it."""
+    """Returns the call that creates a subscription; for a partitioned topic, in the partitions that lack it."""
     at = _FIRST if desired.initial_position is InitialPosition.EARLIEST else _LAST
     body = {"ledgerId": at, "entryId": at, "partitionIndex": -1, "properties": dict(desired.properties or {})}
     query = {"replicated": "true"} if desired.replicated else {}
@@ -165,7 +167,7 @@ def plan_subscriptions(
     policy: DeletionPolicy,
     unreachable: Collection[str] = (),
 ) -> None:
-    """Add to the draft what makes the subscriptions as declared."""
+    """Adds to the draft the actions that make the subscriptions match the spec."""
     draft.declared |= declared_fields(declared)
     names = {each.name for each in declared}
     gone = items_of(memory.managed, SUBSCRIPTIONS) - names
@@ -195,7 +197,7 @@ def plan_subscriptions(
 
 
 class _ClusterSubscriptionPlan:
-    """The subscriptions of the topic in one cluster."""
+    """The plan for the subscriptions of the topic in one cluster."""
 
     def __init__(self, cluster: str, topic: tuple[str, ...], memory: Memory, repair: bool) -> None:
         self.cluster = cluster
@@ -205,7 +207,7 @@ class _ClusterSubscriptionPlan:
         self.left: list[DriftEntry] = []
 
     def _change(self, field: str, desired: str, found: str, call: Call) -> list[Action]:
-        """Returns the action of one change, unless it is drift that is only reported."""
+        """Returns the action for one change; none if it is drift that is only reported."""
         difference = DriftEntry(field=field, desired=desired, actual=f"{found} in cluster {self.cluster}")
         if self.memory.leaves(field, repair=self.repair):
             self.left.append(difference)
@@ -214,7 +216,8 @@ class _ClusterSubscriptionPlan:
         return [Action(verb, field, call, action_text(verb, difference), difference, self.cluster)]
 
     def ensure(self, desired: Subscription, live: LiveSubscription | None) -> list[Action]:
-        """Returns what makes one subscription as declared. Its flag and properties are checked once it is there."""
+        """Returns the actions that make one subscription match the spec. Its flag and properties are checked once it
+        exists."""
         name = entry(SUBSCRIPTIONS, desired.name)
         if live is not None and not live.missing:
             return self._members(desired, live, name)
@@ -223,7 +226,7 @@ class _ClusterSubscriptionPlan:
         return self._change(name, where, found, create_call(self.topic, desired))
 
     def set_rate(self, name: str, desired: DispatchRate, live: Any) -> list[Action]:
-        """Returns what sets a dispatch rate."""
+        """Returns the action that sets a dispatch rate."""
         call = rate_call(self.topic, "POST", name, desired)
         return self._change(entry(SUBSCRIPTIONS, name) + RATE, describe(desired), describe(live), call)
 
@@ -244,7 +247,7 @@ class _ClusterSubscriptionPlan:
         return actions
 
     def reset_rate(self, draft: Draft, name: str, live: Any) -> None:
-        """A rate that left the spec is unset."""
+        """Resets a dispatch rate that was removed from the spec."""
         place = entry(SUBSCRIPTIONS, name) + RATE
         draft.kept.add(place)
         found = f"{describe(live)} in cluster {self.cluster}"
@@ -256,7 +259,8 @@ class _ClusterSubscriptionPlan:
         draft.actions.append(Action(Verb.RESET, place, call, reason, difference, self.cluster))
 
     def remove(self, draft: Draft, name: str, live: LiveSubscription, policy: DeletionPolicy) -> None:
-        """A subscription that left the spec goes with its position, so only where the deletion policy says so."""
+        """Deletes a subscription that was removed from the spec, together with its position, if the deletion policy
+        allows it."""
         if policy is DeletionPolicy.RETAIN:
             return
         place = entry(SUBSCRIPTIONS, name)

@@ -1,7 +1,7 @@
 """The plan of a PulsarTenant.
 
-Pulsar keeps a tenant as one value that every update replaces, so each update carries the live rest along, and admin
-roles and clusters are changed one after the other: a refusal then names one of them.
+Pulsar stores a tenant as one value that every update replaces, so each update contains the other live values. Admin
+roles and clusters are changed one after the other, so that a refusal identifies one of them.
 """
 
 from __future__ import annotations
@@ -25,49 +25,50 @@ ROLES = "adminRoles"
 
 @dataclass(frozen=True)
 class LiveTenant:
-    """A tenant as Pulsar answers."""
+    """A tenant in Pulsar's answer."""
 
     admin_roles: frozenset[str]
     allowed_clusters: frozenset[str]
 
     @staticmethod
     def parse(answer: Mapping[str, Any]) -> LiveTenant:
-        """From ``GET /tenants/{tenant}``."""
+        """Parses an answer of ``GET /tenants/{tenant}``."""
         return LiveTenant(frozenset(answer.get("adminRoles") or ()), frozenset(answer.get("allowedClusters") or ()))
 
 
 @dataclass(frozen=True)
 class TenantFacts:
-    """Everything the plan depends on."""
+    """The facts the plan depends on."""
 
     live: LiveTenant | None
     """None if Pulsar has no such tenant."""
     instance_clusters: frozenset[str]
     """Pulsar names of the instance's clusters."""
     registered: frozenset[str]
-    """Clusters Pulsar knows."""
+    """Clusters that are registered in Pulsar."""
     usage: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Namespaces of the tenant by cluster they use; only read when a cluster is to be removed."""
+    """Namespaces of the tenant by cluster they use. Only read if a cluster is to be removed."""
     deleting: frozenset[str] = frozenset()
-    """Those of the instance's clusters that are being deleted."""
+    """Clusters of the instance that are being deleted."""
 
 
 def entry(name: str, item: str) -> str:
-    """Returns the entry of a list item in status.managedFields."""
+    """Returns the entry in status.managedFields for an item of a list."""
     return f"{name}[{item}]"
 
 
 def items_of(managed: Collection[str], name: str) -> frozenset[str]:
-    """Returns the list items among the entries of status.managedFields."""
+    """Returns the items of a list among the entries of status.managedFields."""
     prefix = f"{name}["
     return frozenset(e[len(prefix) : -1] for e in managed if e.startswith(prefix) and e.endswith("]"))
 
 
 def desired_clusters(spec: PulsarTenantSpec, facts: TenantFacts) -> frozenset[str]:
-    """Returns declared clusters that Pulsar has registered. None of them where the declared list names an unknown
-    cluster: such a list is refused.
+    """Returns the declared clusters that are registered in Pulsar; none if the declared list names an unknown cluster,
+    since it is then refused.
 
-    Where none are declared, one that is being deleted is not given again to a tenant it was taken from; unless all are.
+    If none are declared, a cluster that is being deleted is not added again to a tenant, unless all clusters are being
+    deleted.
     """
     every = (facts.instance_clusters - facts.deleting) or facts.instance_clusters
     declared = every if spec.allowed_clusters is None else frozenset(spec.allowed_clusters)
@@ -75,11 +76,11 @@ def desired_clusters(spec: PulsarTenantSpec, facts: TenantFacts) -> frozenset[st
 
 
 def clusters_to_remove(spec: PulsarTenantSpec, facts: TenantFacts, managed: Collection[str]) -> frozenset[str]:
-    """Returns clusters the tenant has and should not have.
+    """Returns the clusters that must be removed from the tenant.
 
     With spec.allowedClusters the list is exact, unless it names an unknown cluster. Without it, only clusters that this
-    object added itself are taken back, once Pulsar does not know them either: a PulsarCluster that is not seen need not
-    be gone.
+    object added are removed, once they are not registered in Pulsar either: a PulsarCluster that was not observed may
+    still exist.
     """
     if facts.live is None:
         return frozenset()
@@ -90,7 +91,7 @@ def clusters_to_remove(spec: PulsarTenantSpec, facts: TenantFacts, managed: Coll
 
 
 def plan_tenant(name: str, spec: PulsarTenantSpec, facts: TenantFacts, memory: Memory) -> Plan:
-    """Decide what makes the tenant as declared."""
+    """Returns the plan that makes the tenant match the spec."""
     draft = Draft()
     clusters = desired_clusters(spec, facts)
     draft.declared |= {entry(ROLES, role) for role in spec.admin_roles}
@@ -133,8 +134,8 @@ def _plan_creation(draft: Draft, name: str, spec: PulsarTenantSpec, clusters: fr
 
 
 def _roles(draft: Draft, spec: PulsarTenantSpec, live: LiveTenant, memory: Memory, *, repair: bool) -> frozenset[str]:
-    """Returns the roles the tenant should have: the live ones, without those we added and no longer declare, plus
-    ours."""
+    """Returns the desired roles: the live ones, without those this object added and no longer declares, plus the
+    declared ones."""
     declared = frozenset(spec.admin_roles)
     revoked = items_of(memory.managed, ROLES) - declared
     if spec.prune is not None and spec.prune.admin_roles:
@@ -191,7 +192,7 @@ def _clusters(
 def _without_drift(
     draft: Draft, name: str, add: frozenset[str], live: frozenset[str], memory: Memory, *, repair: bool
 ) -> frozenset[str]:
-    """Returns the entries to add; those another writer removed are only reported under driftPolicy Report."""
+    """Returns the entries to add. With driftPolicy Report, entries that another writer removed are only reported."""
     if repair:
         return add
     gone = frozenset(item for item in add if memory.drifted(entry(name, item)))

@@ -1,6 +1,7 @@
 """The plan of a PulsarTopic: it exists in every cluster of its namespace, with at least the declared partitions.
 
-Partition numbers are in the configuration store, one write for all clusters; a non-partitioned topic is made in each.
+The number of partitions is in the configuration store, so one write applies to all clusters. A non-partitioned topic is
+created in each cluster.
 """
 
 from __future__ import annotations
@@ -30,49 +31,50 @@ PARTITIONS = "partitions"
 LOCAL_CLUSTERS = "replicationClusters"
 GLOBAL_CLUSTERS = f"{LOCAL_CLUSTERS}@{PolicyScope.GLOBAL}"
 METADATA = "application/vnd.partitioned-topic-metadata+json"
-"""Media type of PartitionedTopicMetadata; the same path takes a plain number as JSON."""
+"""Media type of PartitionedTopicMetadata. The same path also accepts a number as JSON."""
 _FIELDS = tuple(row.field for row in TOPIC_POLICIES)
 _FIELDS_IN = {scope: tuple(row.field for row in TOPIC_POLICIES if declared_in(row, scope)) for scope in PolicyScope}
-"""Fields of the rows that take their value from a specification with that spec.policyScope."""
+"""Fields of the policies that get their value from a specification with that spec.policyScope."""
 
 
 @dataclass(frozen=True)
 class TopicFacts:
-    """Everything the plan depends on."""
+    """The facts the plan depends on."""
 
     tenant: str
     namespace: str
     name: str
     clusters: Mapping[str, int | None]
-    """What ``GET .../partitions`` says in each cluster of the namespace that answered: None if no such topic, 0 = a
-    non-partitioned topic, else the number of partitions."""
+    """Number of partitions in each cluster of the namespace that answered (``GET .../partitions``): None if it has no
+    such topic, 0 if the topic is not partitioned."""
     unreachable: tuple[str, ...] = ()
     """Clusters of the namespace that did not answer."""
     found: Mapping[str, Mapping[str | None, Any]] = field(default_factory=dict)
     """Live policies by field and cluster: those that are declared or managed, in clusters that have the topic."""
     entries: Mapping[str, Live] = field(default_factory=dict)
-    """Live lists by field: those that are declared or managed, where the topic exists."""
+    """Live lists by field: those that are declared or managed, if the topic exists."""
     subscriptions: LiveSubscriptions = field(default_factory=dict)
-    """By cluster that has the topic; empty where none is declared or managed."""
+    """Subscriptions for each cluster that has the topic; empty if none is declared or managed."""
     schemas: Mapping[str, SchemaFacts | Unreadable] = field(default_factory=dict)
-    """By cluster that has the topic; empty where none is declared."""
+    """Schemas for each cluster that has the topic; empty if none is declared."""
     version: str | None = None
-    """Pulsar version of the cluster that is written to."""
+    """Pulsar version of the cluster that calls are sent to."""
     safe: frozenset[str] = frozenset()
-    """Clusters of the namespace's allowed_clusters, where nothing deletes the topic; known where the spec has
+    """Clusters in the namespace's allowed_clusters, which never delete the topic. Known if the spec has
     replicationClusters."""
     of_the_instance: frozenset[str] = frozenset()
     """Pulsar names of the instance's clusters."""
     guard: Guard | None = None
-    """What is known of consent to keep less; None if nothing is asked."""
+    """The consent to keep less; None if no change needs it."""
     partitioned: bool | None = None
-    """Whether the topic is declared with partitions. Unset where it does not matter whether it exists as declared."""
+    """Whether the topic is declared with partitions; None if this does not matter."""
     record: Mapping[str, str] = field(default_factory=dict)
-    """The property a new topic is made with, beside those that are declared: which object manages it."""
+    """Properties with which a new topic is created besides the declared ones: the owner record."""
 
     @property
     def as_declared(self) -> bool:
-        """Whether any cluster has the topic, and no other cluster one of the other kind, with or without partitions."""
+        """Whether a cluster has the topic, and every cluster that has it has it with, or without, partitions as
+        declared."""
         found = [count for count in self.clusters.values() if count is not None]
         kinds = {count > 0 for count in found}
         return bool(found) and (self.partitioned is None or kinds == {self.partitioned})
@@ -84,12 +86,12 @@ class TopicFacts:
 
 
 def desired_policies(spec: PulsarTopicSpec) -> dict[str, Any]:
-    """Returns declared values by field; the rows of the other scope have none."""
+    """Returns the declared values by field. The policies of the other scope have none."""
     return dict.fromkeys(_FIELDS) | lookup_each(spec, _FIELDS_IN[spec.policy_scope])
 
 
 def plan_topic(spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> Plan:
-    """Decide what makes the topic as declared."""
+    """Returns the plan that makes the topic match the spec."""
     draft = Draft()
     if spec.partitions is not None:
         draft.declared.add(PARTITIONS)
@@ -122,7 +124,8 @@ def _check_schedule(draft: Draft, spec: PulsarTopicSpec) -> None:
 
 
 def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
-    """What is new is set before what is old is reset, so that a change of policyScope leaves no gap."""
+    """Plans the policies. New values are set before old ones are reset, so that a change of policyScope leaves no
+    gap."""
     desired = desired_policies(spec)
     absent = facts.absent
     rows = _without_loss(draft, desired, facts, memory, _with_known_clusters(draft, desired, facts, memory))
@@ -144,8 +147,10 @@ def _plan_policies(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memor
 def _with_known_clusters(
     draft: Draft, desired: Mapping[str, Any], facts: TopicFacts, memory: Memory
 ) -> Sequence[PolicyRow]:
-    """Returns the rows without a list that names an unknown cluster, or one where the namespace may not be. None of it
-    is written: a name that is only misspelt is a cluster that would no longer get the topic."""
+    """Returns the policies without a list that names an unknown cluster, or one in which the namespace may not be.
+
+    Such a list is not written at all: a misspelt name is a cluster that would no longer get the topic.
+    """
     for field_ in (LOCAL_CLUSTERS, GLOBAL_CLUSTERS):
         refused = refuses(draft, field_, desired[field_], facts.of_the_instance)
         outside = _outside(field_, desired[field_] or (), facts)
@@ -157,7 +162,7 @@ def _with_known_clusters(
 
 
 def _outside(field_: str, given: Sequence[str], facts: TopicFacts) -> list[Problem]:
-    """Returns clusters of a list that have left the namespace, or are yet to join it."""
+    """Returns the problem of a list with clusters that have left the namespace, or have not joined it yet."""
     outside = sorted((set(given) & facts.of_the_instance) - {*facts.clusters, *facts.unreachable})
     if not outside:
         return []
@@ -173,8 +178,9 @@ def _outside(field_: str, given: Sequence[str], facts: TopicFacts) -> list[Probl
 def _without_loss(
     draft: Draft, desired: Mapping[str, Any], facts: TopicFacts, memory: Memory, rows: Sequence[PolicyRow]
 ) -> Sequence[PolicyRow]:
-    """Returns the rows that may be written. A global list counts in every cluster, and brokers of one that is not in it
-    delete the topic, unless the namespace's allowed_clusters name it (class PersistentTopic, checkReplication)."""
+    """Returns the policies that may be written. A global list applies to every cluster, and brokers of a cluster that
+    is not in it delete the topic, unless the namespace's allowed_clusters name it (class PersistentTopic,
+    checkReplication)."""
     declared = desired[GLOBAL_CLUSTERS]
     lost = sorted({*facts.clusters, *facts.unreachable} - set(declared) - facts.safe) if declared is not None else []
     if not lost or all(row.field != GLOBAL_CLUSTERS for row in rows):
@@ -191,8 +197,8 @@ def _without_loss(
 
 
 def _plan_entries(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
-    """A topic that is about to be created, or was lost, cannot have drifted: its only entries are the properties with
-    which it is created, and the declared ones are written directly after its creation, so that all are read back
+    """Plans the lists. A topic that does not exist yet, or was lost, cannot have drifted. It has no entries except the
+    properties with which it is created. Its other entries are set right after its creation, so that all are read back
     together."""
     absent = facts.absent
     for row in TOPIC_ENTRIES:
@@ -209,7 +215,7 @@ def _plan_entries(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory
 
 
 def _plan_parts(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: Memory) -> None:
-    """Subscriptions and the schema. The schema comes first: it says what the messages are."""
+    """Plans the schema and the subscriptions. The schema comes first, since it describes the messages."""
     repair = spec.drift_policy is DriftPolicy.REPAIR
     plan_schema(
         draft,
@@ -232,13 +238,13 @@ def _plan_parts(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: 
 
 
 def kept_by_each(row: EntryRow, spec: PulsarTopicSpec) -> bool:
-    """Whether each cluster keeps the list for itself."""
+    """Whether each cluster has its own list."""
     return row.own_get is not None and spec.partitions is None
 
 
 def _nothing_set(facts: TopicFacts, desired: Mapping[str, Any]) -> dict[str, dict[str | None, Any]]:
-    """Returns the policies of a topic that is about to be made: none, in each cluster or in the one that takes shared
-    ones."""
+    """Returns the policies of a topic that does not exist yet: none set, in each cluster or in the first one for shared
+    policies."""
     clusters = sorted(facts.clusters)
     return {
         row.field: dict.fromkeys(clusters if row.per_cluster else clusters[:1])
@@ -248,8 +254,8 @@ def _nothing_set(facts: TopicFacts, desired: Mapping[str, Any]) -> dict[str, dic
 
 
 def _no_entries(row: EntryRow, spec: PulsarTopicSpec, facts: TopicFacts) -> Live:
-    """Returns a list of a topic that is about to be made, in each cluster or where all share it: what its creation
-    gives it, else nothing."""
+    """Returns a list of a topic that does not exist yet, by cluster or under None if all share it: the entries that its
+    creation sets, otherwise none."""
     given = row.declared(spec) if OWNER_PROPERTY in row.reserved and facts.record else {}
     return {cluster: given for cluster in (sorted(facts.clusters) if kept_by_each(row, spec) else (None,))}
 
@@ -314,20 +320,21 @@ def _plan_partitioned(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, me
 
 
 def _creation(path: tuple[str, ...], number: int, properties: Mapping[str, str]) -> Call:
-    """Make a partitioned topic; with properties its metadata are sent whole (class PersistentTopics)."""
+    """Returns the call that creates a partitioned topic. With properties its complete metadata are sent (class
+    PersistentTopics)."""
     if not properties:
         return Call("PUT", path, body=number)
     return Call("PUT", path, body={"partitions": number, "properties": dict(properties)}, media=METADATA)
 
 
 def _first_properties(spec: PulsarTopicSpec, facts: TopicFacts) -> dict[str, str]:
-    """Properties that the call which makes a topic carries: those that are declared, and which object manages it. Empty
-    for a topic that is made without a record."""
+    """Returns the properties in the call that creates a topic: the declared ones, and the owner record. Empty for a
+    topic that is created without a record."""
     return {**(spec.properties or {}), **facts.record} if facts.record else {}
 
 
 def _with_properties(spec: PulsarTopicSpec, facts: TopicFacts) -> str:
-    """Returns names of the declared properties that a topic is made with, for the reason of the call."""
+    """Returns the names of the declared properties with which a topic is created, for the reason of the call."""
     names = sorted(spec.properties or {}) if facts.record else []
     return f" with properties {', '.join(map(printable, names))}" if names else ""
 

@@ -1,6 +1,7 @@
-"""Which topics a PulsarTopicSet has, what each is like, and which have left it. Pure functions.
+"""The topics of a PulsarTopicSet, their specification, and which have left the set. Pure functions.
 
-The topics of a set are managed like single ones (domain/logical/topic.py); what is said here is how many become one.
+The topics of a set are managed like single ones (domain/logical/topic.py). This module defines what is specific to a
+set.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ from pulsar_operator.domain.logical.plan import Memory
 from pulsar_operator.domain.logical.topic import TopicFacts, plan_topic
 
 DIGEST_BYTES = 8
-"""64 bits: among a million foreign topics, one that looks like one of 5,000 names is a matter of one in 10^9."""
+"""64 bits. Among a million foreign topics, the chance that one has the digest of one of 5,000 names is about 1 in
+10^9."""
 MAX_OWNED = MAX_DIGESTS // 4 * 3 // DIGEST_BYTES
-"""Names that the record has room for, in base64."""
+"""Maximum number of names in the record, whose digests are stored in base64."""
 FREE_REMOVALS = 10
-"""Topics that may leave at the same time without a confirmation."""
+"""Number of topics that may leave at the same time without a confirmation."""
 FREE_SHARE = 0.1
 """Share of the topics that may leave at the same time without a confirmation."""
 SHOWN = 3
@@ -41,18 +43,18 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class Selection:
-    """The topics of one specification, by local name."""
+    """The topics that a specification selects, by local name."""
 
     spec: PulsarTopicSetSpec
 
     @property
     def by_pattern(self) -> bool:
-        """Whether the topics are found rather than made."""
+        """Whether the set selects existing topics by pattern instead of creating topics."""
         return self.spec.patterns is not None
 
     @cached_property
     def names(self) -> Sequence[str]:
-        """Returns all names, in order; none where they are selected by pattern."""
+        """Returns all names, in order; none if topics are selected by pattern."""
         if self.spec.count is not None:
             count = self.spec.count
             return [f"{count.prefix}{n}" for n in range(count.first, count.first + count.number)]
@@ -76,7 +78,8 @@ class Selection:
         return name in self._set
 
     def index(self, name: str) -> int | None:
-        """With spec.count: the place of a name, from 0 on, also beyond the number; None for a name of no such form."""
+        """With spec.count, returns the index of a name, from 0 on, also beyond the number; None for a name in another
+        form."""
         count = self.spec.count
         if count is None or not name.startswith(count.prefix):
             return None
@@ -88,8 +91,8 @@ class Selection:
 
 
 def topic_spec(spec: PulsarTopicSetSpec, found_partitions: int | None = None) -> PulsarTopicSpec:
-    """Returns one topic as a PulsarTopic would declare it. ``found_partitions`` is what a topic that was selected by
-    pattern has (0 = not partitioned), and keeps."""
+    """Returns the specification of one topic in the form of a PulsarTopic. ``found_partitions`` is the number of
+    partitions of a topic that was selected by pattern (0 if not partitioned), which it keeps."""
     template: TopicTemplate = spec.template
     partitions = template.partitions if found_partitions is None else found_partitions or None
     return PulsarTopicSpec(
@@ -106,7 +109,7 @@ def topic_spec(spec: PulsarTopicSetSpec, found_partitions: int | None = None) ->
 
 
 def declared_fields(spec: PulsarTopicSetSpec, version: str | None) -> frozenset[str]:
-    """Returns fields that the topics' managed set must hold before the first of them is written to."""
+    """Returns the fields that the managed fields must contain before the first topic is written."""
     facts = TopicFacts(tenant="", namespace="", name="", clusters={"": None}, version=version)
     return plan_topic(topic_spec(spec), facts, Memory()).declared
 
@@ -137,7 +140,7 @@ def digests_of(owned: OwnedTopics | None) -> frozenset[bytes]:
 
 
 def owned_with(selection: Selection, before: OwnedTopics | None) -> OwnedTopics | None:
-    """Returns the record that must be stored before a topic of the specification is made; nothing recorded is
+    """Returns the record that must be stored before a topic of the specification is created. No recorded name is
     dropped."""
     spec = selection.spec
     if spec.deletion_policy is not SetDeletionPolicy.DELETE:
@@ -149,9 +152,9 @@ def owned_with(selection: Selection, before: OwnedTopics | None) -> OwnedTopics 
 
 
 def owned_now(selection: Selection, before: OwnedTopics, there: Collection[str] = ()) -> OwnedTopics | None:
-    """Returns the record without those that left and are gone; ``there`` are names that left and still exist.
+    """Returns the record without topics that left and no longer exist. ``there`` are names that left and still exist.
 
-    One that is gone leaves the record whatever keeps the others: it would grow with each change of names.
+    Names are dropped one by one as their topics are deleted; otherwise the record would grow with each change of names.
     """
     spec = selection.spec
     if spec.deletion_policy is not SetDeletionPolicy.DELETE:
@@ -163,7 +166,7 @@ def owned_now(selection: Selection, before: OwnedTopics, there: Collection[str] 
 
 
 def without_room(selection: Selection, before: OwnedTopics | None) -> bool:
-    """Whether the record has no room for the names of the specification besides those that left and are there."""
+    """Whether the record has no room for the names of the specification besides those that left and still exist."""
     spec = selection.spec
     if spec.deletion_policy is not SetDeletionPolicy.DELETE or spec.count is not None:
         return False
@@ -171,7 +174,7 @@ def without_room(selection: Selection, before: OwnedTopics | None) -> bool:
 
 
 def has_record(name: str, recorded: Collection[bytes]) -> bool:
-    """Whether a record of names, see digests_of, has one."""
+    """Whether the recorded digests, see digests_of, contain a name."""
     return digest(name) in recorded
 
 
@@ -181,23 +184,24 @@ def _recorded(digests: Iterable[bytes]) -> OwnedTopics:
 
 @dataclass(frozen=True)
 class Left:
-    """The recorded topics that the specification does no longer have."""
+    """The recorded topics that the specification no longer contains."""
 
     number: int
-    """How many, whether or not they exist."""
+    """Number of these topics, whether or not they exist."""
     of: int
-    """Of how many recorded ones."""
+    """Number of all recorded topics."""
     has: Callable[[str], bool]
-    """Whether a name is one of them."""
+    """Returns whether a name is one of these topics."""
 
     @property
     def many(self) -> bool:
-        """Whether the number of removed topics requires a confirmation."""
+        """Whether so many topics left that their deletion requires a confirmation."""
         return self.number > max(FREE_REMOVALS, int(self.of * FREE_SHARE))
 
 
 def who_left(selection: Selection, owned: OwnedTopics | None, *, all_of_them: bool = False) -> Left:
-    """Returns the topics that left; with ``all_of_them`` all topics, since the object itself is being deleted."""
+    """Returns the topics that left. With ``all_of_them`` these are all topics, since the object itself is being
+    deleted."""
     spec = selection.spec
     if spec.count is not None:
         until = (owned.number or 0) if owned is not None else 0
@@ -219,7 +223,7 @@ def who_left(selection: Selection, owned: OwnedTopics | None, *, all_of_them: bo
 
 @dataclass(frozen=True, order=True)
 class Duplicate:
-    """Another set of the same namespace; the older one keeps what both declare."""
+    """Another set of the same namespace. The older one keeps a topic that both declare."""
 
     created: str
     uid: str
@@ -229,26 +233,26 @@ class Duplicate:
 
 @dataclass(frozen=True)
 class Rivals:
-    """Other sets of the same namespace, of which one may manage what this one selects too."""
+    """Other sets of the same namespace, which may manage a topic that this one selects too."""
 
     older: Sequence[tuple[Duplicate, Selection]] = ()
     younger: Sequence[tuple[Duplicate, Selection]] = ()
 
     def of(self, name: str, *, exists: bool) -> list[Duplicate]:
-        """Returns those that select a topic, the older ones first. A set by pattern declares none: before a topic
-        exists, it keeps no object from creating it."""
+        """Returns the sets that select a topic, the older ones first. A set by pattern declares no topics: before a
+        topic exists, it does not prevent another object from creating it."""
         sets = (*self.older, *self.younger)
         return [each for each, selection in sets if (exists or not selection.by_pattern) and name in selection]
 
 
 def rivals_of(own: Duplicate, sets: Iterable[tuple[Duplicate, Selection]]) -> Rivals:
-    """Returns the other sets by their age."""
+    """Returns the other sets, split by whether they are older."""
     ordered = sorted(sets, key=lambda each: each[0])
     return Rivals([each for each in ordered if each[0] < own], [each for each in ordered if not each[0] < own])
 
 
 def contested(names: Iterable[str], topics: Collection[str], rivals: Rivals) -> list[str]:
-    """Of topics that exist those whose record decides who manages them."""
+    """Returns the existing topics whose record decides who manages them."""
     return [name for name in names if name not in topics and rivals.of(name, exists=True)]
 
 
@@ -260,9 +264,11 @@ def taken_by(
     own: str | None = None,
     recorded: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Iterator[tuple[str, str]]:
-    """Returns names that other objects manage, with the object. ``topics`` are the PulsarTopics of the namespace by
-    name; ``own`` is namespace/name of this set, ``recorded`` the same of the set that Pulsar names for a topic that
-    exists ("" = none, None if not known). The record decides, then the age."""
+    """Yields the names that other objects manage, with the object. The record decides, then the age.
+
+    ``topics`` are the PulsarTopics of the namespace by name. ``own`` is namespace/name of this set. ``recorded`` is
+    namespace/name of the set that the record of an existing topic names ("" if it names none, None if unknown).
+    """
     older = {duplicate.text for duplicate, _ in rivals.older}
     for name in names:
         if name in topics:
