@@ -1,1 +1,1 @@
-"""What BookKeeper keeps in the metadata store: ledgers, bookies, what lacks copies. Reading only. Pure."""
+"""BookKeeper's data in the metadata store: ledgers, bookies, under-replicated ledgers. Reading only. Pure."""

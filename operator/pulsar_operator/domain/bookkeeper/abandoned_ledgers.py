@@ -1,8 +1,8 @@
-"""Ledgers that were abandoned with a bookie that lost its volume, kept beside the data: condition Replicated is not
-True while such a ledger still names that bookie, and no user must confirm the same ledger twice. Pure.
+"""Ledgers that were given up with a bookie that lost its volume. The record is in the metadata store. Pure.
 
-The auditor does not report it: it regards a bookie as healthy that is up again under the referenced id, even if it is
-empty.
+Condition Replicated is not True while such a ledger still names that bookie, and no person is asked about the same
+ledger twice. The auditor does not report these ledgers: it considers a bookie healthy that is registered with the id in
+the ledger, even if the bookie is empty.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from pulsar_operator.domain.bookkeeper.ledger_scan import LedgerScan
 
 GIVEN_UP_PATH: Final = "/pulsar-operator/given-up-ledgers"
 LISTED: Final = 1000
-"""Ledgers of one bookie that are listed; more are counted."""
+"""Maximum number of recorded ledgers of one bookie. Further ones are only counted."""
 NAMED: Final = 20
-"""Ledgers of one bookie that are checked in one pass, and that a message names."""
+"""Maximum number of ledgers of one bookie that one pass checks, and that a message names."""
 
 
 @dataclass(frozen=True)
 class GivenUp:
-    """Ledgers that named a bookie when what it had was given up."""
+    """Ledgers that named a bookie when its data was given up."""
 
     ledgers: tuple[int, ...] = ()
-    """By id, those that still name it as far as they were checked."""
+    """Ids of the ledgers that still name it, as of the last check."""
     more: int = 0
-    """How many others there were."""
+    """Number of further ledgers."""
 
     @property
     def count(self) -> int:
-        """All of them."""
+        """Returns the number of all ledgers."""
         return len(self.ledgers) + self.more
 
 
 def parse_given_up(data: bytes) -> dict[str, GivenUp] | None:
-    """What znode GIVEN_UP_PATH says, by the bookie's id; None where it cannot be read."""
+    """Parses the content of znode GIVEN_UP_PATH, by bookie id. Returns None if it cannot be parsed."""
     try:
         return {
             str(bookie): GivenUp(tuple(sorted(int(each) for each in of["ledgers"])), int(of["more"]))
@@ -48,13 +48,13 @@ def parse_given_up(data: bytes) -> dict[str, GivenUp] | None:
 
 
 def given_up_data(found: Mapping[str, GivenUp]) -> bytes:
-    """Content of the znode."""
+    """Returns the content of the znode."""
     fields = {bookie: {"ledgers": list(of.ledgers), "more": of.more} for bookie, of in sorted(found.items())}
     return json.dumps(fields).encode()
 
 
 def with_given_up(found: Mapping[str, GivenUp], bookie: str, scan: LedgerScan) -> dict[str, GivenUp]:
-    """The record once the ledgers that name a bookie are given up."""
+    """Returns the record after the ledgers that name a bookie were given up."""
     before = found.get(bookie, GivenUp())
     named = set(numbers_of(scan)) | set(before.ledgers)
     ledgers = tuple(sorted(named)[:LISTED])
@@ -63,12 +63,12 @@ def with_given_up(found: Mapping[str, GivenUp], bookie: str, scan: LedgerScan) -
 
 
 def numbers_of(scan: LedgerScan) -> tuple[int, ...]:
-    """Ids of the ledgers of a scan that are listed in it."""
+    """Returns the ids of the ledgers that a scan lists."""
     return tuple(row.ledger for row in (*scan.not_closed, *scan.closed))
 
 
 def pruned(found: Mapping[str, GivenUp], ended: Mapping[str, Collection[int]]) -> dict[str, GivenUp]:
-    """The record without ledgers that name the bookie no longer, by the bookie's id."""
+    """Returns the record without the ``ended`` ledgers, which no longer name the bookie, by bookie id."""
     left = {
         bookie: GivenUp(tuple(each for each in of.ledgers if each not in ended.get(bookie, ())), of.more)
         for bookie, of in found.items()
@@ -77,7 +77,7 @@ def pruned(found: Mapping[str, GivenUp], ended: Mapping[str, Collection[int]]) -
 
 
 def given_up_text(found: Mapping[str, GivenUp]) -> str:
-    """What is said of it, with the remedy: for the condition."""
+    """Returns the message for the condition, with the remedy."""
     texts = []
     for bookie, of in sorted(found.items()):
         shown = ", ".join(map(str, of.ledgers[:NAMED]))

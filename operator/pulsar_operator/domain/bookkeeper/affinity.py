@@ -1,11 +1,10 @@
-"""Bookie affinity groups: whether a namespace that is bound to groups of bookies can have new ledgers once one of these
-bookies is gone. Pure.
+"""Bookie affinity groups: whether a namespace with such groups can have new ledgers without one of their bookies. Pure.
 
-A namespace names primary and secondary groups (member bookieAffinityGroup of its local policies; where it names none,
-the brokers' bookkeeperClientIsolationGroups count), and znode /bookies says which bookies are in a group. Brokers take
-bookies of the primary groups, and those of the secondary groups too where the primary ones are too few (class
-IsolatedBookieEnsemblePlacementPolicy). What they do where both are too few differs between versions: here it counts as
-no room, since the data of a bound namespace must not go elsewhere.
+A namespace names primary and secondary groups (member bookieAffinityGroup of its local policies; if it names none, the
+brokers' bookkeeperClientIsolationGroups apply), and znode /bookies lists the bookies of a group. Brokers use bookies of
+the primary groups, and those of the secondary groups too if the primary ones are too few (class
+IsolatedBookieEnsemblePlacementPolicy). Versions of Pulsar differ if both are too few. This module then assumes that the
+namespace cannot have new ledgers, since its data is not wanted elsewhere.
 """
 
 from __future__ import annotations
@@ -19,29 +18,29 @@ from pulsar_operator.domain.bookkeeper.rack_entries import Entries
 from pulsar_operator.domain.texts import sentence
 
 LOCAL_POLICIES: Final = "/admin/local-policies"
-"""In the cluster's own store, below tenant and namespace (class LocalPolicies)."""
+"""Path in the cluster's metadata store, with tenants and namespaces below it (class LocalPolicies)."""
 PRIMARY_KEY: Final = "bookkeeperClientIsolationGroups"
 SECONDARY_KEY: Final = "bookkeeperClientSecondaryIsolationGroups"
-"""Keys of broker.conf."""
+"""Settings of broker.conf."""
 EVERY: Final = "*"
-"""Primary group that excludes no bookie (class IsolatedBookieEnsemblePlacementPolicy, of system topics)."""
+"""Primary group that excludes no bookie (class IsolatedBookieEnsemblePlacementPolicy, for system topics)."""
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of bookies that ledgers are bound to."""
+    """Groups of bookies that ledgers are restricted to."""
 
     primary: frozenset[str] = frozenset()
     secondary: frozenset[str] = frozenset()
 
     @property
     def bind(self) -> bool:
-        """Whether they exclude any bookie."""
+        """Whether the groups exclude any bookie."""
         return bool(self.primary) and EVERY not in self.primary
 
     @property
     def names(self) -> frozenset[str]:
-        """All of them."""
+        """Returns the names of all groups."""
         return self.primary | self.secondary
 
 
@@ -50,12 +49,12 @@ NO_GROUPS: Final = Groups()
 
 @dataclass(frozen=True)
 class Bound:
-    """A namespace that is bound to groups."""
+    """A namespace whose ledgers are restricted to groups of bookies."""
 
     whose: str
-    """Who asks for the ensemble, as a message."""
+    """What requires the ensemble, as a message."""
     size: int
-    """Bookies that its largest ensemble takes."""
+    """Number of bookies in its largest ensemble."""
     groups: Groups
     bookies: frozenset[str]
     """Ids of all bookies of the groups."""
@@ -67,15 +66,15 @@ class Widest:
 
     size: int
     whose: str
-    """Who asks for it, as a message."""
+    """What requires it, as a message."""
     bound: tuple[Bound, ...] = ()
-    """Namespaces that are bound to groups of bookies."""
+    """Namespaces that are restricted to groups of bookies."""
     problem: str | None = None
-    """What must happen before these are known, as a message; None if they are."""
+    """What must happen before these are known, as a message; None if they are known."""
 
 
 def groups_of(primary: Any, secondary: Any) -> Groups:
-    """By what a policy or a configuration says: names with commas between them."""
+    """Parses the groups in a policy or a setting: names separated by commas."""
     return Groups(_names(primary), _names(secondary))
 
 
@@ -84,8 +83,8 @@ def _names(text: Any) -> frozenset[str]:
 
 
 def local_groups(data: bytes) -> Groups | None:
-    """What the local policies of a namespace say; None where they name no groups. What cannot be read says nothing:
-    brokers cannot read it either."""
+    """Parses the local policies of a namespace. Returns None if they name no groups, or cannot be parsed, since brokers
+    cannot parse them either."""
     try:
         found = json.loads(data or b"{}").get("bookieAffinityGroup") or {}
         groups = groups_of(found.get("bookkeeperAffinityGroupPrimary"), found.get("bookkeeperAffinityGroupSecondary"))
@@ -95,7 +94,7 @@ def local_groups(data: bytes) -> Groups | None:
 
 
 def bound(whose: str, size: int, groups: Groups, entries: Entries) -> Bound:
-    """With the bookies that znode /bookies has in the groups."""
+    """Returns the namespace with the bookies that znode /bookies lists in its groups."""
     return Bound(whose, size, groups, frozenset(each for name in groups.names for each in entries.get(name, {})))
 
 
@@ -110,7 +109,10 @@ def _widest_first(found: Iterable[Bound]) -> list[Bound]:
 
 def awaited_in_group(bookie: str, writable: Collection[str], found: Iterable[Bound]) -> str | None:
     """Returns why a rollout cannot restart a bookie yet: a namespace could have no new ledger until the bookie is back.
-    None if each could. A namespace with exactly the bookies that it needs does not block it."""
+
+    None if each namespace could. A namespace whose groups have no more bookies than its ensemble does not delay the
+    rollout.
+    """
     for each in _widest_first(found):
         left = each.bookies.intersection(writable) - {bookie}
         if bookie in each.bookies and len(left) < each.size < len(each.bookies):
@@ -120,7 +122,7 @@ def awaited_in_group(bookie: str, writable: Collection[str], found: Iterable[Bou
 
 
 def paused_in_group(bookie: str, writable: Collection[str], found: Iterable[Bound]) -> str | None:
-    """Which namespace can have no new ledger while a bookie is gone for a moment, as a message; None if the bookie
+    """Returns which namespace can have no new ledger during the restart of a bookie, as a message; None if the bookie
     makes no difference."""
     for each in _widest_first(found):
         there = each.bookies.intersection(writable)
@@ -133,8 +135,8 @@ def paused_in_group(bookie: str, writable: Collection[str], found: Iterable[Boun
 
 
 def short_in_group(writable: Collection[str], readonly: Collection[str], found: Iterable[Bound]) -> str | None:
-    """Which namespace can have no new ledger because bookies of its groups are read-only, as a message; None if each
-    can, or lacks bookies in any case."""
+    """Returns which namespace can have no new ledger because bookies of its groups are read-only, as a message; None if
+    each can, or lacks bookies in any case."""
     for each in _widest_first(found):
         there, missed = each.bookies.intersection(writable), each.bookies.intersection(readonly)
         if len(there) < each.size <= len(there) + len(missed):
@@ -146,8 +148,8 @@ def short_in_group(writable: Collection[str], readonly: Collection[str], found: 
 
 
 def too_few_in_group(bookie: str, writable: Collection[str], found: Iterable[Bound]) -> str | None:
-    """Which namespace could have no new ledger without a bookie of its groups, as a message; None if each could, or
-    lacks bookies of its groups in any case."""
+    """Returns which namespace could have no new ledger without a bookie of its groups, as a message; None if each
+    could, or does not use that bookie."""
     for each in _widest_first(found):
         left = each.bookies.intersection(writable) - {bookie}
         if bookie in each.bookies and len(left) < each.size:

@@ -1,15 +1,15 @@
-"""Which ids the bookies of a cluster have: no bookie returns empty under an id that was used. Pure.
+"""The ids of a cluster's bookies. No bookie starts empty with an id that was used before. Pure.
 
-A writer may keep a ledger open whose metadata no longer shows it, because auto-recovery closed it without the writer's
-knowledge. It names bookies by id; one that returns empty under the same id takes its entries and acknowledges them, and
-no reader can read them (apache/bookkeeper#4812). So each ordinal counts incarnations. Incarnation 0 has the id that
-BookKeeper makes of host and port; a later one has ``<pod>.i<number>.<rest>``, which is no name of a host: class
+A writer may keep a ledger open whose metadata no longer shows it as open, because auto-recovery closed it. The writer
+identifies bookies by id. A bookie that starts empty with the same id accepts and acknowledges its entries, but nobody
+can read them (apache/bookkeeper#4812). So each ordinal counts incarnations. Incarnation 0 has the id that BookKeeper
+builds from host and port. A later one has the id ``<pod>.i<number>.<rest>``, which is no host name: class
 DefaultBookieAddressResolver of BookKeeper 4.17.2 resolves an id by its registration alone, unless it ends with ":0".
 
-The count is in a znode beside the cookies. The start program of a bookie on empty volumes reads it
-(broker_image/pulsar_start/identity.py); on volumes that hold an id, that id stays. The operator keeps a second copy in
-Kubernetes (domain/dataplane/registration/metadata.py), which it writes first, and takes the higher number of both: a
-znode that was deleted, or restored from a backup, gets the used numbers again.
+The count is in a znode beside the cookies. The start program of a bookie reads it if the volumes are empty
+(broker_image/pulsar_start/identity.py); otherwise the id on the volumes is kept. The operator keeps a second copy in
+Kubernetes (domain/dataplane/registration/metadata.py), which it writes first, and uses the higher number of both. So a
+znode that was deleted, or restored from a backup, is written again with the numbers that were used.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 
 INCARNATIONS_PATH: Final = "/pulsar-operator/bookie-incarnations"
 MOST: Final = 999_999_999
-"""Highest incarnation that an id may have."""
+"""Highest incarnation in an id."""
 _ORDINAL: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _LATER: Final = re.compile(r"([^.:]+)\.i[1-9][0-9]{0,8}\.(.+)", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Count:
-    """Incarnations of one ordinal."""
+    """The incarnations of one ordinal."""
 
     number: int = 0
-    """What a bookie on empty volumes becomes."""
+    """Incarnation that a bookie gets if it starts on empty volumes."""
     observed: int = -1
-    """The highest that ever had a cookie or was registered; -1 = none."""
+    """Highest incarnation that ever had a cookie or was registered; -1 if none."""
 
     @property
     def spent(self) -> bool:
@@ -45,11 +45,12 @@ class Count:
 
 
 Counts = Mapping[int, Count]
-"""By ordinal."""
+"""Counts by ordinal."""
 
 
 def parse_incarnations(data: bytes) -> dict[int, Count]:
-    """The count in the znode. Raises UndecodableError: an empty count in its place would use ids again."""
+    """Parses the count in the znode. Raises UndecodableError if it is invalid, since an empty count instead would use
+    ids again."""
     try:
         return _counts(data or b"{}")
     except ValueError:
@@ -62,12 +63,12 @@ def parse_incarnations(data: bytes) -> dict[int, Count]:
 
 
 def parse_copy(text: str) -> dict[int, Count]:
-    """What the copy in Kubernetes says; an empty text counts nothing. Raises ValueError for what is no count."""
+    """Parses the copy in Kubernetes. An empty text counts nothing. Raises ValueError if it is invalid."""
     return _counts(text or "{}")
 
 
 def copy_text(counts: Counts) -> str:
-    """Content of the copy in Kubernetes."""
+    """Returns the content of the copy in Kubernetes."""
     return incarnations_data(counts).decode()
 
 
@@ -92,25 +93,25 @@ def _numbers(each: Any) -> tuple[int, int]:
 
 
 def incarnations_data(counts: Counts) -> bytes:
-    """Content of the znode."""
+    """Returns the content of the znode."""
     found = {str(ordinal): {"number": each.number, "seen": each.observed} for ordinal, each in sorted(counts.items())}
     return json.dumps(found).encode()
 
 
 def host_of(bookie: str) -> str:
-    """Host name of the pod of a bookie, by its id; of another id what is in front of its port."""
+    """Returns the host name of the pod of a bookie, from its id. For any other id this is the part before the port."""
     later = _LATER.fullmatch(bookie)
     return f"{later[1]}.{later[2]}" if later else bookie.rpartition(":")[0] or bookie
 
 
 def same_pod(one: str, other: str) -> bool:
-    """Whether two ids are of incarnations of one bookie."""
+    """Whether two ids are incarnations of the same bookie."""
     return host_of(one) == host_of(other)
 
 
 @dataclass(frozen=True)
 class OwnBookies:
-    """How the ids of a cluster's own bookies are made, and which of its incarnations each ordinal has.
+    """The ids of a cluster's own bookies, and the incarnations of each ordinal.
 
     ``<workload>-<ordinal>.<rest>`` is the id of incarnation 0.
     """
@@ -123,22 +124,21 @@ class OwnBookies:
 
     @classmethod
     def of(cls, first: str, counts: Counts | None = None, present: Collection[str] = ()) -> OwnBookies:
-        """By the first id of the bookie of ordinal 0 (domain/render/child_names.py, bookie_id). Raises ValueError for
-        another."""
+        """Returns the value for the first id of the bookie of ordinal 0 (domain/render/child_names.py, bookie_id).
+        Raises ValueError for any other id."""
         pod, _, rest = first.partition(".")
         if not pod.endswith("-0") or not rest:
             raise ValueError(f"{first!r} is not the id of a bookie of ordinal 0")
         return cls(pod.removesuffix("-0"), rest, counts or {}, frozenset(present))
 
     def of_incarnation(self, ordinal: int, incarnation: int) -> str:
-        """Id of one incarnation."""
+        """Returns the id of one incarnation."""
         if incarnation == 0:
             return f"{self.workload}-{ordinal}.{self.rest}"
         return f"{self.workload}-{ordinal}.i{incarnation}.{self.rest.rpartition(':')[0] or self.rest}"
 
     def slot(self, bookie: str) -> tuple[int, int] | None:
-        """Ordinal and incarnation of a bookie; None of one that is not of this cluster's pods, or was named in another
-        way."""
+        """Returns the ordinal and incarnation of a bookie; None if the id is not one of this cluster's pods."""
         match = re.fullmatch(
             rf"{re.escape(self.workload)}-(0|[1-9][0-9]{{0,9}})\.(?:i([1-9][0-9]{{0,8}})\.)?.+", bookie
         )
@@ -148,41 +148,42 @@ class OwnBookies:
         return found if self.of_incarnation(*found) == bookie else None
 
     def ordinal(self, bookie: str) -> int | None:
-        """Ordinal of a bookie, whichever its incarnation; None as above."""
+        """Returns the ordinal of a bookie of any incarnation; None if the id is not one of this cluster's pods."""
         found = self.slot(bookie)
         return None if found is None else found[0]
 
     def count(self, ordinal: int) -> Count:
-        """What is counted of an ordinal."""
+        """Returns the count of an ordinal."""
         return self.counts.get(ordinal, Count())
 
     def next_id(self, ordinal: int) -> str:
-        """Id that the bookie of that ordinal has when it starts on empty volumes."""
+        """Returns the id that the bookie of that ordinal has if it starts on empty volumes."""
         return self.of_incarnation(ordinal, self.count(ordinal).number)
 
     def following_id(self, ordinal: int) -> str:
-        """Id that the bookie of that ordinal gets on empty volumes once the ids that were used are spent."""
+        """Returns the id that the bookie of that ordinal gets on empty volumes once the used ids are counted."""
         count = self.count(ordinal)
         return self.of_incarnation(ordinal, count.number + count.spent)
 
     def id(self, ordinal: int) -> str:
-        """Id of the bookie of that ordinal: the latest that is present, else the next one."""
+        """Returns the id of the bookie of that ordinal: the latest that is present, otherwise the next one."""
         latest = max(self._incarnations(ordinal), default=None)
         return self.next_id(ordinal) if latest is None else self.of_incarnation(ordinal, latest)
 
     def last_id(self, ordinal: int) -> str:
-        """The same; where none is present, the last one that was: its volumes may hold it, and ledgers may name it."""
+        """Returns the id of the bookie of that ordinal; if none is present, the last one that was, since its volumes
+        may have it and ledgers may name it."""
         observed = self.count(ordinal).observed
         return (
             self.id(ordinal) if self._incarnations(ordinal) or observed < 0 else self.of_incarnation(ordinal, observed)
         )
 
     def ids(self, ordinal: int) -> frozenset[str]:
-        """Under which ids the pod of that ordinal may come up."""
+        """Returns the ids that the pod of that ordinal may start with."""
         return frozenset({self.id(ordinal), self.next_id(ordinal)})
 
     def former(self) -> list[str]:
-        """Ids that are present while a later incarnation of their ordinal is, in order."""
+        """Returns the present ids whose ordinal has a later incarnation that is present, in order."""
         slots = sorted((*slot, each) for each in self.present if (slot := self.slot(each)) is not None)
         return [each for ordinal, _, each in slots if each != self.id(ordinal)]
 
@@ -191,8 +192,8 @@ class OwnBookies:
 
 
 def settled(own: OwnBookies, cookies: Collection[str], registered: Collection[str]) -> dict[int, Count]:
-    """The counts after a look: each id that is present was used, and the number of an ordinal is one that no bookie has
-    used, or the number of a bookie that is present."""
+    """Returns the counts after an observation. Each present id counts as used. The number of an ordinal is one that no
+    bookie has used, or that of a present bookie."""
     found = highest(own.counts, used_ids(own, {*cookies, *registered}))
     for ordinal, each in found.items():
         number = max(each.number, each.observed)
@@ -204,7 +205,7 @@ def settled(own: OwnBookies, cookies: Collection[str], registered: Collection[st
 
 
 def highest(*places: Counts) -> dict[int, Count]:
-    """The counts by all places that keep them: the highest numbers of each ordinal."""
+    """Returns the highest numbers of each ordinal from all places that store them."""
     ordinals = {ordinal for place in places for ordinal in place}
     found = {ordinal: [place[ordinal] for place in places if ordinal in place] for ordinal in ordinals}
     return {
@@ -214,12 +215,13 @@ def highest(*places: Counts) -> dict[int, Count]:
 
 
 def used_ids(own: OwnBookies, bookies: Iterable[str]) -> dict[int, Count]:
-    """The counts that ids prove: each of the cluster's own bookies was there."""
+    """Returns the counts that follow from ids: each of these bookies of the cluster existed."""
     slots = [slot for bookie in bookies if (slot := own.slot(bookie)) is not None]
     return highest(*({ordinal: Count(0, incarnation)} for ordinal, incarnation in slots))
 
 
 def raised(counts: Counts, ordinal: int, above: int) -> dict[int, Count]:
-    """The counts where the next bookie of that ordinal that starts empty is of a later incarnation than ``above``."""
+    """Returns the counts after which the next bookie of that ordinal that starts empty has a later incarnation than
+    ``above``."""
     before = counts.get(ordinal, Count())
     return {**counts, ordinal: Count(max(before.number, above + 1), max(before.observed, above))}

@@ -1,7 +1,7 @@
-"""In which rack each bookie is, and what is said of it: condition RacksKnown. Pure.
+"""The racks of the bookies, and condition RacksKnown. Pure.
 
-A bookie without a rack is in BookKeeper's default rack: it gets entries as if that were one more rack, or none at all
-where a minimum is enforced (class RackawareEnsemblePlacementPolicyImpl, addDefaultRackBookiesIfMinNumRacksIsEnforced).
+A bookie without a rack is in BookKeeper's default rack. It gets entries as if that were a further rack, or none at all
+if a minimum is enforced (class RackawareEnsemblePlacementPolicyImpl, addDefaultRackBookiesIfMinNumRacksIsEnforced).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pulsar_operator.domain.bookkeeper.rack_entries import RACKS_PATH, distinct
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN
 
 MAX_NAMED: Final = 20
-"""Racks that a message names."""
+"""Maximum number of racks that a message names."""
 COPIED_BY_KUBERNETES: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
-"""Labels that Kubernetes 1.35 and newer copies from a node to its pods when they are bound to it (admission plug-in
+"""Labels that Kubernetes 1.35 and later copies from a node to the pods that are bound to it (admission plug-in
 PodTopologyLabels)."""
 
 RacksCondition = tuple[ConditionStatus, Reason, str]
@@ -27,30 +27,30 @@ RacksCondition = tuple[ConditionStatus, Reason, str]
 
 @dataclass(frozen=True)
 class KnownRacks:
-    """The racks of the bookies by ordinal, as far as Kubernetes or the specification has them."""
+    """The racks of the bookies by ordinal, as far as Kubernetes or the specification provides them."""
 
     of: Mapping[int, str] = field(default_factory=dict, hash=False)
-    """Names of racks as brokers have them, with a slash in front."""
+    """Names of racks in the form of brokers, with a leading slash."""
     unknown: Mapping[int, str] = field(default_factory=dict, hash=False)
-    """Why the rack of a pod is not known, as a message with the remedy."""
+    """Why the rack of a pod is unknown, as a message with the remedy."""
     pending: frozenset[int] = frozenset()
-    """Bookies that have no node yet."""
+    """Ordinals of bookies that have no node yet."""
 
 
 def by_ordinal(names: Sequence[str], ordinals: Collection[int]) -> KnownRacks:
-    """The rack of ordinal n is the one at n modulo their number."""
+    """Returns the racks by ordinal: ordinal n has the rack at n modulo the number of racks."""
     return KnownRacks({ordinal: f"/{names[ordinal % len(names)]}" for ordinal in ordinals})
 
 
 def rack_of(labels: Mapping[str, Any], key: str) -> str | None:
-    """The rack that labels say; None where they say none."""
+    """Returns the rack from labels; None if they have no valid one."""
     value = labels.get(key)
     return f"/{value}" if isinstance(value, str) and value and "/" not in value and value != DEFAULT_RACK else None
 
 
 def too_few(racks: Racks, known: KnownRacks) -> str | None:
-    """Why no ledger could be created once the minimum is enforced, as a message; None if it could, or none is
-    enforced."""
+    """Returns why no ledger could be created once the minimum is enforced, as a message; None if one could, or if no
+    minimum is enforced."""
     there = sorted(set(known.of.values()))
     if not racks.enforce_minimum or len(there) >= racks.minimum:
         return None
@@ -61,10 +61,9 @@ def too_few(racks: Racks, known: KnownRacks) -> str | None:
 def racks_known(
     racks: Racks | None, known: KnownRacks | None, written: Mapping[str, str] | None, problem: str | None
 ) -> RacksCondition | None:
-    """Condition RacksKnown: status, reason, message; None if there is nothing to say.
+    """Returns condition RacksKnown: status, reason, message; None if it does not apply.
 
-    ``written`` are racks by the bookie's id as the metadata store has them, None if not known, and ``problem`` says
-    why.
+    ``written`` are the racks by bookie id in the metadata store; None if unknown, and then ``problem`` is the reason.
     """
     if racks is None or known is None:
         return None
@@ -88,7 +87,7 @@ def racks_known(
 
 
 def unreadable(why: str) -> RacksCondition:
-    """What is said where the znode cannot be read: it is not written over."""
+    """Returns the condition if the znode cannot be parsed. It is not overwritten."""
     return (
         FALSE,
         Reason.RACKS_UNREADABLE,
@@ -108,9 +107,11 @@ def _racks_message(racks: Racks, known: KnownRacks) -> str:
 
 
 def begun_first(racks: Mapping[str, str], outdated: Collection[str], done: Collection[str]) -> frozenset[str]:
-    """Returns which outdated pods are next if racks are rolled one after another: those of a rack whose replacement has
-    begun, else of the rack of the highest ordinal. ``racks`` are by name of the pod; pods of unknown racks form one
-    more rack."""
+    """Returns the outdated pods that are next in a rollout rack by rack: those of a rack whose rollout has begun,
+    otherwise of the rack of the highest ordinal.
+
+    ``racks`` are by pod name. Pods without a known rack form their own rack.
+    """
     if not racks or not outdated:
         return frozenset(outdated)
     begun = {racks.get(name, "") for name in done}
@@ -125,6 +126,6 @@ def begun_first(racks: Mapping[str, str], outdated: Collection[str], done: Colle
 
 
 def ordinal_of(pod: str) -> int:
-    """Ordinal of a pod by its name; -1 where it has none."""
+    """Returns the ordinal of a pod from its name; -1 if the name has none."""
     ordinal = pod.rpartition("-")[2]
     return int(ordinal) if ordinal.isdigit() else -1

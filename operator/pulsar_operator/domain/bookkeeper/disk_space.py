@@ -1,12 +1,12 @@
-"""Whether the bookies that are left have room for what is copied from one that leaves. Pure.
+"""Decides whether the remaining bookies have room for the copies from a decommissioned one. Pure.
 
-A copy of a ledger goes to a writable bookie that does not have that ledger yet, each such bookie as likely as the next
-(class RackawareEnsemblePlacementPolicyImpl, replaceBookie). So what is on the bookie is counted by the other bookies of
-its ledgers' ensembles, and is spread evenly over those that are left: each must have room for its share below the stop
-line, which lies GUARD below the mark at which a bookie makes itself read-only. Racks and weights may spread it less
-evenly, and clients write at the same time: the check is repeated during the copy, and it ends before a bookie is
-expected to pass the line. The metadata of a ledger that is not closed does not have its size: such a ledger counts once
-its topic is unloaded, which is before anything is copied.
+A copy of a ledger goes to a writable bookie that does not have the ledger yet, with the same probability for each
+(class RackawareEnsemblePlacementPolicyImpl, replaceBookie). So the bytes on the bookie are counted by the other bookies
+of the ensembles, and distributed evenly over the remaining ones. Each must have room for its share below the stop line,
+which is GUARD below the threshold at which a bookie becomes read-only. Racks and weights may distribute copies less
+evenly, and clients write in the meantime. The check is therefore repeated while copies are made, and copying stops
+before a bookie is expected to exceed the line. The metadata of a ledger that is not closed does not contain its size.
+Such a ledger counts once its topic is unloaded, which is before copies are made.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Final
 from pulsar_operator.domain.bookkeeper.storage_facts import Space
 
 GUARD: Final = 0.02
-"""Share of its disks that each bookie keeps free below the mark: what is written between two looks."""
+"""Share of its disks that each bookie keeps free below the threshold, for what is written between two checks."""
 MARGIN: Final = 1.05
-"""Additional room that must exist before a copy begins, so that concurrent writes do not end it."""
+"""Factor by which the counted bytes are increased before copying begins, so that it need not stop for new writes."""
 ENTRY: Final = 64
-"""Bytes that an entry takes besides its content: its header, its digest and its place in the index."""
+"""Bytes of an entry besides its content: its header, its digest and its place in the index."""
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 Peers = Mapping[frozenset[str], int]
@@ -31,34 +31,34 @@ Peers = Mapping[frozenset[str], int]
 
 @dataclass(frozen=True)
 class Shortage:
-    """What has no room."""
+    """The missing room for copies."""
 
     moved: int
     """Bytes to be copied."""
     room: int
-    """Bytes below the stop line, of all bookies that are left."""
+    """Bytes below the stop line of all remaining bookies."""
     bookies: int
-    """How many are left."""
+    """Number of remaining bookies."""
     bookie: str
-    """The one that is the shortest of room."""
+    """Id of the bookie that lacks the most room."""
     takes: int
     """Bytes that it is expected to get."""
     has: int
-    """Bytes below the stop line; negative where it is beyond."""
+    """Bytes that it has below the stop line; negative if it is above the line."""
 
 
 def unknown_of(peers: Peers, targets: frozenset[str], disks: Mapping[str, Space]) -> str | None:
-    """A bookie that may get a share and does not say how full it is; None if there is none."""
+    """Returns a bookie that may get a share and does not report its disk usage; None if there is none."""
     return next((each for each in sorted(_shares(peers, targets)) if each not in disks), None)
 
 
 def shortage(
     peers: Peers, targets: frozenset[str], disks: Mapping[str, Space], mark: float, margin: float = 1.0
 ) -> Shortage | None:
-    """The bookie that is shortest of room; None if all have room for their shares.
+    """Returns the missing room of the bookie that lacks the most; None if all have room for their shares.
 
-    ``targets`` are the writable bookies that are left, ``disks`` of all of them that get a share, ``mark`` the share of
-    its disks at which a bookie makes itself read-only.
+    ``targets`` are the remaining writable bookies, ``disks`` those of all that get a share, and ``mark`` the share of
+    its disks at which a bookie becomes read-only.
     """
     room = {each: int((mark - GUARD) * disks[each].total) - disks[each].used for each in targets if each in disks}
     found = [
@@ -74,8 +74,8 @@ def shortage(
 
 
 def _shares(peers: Peers, targets: frozenset[str]) -> dict[str, float]:
-    """Returns the bytes that each bookie is expected to get. Data without a possible bookie is left to the check of
-    ensembles."""
+    """Returns the bytes that each bookie is expected to get. Ledgers without an eligible bookie are left out; the check
+    of the ensembles reports them."""
     found: dict[str, float] = {}
     for others, size in peers.items():
         eligible = sorted(targets - others)
@@ -85,7 +85,7 @@ def _shares(peers: Peers, targets: frozenset[str]) -> dict[str, float]:
 
 
 def describe_shortage(short: Shortage, mark: float) -> str:
-    """In words, with the numbers."""
+    """Returns a message with the figures."""
     line = f"{100 * mark:g} % of their ledger disks, of which {100 * GUARD:g} % are kept free"
     left = f"{short.bookies} writable bookie is" if short.bookies == 1 else f"{short.bookies} writable bookies are"
     beyond = f"is {size_text(-short.has)} beyond" if short.has < 0 else f"has {size_text(short.has)}"
@@ -97,7 +97,7 @@ def describe_shortage(short: Shortage, mark: float) -> str:
 
 
 def size_text(size: int) -> str:
-    """Bytes as people read them."""
+    """Returns a readable size with its unit."""
     value, unit = float(size), _UNITS[0]
     for unit in _UNITS:
         if value < 1024 or unit == _UNITS[-1]:

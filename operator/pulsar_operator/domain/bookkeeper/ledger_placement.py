@@ -1,5 +1,4 @@
-"""Ledgers whose copies are in fewer racks than required: they were written before there were enough racks, and never
-moved. Pure."""
+"""Ledgers whose copies are in fewer racks than desired: they are older than the racks, and are never moved. Pure."""
 
 from __future__ import annotations
 
@@ -16,29 +15,29 @@ from pulsar_operator.domain.bookkeeper.ledgers import Ledger
 from pulsar_operator.domain.conditions import parse_time
 
 PAUSE_SECONDS: Final = 600.0
-"""Between two counts, whatever changes: bookies come and go one after another."""
+"""Minimum seconds between two counts, regardless of changes, since bookies change one after another."""
 AGAIN_SECONDS: Final = 24 * 3600.0
-"""After which all ledgers are counted again: retention takes out those that were made before."""
+"""Seconds after which all ledgers are counted again, since retention deletes older ones."""
 
 
 @dataclass(frozen=True)
 class DesiredRacks:
-    """What ledgers are held against."""
+    """The racks that the copies of ledgers are compared with."""
 
     racks: Mapping[str, str]
-    """Rack by the bookie's id, of all that brokers know."""
+    """Racks by bookie id, of all bookies that brokers know."""
     minimum: int
-    """Racks that the copies of an entry are spread over."""
+    """Number of racks that the copies of an entry are distributed over."""
 
     @property
     def digest(self) -> str:
-        """Changes with what would change the count."""
+        """Returns a hash that changes if the count may change."""
         text = json.dumps([sorted(self.racks.items()), self.minimum])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def broken_by(self, ledger: Ledger) -> bool:
-        """Whether copies of some of a ledger's entries are in too few racks; fewer copies need fewer racks. Bookies of
-        unknown racks count as one rack, as for brokers."""
+        """Whether copies of any entry of a ledger are in too few racks. Fewer copies need fewer racks. Bookies without
+        a known rack are in the same rack, as for brokers."""
         unknown = f"/{DEFAULT_RACK}"
         return any(
             len({self.racks.get(bookie, unknown) for bookie in written}) < min(self.minimum, len(set(written)))
@@ -47,7 +46,7 @@ class DesiredRacks:
 
 
 def is_due(stored: PlacementStatus | None, digest: str, now: datetime) -> bool:
-    """Whether ledgers are to be counted: never done, of other racks, or long ago."""
+    """Whether ledgers must be counted: they never were, or for other racks, or too long ago."""
     counted = parse_time(stored.time) if stored is not None else None
     if stored is None or counted is None:
         return True
@@ -55,7 +54,7 @@ def is_due(stored: PlacementStatus | None, digest: str, now: datetime) -> bool:
 
 
 def placement_message(found: PlacementStatus | None) -> str:
-    """What follows the racks in the condition; empty where there is nothing to say."""
+    """Returns the text that follows the racks in the condition; empty if there is nothing to report."""
     if found is None:
         return ""
     if found.against is None:

@@ -1,6 +1,6 @@
-"""What one check every ledger found: which of them may have entries on bookies that were asked for. Pure values.
+"""Result of one scan of all ledgers: which of them may have entries on the given bookies. Pure values.
 
-Made by controllers/dataplane/bookkeeper/ledger_scan.py.
+Produced by controllers/dataplane/bookkeeper/ledger_scan.py.
 """
 
 from __future__ import annotations
@@ -12,34 +12,35 @@ from typing import Final
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, LedgerUse
 
 NAMED: Final = 20
-"""Ledgers that a message names."""
+"""Maximum number of ledgers that a message names."""
 WRITTEN_BY_TOPICS: Final = frozenset({LedgerUse.DATA, LedgerUse.CURSOR})
 
 
 @dataclass(frozen=True)
 class NamingLedger:
-    """A ledger that may have entries on one of the bookies asked for."""
+    """A ledger that may have entries on one of the given bookies."""
 
     ledger: int
     state: LedgerState
     bookies: frozenset[str]
-    """Those of the bookies asked for."""
+    """The given bookies that it names."""
     use: LedgerUse
     topic: str | None
-    """Full name of its topic; None where the metadata names none."""
+    """Full name of its topic; None if the metadata has none."""
     cursor: str | None
-    """The subscription, of a cursor's ledger."""
+    """The subscription, for the ledger of a cursor."""
     ensemble_size: int = 1
-    """Bookies that each of its segments takes."""
+    """Number of bookies of each of its segments."""
     only: bool = False
-    """Whether entries of it may be on none but the bookies asked for."""
+    """Whether entries of it may be only on the given bookies."""
 
     @property
     def writer(self) -> str | None:
-        """The topic whose broker may be writing it, and closes it when the topic is unloaded; None where there is none.
+        """Returns the topic whose broker may be writing the ledger, and closes it when the topic is unloaded; None if
+        there is none.
 
-        What compaction, schemas and delayed messages keep is written by those who made it, once, and counts only when
-        it was closed: fenced, it is made again (classes Compactor, BookkeeperSchemaStorage and
+        Ledgers of compaction, schemas and delayed messages are written once by their creator and only count once they
+        were closed: if fenced, they are created again (classes Compactor, BookkeeperSchemaStorage and
         BookkeeperBucketSnapshotStorage of Pulsar 4.0.8).
         """
         unfinished = self.state is not LedgerState.CLOSED
@@ -51,63 +52,65 @@ class NamingLedger:
 
 @dataclass(frozen=True)
 class Handles:
-    """Topics that may write to ledgers of a bookie, as far as the ledgers show."""
+    """The topics that may write to ledgers of a bookie, according to an observation."""
 
     after: str = ""
-    """Only topics whose names come after this one."""
+    """Only topics whose names sort after this one."""
     unloaded: int = -1
-    """Ledgers up to this id are done: their topics were unloaded since the bookie took nothing new."""
+    """Ledgers up to this id are done: their topics were unloaded since the bookie stopped accepting entries."""
     suspect: int | None = None
     """From this id on a closed ledger may have named a bookie that was writable for a moment; None if none may."""
 
 
 @dataclass(frozen=True)
 class LedgerScan:
-    """Result of an examination: all ledgers were read once, one after another, so later ones may be missing. So the
-    bookies must take no new entries before it begins. Only ``clear`` means that no ledger references them.
+    """A scan in which all ledgers were read once, one after another. Ledgers that are created in the meantime may be
+    missed.
+
+    So the bookies must not accept new entries when the scan begins. Only ``clear`` proves that no ledger names them.
     """
 
     scanned: int
-    """Ledgers that were read; those that vanished before are none."""
+    """Number of ledgers read, without those that were deleted before they could be read."""
     naming: int
-    """Ledgers that may have entries on one of the bookies."""
+    """Number of ledgers that may have entries on one of the bookies."""
     unfinished: int
-    """Of these, how many are not closed."""
+    """Number of these that are not closed."""
     undecodable: int
-    """Nodes that cannot be decoded, so that they may reference any bookie: ledgers, and parents of ledgers."""
+    """Number of nodes that cannot be parsed and may therefore name any bookie: ledgers, and nodes above ledgers."""
     not_closed: tuple[NamingLedger, ...]
-    """The first of those that a topic writes, and of the others, by id."""
+    """The first of these ledgers that a topic writes, and as many others, by id."""
     closed: tuple[NamingLedger, ...]
-    """The first of the others, by id."""
+    """The first closed ones, by id."""
     unreadable: tuple[str, ...]
     """Paths of the first undecodable nodes."""
     widest: NamingLedger | None = None
-    """The one of those naming a bookie that takes most bookies; None where there is none."""
+    """The ledger with the largest ensemble of those that name a bookie; None if there is none."""
     writers: tuple[str, ...] = ()
-    """The first topics, by name, whose brokers may have a handle to write to a ledger that references a bookie: one
-    that is not closed, or the newest of its topic or subscription. A ledger may be closed by another process than its
-    writer: auto-recovery does so without the knowledge of an idle broker."""
+    """The first topics, by name, whose brokers may have a writable handle of a ledger that names a bookie: one that is
+    not closed, or the newest of its topic or subscription. A closed ledger may have been closed by another process than
+    its writer: auto-recovery closes the ledgers of idle brokers."""
     highest: int = -1
     """The highest id of a ledger."""
     only: int = 0
-    """Of those naming one, how many may have entries on none but the bookies asked for."""
+    """Number of the ledgers that name a bookie and may have entries only on the given bookies."""
     only_there: tuple[NamingLedger, ...] = ()
     """The first of these, by id."""
 
     bytes_by_peers: Mapping[frozenset[str], int] = field(default_factory=dict, hash=False)
-    """Bytes of closed ledgers on the bookie, by the other bookies that have them; of one bookie that was asked for."""
+    """Bytes of closed ledgers on the bookie, by the other bookies that have them; only for a scan for one bookie."""
 
     @property
     def clear(self) -> bool:
-        """Whether it is sure that no ledger names any of the bookies."""
+        """Whether certainly no ledger names any of the bookies."""
         return not self.naming and not self.undecodable
 
     def named(self, limit: int = NAMED) -> str:
-        """The first ledgers, as a message: those that are not closed before others."""
+        """Returns the first ledgers as a message, those that are not closed before the others."""
         return _listed((*self.not_closed, *self.closed), self.naming, limit)
 
     def named_only(self, limit: int = NAMED) -> str:
-        """The first ledgers that may have entries on none but the bookies, as a message."""
+        """Returns the first ledgers that may have entries only on the bookies, as a message."""
         return _listed(self.only_there, self.only, limit)
 
 

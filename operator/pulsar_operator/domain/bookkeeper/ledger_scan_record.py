@@ -1,9 +1,9 @@
-"""What the operator keeps of an examination of all ledgers, in znodes of the cluster's metadata store. Pure.
+"""The stored state of an examination of all ledgers, in znodes of the cluster's metadata store. Pure.
 
-A head says how far the examination is; chunks beside it say what it found, each of some ledgers next to each other by
-id. A chunk is written before the head that counts it, so that an operator that is killed loses only the ledgers since
-the last head. All of them name their examination: a chunk of another one, which a slower operator wrote, counts for
-nothing. See controllers/dataplane/bookkeeper/ledger_scan.py for what is done with them.
+A head has the progress of the examination. Chunks beside it have the results, each for some ledgers with consecutive
+ids. A chunk is written before the head that counts it, so that an operator that is killed loses only the ledgers since
+the last head. All znodes name their examination, and a chunk of another examination, written by a slower operator, is
+ignored. See controllers/dataplane/bookkeeper/ledger_scan.py for their use.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pulsar_operator.domain.bookkeeper.ledger_scan import WRITTEN_BY_TOPICS
 from pulsar_operator.domain.bookkeeper.ledgers import Ledger, LedgerState
 
 SCAN_PATH: Final = "/pulsar-operator/ledger-scan"
-"""The head; its children are the chunks."""
+"""Path of the head. Its children are the chunks."""
 CHUNK_LEDGERS: Final = 5000
-"""Most ledgers of a chunk, some ten kilobytes; ZooKeeper takes 1 MB."""
+"""Maximum number of ledgers of a chunk, which then has some ten kilobytes; ZooKeeper allows 1 MB."""
 CHUNKS: Final = 200
-"""Chunks of a whole examination of few ledgers: 0.5 % each."""
+"""Number of chunks of a complete examination of few ledgers: 0.5 % each."""
 LEAST: Final = 100
-"""Fewest ledgers of a chunk, but the last."""
+"""Minimum number of ledgers of a chunk, except the last one."""
 UNFINISHED, ONLY, ENSEMBLE_SHIFT = 1, 2, 2
 
 
@@ -47,25 +47,26 @@ class Examining:
 
 @dataclass
 class Part:
-    """A chunk, in the head."""
+    """The entry of a chunk in the head."""
 
     first: int = -1
-    """Lowest and highest id of a ledger in it."""
+    """Lowest id of a ledger in it; ``last`` is the highest."""
     last: int = -1
     naming: int = 0
-    """Ledgers that may have entries on the bookie."""
+    """Number of ledgers that may have entries on the bookie."""
     unfinished: int = 0
-    """Of these, how many are not closed."""
+    """Number of these that are not closed."""
     opens: int = 0
-    """Ledgers that are not closed and did not name it: they may name it by now, if it took entries since."""
+    """Number of ledgers that are not closed and did not name the bookie. They may name it now, if it accepted entries
+    since."""
     only: int = 0
-    """Of those naming it, how many may have entries on none of the bookies that are alive."""
+    """Number of ledgers that name the bookie and may have entries on none of the bookies that are alive."""
     alive: str = ""
-    """Stands for the bookies that were alive when ``only`` was counted; empty = it was not, of all of them."""
+    """Hash of the bookies that were alive when ``only`` was counted; empty if it was not counted for all ledgers."""
     ensemble: int = 0
-    """Bookies that the widest ledger of those naming it takes."""
+    """Size of the largest ensemble of the ledgers that name the bookie."""
     widest: int = -1
-    """Its id."""
+    """Id of that ledger."""
     writer: int = -1
     """Highest id of a ledger in ``later``."""
     size: int = 0
@@ -78,31 +79,32 @@ class ScanRecord:
 
     bookie: str
     ident: str = ""
-    """Stands for this examination; empty in a record of an operator that gave none."""
+    """Id of this examination; empty in a record of an earlier version of the operator, which wrote none."""
     suspect: int | None = None
-    """See Handles.suspect; another one is another examination."""
+    """See Handles.suspect. Another value is another examination."""
     quiet: bool = False
-    """Whether the bookie took nothing from before the first ledger was read: what is closed then is settled."""
+    """Whether the bookie accepted no entries since before the first ledger was read, so that closed ledgers are
+    final."""
     token: str = ""
-    """What must not have changed for that: the process, or the StatefulSet without it."""
+    """What must not have changed for that: the process of the bookie, or the StatefulSet without it."""
     relied: bool = False
-    """Whether a later look counted on the bookie taking nothing."""
+    """Whether a later observation relied on the bookie accepting no entries."""
     done: bool = False
     """Whether all ledgers were read once."""
     after: int = -1
-    """All ledgers up to this id were."""
+    """All ledgers up to this id were read."""
     examined: int = 0
     total: int = 0
     highest: int = -1
     floor: int = 0
-    """Ledgers made since have ids from here on."""
+    """Ledgers that were created since have at least this id."""
     undecodable: int = 0
     walked: int = 0
-    """Parts that hold what was found then; the others have ledgers made since."""
+    """Number of parts with the results of the complete scan. Later parts have ledgers that were created since."""
     sweep: list[int] = field(default_factory=lambda: [0, -1])
-    """The part in which ledgers naming the bookie were read again last, and up to which id."""
+    """The part, and the id up to which, ledgers that name the bookie were last read again."""
     sweep_unfinished: list[int] = field(default_factory=lambda: [0, -1])
-    """The same of those that were not closed."""
+    """The same for ledgers that were not closed."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes of closed ledgers on the bookie, by the other bookies that have them: see peers_key."""
     written_at: str = ""
@@ -115,28 +117,29 @@ class ScanRecord:
 
     @property
     def naming(self) -> int:
-        """Ledgers that may have entries on the bookie, as last read."""
+        """Returns the number of ledgers that may have entries on the bookie, as last read."""
         return sum(part.naming for part in self.parts)
 
     @property
     def opens(self) -> int:
-        """Open ledgers to be read again once the bookie takes nothing."""
+        """Returns the number of open ledgers that must be read again once the bookie accepts no entries."""
         return sum(part.opens for part in self.parts)
 
     @property
     def step(self) -> int:
-        """Ledgers between two writes of the head: 0.5 % of all, so that a killed operator repeats no more than 1 %."""
+        """Returns the number of ledgers between two writes of the head: 0.5 % of all, so that a killed operator repeats
+        at most 1 %."""
         return min(CHUNK_LEDGERS, max(LEAST, self.total // CHUNKS))
 
     def data(self) -> bytes:
-        """Content of the znode."""
+        """Returns the content of the znode."""
         fields = {key: value for key, value in asdict(self).items() if key != "parts"}
         parts = [list(asdict(part).values()) for part in self.parts]
         return zlib.compress(json.dumps({**fields, "parts": parts}).encode())
 
 
 def parse_scan_record(data: bytes) -> ScanRecord | None:
-    """What the znode says; None where that cannot be read: then nothing was examined."""
+    """Parses the znode; None if it cannot be parsed. The examination then starts again."""
     try:
         found = json.loads(zlib.decompress(data))
         parts = [Part(*each) for each in found.pop("parts")]
@@ -148,32 +151,32 @@ def parse_scan_record(data: bytes) -> ScanRecord | None:
 
 @dataclass
 class Chunk:
-    """What was found in some ledgers."""
+    """The results for some ledgers."""
 
     ids: list[int] = field(default_factory=list)
-    """All that were there, in order."""
+    """Ids of all ledgers, in order."""
     naming: dict[int, int] = field(default_factory=dict)
-    """Flags of those naming the bookie, by id: see flags_of."""
+    """Flags of the ledgers that name the bookie, by id: see flags_of."""
     opens: list[int] = field(default_factory=list)
-    """See Part.opens."""
+    """Ids of the ledgers in Part.opens."""
     sizes: dict[int, dict[str, int]] = field(default_factory=dict)
     """Bytes on the bookie of closed ledgers that name it, by the other bookies that have them."""
     newest: dict[str, int] = field(default_factory=dict)
-    """See Writers, of this chunk alone."""
+    """See Writers; for this chunk alone."""
     passed: set[str] = field(default_factory=set)
-    """Topics and subscriptions of which a newer ledger was found, which does not name the bookie."""
+    """Topics and subscriptions for which a newer ledger was found that does not name the bookie."""
     opened: dict[str, int] = field(default_factory=dict)
     since: dict[str, int] = field(default_factory=dict)
-    """Of ledgers made since: the newest that does not name the bookie, of each topic or subscription."""
+    """For ledgers that were created since: the newest that does not name the bookie, by topic or subscription."""
     later: dict[str, list[int]] = field(default_factory=dict)
-    """As a block of writers, of ledgers that were found to name the bookie after all were read once."""
+    """Ledgers that were found to name the bookie after all were read once, in the form of a block of writers."""
     text: int = 0
-    """Characters of names."""
+    """Number of characters of names."""
     ident: str = ""
-    """Of the examination, as stored: see data."""
+    """Id of the examination in the stored chunk: see data."""
 
     def put(self, number: int, ledger: Ledger, flags: int, bookie: str) -> None:
-        """A ledger that names the bookie, as it is."""
+        """Records a ledger that names the bookie, with its current state."""
         self.naming[number] = flags
         self.sizes.pop(number, None)
         sizes = {peers_key(others): size for others, size in ledger.bytes_on(bookie, ENTRY).items()}
@@ -181,12 +184,12 @@ class Chunk:
             self.sizes[number] = sizes
 
     def drop(self, number: int) -> None:
-        """A ledger that names it no longer."""
+        """Removes a ledger that no longer names the bookie."""
         self.naming.pop(number, None)
         self.sizes.pop(number, None)
 
     def by_peers(self) -> dict[str, int]:
-        """Bytes of all of them."""
+        """Returns the bytes of all ledgers, by the other bookies that have them."""
         found: dict[str, int] = {}
         for sizes in self.sizes.values():
             for key, size in sizes.items():
@@ -194,7 +197,7 @@ class Chunk:
         return found
 
     def part(self, alive: str) -> Part:
-        """Its row of the head."""
+        """Returns its entry in the head."""
         flags = self.naming.values()
         widest = max(((value >> ENSEMBLE_SHIFT, -number) for number, value in self.naming.items()), default=(0, 1))
         return Part(
@@ -212,7 +215,7 @@ class Chunk:
         )
 
     def data(self, ident: str) -> bytes:
-        """Content of the znode, as part of that examination."""
+        """Returns the content of the znode, as a part of that examination."""
         peers = sorted({key for sizes in self.sizes.values() for key in sizes})
         place = {key: index for index, key in enumerate(peers)}
         fields = {
@@ -236,7 +239,7 @@ class Chunk:
 
 
 def parse_chunk(data: bytes) -> Chunk:
-    """Raises ValueError where it cannot be read."""
+    """Parses a chunk. Raises ValueError if it cannot be parsed."""
     try:
         found = json.loads(zlib.decompress(data))
         ids, naming = list(accumulate(found["ids"])), accumulate(found["naming"])
@@ -258,17 +261,17 @@ def _deltas(numbers: list[int]) -> list[int]:
 
 
 def digest_of(bookies: Iterable[str]) -> str:
-    """Stands for some bookies."""
+    """Returns a hash of some bookies."""
     return sha256("\n".join(sorted(bookies)).encode()).hexdigest()[:8]
 
 
 def peers_key(others: Iterable[str]) -> str:
-    """Stands for a set of bookies; an id has no space."""
+    """Returns a key for a set of bookies: their ids separated by spaces, which an id cannot contain."""
     return " ".join(sorted(others))
 
 
 def flags_of(ledger: Ledger, bookie: str, alive: frozenset[str]) -> int | None:
-    """What a chunk keeps of a ledger that may have entries on the bookie; None of one that has none."""
+    """Returns the flags of a ledger that may have entries on the bookie; None if it has none."""
     if not ledger.names(bookie):
         return None
     flags = ledger.ensemble_size << ENSEMBLE_SHIFT
@@ -277,7 +280,7 @@ def flags_of(ledger: Ledger, bookie: str, alive: frozenset[str]) -> int | None:
 
 
 def key_of(ledger: Ledger) -> str | None:
-    """Topic and subscription that a ledger is written by; None where none is."""
+    """Returns the topic and subscription that write a ledger; None if none does."""
     if ledger.use not in WRITTEN_BY_TOPICS:
         return None
     topic = ledger.topic
@@ -286,15 +289,16 @@ def key_of(ledger: Ledger) -> str | None:
 
 
 def topic_of_key(key: str) -> str:
-    """Its topic."""
+    """Returns the topic of a key."""
     return key.partition("\0")[0]
 
 
 class Writers:
-    """Topics whose brokers may have a handle on a ledger that names the bookie: one that is not closed, or the newest
-    of its topic or subscription. Ledgers come by id; one that comes late is taken for the newest.
+    """The topics whose brokers may have a handle of a ledger that names the bookie: one that is not closed, or the
+    newest of its topic or subscription.
 
-    Some 250 bytes for each topic or subscription whose newest ledger names the bookie, and nothing of others.
+    Ledgers are processed by id, and a later one is taken for the newest. The memory is about 250 bytes for each topic
+    or subscription whose newest ledger names the bookie, and none for others.
     """
 
     def __init__(self, suspect: int | None) -> None:
@@ -303,7 +307,7 @@ class Writers:
         self.opened: dict[str, int] = {}
 
     def take(self, number: int, ledger: Ledger, *, named: bool, chunk: Chunk) -> None:
-        """One ledger; what it changes goes to the chunk."""
+        """Processes one ledger, and records the change in the chunk."""
         key = key_of(ledger)
         if key is None:
             return
@@ -319,14 +323,15 @@ class Writers:
         chunk.text += len(key)
 
     def replay(self, chunk: Chunk) -> None:
-        """What a chunk has of them, in the order of the chunks."""
+        """Applies a stored chunk. Chunks must be applied in their order."""
         for key in chunk.passed:
             self.newest.pop(key, None)
         self.newest.update(chunk.newest)
         self.opened.update(chunk.opened)
 
     def blocks(self, size: int) -> Iterator[dict[str, list[int]]]:
-        """Yields all of them by key, in blocks: the newest closed and the newest open ledger, -1 for none."""
+        """Yields all writers sorted by key, ``size`` at a time: the newest closed and the newest open ledger, -1 if
+        none."""
         keys = sorted(self.newest.keys() | self.opened.keys())
         for begin in range(0, len(keys), size):
             some = keys[begin : begin + size]
@@ -334,22 +339,22 @@ class Writers:
 
 
 def is_closed(ledger: Ledger) -> bool:
-    """Whether nothing is added to it any more."""
+    """Whether nothing can be added to the ledger any longer."""
     return ledger.state is LedgerState.CLOSED
 
 
 def counts(number: int, ledger: Ledger, *, named: bool, suspect: int | None) -> bool:
-    """Whether a handle on it may name the bookie, if there is one: see Handles.suspect."""
+    """Whether a handle of the ledger may name the bookie, if there is one: see Handles.suspect."""
     return named or (suspect is not None and is_closed(ledger) and number > suspect)
 
 
 def block_data(block: Mapping[str, list[int]], ident: str) -> bytes:
-    """Content of a znode with some writers, as part of that examination."""
+    """Returns the content of a znode with some writers, as a part of that examination."""
     return zlib.compress(json.dumps({"examination": ident, "block": dict(block)}).encode())
 
 
 def parse_block(data: bytes) -> tuple[dict[str, list[int]], str]:
-    """A block, and the examination it is of. Raises ValueError where it cannot be read."""
+    """Parses a block. Returns it with the id of its examination. Raises ValueError if it cannot be parsed."""
     try:
         found = json.loads(zlib.decompress(data))
         if "examination" not in found:  # of an operator that gave none

@@ -1,8 +1,9 @@
-"""The metadata of a ledger, as bookies and brokers store it in a znode: which bookies have its entries. Pure.
+"""The metadata of a ledger, which bookies and brokers store in one znode for each: which bookies have its entries.
+Pure.
 
-Source: class LedgerMetadataSerDe of BookKeeper 4.17.2. Version 3 is a line of text and a message of protobuf with its
-length; version 2, written before BookKeeper 4.9, has the message as text; version 1 is older than what any Pulsar of
-today wrote, and is not read. Whatever is not read to its end is undecodable: it may name any bookie.
+Source: class LedgerMetadataSerDe of BookKeeper 4.17.2. Version 3 is a line of text and a protobuf message with its
+length. Version 2, written before BookKeeper 4.9, has the message as text. Version 1 is older than any supported version
+of Pulsar and is not parsed. Metadata that is not parsed completely is undecodable: the ledger may name any bookie.
 """
 
 from __future__ import annotations
@@ -24,97 +25,97 @@ NOTHING_WRITTEN: Final = -1
 _HEADER: Final = re.compile(rb"BookieMetadataFormatVersion\t([0-9]{1,9})\n")
 _LEDGER: Final = "LedgerMetadataFormat"
 _BOOKIE_ID: Final = re.compile(r"[a-zA-Z0-9:-_.\-]+", re.ASCII)
-"""Of class BookieId, whose ``:-_`` is a range, like here."""
+"""Pattern of class BookieId, in which ``:-_`` is a range, as it is here."""
 
 
 class LedgerState(StrEnum):
-    """State of a ledger, in BookKeeper's words."""
+    """State of a ledger, with BookKeeper's names."""
 
     OPEN = "OPEN"
     """A client writes it, or stopped without closing it."""
     IN_RECOVERY = "IN_RECOVERY"
-    """A client determines its last entry, to close it."""
+    """A client determines its last entry to close it."""
     CLOSED = "CLOSED"
-    """Nothing is added any more."""
+    """No entry is added any longer."""
 
 
 class LedgerUse(StrEnum):
-    """What Pulsar keeps in a ledger."""
+    """Pulsar's use of a ledger."""
 
     DATA = "Data"
     """Messages of a topic."""
     CURSOR = "Cursor"
-    """How far a subscription is."""
+    """Position of a subscription."""
     COMPACTED = "Compacted"
     """The newest message of each key of a topic."""
     SCHEMA = "Schema"
     """Schemas of a topic."""
     DELAYED = "Delayed"
-    """An index of messages to be delivered later."""
+    """Index of messages with delayed delivery."""
     OTHER = "Other"
-    """Not known: of another application, or without an error about it."""
+    """Unknown: of another application, or without metadata about its use."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Entries of a ledger that went to the same bookies."""
+    """Consecutive entries of a ledger on the same bookies."""
 
     first_entry_id: int
     bookies: tuple[str, ...]
-    """Ids, by place in the ensemble."""
+    """Bookie ids, in the order of the ensemble."""
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """Metadata of one ledger. The password is not kept."""
+    """Metadata of one ledger, without the password."""
 
     state: LedgerState
     ensemble_size: int
     write_quorum: int
     ack_quorum: int
     last_entry_id: int | None
-    """None unless it is closed; -1 of one that is closed without entries."""
+    """None unless the ledger is closed; -1 if it is closed without entries."""
     length: int | None
-    """Bytes of its entries; None unless it is closed."""
+    """Bytes of its entries; None unless the ledger is closed."""
     segments: tuple[Segment, ...]
-    """By first entry; at least one."""
+    """Segments by first entry; at least one."""
     ctime: int | None = None
-    """Creation time in milliseconds since 1970; None if the metadata does not have it."""
+    """Creation time in milliseconds since 1970; None if the metadata has none."""
     custom: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}), hash=False)
-    """What its writer said of it."""
+    """Metadata that its writer added."""
 
     @property
     def bookies(self) -> frozenset[str]:
-        """Bookies that may have entries of it: named in a segment that is not empty.
+        """Returns the bookies that may have entries of the ledger: those named in a segment that is not empty.
 
-        Stricter than BookKeeper (class BookKeeperAdmin, areEntriesOfLedgerStoredInTheBookie), which also counts whether
-        an entry falls on the bookie where the ensemble is larger than the write quorum.
+        This is stricter than BookKeeper (class BookKeeperAdmin, areEntriesOfLedgerStoredInTheBookie), which also checks
+        whether an entry is on the bookie if the ensemble is larger than the write quorum.
         """
         return frozenset(bookie for segment in self.segments if self._written(segment) for bookie in segment.bookies)
 
     @property
     def members(self) -> frozenset[str]:
-        """Bookies that a writer's handle may name: those of all segments, also where nothing is written. Auto-recovery
-        closes the ledger of an idle topic without entries, and its broker keeps the handle."""
+        """Returns the bookies that a writer's handle may name: those of all segments, including empty ones.
+        Auto-recovery closes the ledger of an idle topic without entries, and its broker keeps the handle."""
         return frozenset(bookie for segment in self.segments for bookie in segment.bookies)
 
     def _written(self, segment: Segment) -> bool:
         return self.last_entry_id is None or self.last_entry_id >= segment.first_entry_id
 
     def names(self, bookie: str) -> bool:
-        """Whether that bookie may have entries of it."""
+        """Whether that bookie may have entries of the ledger."""
         return bookie in self.bookies
 
     def named_of(self, bookies: Collection[str]) -> frozenset[str]:
-        """Which of these bookies may have entries of it."""
+        """Returns which of these bookies may have entries of the ledger."""
         return self.bookies.intersection(bookies)
 
     def only_on(self, bookies: Collection[str], alive: Collection[str]) -> bool:
-        """Whether entries of it may be on none but these bookies: not on one of ``alive``.
+        """Whether entries may be only on these bookies, and not on one of ``alive``.
 
-        An entry is on as many consecutive bookies of its segment as the write quorum, from a place that moves by one
-        with each entry (class RoundRobinDistributionSchedule). An entry that too few bookies stored before it was
-        acknowledged may be missing although this reports it.
+        An entry is on as many bookies of its segment as the write quorum, starting at a place that moves by one with
+        each entry (class RoundRobinDistributionSchedule). An entry that too few bookies stored before it was
+        acknowledged may be missing on a bookie that has it according to this method.
         """
         return any(
             not any(bookie in alive for bookie in written) and any(bookie in bookies for bookie in written)
@@ -124,11 +125,11 @@ class Ledger:
         )
 
     def bytes_on(self, bookie: str, entry: int = 0) -> dict[frozenset[str], int]:
-        """Bytes of its entries on a bookie, by the other bookies of the segment; nothing for a ledger that is not
-        closed, since its metadata does not have its size. ``entry`` are bytes that each entry takes besides its
-        content.
+        """Returns the bytes of its entries on a bookie, by the other bookies of the segment; empty if the ledger is not
+        closed, since its metadata has no size then.
 
-        An entry is on as many bookies of its segment as the write quorum takes, each as often as the next.
+        ``entry`` are the bytes of each entry besides its content. An entry is on as many bookies of its segment as the
+        write quorum, evenly distributed.
         """
         if self.last_entry_id is None or self.length is None or self.last_entry_id < 0:
             return {}
@@ -144,7 +145,7 @@ class Ledger:
         return found
 
     def write_sets(self) -> frozenset[tuple[str, ...]]:
-        """The bookies that an entry may be on, for all of its entries."""
+        """Returns the sets of bookies that an entry may be on, for all entries."""
         return frozenset(
             written for segment in self.segments if self._written(segment) for written in self._write_sets(segment)
         )
@@ -155,7 +156,7 @@ class Ledger:
 
     @property
     def use(self) -> LedgerUse:
-        """What Pulsar keeps in it (class LedgerMetadataUtils of Pulsar 4.0.8)."""
+        """Returns Pulsar's use of the ledger (class LedgerMetadataUtils of Pulsar 4.0.8)."""
         if self.custom.get("application") != b"pulsar":
             return LedgerUse.OTHER
         component = self.custom.get("component")
@@ -165,9 +166,9 @@ class Ledger:
 
     @property
     def topic(self) -> str | None:
-        """Full name of the topic it belongs to, or of its partition; None where the metadata names none.
+        """Returns the full name of its topic, or of the partition; None if the metadata has none.
 
-        Schemas belong to all partitions, so theirs is the name of the partitioned topic.
+        All partitions share their schemas, so for these it is the name of the partitioned topic.
         """
         use = self.use
         name = self._text(_NAMED_BY[use]) if use in _NAMED_BY else None
@@ -182,7 +183,8 @@ class Ledger:
 
     @property
     def cursor(self) -> str | None:
-        """The subscription whose position it keeps, as Pulsar writes it; None where it is no cursor's."""
+        """Returns the subscription whose position it has, with Pulsar's encoding; None if it is not the ledger of a
+        cursor."""
         return self._text("pulsar/cursor") if self.use is LedgerUse.CURSOR else None
 
     def _text(self, key: str) -> str | None:
@@ -211,7 +213,8 @@ _NAMED_BY: Final[Mapping[LedgerUse, str]] = MappingProxyType(
 
 
 def topic_of(managed_ledger: str) -> str | None:
-    """Full name of the topic of a managed ledger, ``tenant/namespace/persistent/name``; None where it is of no topic.
+    """Returns the full name of the topic of a managed ledger, ``tenant/namespace/persistent/name``; None if it does not
+    belong to a topic.
 
     The last part is encoded (class TopicName, getPersistenceNamingEncoding).
     """
@@ -222,7 +225,8 @@ def topic_of(managed_ledger: str) -> str | None:
 
 
 def decode_ledger(data: bytes) -> Ledger:
-    """The metadata in a ledger's znode. Raises UndecodableError for anything but one whole ledger, no data included."""
+    """Parses the metadata in a ledger's znode. Raises UndecodableError for anything but one complete ledger, also if
+    empty."""
     header = _HEADER.match(data)
     if header is None:
         raise UndecodableError("no header of ledger metadata" if data else "no data")
@@ -239,14 +243,15 @@ def decode_ledger(data: bytes) -> Ledger:
 
 
 def checked_bookie_id(text: str) -> str:
-    """A bookie's id. Raises UndecodableError where BookKeeper would not take it for one (class BookieId)."""
+    """Returns the id of a bookie. Raises UndecodableError if BookKeeper would not accept it (class BookieId)."""
     if not _BOOKIE_ID.fullmatch(text) or text.lower() == "readonly":
         raise UndecodableError(f"{text[:80]!r} is no id of a bookie")
     return text
 
 
 def _ledger(message: Any) -> Ledger:
-    """Checked as BookKeeper does (classes LedgerMetadataBuilder and LedgerMetadataImpl), and a bit more."""
+    """Validates a message like BookKeeper (classes LedgerMetadataBuilder and LedgerMetadataImpl), with further
+    checks."""
     state = tuple(LedgerState)[message.state - 1]
     write_quorum, ensemble_size = message.quorumSize, message.ensembleSize
     ack_quorum = message.ackQuorumSize if message.HasField("ackQuorumSize") else write_quorum

@@ -1,8 +1,8 @@
-"""The protobuf messages that BookKeeper keeps in ZooKeeper, read strictly. Pure.
+"""Strict parsing of the protobuf messages that BookKeeper stores in ZooKeeper. Pure.
 
-What is misread here may cost data. In binary form protobuf takes the last of several values of a singular field, treats
-a value of a wrong type or enum as an unknown field, and truncates a number of too many bits. So a message must
-serialize to the bytes that it was read from, and no unknown field may have the number of a known one. In text form
+A misread message may cost data. In binary form protobuf uses the last of several values of a singular field, treats a
+value of a wrong type or enum as an unknown field, and truncates a number with too many bits. So a message must
+serialize to the bytes that it was parsed from, and no unknown field may have the number of a known one. In text form
 protobuf refuses all of that. Source of the messages: DataFormats.proto of BookKeeper 4.17.2.
 """
 
@@ -54,17 +54,18 @@ message_type { name: "LedgerMetadataFormat"
 }
 """
 _NO_ESCAPE: Final = re.compile(r"""(?<!\\)(?:\\\\)*\\(?![abfnrtvx0-7?'"\\])""")
-"""A backslash before what it escapes nothing of: text_format would keep it."""
+"""A backslash before a character that it does not escape; text_format would keep it."""
 _FILE: Final = text_format.Parse(_FORMATS, FileDescriptorProto())
 _KINDS: Final[Mapping[str, Any]] = message_factory.GetMessages([_FILE], pool=DescriptorPool())
 
 
 class UndecodableError(ValueError):
-    """What is stored is not what it should be, or is of a form that is not known here: it says nothing, not "none"."""
+    """Stored data is invalid or in an unknown format. The content is then unknown, not empty."""
 
 
 def read_delimited(name: str, data: bytes) -> Any:
-    """A binary message of that name with its length before it, which is all of the data. Raises UndecodableError."""
+    """Parses a binary message of that name that is preceded by its length and is all of the data. Raises
+    UndecodableError."""
     try:
         found = proto.parse_length_prefixed(_KINDS[name], io.BytesIO(data))
     except (DecodeError, ValueError) as error:
@@ -80,10 +81,8 @@ def read_delimited(name: str, data: bytes) -> Any:
 
 
 def read_text(name: str, data: bytes) -> Any:
-    """A message of that name in text, as TextFormat reads it; each line ends with a newline, so that a cut is noticed.
-
-    Raises UndecodableError.
-    """
+    """Parses a message of that name in TextFormat. Each line must end with a newline, so that a truncation is detected.
+    Raises UndecodableError."""
     text = as_text(data)
     if text and not text.endswith("\n"):
         raise UndecodableError(f"{name} does not end with a line")
@@ -98,7 +97,7 @@ def read_text(name: str, data: bytes) -> Any:
 
 
 def as_text(data: bytes) -> str:
-    """UTF-8 as text. Raises UndecodableError."""
+    """Returns UTF-8 as text. Raises UndecodableError."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,12 +1,10 @@
 """Racks of bookies in the metadata store: znode /bookies, which brokers and auto-recovery read. Pure.
 
-Its content is JSON: a group, then a bookie's id, then what is said of it: ``{"default": {"<id>": {"rack": "/zone",
-"hostname": "<host>"}}}`` (class BookiesRackConfiguration of Pulsar 4.0.8). Other writers have entries there too: with
-Pulsar's own REST, of bookies that are none of the cluster's pods, and in groups that namespaces are isolated by. What
-is not the operator's stays as it is.
-
-Of a bookie that several groups name, brokers take the entry they come to last (class BookieRackAffinityMapping,
-updateRacksWithHost), so that its rack is written into each of them.
+The content is JSON: a group, then a bookie id, then its entry: ``{"default": {"<id>": {"rack": "/zone", "hostname":
+"<host>"}}}`` (class BookiesRackConfiguration of Pulsar 4.0.8). Other writers have entries there too: by Pulsar's own
+REST, for bookies that are not pods of the cluster, and in groups for the isolation of namespaces. The operator does not
+change entries of others. If several groups name a bookie, brokers use the entry that they process last (class
+BookieRackAffinityMapping, updateRacksWithHost), so its rack is written into each of them.
 """
 
 from __future__ import annotations
@@ -20,19 +18,19 @@ from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 
 RACKS_PATH: Final = "/bookies"
 RECORD_PATH: Final = "/pulsar-operator/bookie-racks"
-"""Znode with the racks that the operator wrote, by bookie id: it removes no entry of another writer."""
+"""Path of the record of racks that the operator wrote, by bookie id. It removes no entry of another writer."""
 GROUP: Final = "default"
-"""Where a bookie is that no group names."""
+"""Group of a bookie that no group names."""
 RACK: Final = "rack"
 HOSTNAME: Final = "hostname"
 
 Entries = dict[str, dict[str, dict[str, Any]]]
-"""By group and the bookie's id."""
+"""Entries by group and bookie id."""
 
 
 def parse_entries(data: bytes) -> Entries:
-    """What the znode says; nothing where it is empty. Raises UndecodableError where brokers could not read it either,
-    or writing it again would change something."""
+    """Parses the znode; empty if it has no content. Raises UndecodableError if brokers could not parse it either, or if
+    writing it again would change it."""
     if not data.strip():
         return {}
     try:
@@ -53,12 +51,12 @@ def _refused(text: str) -> Any:
 
 
 def entries_data(entries: Entries) -> bytes:
-    """Content of the znode."""
+    """Returns the content of the znode."""
     return json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def racks_of(entries: Entries) -> dict[str, str]:
-    """The rack of each bookie as brokers take it, by its id; a bookie without one is left out."""
+    """Returns the rack of each bookie as brokers interpret it, by id. Bookies without a rack are left out."""
     found: dict[str, str] = {}
     for group in sorted(entries):
         for bookie, each in entries[group].items():
@@ -69,8 +67,11 @@ def racks_of(entries: Entries) -> dict[str, str]:
 
 
 def merged(entries: Entries, desired: Mapping[str, str], gone: Mapping[str, str]) -> Entries:
-    """Returns the entries with these racks, by bookie id, and without those of ``gone`` that still have the rack which
-    the operator wrote. An entry in a user's group stays there without a rack. Nothing else is changed."""
+    """Returns the entries with the ``desired`` racks, by bookie id, and without those in ``gone``.
+
+    An entry in ``gone`` is only removed if it still has the rack that the operator wrote. In a group of another writer
+    the entry is kept without a rack. Nothing else is changed.
+    """
     found = {group: dict(bookies) for group, bookies in entries.items()}
     for bookie, rack in desired.items():
         groups = [group for group, bookies in found.items() if bookie in bookies]
@@ -93,11 +94,11 @@ def merged(entries: Entries, desired: Mapping[str, str], gone: Mapping[str, str]
 
 
 def inherited(entries: Entries, own: OwnBookies, ordinals: Iterable[int]) -> Entries:
-    """Returns the entries with each later incarnation of these bookies in place of the former one: a user who put a
-    bookie into a group named it by its id at that time.
+    """Returns the entries in which a later incarnation of these bookies replaces the former one, since a group names a
+    bookie by the id that it had at that time.
 
-    A former id that is still present keeps its entry too. One that is not loses its entry, so that a user who removes
-    the later one from the group has the last word.
+    A former id that is still present keeps its entry too. Otherwise its entry is removed, so that a later removal of
+    the bookie from the group is not reverted.
     """
     found = {group: dict(bookies) for group, bookies in entries.items()}
     for ordinal in ordinals:
@@ -110,8 +111,8 @@ def inherited(entries: Entries, own: OwnBookies, ordinals: Iterable[int]) -> Ent
 
 
 def _former(entries: Entries, own: OwnBookies, later: str) -> str | None:
-    """Returns the last incarnation before a bookie that has an entry if the bookie has none; None if there is none, or
-    the bookie is in a user's group already."""
+    """Returns the last incarnation before a bookie that has an entry where the bookie has none; None if there is none,
+    or if a group of another writer already has the bookie."""
     slot = own.slot(later)
     if slot is None or slot[1] == 0 or any(later in bookies for group, bookies in entries.items() if group != GROUP):
         return None
@@ -134,7 +135,7 @@ def _give(entries: Entries, former: str, later: str, *, keep: bool) -> None:
 
 
 def parse_record(data: bytes) -> dict[str, str]:
-    """Which racks the operator wrote, by the bookie's id; nothing where it cannot be read."""
+    """Parses the record of racks that the operator wrote, by bookie id; empty if it cannot be parsed."""
     try:
         return {str(bookie): str(rack) for bookie, rack in json.loads(data or b"{}").items()}
     except (ValueError, AttributeError, RecursionError):
@@ -142,10 +143,10 @@ def parse_record(data: bytes) -> dict[str, str]:
 
 
 def record_data(record: Mapping[str, str]) -> bytes:
-    """Content of the record."""
+    """Returns the content of the record."""
     return json.dumps(dict(sorted(record.items()))).encode()
 
 
 def distinct(racks: Iterable[str]) -> int:
-    """How many racks these are."""
+    """Returns the number of different racks."""
     return len(set(racks))

@@ -1,7 +1,8 @@
-"""Bookies that are read-only although they are not being decommissioned: which, why, and their messages. Pure. A bookie
-becomes read-only automatically when all its ledger disks are used beyond diskUsageThreshold, and writable again below
-diskUsageLwmThreshold (class LedgerDirsMonitor of BookKeeper 4.17.2). A user may also have made it read-only at its HTTP
-server, which ends with its process (class BookieStateManager). Called by controllers/dataplane.
+"""Bookies that are read-only although they are not being decommissioned: which, why, and the messages. Pure.
+
+A bookie becomes read-only when all its ledger disks are used beyond diskUsageThreshold, and writable again below
+diskUsageLwmThreshold (class LedgerDirsMonitor of BookKeeper 4.17.2). It can also be set read-only through its HTTP
+server until its process ends (class BookieStateManager). Called by controllers/dataplane.
 """
 
 from __future__ import annotations
@@ -18,66 +19,68 @@ from pulsar_operator.domain.bookkeeper.storage_facts import BookieState, Storage
 from pulsar_operator.domain.conditions import parse_time, timestamp
 
 READ_ONLY_REASONS: Final = frozenset({Reason.DISKS_FULL.value, Reason.BOOKIE_READ_ONLY.value})
-"""Reasons of BookKeeperReady that are said here."""
+"""Reasons of condition BookKeeperReady that this module sets."""
 NAMED: Final = 3
-"""Bookies that are named of each sort."""
+"""Maximum number of bookies that a message names for each reason."""
 WITHIN: Final = 1.0
-"""Percent by which a usage may differ from what the bookie acts on: it looks every 10 s, and here it is rounded."""
+"""Percentage points by which the reported usage may differ from the one the bookie acts on: it checks every 10 s, and
+the report is rounded."""
 UNSURE_SECONDS: Final = 60.0
-"""Seconds for which nothing is reported of a bookie without disk usage: it may report it soon, as after a restart."""
+"""Seconds during which a bookie without a reported usage is not mentioned: it may report it soon, as after a
+restart."""
 
 
 @dataclass(frozen=True)
 class DiskLimits:
-    """Shares of its ledger disks, 0 to 1."""
+    """Thresholds as shares of the ledger disks, 0 to 1."""
 
     full: float
-    """Beyond it a bookie is read-only."""
+    """Above this share a bookie is read-only."""
     again: float
-    """Below it one that is read-only is writable again."""
+    """Below this share a read-only bookie is writable again."""
     warn: float
-    """Share from which it is reported."""
+    """From this share on the usage is reported as a warning."""
 
 
 @dataclass(frozen=True)
 class ReadOnly:
-    """A bookie that is read-only, and not by the operator."""
+    """A bookie that is read-only, but was not set so by the operator."""
 
     bookie: str
     """Its id."""
     reason: Reason
     """DisksFull or BookieReadOnly."""
     usage: int | None
-    """Percent of its ledger disks that is used; None if it does not say."""
+    """Used percentage of its ledger disks; None if unknown."""
     since: str
-    """Time since which."""
+    """Time since which it is read-only."""
 
 
 @dataclass(frozen=True)
 class ReadOnlyBookies:
-    """What is known of bookies that take nothing new."""
+    """The read-only bookies of a cluster, with what their number implies."""
 
     limits: DiskLimits
     bookies: tuple[ReadOnly, ...] = ()
-    """Those that are read-only."""
+    """The bookies that are read-only."""
     nearly: Mapping[str, int] = field(default_factory=dict, hash=False)
-    """Percent used of the writable ones that are nearly full, by id."""
+    """Used percentage of the writable bookies that are nearly full, by id."""
     writable: int = 0
-    """Bookies that take new entries."""
+    """Number of bookies that accept new entries."""
     widest: Widest | None = None
-    """The largest ensemble of new ledgers; None if not known."""
+    """The largest ensemble of new ledgers; None if unknown."""
     short_group: str | None = None
     """Which namespace can have no new ledger in its affinity groups, as a message; None if each can, or lacks bookies
     in any case."""
 
     def short(self, before: bool) -> bool:
-        """Whether too few bookies take entries for a new ledger of the largest ensemble; ``before`` where that is not
-        known."""
+        """Whether too few bookies accept entries for a new ledger of the largest ensemble. Returns ``before`` if that
+        is unknown."""
         return before if self.widest is None else self.writable < self.widest.size or self.short_group is not None
 
     @property
     def reason(self) -> Reason:
-        """Of all of them: full disks before what is not known."""
+        """Returns the common reason: full disks take precedence over other causes."""
         full = any(each.reason is Reason.DISKS_FULL for each in self.bookies)
         return Reason.DISKS_FULL if full else Reason.BOOKIE_READ_ONLY
 
@@ -85,8 +88,8 @@ class ReadOnlyBookies:
 def read_only(
     facts: StorageFacts, candidates: Collection[str], usage: Mapping[str, int], limits: DiskLimits
 ) -> dict[str, Reason]:
-    """Why bookies are read-only, by id, of the candidates that are. One whose usage is not known, or lower, may be so
-    for another reason."""
+    """Returns why bookies are read-only, by id, for the candidates that are. A bookie with a lower or unknown usage may
+    be read-only for another reason."""
     least = 100 * min(limits.full, limits.again) - WITHIN
     return {
         bookie: Reason.DISKS_FULL if usage.get(bookie, -1) >= least else Reason.BOOKIE_READ_ONLY
@@ -97,8 +100,11 @@ def read_only(
 def rows_of(
     found: Mapping[str, Reason], usage: Mapping[str, int], previous: Mapping[str, BookieStatus], now: datetime
 ) -> tuple[ReadOnly, ...]:
-    """Returns the rows with data of the stored status: the time since which, and that disks were full, since they are
-    emptied before a bookie notices. Bookies whose cause is not known yet are left out."""
+    """Returns the read-only bookies with the time and the reason from the previous status.
+
+    DisksFull is kept until the bookie is writable again, since disks may be cleaned up before the bookie notices.
+    Bookies whose cause cannot be determined yet are left out.
+    """
     rows = []
     for bookie, reason in found.items():
         old = previous.get(bookie)
@@ -126,7 +132,7 @@ def nearly(
     previous: Mapping[str, BookieStatus],
     limits: DiskLimits,
 ) -> dict[str, int]:
-    """Returns the reported used percent of writable candidates that are nearly full."""
+    """Returns the used percentage of writable candidates that are nearly full, as reported in the status."""
     found = {}
     for bookie in sorted(facts.writable & set(candidates)):
         old = previous.get(bookie)
@@ -137,7 +143,7 @@ def nearly(
 
 
 def begun(now: tuple[ReadOnly, ...], previous: Mapping[str, BookieStatus]) -> list[ReadOnly]:
-    """Those of which the status does not say it yet, or says something else."""
+    """Returns the bookies whose reason differs from the one in the status."""
 
     def stored_reason(bookie: str) -> str | None:
         return previous[bookie].reason if bookie in previous else None
@@ -146,12 +152,12 @@ def begun(now: tuple[ReadOnly, ...], previous: Mapping[str, BookieStatus]) -> li
 
 
 def describe_bookie(each: ReadOnly, limits: DiskLimits) -> str:
-    """What is known of one bookie, and what to do."""
+    """Returns a message about one bookie, with the remedy."""
     return f"{_what(each, limits)}. {_ADVICE[each.reason]}"
 
 
 def describe_read_only(fact: ReadOnlyBookies) -> str:
-    """All of them, and what to do: for the condition."""
+    """Returns the message about all bookies for the condition, with the remedy."""
     texts = []
     for reason, advice in _ADVICE.items():
         which = [each for each in fact.bookies if each.reason is reason]
@@ -170,7 +176,7 @@ def describe_read_only(fact: ReadOnlyBookies) -> str:
 
 
 def nearly_full(fact: ReadOnlyBookies) -> str:
-    """Of writable bookies, before it comes to that."""
+    """Returns a message about writable bookies that are nearly full."""
     found = sorted(fact.nearly.items(), key=lambda each: (-each[1], each[0]))
     named = ", ".join(f"{bookie} ({usage} %)" for bookie, usage in found[:NAMED])
     more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""

@@ -1,6 +1,6 @@
-"""What is known of a cluster's storage, and what is said of it: condition Replicated and the rows of bookies. Pure.
+"""The facts of a cluster's storage, condition Replicated, and the rows of status.bookies. Pure.
 
-Called by controllers/dataplane, with what controllers/dataplane/bookkeeper/storage_facts.py there read.
+Called by controllers/dataplane with the facts that controllers/dataplane/bookkeeper/storage_facts.py reads.
 """
 
 from __future__ import annotations
@@ -22,56 +22,56 @@ from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, parse_time, 
 from pulsar_operator.domain.texts import sentence
 
 LISTED: Final = 20
-"""Ledgers that are named of those that lack copies."""
+"""Maximum number of under-replicated ledgers whose ids are kept."""
 _NO_VALUES: Final[Mapping[str, Any]] = MappingProxyType({})
 _NO_GIVEN_UP: Final[Mapping[str, GivenUp]] = MappingProxyType({})
 
 
 class BookieState(StrEnum):
-    """State of a bookie, by the metadata store alone."""
+    """State of a bookie, according to the metadata store alone."""
 
     WRITABLE = "Writable"
     """New ledgers may use it."""
     READ_ONLY = "ReadOnly"
-    """It serves what it has and takes nothing new."""
+    """It serves existing entries and accepts no new ones."""
     MISSING = "Missing"
-    """It has a cookie, so it may have data, and is not registered."""
+    """It has a cookie, so it may have data, but is not registered."""
     NEW = "New"
-    """It has neither: it never was up."""
+    """It has neither a cookie nor a registration: it never started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The ledger disks of one bookie, all of them together."""
+    """The ledger disks of one bookie in total."""
 
     used: int
-    """Bytes."""
+    """Used bytes."""
     total: int
-    """Bytes, above 0."""
+    """Total bytes, more than 0."""
 
     @property
     def percent(self) -> int:
-        """How much is used, the nearest."""
+        """Returns the used percentage, rounded."""
         return used_percent(self.total - self.used, self.total)
 
 
 @dataclass(frozen=True)
 class UnderReplicated:
-    """Ledgers that the auditor found to lack copies."""
+    """Ledgers that the auditor marked as under-replicated."""
 
     count: int
-    """How many were counted."""
+    """Number of ledgers counted."""
     at_least: bool = False
-    """There may be more, since the count ended at its limit: 0 then means nothing."""
+    """Whether there may be more, since the count stopped at its limit. A count of 0 then proves nothing."""
     oldest: datetime | None = None
-    """When the first of those in ``ledgers`` was marked; None if none has the time."""
+    """When the first of those in ``ledgers`` was marked; None if no mark has a time."""
     ledgers: tuple[int, ...] = ()
-    """The lowest ids of those counted, at most LISTED."""
+    """The lowest ids of the counted ledgers, at most LISTED."""
 
 
 @dataclass(frozen=True)
 class StorageFacts:
-    """What the metadata store says of bookies and copies, complete; where it could not be read there are no facts."""
+    """Complete facts about bookies and copies from the metadata store. If it could not be read, there are no facts."""
 
     writable: frozenset[str]
     """Ids of bookies that are registered as writable and not as read-only."""
@@ -81,20 +81,21 @@ class StorageFacts:
     """Ids of bookies that have a cookie."""
     under_replicated: UnderReplicated
     auditor: str | None
-    """Id of the auditor, empty if it cannot be read; None if there is none, so that missing copies are not noticed."""
+    """Id of the auditor, empty if it cannot be parsed; None if there is none, so that missing copies are not
+    detected."""
     disabled: bool
-    """Whether replication is switched off."""
+    """Whether replication is disabled."""
     incarnations: Counts = field(default_factory=dict, hash=False)
-    """Which incarnations the cluster's own bookies had."""
+    """Incarnations of the cluster's own bookies."""
 
     @property
     def registered(self) -> frozenset[str]:
-        """Bookies that the auditor holds for alive (class AuditorTask, getAvailableBookies)."""
+        """Returns the bookies that the auditor considers alive (class AuditorTask, getAvailableBookies)."""
         return self.writable | self.readonly
 
     @property
     def missing(self) -> frozenset[str]:
-        """Bookies that may have data and are not registered."""
+        """Returns the bookies that may have data and are not registered."""
         return self.cookies - self.registered
 
 
@@ -121,11 +122,12 @@ def replicated(
     given_up: Mapping[str, GivenUp] | None = _NO_GIVEN_UP,
     unknown: str | None = None,
 ) -> tuple[ConditionStatus, Reason, str]:
-    """Condition Replicated: status, reason, message.
+    """Returns condition Replicated: status, reason, message.
 
-    ``previous`` is the condition as stored, or None: ledgers lack copies since it says so, or since the first of them
-    was marked. ``unreachable`` says why there are no facts. ``given_up`` are ledgers that name a bookie which lost what
-    they had there, None where that record cannot be read: the auditor says nothing of them once that bookie is up.
+    ``previous`` is the stored condition, or None. Copies are missing since its transition, or since the first ledger
+    was marked. ``unreachable`` is the reason if there are no facts. ``given_up`` are ledgers that name a bookie which
+    lost their entries, None if that record cannot be parsed. The auditor does not report these once that bookie is
+    registered.
     """
     if facts is None:
         return UNKNOWN, Reason.METADATA_UNREACHABLE, unreachable
@@ -174,14 +176,14 @@ def _since(lacking: UnderReplicated, previous: Mapping[str, Any] | None) -> date
 
 
 def own_bookies_of(first: str, facts: StorageFacts | None) -> OwnBookies:
-    """How the ids of a cluster's own bookies are made, by the first id of the bookie of ordinal 0."""
+    """Returns the ids of a cluster's own bookies, given the first id of the bookie of ordinal 0."""
     if facts is None:
         return OwnBookies.of(first)
     return OwnBookies.of(first, facts.incarnations, facts.cookies | facts.registered)
 
 
 def bookie_state(facts: StorageFacts, bookie: str) -> BookieState:
-    """State of one bookie."""
+    """Returns the state of one bookie."""
     if bookie in facts.readonly:
         return BookieState.READ_ONLY
     if bookie in facts.writable:
@@ -201,13 +203,13 @@ def bookie_rows(
     racks: Mapping[str, str] = _NO_VALUES,
     reasons: Mapping[str, str] = _NO_VALUES,
 ) -> list[BookieStatus]:
-    """Rows of status.bookies: bookies with a pod, a registration, a cookie or a step; own ones by ordinal, then others
-    by id.
+    """Returns the rows of status.bookies: bookies with a pod, a registration, a cookie or a decommission step; those of
+    the cluster by ordinal, then others by id.
 
-    ``pods`` are the ordinals of the pods that are there or wanted. ``previous`` are the rows as stored: a state keeps
-    the time it began. ``usage`` (percent of the disk), ``steps`` (where a bookie is being decommissioned), ``racks``
-    and ``reasons`` (why it is read-only) are by id; what they lack is absent. Of more than MAX_BOOKIES rows the last
-    are left out, and writable bookies before others.
+    ``pods`` are the ordinals of existing or desired pods. ``previous`` are the stored rows: a state keeps the time at
+    which it began. ``usage`` (percentage of the disk), ``steps`` (of a decommission), ``racks`` and ``reasons`` (why it
+    is read-only) are by id; missing entries are unset. If there are more than MAX_BOOKIES rows, the last ones are left
+    out, writable bookies first.
     """
     before = {each.id: each for each in previous}
     ids = facts.registered | facts.cookies | {own.id(ordinal) for ordinal in pods} | steps.keys()
@@ -233,15 +235,15 @@ def bookie_rows(
 
 
 def reported_usage(usage: int | None, before: int | None) -> int | None:
-    """Returns the percent to report: the stored one while it is off by one, so that nothing is written for a few
-    bytes."""
+    """Returns the percentage to report: the previous one if it differs by at most one, so that small changes cause no
+    write."""
     if usage is None or before is None or usage in (0, 100) or abs(usage - before) > 1:
         return usage
     return before
 
 
 def used_percent(free: int, total: int) -> int:
-    """How much of a disk is used, in percent, the nearest."""
+    """Returns the used percentage of a disk, rounded."""
     return round(100 * (total - free) / total)
 
 
@@ -250,7 +252,7 @@ def _place(row: BookieStatus) -> tuple[bool, int, str]:
 
 
 def moment(milliseconds: int | None) -> datetime | None:
-    """A time that BookKeeper wrote; None where there is none, or none that a calendar has."""
+    """Returns a time that BookKeeper wrote; None if there is none, or if it is out of range."""
     try:
         return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, ValueError, OSError):

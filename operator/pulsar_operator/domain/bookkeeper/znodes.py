@@ -1,7 +1,7 @@
-"""Where BookKeeper keeps things in the metadata store, below the cluster's chroot, and what is in them. Pure.
+"""BookKeeper's paths in the metadata store, below the cluster's chroot, and the content of their znodes. Pure.
 
 Sources: classes BookKeeperConstants, StringUtils and Cookie of BookKeeper 4.17.2; PulsarLedgerUnderreplicationManager
-and PulsarLedgerAuditorManager of Pulsar 4.0.8, which auto-recovery works with there.
+and PulsarLedgerAuditorManager of Pulsar 4.0.8, which auto-recovery uses.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError, read_te
 
 LEDGERS: Final = "/ledgers"
 AVAILABLE: Final = f"{LEDGERS}/available"
-"""A child for each writable bookie, named by its id, and READONLY."""
+"""Has a child for each writable bookie, named by its id, and READONLY."""
 READONLY_NAME: Final = "readonly"
 READONLY: Final = f"{AVAILABLE}/{READONLY_NAME}"
-"""A child for each read-only bookie."""
+"""Has a child for each read-only bookie."""
 COOKIES: Final = f"{LEDGERS}/cookies"
-"""A child for each bookie that was ever registered, until it is deleted."""
+"""Has a child for each bookie that ever started, until it is deleted."""
 UNDER_REPLICATION: Final = f"{LEDGERS}/underreplication"
 UNDER_REPLICATED: Final = f"{UNDER_REPLICATION}/ledgers"
-"""A tree with a leaf for each ledger that lacks copies, marked by the auditor."""
+"""A tree with a leaf for each under-replicated ledger, marked by the auditor."""
 DISABLE: Final = f"{UNDER_REPLICATION}/disable"
-"""Exists while replication is switched off."""
+"""Exists while replication is disabled."""
 AUDITOR: Final = f"{UNDER_REPLICATION}/leader"
 """Exists while there is an auditor."""
 LOST_BOOKIE_RECOVERY_DELAY: Final = f"{UNDER_REPLICATION}/lostBookieRecoveryDelay"
 
 SHORT_IDS: Final = 2**31 - 1
-"""Ids from here on are kept in the long layout (class StringUtils, getHybridHierarchicalLedgerPath)."""
+"""Ids from here on are stored in the long layout (class StringUtils, getHybridHierarchicalLedgerPath)."""
 NOT_LEDGERS: Final = frozenset(
     {"available", "cookies", "underreplication", "idgen", "idgen-long", "INSTANCEID", "LAYOUT", "disableHealthCheck"}
 )
-"""Children of LEDGERS that lead to no ledgers."""
+"""Children of LEDGERS without ledgers below them."""
 _MAX_ID: Final = 2**63 - 1
 _LEDGER_PATH: Final = re.compile(
     rf"{LEDGERS}/(?:([0-9]{{2}})/([0-9]{{4}})|([0-9]{{3}})/([0-9]{{4}})/([0-9]{{4}})/([0-9]{{4}}))"
@@ -49,16 +49,16 @@ _MARK: Final = re.compile(r"urL([0-9]{10,19})", re.ASCII)
 
 @dataclass(frozen=True)
 class Mark:
-    """What the auditor says of a ledger that lacks copies."""
+    """The auditor's mark of an under-replicated ledger."""
 
     replicas: tuple[str, ...]
     """Bookies whose copies are missing."""
     ctime: int | None
-    """When it was marked, or marked for one more bookie, in milliseconds since 1970; None if it does not have it."""
+    """When it was marked, or marked for a further bookie, in milliseconds since 1970; None if unknown."""
 
 
 def ledger_path(ledger_id: int) -> str:
-    """Path of a ledger's znode. Raises ValueError for a negative id."""
+    """Returns the path of a ledger's znode. Raises ValueError for an invalid id."""
     if not 0 <= ledger_id <= _MAX_ID:
         raise ValueError(f"{ledger_id} is no id of a ledger")
     if ledger_id < SHORT_IDS:
@@ -69,7 +69,7 @@ def ledger_path(ledger_id: int) -> str:
 
 
 def ledger_id(path: str) -> int:
-    """The ledger whose znode has that path, in either layout. Raises UndecodableError."""
+    """Returns the ledger whose znode has that path, in either layout. Raises UndecodableError."""
     match = _LEDGER_PATH.fullmatch(path)
     number = int("".join(part or "" for part in match.groups())) if match else _MAX_ID + 1
     if number > _MAX_ID:
@@ -78,17 +78,19 @@ def ledger_id(path: str) -> int:
 
 
 def levels_below(name: str) -> int | None:
-    """Levels between a child of LEDGERS and the ledgers' parents; None where its name leads to no ledgers."""
+    """Returns the number of levels between a child of LEDGERS and the parents of ledgers; None if it has no ledgers
+    below it."""
     return next((depth for pattern, depth in _BRANCH_DEPTHS if pattern.fullmatch(name)), None)
 
 
 def is_level(name: str) -> bool:
-    """Whether a name is one of the levels between."""
+    """Whether a name is one of the levels in between."""
     return _LEVEL.fullmatch(name) is not None
 
 
 def marked_ledger(name: str) -> int | None:
-    """The ledger of a mark, by the znode's name; None for a level of the tree. Raises UndecodableError."""
+    """Returns the ledger of a mark, from the name of its znode; None for a level of the tree. Raises
+    UndecodableError."""
     if not name.startswith("urL"):
         return None
     match = _MARK.fullmatch(name)
@@ -98,14 +100,15 @@ def marked_ledger(name: str) -> int | None:
 
 
 def parse_mark(data: bytes) -> Mark:
-    """What the auditor says of a ledger. Raises UndecodableError."""
+    """Parses the mark of a ledger. Raises UndecodableError."""
     found = read_text("UnderreplicatedLedgerFormat", data)
     # -1 stands for "not told" in class UnderreplicatedLedger.
     return Mark(tuple(found.replica), found.ctime if found.HasField("ctime") and found.ctime >= 0 else None)
 
 
 def parse_auditor(data: bytes) -> str:
-    """Who is the auditor: a string in JSON, as Pulsar elects leaders, or plain text; empty where it cannot be read."""
+    """Returns the id of the auditor: a JSON string, as Pulsar's leader election writes it, or plain text; empty if
+    there is none."""
     text = data.decode("utf-8", "replace").strip()
     try:
         found = json.loads(text)
