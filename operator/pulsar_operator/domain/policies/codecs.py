@@ -1,6 +1,6 @@
-"""How values of policies are written to and read from Pulsar's admin REST; shared by all rows.
+"""Codecs that convert values of policies to and from the format of Pulsar's admin REST. All rows share them.
 
-Source of names and forms: classes of org.apache.pulsar.common.policies.data (Pulsar 4.0).
+Source of names and formats: classes of org.apache.pulsar.common.policies.data (Pulsar 4.0).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ INT32_MAX = 2147483647
 
 @dataclass(frozen=True)
 class Codec:
-    """A form of value; the members are those of PolicyRow."""
+    """The format of a value. The members are those of PolicyRow."""
 
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
@@ -56,7 +56,7 @@ def _truth(live: Any) -> bool:
 
 
 def _limit(live: Any) -> int | None:
-    """Pulsar means "no limit" with every value that is not positive."""
+    """Returns a limit; None for no limit, which is every value that is not positive for Pulsar."""
     number = _whole(live)
     return number if number > 0 else None
 
@@ -70,13 +70,13 @@ def _same_members(desired: Any, found: Any) -> bool:
 
 
 def words(names: Mapping[Any, str]) -> tuple[Callable[[Any], str], Callable[[Any], Any]]:
-    """Encoder and decoder of an enumeration; the decoder raises KeyError for what a newer Pulsar has."""
+    """Returns an encoder and a decoder of an enumeration. The decoder raises KeyError for a value of a newer Pulsar."""
     back = {text: value for value, text in names.items()}
     return names.__getitem__, back.__getitem__
 
 
 CLUSTER_NAMES = Codec(list, sorted, _same_members)
-"""Clusters by their names inside Pulsar."""
+"""Codec for clusters by their names in Pulsar."""
 LIMIT = Codec(
     int,
     _whole,
@@ -113,7 +113,7 @@ AGE_QUOTA = Codec(
 
 
 def _mebibytes(size: int) -> int:
-    """Returns what Pulsar keeps in MB, of 2^20 bytes (class RetentionPolicies); 0 and no limit stay."""
+    """Returns a size in MB of 2^20 bytes, Pulsar's unit (class RetentionPolicies). 0 and no limit are unchanged."""
     return size // MEBI if size > 0 else size
 
 
@@ -296,7 +296,7 @@ SUBSCRIPTION_TYPES = Codec(
 )
 
 UNDEFINED = "UNDEFINED"
-"""What Pulsar reports for a namespace without its own strategy."""
+"""Pulsar's value for a namespace without its own strategy."""
 _compatibility_out, _compatibility_in = words(
     {
         SchemaCompatibility.ALWAYS_INCOMPATIBLE: "ALWAYS_INCOMPATIBLE",

@@ -1,4 +1,4 @@
-"""Lists of entries that Pulsar keeps under a key each: permissions by role, properties by name.
+"""Lists whose entries Pulsar stores under a key each: permissions by role, properties by name.
 
 Source: classes Namespaces and PersistentTopics of the broker's admin v2, AuthPolicies of the client admin API (Pulsar
 4.0), checked against a running 4.0.8 by tests/standalone/test_entries_real.py.
@@ -18,49 +18,50 @@ from pulsar_operator.domain.policies.model import Call, Scope, Undecodable, conc
 
 Base = tuple[str, ...]
 THIS = "{this}"
-"""In ``live``: the full name of the object."""
+"""Placeholder in ``live`` for the full name of the object."""
 
 
 @dataclass(frozen=True)
 class EntryRow:
-    """One list."""
+    """The definition of one list."""
 
     scope: Scope
     field: str
-    """Member of spec; an entry is ``field[key]`` in status.managedFields."""
+    """Member of spec. An entry is ``field[key]`` in status.managedFields."""
     desired: Callable[[Any], Mapping[str, Any]]
-    """The member's value to values by key."""
+    """Converts the member's value to values by key."""
     written: Callable[[Mapping[str, Any]], Any]
-    """Values by key to the member as in a manifest."""
+    """Converts values by key to the member in the form of a manifest."""
     decode: Callable[[Any], Any]
-    """Live JSON of one entry to its value, None where that means the same as no entry. May raise."""
+    """Converts the live JSON of one entry to its value; None if it is equivalent to no entry. May raise KeyError,
+    ValueError, TypeError."""
     set_calls: Callable[[Base, Mapping[str, Any]], Iterable[tuple[tuple[str, ...], Call]]]
-    """(path of the object, values by key) to calls, each with the keys it writes."""
+    """Returns the calls for (path of the object, values by key), each with the keys it writes."""
     remove_calls: Callable[[Base, str, Any], Iterable[Call]]
-    """(path, key, live value) to the calls that take the entry back."""
+    """Returns the calls that remove an entry, for (path, key, live value)."""
     live: tuple[str, ...] = ()
-    """Keys in the answer that is read, from the outside in."""
+    """Keys in the answer, from the outside in."""
     own_get: tuple[str, ...] | None = None
-    """Endpoint of a separate GET; None if the GET of the namespace has it."""
+    """Endpoint of its own GET; None if the GET of the namespace contains it."""
     reserved: frozenset[str] = frozenset()
-    """Keys the operator keeps there for itself: no entries."""
+    """Keys that are reserved for the operator and are not entries."""
     prune: str | None = None
-    """Path in spec of the flag that says the list is complete."""
+    """Path in spec of the flag that declares the list as complete."""
     describe_value: Callable[[Any], str] = describe
-    """A value of an entry as text."""
+    """Returns a value of an entry as text."""
     same: Callable[[Any, Any], bool] = lambda desired, found: bool(desired == found)
 
     def declared(self, spec: BaseModel) -> Mapping[str, Any]:
-        """Returns declared values by key."""
+        """Returns the declared values by key."""
         return self.desired(lookup(spec, self.field) or ())
 
     def prunes(self, spec: BaseModel) -> bool:
-        """Whether what is not declared is removed."""
+        """Whether entries that are not declared are removed."""
         return self.prune is not None and bool(lookup(spec, self.prune))
 
     def read(self, answer: Any, this: str = "") -> dict[str, Any]:
-        """Returns live values by key; one that cannot be expressed is Undecodable. ``this`` is the object's full
-        name."""
+        """Returns the live values by key; Undecodable for one that cannot be expressed. ``this`` is the full name of
+        the object."""
         for key in self.live:
             answer = answer.get(this if key == THIS else key) if isinstance(answer, Mapping) else None
         found: dict[str, Any] = {}
@@ -85,7 +86,8 @@ _action_out, _action_in = words(_ACTIONS)
 
 
 def _actions(live: Any) -> list[AuthAction] | None:
-    """Pulsar keeps an empty set where a role was granted nothing."""
+    """Returns the actions of a role; None if there are none, since Pulsar stores an empty set for a role without
+    actions."""
     return sorted(_action_in(each) for each in live) or None
 
 
@@ -94,7 +96,7 @@ def _same_members(desired: Any, found: Any) -> bool:
 
 
 def _each(*endpoint: str, encode: Callable[[Any], Any]) -> Callable[[Base, Mapping[str, Any]], Any]:
-    """Returns a call builder: one POST for each entry, with the key as the last segment."""
+    """Returns a function that builds the calls: one POST for each entry, with the key as the last segment."""
 
     def calls(base: Base, values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Call]]:
         for key, value in values.items():
@@ -104,7 +106,7 @@ def _each(*endpoint: str, encode: Callable[[Any], Any]) -> Callable[[Base, Mappi
 
 
 def _together(endpoint: str) -> Callable[[Base, Mapping[str, Any]], Any]:
-    """Returns a call builder: one PUT that adds all entries to the existing ones."""
+    """Returns a function that builds the calls: one PUT that adds all entries to the existing ones."""
 
     def calls(base: Base, values: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Call]]:
         if values:
@@ -176,7 +178,7 @@ NAMESPACE_ENTRIES: tuple[EntryRow, ...] = (
         describe_value=concealed,
     ),
 )
-"""Lists of a namespace; all are in the answer of its GET."""
+"""Lists of a namespace. The answer of its GET contains all of them."""
 
 TOPIC_ENTRIES: tuple[EntryRow, ...] = (
     # GET .../permissions of the topic adds those of the namespace, so the namespace is asked instead.
@@ -195,5 +197,5 @@ TOPIC_ENTRIES: tuple[EntryRow, ...] = (
         describe_value=concealed,
     ),
 )
-"""Lists of a topic. Permissions are shared by all clusters; so are properties of a partitioned topic, while each
-cluster keeps those of a topic without partitions."""
+"""Lists of a topic. All clusters share permissions, and properties of a partitioned topic. Each cluster has its own
+properties of a non-partitioned topic."""

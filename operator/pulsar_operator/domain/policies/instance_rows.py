@@ -1,4 +1,4 @@
-"""Values of resource groups and of namespace isolation policies, which are separate objects beside namespaces.
+"""The fields of resource groups and of namespace isolation policies.
 
 Source: classes ResourceGroups and Clusters of the broker's admin v2, ResourceGroup and NamespaceIsolationDataImpl of
 Pulsar 4.0, checked against a running 4.0.8 by tests/standalone/test_instance_contract_real.py.
@@ -16,13 +16,14 @@ NO_LIMIT = -1
 
 
 def _limit(found: Any) -> int | None:
-    """Pulsar keeps -1 where there is no limit, and takes any other number below 1 for the same."""
+    """Returns a limit; None for no limit. Pulsar stores -1 for no limit, and treats any other number below 1 the
+    same."""
     value = int(found)
     return value if value >= 1 else None
 
 
 def _group(field: str, key: str) -> PolicyRow:
-    """PUT changes the members it has and leaves the others, and there is no call that unsets one."""
+    """Returns a row for one limit. PUT changes only the members it contains, and no call unsets one."""
     return PolicyRow(
         scope=Scope.RESOURCE_GROUP,
         field=f"limits.{field}",
@@ -106,5 +107,5 @@ ISOLATION_FIELDS: tuple[PolicyRow, ...] = (
         {text: scope for scope, text in _UNLOAD_SCOPES.items()}.__getitem__,
     ),
 )
-"""Pulsar keeps a policy as one value that every write replaces whole. ``unset`` is what a policy must have and the spec
-does not declare; without it the member is left out."""
+"""Fields of an isolation policy, which Pulsar stores as one value that every write replaces. ``unset`` is the value
+that a policy must have if the spec does not declare the field; otherwise the field is left out."""

@@ -1,10 +1,9 @@
-"""How much of what is stored each policy keeps: which change of a row lets Pulsar delete stored messages. Pure.
+"""How much stored data each policy keeps: which change of a policy lets Pulsar delete stored messages. Pure.
 
-One rule for all rows: a row of the policy table either has a Keeps, by which two of its values are compared, or no
-change of it lets Pulsar delete anything, for a reason in tests/support/policies/harmless.py. What consent is needed for
-follows from that alone (domain/logical/consent.py).
-
-Defaults are those of class ServiceConfiguration (Pulsar 4.0).
+The same rule applies to all rows: a row of the policy table either has a Keeps, by which two of its values are
+compared, or no change of it lets Pulsar delete data, for a reason in tests/support/policies/harmless.py. This alone
+determines which changes need consent (domain/logical/consent.py). Defaults are those of class ServiceConfiguration
+(Pulsar 4.0).
 """
 
 from __future__ import annotations
@@ -18,24 +17,25 @@ from pulsar_operator.api.v1alpha1.policies import BacklogPolicy, InactiveTopicMo
 from pulsar_operator.api.v1alpha1.quantities import MEBI
 
 Amount = tuple[float, ...]
-"""What a value keeps in each of its dimensions: 0 = nothing, infinity = everything, more = longer."""
+"""The amount that a value keeps in each of its dimensions: 0 for nothing, infinity for everything, otherwise more is
+longer."""
 Configuration = Mapping[str, Any]
-"""The brokers' configuration, as GET /brokers/configuration/runtime returns it."""
+"""The configuration of the brokers in the form of GET /brokers/configuration/runtime."""
 ALL: Final = math.inf
 GIBI: Final = 2**30
 
 
 @dataclass(frozen=True)
 class Keeps:
-    """How values of a row are compared."""
+    """Compares values of a policy."""
 
     amount: Callable[[Any], Amount | None]
-    """Of a value that is set; None if the value leaves it to the object it is inherited from."""
+    """Returns the amount of a value that is set; None if the value inherits it."""
     default: Callable[[Configuration], Amount]
-    """Amount where no value is set. May raise ValueError for a configuration that does not contain it."""
+    """Returns the amount if no value is set. May raise ValueError for an incomplete configuration."""
 
     def of(self, value: Any, inherited: Amount | None) -> Amount | None:
-        """Returns what a value keeps, where it is set, or what is inherited; None if not known."""
+        """Returns the amount of a value if it is set, otherwise the inherited amount; None if unknown."""
         try:
             amount = self.amount(value) if value is not None else None
         except (AttributeError, TypeError, ValueError):
@@ -43,7 +43,7 @@ class Keeps:
         return inherited if amount is None else amount
 
     def measures(self, value: Any) -> bool:
-        """Whether it is known what a value that is set keeps, or that it leaves that to what it inherits."""
+        """Whether the amount of a set value is known, or known to be inherited."""
         try:
             self.amount(value)
         except (AttributeError, TypeError, ValueError):
@@ -52,8 +52,8 @@ class Keeps:
 
 
 def shortens(before: Amount | None, after: Amount | None) -> bool:
-    """Whether less is kept after a change than before, in any dimension. What is not known counts for the worst; where
-    neither side is known it is the same one, which is inherited."""
+    """Whether a change reduces the amount in any dimension. An unknown amount counts as the worst case. If both are
+    unknown, they are the same inherited amount."""
     if before is None:
         return after is not None and any(each < ALL for each in after)
     if after is None:
@@ -62,14 +62,14 @@ def shortens(before: Amount | None, after: Amount | None) -> bool:
 
 
 def least(amounts: Iterable[Amount | None]) -> Amount | None:
-    """Returns what is kept at least where each of several places keeps an amount; None where one is not known."""
+    """Returns the smallest of several amounts in each dimension; None if one of them is unknown."""
     found = list(amounts)
     known = [each for each in found if each is not None]
     return tuple(map(min, zip(*known, strict=True))) if known and len(known) == len(found) else None
 
 
 def amount_text(amount: Amount | None) -> str:
-    """Returns an amount as a confirmation names it: letters, digits, dots and plus signs alone."""
+    """Returns an amount in the form of a confirmation: letters, digits, dots and plus signs only."""
     if amount is None:
         return "unknown"
     return "+".join("unlimited" if each == ALL else f"{each:.0f}" for each in amount)
@@ -89,7 +89,8 @@ def _off_at_zero(value: float) -> float:
 
 
 def _retention(minutes: float, size: float) -> Amount:
-    """Pulsar drops a ledger when one of the two limits is exceeded: with 0 in either nothing is kept."""
+    """Returns the amount of a retention. Pulsar deletes a ledger if one limit is exceeded, so 0 in either keeps
+    nothing."""
     return (_no_limit(minutes), _no_limit(size)) if minutes and size else (0.0, 0.0)
 
 
@@ -117,7 +118,7 @@ _EVICTS = "consumer_backlog_eviction"
 
 
 def _evicting(policy: BacklogPolicy, limit: float) -> Amount:
-    """Returns the amount of a quota. One that holds producers back deletes nothing."""
+    """Returns the amount of a quota. A quota that holds producers back deletes nothing."""
     return (limit if policy is BacklogPolicy.CONSUMER_BACKLOG_EVICTION else ALL,)
 
 
@@ -150,8 +151,7 @@ OFFLOAD = Keeps(
 
 
 def _inactive(*, deletes: bool, seconds: float, caught_up: bool) -> Amount:
-    """Returns the amount by time and mode: a topic whose subscriptions have caught up is deleted in one mode
-    alone."""
+    """Returns the amount by time and mode. A topic whose subscriptions have caught up is deleted in one mode only."""
     return (seconds, 0.0 if caught_up else 1.0) if deletes else (ALL, ALL)
 
 

@@ -1,7 +1,7 @@
-"""What a row of the policy table says, and the pure helpers that read it.
+"""The definition of a row of the policy table, and the pure functions that read it.
 
-A row is everything the operator knows about one policy: where it is in the spec, where it is in Pulsar, and how the two
-translate. Plans (domain/logical) and the end-to-end test of the table are written against rows, never against a policy.
+A row is everything the operator knows about one policy: its place in the spec, its place in Pulsar, and the conversion
+between them. Plans (domain/logical) and the end-to-end test of the table use rows and know no single policy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pulsar_operator.domain.texts import without_tokens
 
 
 class Scope(StrEnum):
-    """Which object a policy belongs to."""
+    """The object that a policy belongs to."""
 
     NAMESPACE = "namespace"
     TOPIC = "topic"
@@ -39,7 +39,7 @@ class Call:
     path: tuple[str, ...]
     query: Mapping[str, str] = dataclass_field(default_factory=dict)
     body: Any = None
-    """None if no body; bytes are sent as they are."""
+    """Body; None for no body, bytes are sent unchanged."""
     text: bool = False
     """Whether the answer is plain text."""
     media: str = "application/json"
@@ -49,96 +49,98 @@ class Call:
 def encoded_again(segment: str) -> str:
     """Returns a path segment for a call of Pulsar that decodes it once more than HTTP does.
 
-    Such calls pass what JAX-RS has decoded to class Codec, decode, where others annotate the parameter as @Encoded: of
-    a%2Fb they would make a/b, and of a+b they would make "a b". The same in 4.0.8 and 4.2.4.
+    Such calls pass the value that JAX-RS has decoded to class Codec, decode, while others annotate the parameter with
+    @Encoded: they would convert a%2Fb to a/b, and a+b to "a b". This is the same in 4.0.8 and 4.2.4.
     """
     return quote(segment, safe="")
 
 
 @dataclass(frozen=True)
 class Undecodable:
-    """A live value the row cannot express, such as an enumeration of a newer Pulsar; differs from every desired one."""
+    """A live value that the row cannot express, such as an enumeration of a newer Pulsar. It differs from every desired
+    value."""
 
     raw: str
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Pulsar refused to return the value."""
+    """Pulsar refused to return the value. The message is Pulsar's."""
 
     message: str
 
 
 class Nothing(Enum):
-    """The one value that stands for "none given" where None is a value."""
+    """The value for "not given" where None is a valid value."""
 
     NOTHING = "nothing"
 
 
 NOTHING = Nothing.NOTHING
 OLDEST = "4.0.0"
-"""The first Pulsar version the operator knows."""
+"""The oldest version of Pulsar that the operator supports."""
 CLUSTER = "{cluster}"
-"""In ``live``: the name of the cluster that answers."""
+"""Placeholder in ``live`` for the name of the cluster that answers."""
 
 
 @dataclass(frozen=True)
 class PolicyRow:
-    """One policy."""
+    """The definition of one policy."""
 
     scope: Scope
     field: str
-    """Path in spec, as written in manifests; also the entry in status.managedFields. What follows an "@" is no part of
-    the path: it distinguishes what Pulsar keeps more than once for one field."""
+    """Path in spec in the form of manifests, and the entry in status.managedFields. A suffix after "@" is not part of
+    the path: it distinguishes values that Pulsar stores more than once for one field."""
     endpoint: tuple[str, ...]
-    """Path segments after the namespace or topic."""
+    """Path segments after those of the namespace or topic."""
     encode: Callable[[Any], Any]
-    """Spec value to request body."""
+    """Converts a spec value to the request body."""
     decode: Callable[[Any], Any]
-    """Converts live JSON to a spec value; None if Pulsar has no value of this level. May raise for a value that cannot
+    """Converts live JSON to the spec value; None if Pulsar has no value of its own. May raise for a value that cannot
     be expressed."""
     live: tuple[str, ...] = ()
-    """Keys in the answer that is read, from the outside in."""
+    """Keys in the answer, from the outside in."""
     own_get: bool = False
-    """Whether it is read with a separate GET; otherwise with the GET of the namespace, one for all such rows."""
+    """Whether it has its own GET; otherwise one GET of the namespace contains all such policies."""
     read_endpoint: tuple[str, ...] | None = None
-    """Endpoint of that GET where it is another one."""
+    """Endpoint of that GET if it differs."""
     text: bool = False
-    """Whether Pulsar writes and reads plain text instead of JSON."""
+    """Whether Pulsar uses plain text instead of JSON for it."""
     per_cluster: bool = False
     """Whether each cluster has its own value, so that every cluster of the namespace is read and written."""
     set_method: str = "POST"
     set_decodes_twice: bool = False
-    """Whether the call that writes decodes the topic's name twice; see encoded_again."""
+    """Whether the write call decodes the topic's name twice; see encoded_again."""
     value_in_query: str | None = None
-    """Name of the query parameter that carries the encoded value instead of a body."""
+    """Name of the query parameter with the encoded value, which replaces the body."""
     value_in_path: bool = False
-    """Whether the encoded value is the last path segment instead of a body."""
+    """Whether the encoded value is the last path segment instead of the body."""
     set_by_delete: Any = NOTHING
-    """The one spec value that is written with DELETE."""
+    """The spec value that is written with DELETE."""
     remove: bool = True
-    """Whether Pulsar can unset it; where not, a field that leaves the spec keeps its value."""
+    """Whether Pulsar can unset it. Otherwise a field that is removed from the spec keeps its value."""
     remove_endpoint: tuple[str, ...] | None = None
-    """Endpoint of the DELETE that unsets it where it is another one."""
+    """Endpoint of the DELETE that unsets it if it differs."""
     remove_body: Any = NOTHING
-    """Body that unsets it, written like a value, where there is no DELETE; None if no body."""
+    """Body that unsets it, written like a value, if there is no DELETE; None for no body."""
     unset: Any = None
-    """Spec value that Pulsar shows where it is not set."""
+    """Spec value that Pulsar returns if it is not set."""
     query: Mapping[str, str] = dataclass_field(default_factory=dict)
-    """Query of every call of the row."""
+    """Query of every call."""
     write_query: Mapping[str, str] = dataclass_field(default_factory=dict)
-    """Further query of the calls that write."""
+    """Additional query of the write calls."""
     equal: Callable[[Any, Any], bool] = lambda desired, found: bool(desired == found)
     value_in: Callable[[Any, str | None], Any] = lambda desired, cluster: desired
-    """Returns the value for one cluster from (desired value, cluster); None for the value that all clusters share."""
+    """Returns the value that a cluster must have, for (desired value, cluster). The cluster is None for a value that
+    all clusters share."""
     since_version: str = OLDEST
-    """First Pulsar version that has it."""
+    """First version of Pulsar that has the policy."""
     unavailable: str | None = None
-    """Why the operator does not write it, although Pulsar takes it."""
+    """Why the operator does not write it although Pulsar accepts it; None if it is written."""
     keeps: Keeps | None = None
-    """How much of what is stored a value keeps; None if no change of it lets Pulsar delete stored messages."""
+    """How much stored data a value keeps; None if no change lets Pulsar delete stored messages."""
     refused_without: str | None = None
-    """What Pulsar answers (a regular expression) where an installation lacks what the examples need."""
+    """Pulsar's answer (a regular expression) if an installation lacks what the examples need."""
 
     @property
     def path(self) -> str:
@@ -146,8 +148,8 @@ class PolicyRow:
         return self.field.partition("@")[0]
 
     def read(self, source: Any, cluster: str | None = None) -> Any:
-        """Returns the live spec value from the answer that is read; None if not set. ``cluster`` is who gave the
-        answer."""
+        """Returns the live spec value from the answer; None if it is not set. ``cluster`` is the cluster that
+        answered."""
         for key in self.live:
             if not isinstance(source, Mapping):
                 return None
@@ -164,11 +166,11 @@ class PolicyRow:
         return found is not None and not isinstance(found, Undecodable) and self.equal(desired, found)
 
     def is_set(self, found: Any) -> bool:
-        """Whether the live value is one that another client set."""
+        """Whether the live value was set by a client, as opposed to Pulsar's value for unset."""
         return found is not None and not (self.unset is not None and self.in_sync(self.unset, found))
 
     def set_call(self, base: tuple[str, ...], value: Any) -> Call:
-        """Returns the call that writes ``value``; ``base`` is the path of the namespace or topic."""
+        """Returns the call that writes ``value``. ``base`` is the path of the namespace or topic."""
         query = {**self.query, **self.write_query}
         if self.set_decodes_twice:
             base = (*base[:-1], encoded_again(base[-1]))
@@ -182,7 +184,7 @@ class PolicyRow:
         return Call(self.set_method, base + self.endpoint, query, encoded)
 
     def remove_call(self, base: tuple[str, ...]) -> Call | None:
-        """Returns the call that resets to inherit, or None where Pulsar has none."""
+        """Returns the call that resets the policy to the inherited value; None if Pulsar has none."""
         if not self.remove:
             return None
         query = {**self.query, **self.write_query}
@@ -191,16 +193,15 @@ class PolicyRow:
         return Call("DELETE", base + (self.remove_endpoint or self.endpoint), query)
 
     def get_call(self, base: tuple[str, ...]) -> Call:
-        """Returns the call that reads the policy as set on the object itself."""
+        """Returns the call that reads the policy that is set on the object itself."""
         query = {**self.query, "applied": "false"} if self.scope is Scope.TOPIC else dict(self.query)
         return Call("GET", base + (self.read_endpoint or self.endpoint), query, text=self.text)
 
 
 def lookup(model: BaseModel, path: str) -> Any:
-    """Returns the value at a path of manifest names such as policies.backlogQuotas.messageAge; None where it is not
-    set.
+    """Returns the value at a path of manifest names such as policies.backlogQuotas.messageAge; None if it is not set.
 
-    Raises KeyError for a name the model does not have: a row must never be silently ignored.
+    Raises KeyError for a name that the model does not have: a row must never be silently ignored.
     """
     value: Any = model
     for part in _parts(path):
@@ -212,8 +213,8 @@ def lookup(model: BaseModel, path: str) -> Any:
 
 
 def lookup_each(model: BaseModel, paths: Sequence[str]) -> dict[str, Any]:
-    """Returns the values at several paths, each as lookup finds it. Of a table most are not set: a member that is
-    absent is visited once for all paths through it."""
+    """Returns the values at several paths, each as by lookup. Most policies are not set, so an absent member is visited
+    once for all paths through it."""
     found: dict[str, Any] = dict.fromkeys(paths)
     _descend(model, _tree(tuple(paths)), found)
     return found
@@ -221,12 +222,12 @@ def lookup_each(model: BaseModel, paths: Sequence[str]) -> dict[str, Any]:
 
 @dataclass
 class _Branch:
-    """A member of a model, on the way of some paths."""
+    """A member of a model that is part of some paths."""
 
     paths: list[str] = dataclass_field(default_factory=list)
-    """Those that end with it."""
+    """Paths that end with it."""
     members: dict[str, _Branch] = dataclass_field(default_factory=dict)
-    """By name in manifests."""
+    """Members by name in manifests."""
 
 
 @functools.cache
@@ -259,12 +260,13 @@ def _parts(path: str) -> tuple[str, ...]:
 
 @functools.cache
 def _members(model: type[BaseModel]) -> Mapping[str, str]:
-    """Attributes of a model by their names in manifests. Every pass over an object asks for dozens of them."""
+    """Returns the attributes of a model by their names in manifests. It is cached, since every pass needs dozens of
+    them."""
     return {info.alias or name: name for name, info in model.model_fields.items()}
 
 
 def describe(value: Any) -> str:
-    """Returns a value as in a manifest, compact and cut to what fits a message."""
+    """Returns a value in the form of a manifest, compact and limited to 256 characters for messages."""
     if value is None:
         return "not set"
     if isinstance(value, Undecodable):
@@ -279,7 +281,7 @@ def describe(value: Any) -> str:
 
 
 def concealed(value: Any) -> str:
-    """As describe, of what users write what they like in, secrets too: which keys there are, not what they say."""
+    """Returns the same as describe for values that may contain secrets of users: keys are shown, values are not."""
     if isinstance(value, Mapping):
         return describe(dict.fromkeys(map(str, value), NOT_SHOWN))
     return describe(None) if value is None else NOT_SHOWN
@@ -290,7 +292,7 @@ NOT_SHOWN = "a value that is not shown"
 
 @functools.lru_cache(maxsize=256)
 def version_tuple(text: str) -> tuple[int, ...]:
-    """Returns the leading numbers of a version: 4.0.8 of "4.0.8-SNAPSHOT"; empty when there are none."""
+    """Returns the leading numbers of a version, such as (4, 0, 8) for "4.0.8-SNAPSHOT"; empty if there are none."""
     numbers: list[int] = []
     for part in text.split("-", 1)[0].split("."):
         if not part.isdigit():
@@ -300,6 +302,6 @@ def version_tuple(text: str) -> tuple[int, ...]:
 
 
 def too_old(row: PolicyRow, version: str | None) -> bool:
-    """Whether a cluster of that version lacks the policy; an unknown version is given the benefit of the doubt."""
+    """Whether a cluster of that version lacks the policy. False if the version is unknown."""
     known = version_tuple(version or "")
     return bool(known) and known < version_tuple(row.since_version)

@@ -1,8 +1,8 @@
 """Policies of namespaces. All but those with ``own_get`` are read by one ``GET /namespaces/{tenant}/{namespace}``.
 
 Source: class Namespaces of the broker's admin v2 and class Policies of the client admin API (Pulsar 4.0), checked
-against a running 4.0.8 by tests/standalone/test_policies_real.py. Rows are in the order in which they are first
-applied.
+against a running 4.0.8 by tests/standalone/test_policies_real.py. The order of the rows is that of their first
+application.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ NO_FILTER = "Entry filter '.*' not found"
 
 
 def _clusters(field: str, endpoint: str, live: str, **more: Any) -> PolicyRow:
-    """Returns a list of clusters. domain/logical/clusters.py decides which part may be written: in a cluster that is in
-    neither list Pulsar deletes the namespace's data."""
+    """Returns the row of a list of clusters. domain/logical/clusters.py decides what may be written: Pulsar deletes the
+    namespace's data in a cluster that is in neither list."""
     names = codecs.CLUSTER_NAMES
     return PolicyRow(
         scope=Scope.NAMESPACE,
@@ -224,4 +224,4 @@ UNMANAGED_KEYS = {
     "migrated": "set by Pulsar's cluster migration",
     "clusterThatCanDeleteNamespace": "computed by Pulsar",
 }
-"""Keys of GET namespace (class Policies) that no row reads, and why."""
+"""Keys of GET namespace (class Policies) that no row reads, with the reason."""

@@ -1,4 +1,4 @@
-"""The form of offload policies, alike for namespaces and topics (class OffloadPoliciesImpl of Pulsar 4.0)."""
+"""The format of offload policies, the same for namespaces and topics (class OffloadPoliciesImpl of Pulsar 4.0)."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _OFFLOAD: Mapping[str, tuple[str, Any]] = {
     "read_threads": ("managedLedgerOffloadReadThreads", 2),
     "prefetch_rounds": ("managedLedgerOffloadPrefetchRounds", 1),
 }
-"""Plain members of Offload: Pulsar's name, and what Pulsar fills in where it is absent (class OffloadPoliciesImpl)."""
+"""Plain members of Offload: Pulsar's name, and Pulsar's default if it is absent (class OffloadPoliciesImpl)."""
 
 
 NO_DRIVER = "tiered storage cannot be configured in this version: no image has an offload driver"
-"""With a driver that the broker does not have, a topic cannot be loaded."""
+"""Why offload is not written: a topic whose offload driver the broker lacks cannot be loaded."""
 
 
 def _encode_offload(value: Offload) -> dict[str, Any]:
@@ -55,7 +55,8 @@ def _encode_offload(value: Offload) -> dict[str, Any]:
 
 
 def _decode_offload(live: Mapping[str, Any]) -> Offload | None:
-    """None also for thresholds without a driver, which is what the older endpoints offloadThreshold and so on leave."""
+    """Returns the offload policy; None also for thresholds without a driver, which older endpoints such as
+    offloadThreshold write."""
     if live.get("managedLedgerOffloadDriver") is None:
         return None
     members: dict[str, Any] = {member: live.get(name) for member, (name, _) in _OFFLOAD.items()}

@@ -1,10 +1,10 @@
-"""Policies of topics. Each is read with a separate GET and ``applied=false``, so only managed ones are read.
+"""Policies of topics. Each has its own GET with ``applied=false``, so only managed ones are read.
 
 Source: class PersistentTopics of the broker's admin v2 and class TopicPolicies (Pulsar 4.0), checked against a running
-4.0.8 by tests/standalone/test_policies_real.py. Rows are in the order in which they are first applied.
+4.0.8 by tests/standalone/test_policies_real.py. The order of the rows is that of their first application.
 
-Pulsar keeps two sets of topic policies: the local one, which each cluster has for itself and which wins, and the global
-one, which is replicated to all clusters of the namespace. A row exists for each, marked by "@Global".
+Pulsar has two sets of topic policies: the local one, which is specific to each cluster and takes precedence, and the
+global one, which is replicated to all clusters of the namespace. Each has its own row, marked by "@Global".
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pulsar_operator.domain.policies.offload import NO_DRIVER, OFFLOAD
 
 IS_GLOBAL = "isGlobal"
 CLUSTERS = "replicationClusters"
-"""The row that is no member of spec.policies: it stands beside it, as it does with namespaces."""
+"""The row that is not a member of spec.policies, but of spec, as for namespaces."""
 
 
 def _row(field: str, endpoint: str, codec: Codec, **more: Any) -> PolicyRow:
-    """Returns a row of the local set; ``query`` without isGlobal = Pulsar has only that."""
+    """Returns a row of the local set. A ``query`` without isGlobal means that Pulsar has only one set for it."""
     return PolicyRow(
         scope=Scope.TOPIC,
         field=field if field == CLUSTERS else f"policies.{field}",
@@ -41,9 +41,11 @@ def _row(field: str, endpoint: str, codec: Codec, **more: Any) -> PolicyRow:
 
 
 def _with_itself(desired: Sequence[str], cluster: str | None) -> list[str]:
-    """Returns the list with the cluster itself, since a cluster that is left out keeps the topic for itself: Pulsar
-    takes no local list without its own cluster, and a broker deletes the topic where the list that counts lacks its
-    cluster (class PersistentTopic, checkReplication)."""
+    """Returns the list if it contains the cluster, otherwise the cluster alone, so that it keeps the topic for itself.
+
+    Pulsar accepts no local list without its own cluster, and a broker deletes the topic if the effective list lacks its
+    cluster (class PersistentTopic, checkReplication).
+    """
     return list(desired) if cluster is None or cluster in desired else [cluster]
 
 
@@ -143,7 +145,7 @@ TOPIC_POLICIES = LOCAL_POLICIES + GLOBAL_POLICIES
 
 
 def declared_in(row: PolicyRow, scope: PolicyScope) -> bool:
-    """Whether a row takes its value from a specification with that spec.policyScope."""
+    """Whether a row gets its value from a specification with that spec.policyScope."""
     return IS_GLOBAL not in row.query or (row.query[IS_GLOBAL] == "true") == (scope is PolicyScope.GLOBAL)
 
 
@@ -151,4 +153,4 @@ UNMANAGED_MEMBERS = {
     "isGlobal": "spec.policyScope",
     "subscriptionPolicies": "dispatchRate of an entry of spec.subscriptions",
 }
-"""Members of class TopicPolicies that no row reads, and why."""
+"""Members of class TopicPolicies that no row reads, with the reason."""
