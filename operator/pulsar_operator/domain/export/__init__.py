@@ -1,6 +1,6 @@
-"""From the live JSON of a Pulsar to manifests that declare just that. Pure; pulsar_operator/export reads.
+"""Converts the live JSON of Pulsar into manifests that declare the same. Pure; pulsar_operator/export reads.
 
-The policy table alone says which policies there are: a row that is added is exported.
+The policy table alone defines the policies, so a new row is exported without further changes.
 """
 
 from __future__ import annotations

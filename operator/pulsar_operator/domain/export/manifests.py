@@ -1,4 +1,4 @@
-"""Manifests of a tenant, a namespace and a topic, each checked as an API server would."""
+"""Builds the manifests of tenants, namespaces and topics, each validated as an API server would."""
 
 from __future__ import annotations
 
@@ -31,72 +31,72 @@ MAX_BUNDLES = 1024
 
 @dataclass(frozen=True)
 class Settings:
-    """What the manifests refer to besides each other."""
+    """What manifests refer to besides each other."""
 
     instance: str
     """metadata.name of the PulsarInstance."""
     cluster: str
-    """Name of the cluster that answers, inside Pulsar."""
+    """Name in Pulsar of the cluster that answers."""
     namespace: str | None = None
-    """Kubernetes namespace of the objects; None if the manifests name none."""
+    """Kubernetes namespace of the objects; None if the manifests have none."""
     system: bool = False
-    """Whether what functions made for themselves is exported."""
+    """Whether objects that Pulsar functions created for themselves are exported."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One object of Pulsar as it is exported."""
+    """One exported object of Pulsar."""
 
     kind: Kind
     about: str
     """The object in Pulsar, as a message."""
     manifest: dict[str, Any] | None
-    """None if it cannot be expressed, the notes say why."""
+    """None if it cannot be expressed; the notes have the reason."""
     notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
 class NamespaceAnswers:
-    """What was read of a namespace."""
+    """The answers about a namespace."""
 
     live: Mapping[str, Any]
-    """GET namespace."""
+    """Answer of GET namespace."""
     own: Mapping[str, Any] = field(default_factory=dict)
-    """Answers by field of the rows that are read with a separate GET; Unreadable if it was refused."""
+    """Answers by field of the policies with their own GET; Unreadable if it was refused."""
     even_bundles: bool = False
-    """Whether the bundles are at most MAX_BUNDLES, all of the same width."""
+    """Whether there are at most MAX_BUNDLES bundles, all of the same width."""
 
 
 @dataclass(frozen=True)
 class TopicAnswers:
-    """What was read of a topic."""
+    """The answers about a topic."""
 
     persistent: bool
     partitions: int
-    """0 = a topic without partitions."""
+    """Number of partitions; 0 for a topic without partitions."""
     lists: Mapping[str, Any] = field(default_factory=dict)
-    """What each list is read from, by field; Unreadable where it was refused."""
+    """Answers from which each list is read, by field; Unreadable if it was refused."""
     policies: Mapping[str, Any] = field(default_factory=dict)
-    """Answers by field; Unreadable where it was refused. Empty when none was read."""
+    """Answers by field; Unreadable if it was refused. Empty if none was read."""
     subscriptions: Any = None
-    """Answer of ``GET .../stats`` or ``.../partitioned-stats``; Unreadable where it was refused, None if not read."""
+    """Answer of ``GET .../stats`` or ``.../partitioned-stats``; Unreadable if it was refused, None if not read."""
     rates: Mapping[str, Any] = field(default_factory=dict)
-    """Own dispatch rates by subscription; None if none, Unreadable where it was refused."""
+    """Own dispatch rates by subscription; None if there is none, Unreadable if it was refused."""
     schema: Any = None
-    """Answer of ``GET .../schema``; Unreadable where it was refused, None if none, or not read."""
+    """Answer of ``GET .../schema``; Unreadable if it was refused, None if there is none, or if not read."""
 
 
 def manifest_of(
     settings: Settings, kind: Kind, about: str, name: str, spec: Mapping[str, Any], notes: Iterable[tuple[str, bool]]
 ) -> Entry:
-    """Returns an object as it is written; ``notes`` are (text, whether it could not be read)."""
+    """Returns an exported object. ``notes`` are pairs of a text and whether it could not be read."""
     metadata = {"name": name} | ({"namespace": settings.namespace} if settings.namespace else {})
     manifest = {"apiVersion": API_VERSION, "kind": kind.value, "metadata": metadata, "spec": dict(spec)}
     return Entry(kind, about, manifest, tuple(Note(about, text, failed) for text, failed in notes))
 
 
 def not_exported(kind: Kind, about: str, reason: str, *, failed: bool = False) -> Entry:
-    """Returns an object that is left out, and why."""
+    """Returns an object that is not exported, with the reason."""
     return Entry(kind, about, None, (Note(about, reason, failed),))
 
 
@@ -105,7 +105,7 @@ def _named(name: str, pulsar_name: str) -> dict[str, Any]:
 
 
 def export_tenant(settings: Settings, tenant: str, live: Mapping[str, Any]) -> Entry:
-    """Returns a tenant, from GET tenant."""
+    """Returns a tenant from the answer of GET tenant."""
     about, name = f"tenant {tenant}", object_name(tenant)
     notes: list[str] = []
     spec: dict[str, Any] = {"instanceRef": {"name": settings.instance}, **_named(name, tenant)}
@@ -140,7 +140,7 @@ def _bundles(answers: NamespaceAnswers) -> dict[str, Any] | None:
 
 
 def export_namespace(settings: Settings, tenant: str, namespace: str, answers: NamespaceAnswers) -> Entry:
-    """Returns a namespace, with the policies that are set on it."""
+    """Returns a namespace with the policies that are set on it."""
     about, name, live = f"namespace {tenant}/{namespace}", object_name(tenant, namespace), answers.live
     spec: dict[str, Any] = {"tenantRef": {"name": object_name(tenant)}, **_named(name, namespace)}
     problem = problem_of(PulsarNamespaceSpec, spec)
@@ -175,7 +175,7 @@ def export_namespace(settings: Settings, tenant: str, namespace: str, answers: N
 
 
 def export_topic(settings: Settings, tenant: str, namespace: str, topic: str, answers: TopicAnswers) -> Entry:
-    """Returns a topic, with the policies that are set on it."""
+    """Returns a topic with the policies that are set on it."""
     persistent = answers.persistent
     about = f"topic {topic_name(persistent, tenant, namespace, topic)}"
     name = object_name(tenant, namespace, topic, persistent=persistent)
@@ -215,7 +215,7 @@ def export_topic(settings: Settings, tenant: str, namespace: str, topic: str, an
 def _with_parts(
     settings: Settings, spec: Mapping[str, Any], answers: TopicAnswers
 ) -> tuple[dict[str, Any], list[tuple[str, bool]]]:
-    """With subscriptions and schema."""
+    """Returns the specification with subscriptions and schema, and the notes about them."""
     out, notes = dict(spec), list[tuple[str, bool]]()
     if isinstance(answers.subscriptions, Unreadable):
         notes.append((f"{SUBSCRIPTIONS} could not be read: {answers.subscriptions.message}", True))
@@ -227,7 +227,8 @@ def _with_parts(
 
 
 def _scope(found: Found) -> PolicyScope:
-    """Global when every policy that has a scope is global; local ones win in Pulsar, so they win here."""
+    """Returns Global if every policy with a scope is global, otherwise Local, since local policies take precedence in
+    Pulsar."""
     scopes = {
         scope
         for row, _ in found.values

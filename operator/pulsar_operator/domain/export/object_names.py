@@ -1,4 +1,4 @@
-"""Names of exported objects in Kubernetes, and which names in Pulsar are its own."""
+"""Names of exported objects in Kubernetes, and names that are internal to Pulsar."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pulsar_operator.api.v1alpha1.base import DNS_LABEL
 from pulsar_operator.domain.logical.pulsar_names import domain_of
 
 CHANGE_EVENTS = "__change_events"
-"""Topic of each namespace in which Pulsar keeps the policies of its topics (class SystemTopicNames)."""
+"""Topic of each namespace in which Pulsar stores topic policies (class SystemTopicNames)."""
 _SYSTEM_TENANTS = frozenset({"pulsar", "sla-monitor"})
-"""Tenant pulsar has pulsar/system and the heartbeat namespaces pulsar/<broker> (class NamespaceService)."""
+"""Tenant pulsar has the namespaces pulsar/system and pulsar/<broker> for heartbeats (class NamespaceService)."""
 _FUNCTIONS = "public/functions"
 _LABEL = re.compile(DNS_LABEL)
 MAX_NAME = 200
-"""Of 253: the name is also that of a file."""
+"""Maximum length, of the 253 that Kubernetes allows: the name is also that of a file."""
 SLUG = 48
 HASH = 12
 
 
 def object_name(*parts: str, persistent: bool = True) -> str:
-    """metadata.name for a tenant, a namespace (tenant, namespace) or a topic (tenant, namespace, topic).
+    """Returns metadata.name for a tenant, a namespace (tenant, namespace) or a topic (tenant, namespace, topic).
 
-    It depends on the name in Pulsar alone, so that an export stays the same when other objects come and go. Parts that
-    are DNS labels are joined with dots, which they cannot have; any other name gets a hash as one label more, so that
-    no two names of a kind meet.
+    It only depends on the name in Pulsar, so that an export does not change if other objects are added or deleted.
+    Parts that are DNS labels are joined with dots, which they cannot contain. Any other name gets a hash as a further
+    label, so that the names of a kind are unique.
     """
     plain = ".".join(parts)
     if len(plain) <= MAX_NAME and all(_LABEL.fullmatch(part) for part in parts):
@@ -40,10 +40,10 @@ def _slug(part: str) -> str:
 
 
 def is_system_tenant(tenant: str) -> bool:
-    """Whether brokers made the tenant for themselves."""
+    """Whether the tenant is internal to the brokers."""
     return tenant in _SYSTEM_TENANTS
 
 
 def is_system_namespace(full: str) -> bool:
-    """Whether brokers or function workers made a namespace (tenant/namespace) for themselves."""
+    """Whether a namespace (tenant/namespace) is internal to brokers or function workers."""
     return is_system_tenant(full.split("/", 1)[0]) or full == _FUNCTIONS

@@ -1,4 +1,4 @@
-"""Subscriptions and the schema of a topic as values of a specification."""
+"""Subscriptions and the schema of a topic in the form of a specification."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _BROKERS = re.compile(r"pulsar\.repl\..*|pulsar\.dedup|__compaction", re.DOTALL)
 """Cursors of brokers: replication, deduplication and compaction (classes PersistentReplicator, MessageDeduplication and
 Compactor)."""
 _FUNCTIONS = re.compile(r"[^/]+/[^/]+/[^/]+")
-"""What a function, or a sink, subscribes with by default: its full name (class InstanceUtils)."""
+"""Default subscription of a function or a sink: its full name (class InstanceUtils)."""
 
 
 def is_system_subscription(name: str) -> bool:
-    """Whether brokers made the subscription for themselves."""
+    """Whether the subscription is internal to the brokers."""
     return _BROKERS.fullmatch(name) is not None
 
 
 def is_functions_subscription(name: str) -> bool:
-    """Whether the name is like that of a function, tenant/namespace/name."""
+    """Whether the name has the form of a function's, tenant/namespace/name."""
     return _FUNCTIONS.fullmatch(name) is not None
 
 
 def rated_subscriptions(names: Iterable[str]) -> list[str]:
-    """Returns those whose own dispatch rate is worth a call: the others are not declared, or cannot be asked for by
-    name."""
+    """Returns the subscriptions whose own dispatch rate must be requested: others are not declared, or their name
+    cannot be part of a path."""
     return [name for name in names if not is_system_subscription(name) and re.fullmatch(PATH_SAFE, name)]
 
 
 def durable_subscriptions(stats: Mapping[str, Any], *, partitioned: bool) -> dict[str, LiveSubscription]:
-    """Subscriptions that stay without consumers, in an answer of ``GET .../stats`` or ``.../partitioned-stats``."""
+    """Returns the durable subscriptions in an answer of ``GET .../stats`` or ``.../partitioned-stats``, by name."""
     parts = list((stats.get("partitions") or {}).values()) if partitioned else [stats]
     passing = {
         name
@@ -63,9 +63,11 @@ def with_subscriptions(
     *,
     system: bool,
 ) -> tuple[dict[str, Any], list[tuple[str, bool]]]:
-    """Returns the topic's specification with its subscriptions, and messages about others: (text, could not be read).
+    """Returns the topic's specification with its subscriptions, and notes about the others: pairs of a text and whether
+    it could not be read.
 
-    ``rates`` are answers by subscription, None for one without its own rate; ``system`` keeps functions' ones.
+    ``rates`` are answers by subscription, None for a subscription without its own rate. With ``system`` subscriptions
+    of functions are exported.
     """
     out, notes = dict(spec), list[tuple[str, bool]]()
     listed: list[dict[str, Any]] = []
@@ -122,7 +124,7 @@ def _subscription(name: str, live: LiveSubscription, rate: Any) -> tuple[dict[st
 
 
 def with_schema(spec: Mapping[str, Any], answer: Any) -> tuple[dict[str, Any], list[tuple[str, bool]]]:
-    """Returns the topic's specification with the newest version of its schema, and what is to be said of it."""
+    """Returns the topic's specification with the newest version of its schema, and notes about it."""
     if answer is None:
         return dict(spec), []
     if isinstance(answer, Unreadable):
@@ -153,8 +155,7 @@ def with_schema(spec: Mapping[str, Any], answer: Any) -> tuple[dict[str, Any], l
 
 
 def _not_the_same(value: Mapping[str, Any], live: LiveSchema) -> str | None:
-    """Returns why the declared schema is refused, or would not be taken for the one that is there; None if it is that
-    one."""
+    """Returns why the declared schema is refused, or would not be recognized as the existing one; None if it would."""
     problem = problem_of(TopicSchema, value)
     if problem is not None:
         return problem

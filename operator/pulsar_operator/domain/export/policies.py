@@ -1,4 +1,4 @@
-"""Policies that are set in Pulsar as values of a specification, through the rows of the policy table."""
+"""Converts the policies that are set in Pulsar into values of a specification, by the rows of the policy table."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ FILLED_IN: Mapping[str, Any] = {
 }
 """Members that Pulsar 4.0.8 adds to a value (class OffloadPoliciesImpl)."""
 COMPUTED = frozenset({"limit", "s3Driver", "gcsDriver", "fileSystemDriver"})
-"""Members Pulsar computes from the others."""
+"""Members that Pulsar computes from others."""
 COMPUTED_KEYS = frozenset({"bundles", "deleted", "clusterThatCanDeleteNamespace"})
-"""Keys of GET namespace that are no set value, or are read elsewhere."""
+"""Keys of GET namespace that are not set values, or are read elsewhere."""
 SECOND_COPY = {"clusterDispatchRate": "topicDispatchRate"}
-"""Keys Pulsar 4.0.8 keeps a second time under an older name."""
+"""Keys that Pulsar 4.0.8 stores a second time under an older name."""
 SHOWN = 300
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something that is in Pulsar and not in the manifests."""
+    """Something in Pulsar that the manifests do not contain."""
 
     about: str
     """The object in Pulsar, such as "topic persistent://shop/orders/clicks"."""
     text: str
     failed: bool = False
-    """Whether it could not be read, as opposed to has no field."""
+    """Whether it could not be read, as opposed to having no field."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What is set: values by row, and what has no value."""
+    """Values by policy, and notes about those that cannot be expressed."""
 
     values: tuple[tuple[PolicyRow, Any], ...]
     notes: tuple[tuple[str, bool], ...]
-    """(text, whether it could not be read)."""
+    """Pairs of a text and whether it could not be read."""
 
 
 def _empty(value: Any) -> bool:
@@ -65,7 +65,7 @@ def _empty(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Returns a live value for a comment, compact, without anything that sounds or looks like a secret."""
+    """Returns a live value for a comment, compact, without anything that is named like or looks like a secret."""
 
     def without(item: Any) -> Any:
         if isinstance(item, Mapping):
@@ -79,14 +79,14 @@ def shown(value: Any) -> str:
 
 
 def _dig(row: PolicyRow, answer: Any, cluster: str) -> Any:
-    """Returns the part of the answer the row decodes."""
+    """Returns the part of the answer that the row decodes."""
     for key in row.live:
         answer = answer.get(cluster if key == CLUSTER else key) if isinstance(answer, Mapping) else None
     return answer
 
 
 def _left_over(row: PolicyRow, source: Any, value: Any) -> list[str]:
-    """Members of the live value that the specification has no field for."""
+    """Returns the members of the live value for which the specification has no field."""
     if not isinstance(source, Mapping):
         return []
     encoded = row.encode(value)
@@ -106,7 +106,7 @@ def _set_members(source: Any) -> Any:
 
 
 def _lean(row: PolicyRow, value: Any) -> Any:
-    """Returns the value without members that make no difference to Pulsar, since it adds them."""
+    """Returns the value without members that are equal to Pulsar's defaults."""
     if not isinstance(value, BaseModel):
         return value
     for name, info in type(value).model_fields.items():
@@ -117,7 +117,7 @@ def _lean(row: PolicyRow, value: Any) -> Any:
 
 
 def _in_cluster(row: PolicyRow, answer: Any, cluster: str) -> tuple[Any, list[str]]:
-    """Returns the value set there, or None, and what is to be said about it."""
+    """Returns the value in one cluster, or None, and notes about it."""
     source, value = _dig(row, answer, cluster), row.read(answer, cluster)
     if row.unavailable is not None and not _empty(_set_members(source)):
         return None, [f"{row.path}: Pulsar has {shown(_set_members(source))}, which is not managed: {row.unavailable}"]
@@ -135,9 +135,10 @@ def _same(row: PolicyRow, first: Any, second: Any) -> bool:
 
 
 def read_policies(rows: Iterable[PolicyRow], answers: Mapping[str, Any], clusters: Sequence[str]) -> Found:
-    """Returns what is set. ``answers`` holds by field what each row is read from; a row without an answer is left out.
+    """Returns the values that are set. ``answers`` has the answer for each policy by field; policies without one are
+    left out.
 
-    ``clusters`` are those whose values can be in one answer, the one that answered first.
+    ``clusters`` are those whose values one answer can contain; the first is the one that answered.
     """
     values: list[tuple[PolicyRow, Any]] = []
     notes: dict[str, bool] = {}
@@ -167,8 +168,8 @@ def read_policies(rows: Iterable[PolicyRow], answers: Mapping[str, Any], cluster
 def with_lists(
     model: type[BaseModel], spec: Mapping[str, Any], lists: Iterable[tuple[EntryRow, Mapping[str, Any]]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Returns the specification with the entries of its lists that an API server would admit, and what is to be said of
-    the others. ``lists`` holds live values by key for each list."""
+    """Returns the specification with the entries of its lists that an API server would admit, and notes about the
+    others. ``lists`` has the live values by key for each list."""
     out, notes = dict(spec), []
     for row, found in lists:
         values = {key: value for key, value in sorted(found.items()) if not isinstance(value, Undecodable)}
@@ -190,7 +191,7 @@ def with_lists(
 def _admitted(
     model: type[BaseModel], spec: Mapping[str, Any], row: EntryRow, values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Returns the entries that are admitted together, tried one at a time."""
+    """Returns the entries that are admitted together, tried one at a time, and notes about the others."""
     kept: dict[str, Any] = {}
     notes = []
     for key, value in values.items():
@@ -203,7 +204,7 @@ def _admitted(
 
 
 def unmanaged(live: Mapping[str, Any], rows: Iterable[PolicyRow], lists: Iterable[EntryRow]) -> Iterator[str]:
-    """Returns what GET namespace contains beyond the rows, the lists and defaults."""
+    """Yields texts about keys of GET namespace that neither a policy, nor a list, nor a default covers."""
     known = {row.live[0] for row in rows if row.live} | {row.live[0] for row in lists} | COMPUTED_KEYS
     for key in sorted(set(live) - known):
         value = live[key]
@@ -214,7 +215,7 @@ def unmanaged(live: Mapping[str, Any], rows: Iterable[PolicyRow], lists: Iterabl
 
 
 def plain(value: Any) -> Any:
-    """Returns a value of a specification as it is in a manifest."""
+    """Returns a value of a specification in the form of a manifest."""
     if isinstance(value, BaseModel):
         return wire(value)
     if isinstance(value, list):
@@ -229,7 +230,7 @@ def _with(spec: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 
 def _may_be_secret(value: Any) -> bool:
-    """Whether a text somewhere in a value of a specification looks like a secret."""
+    """Whether any text in a value of a specification looks like a secret."""
     if isinstance(value, Mapping):
         return any(map(_may_be_secret, value.values()))
     return (
@@ -242,8 +243,7 @@ def _may_be_secret(value: Any) -> bool:
 def laid_over(
     model: type[BaseModel], spec: Mapping[str, Any], values: Sequence[tuple[PolicyRow, Any]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Returns the specification with the values that an API server would admit, and what is to be said of the
-    others."""
+    """Returns the specification with the values that an API server would admit, and notes about the others."""
     secret = [row for row, value in values if _may_be_secret(plain(value))]
     notes = [f"{row.path}: the value may hold a secret and is not written" for row in secret]
     values = [(row, value) for row, value in values if row not in secret]
@@ -265,7 +265,7 @@ def laid_over(
 
 
 def may_hold_policies(stats: Mapping[str, Any]) -> bool:
-    """Whether policies of topics were ever set, by internalStats of the namespace's topic __change_events."""
+    """Whether topic policies were ever set, according to internalStats of the namespace's topic __change_events."""
     compacted = stats.get("compactedLedger")
     size = compacted.get("size") if isinstance(compacted, Mapping) else None
     return stats.get("totalSize") != 0 or (isinstance(size, int) and size > 0)

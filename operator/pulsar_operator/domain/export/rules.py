@@ -1,7 +1,7 @@
-"""What an API server would refuse: the definitions' own rules, checked before a manifest is written.
+"""The validation rules of the CRDs, checked before a manifest is written.
 
-The models check ranges and patterns; CEL rules, list sets and patterns of int-or-string fields are in the definitions
-alone and are checked here. Every CEL rule of the three logical kinds has its counterpart in CHECKS.
+The models check ranges and patterns. CEL rules, list sets and patterns of int-or-string fields are only in the CRDs and
+are checked here. Every CEL rule of the three logical kinds has its counterpart in CHECKS.
 """
 
 from __future__ import annotations
@@ -112,16 +112,16 @@ CHECKS: Mapping[str, Callable[[Struct], bool]] = {
         )
     ),
 }
-"""By how the rule's message begins: whether a struct of the manifest passes."""
+"""Functions that return whether a struct of the manifest passes, by the beginning of the message of the rule."""
 
 
 def check_of(message: str) -> Callable[[Struct], bool] | None:
-    """Returns the counterpart of the CEL rule with that message."""
+    """Returns the counterpart of the CEL rule with that message; None if there is none."""
     return next((check for start, check in CHECKS.items() if message.startswith(start)), None)
 
 
 def rules_of(model: type[BaseModel]) -> Iterator[str]:
-    """Messages of a struct's CEL rules that count when an object is created."""
+    """Yields the messages of a struct's CEL rules that apply when an object is created."""
     extra = model.model_config.get("json_schema_extra")
     rules = extra.get("x-kubernetes-validations") if isinstance(extra, dict) else None
     for rule in rules if isinstance(rules, list) else ():
@@ -145,7 +145,7 @@ def _broken(model: BaseModel) -> Iterator[str]:
 
 
 def _extras(info: FieldInfo) -> Iterator[Mapping[str, Any]]:
-    """Returns what the definition says of a field and pydantic does not check; of an optional one it is inside the
+    """Yields the schema attributes of a field that pydantic does not check. For an optional field they are inside the
     union."""
     branches = get_args(info.annotation) if get_origin(info.annotation) in (Union, UnionType) else ()
     inner = (item for branch in branches for item in get_args(branch)[1:] if isinstance(item, FieldInfo))

@@ -1,4 +1,4 @@
-"""Topics of a namespace that are all alike, as one PulsarTopicSet instead of a manifest each."""
+"""Exports topics of a namespace with the same specification as one PulsarTopicSet instead of a manifest each."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pulsar_operator.domain.export.rules import problem_of
 from pulsar_operator.domain.logical.pulsar_names import is_system_topic
 
 MAX_NAMES_BYTES = 100_000
-"""Of all names of a set: kubectl apply keeps a copy of the object in an annotation, and annotations have 256 KiB. The
-template, with a schema of 64 KiB, has to fit too."""
+"""Maximum bytes of all names of a set: kubectl apply stores a copy of the object in an annotation, and annotations have
+at most 256 KiB. The template, with a schema of 64 KiB, must fit too."""
 _OF_THE_TOPIC = frozenset({"namespaceRef", "name"})
 _OF_TEMPLATES = frozenset(info.alias or name for name, info in TopicTemplate.model_fields.items())
 DIGEST = 8
 
 
 def with_sets(settings: Settings, tenant: str, namespace: str, entries: Iterable[Entry], least: int) -> list[Entry]:
-    """Returns the entries of a namespace's topics, with sets in place of those that are alike, where at least ``least``
-    are.
+    """Returns the entries of a namespace's topics, in which a set replaces at least ``least`` topics with the same
+    template.
 
-    A topic of which something is not exported keeps its own manifest, where the comment about it belongs; so does one
-    with what a template cannot say.
+    A topic with notes keeps its own manifest, to which the comments belong. So does a topic that a template cannot
+    express.
     """
     alike: dict[str, tuple[Mapping[str, Any], list[tuple[str, Entry]]]] = {}
     out = []
@@ -46,7 +46,7 @@ def with_sets(settings: Settings, tenant: str, namespace: str, entries: Iterable
 
 
 def _in_template(entry: Entry) -> tuple[str, Mapping[str, Any]] | None:
-    """Local name and template of a topic; None for one that a set cannot have."""
+    """Returns the local name and the template of a topic; None if it cannot be in a set."""
     if entry.kind is not Kind.TOPIC or entry.manifest is None or entry.notes:
         return None
     spec = entry.manifest["spec"]
@@ -58,8 +58,8 @@ def _in_template(entry: Entry) -> tuple[str, Mapping[str, Any]] | None:
 def _sets(
     settings: Settings, place: tuple[str, str], text: str, template: Mapping[str, Any], names: Sequence[str]
 ) -> list[Entry] | None:
-    """As many sets as the names need; None where one would not be admitted. A set is called by its template, ``text``,
-    so that its name stays the same when topics come and go."""
+    """Returns as many sets as the names require; None if one would not be admitted. A set is named after a hash of its
+    template, ``text``, so that the name does not change if topics are added or deleted."""
     word = f"set-{hashlib.sha256(text.encode()).hexdigest()[:DIGEST]}"
     out = []
     for number, portion in enumerate(_portions(names), start=1):

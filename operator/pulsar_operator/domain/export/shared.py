@@ -1,4 +1,4 @@
-"""Manifests of what an instance has beside tenants: resource groups, isolation policies, failure domains."""
+"""Manifests of the objects of an instance besides tenants: resource groups, isolation policies, failure domains."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pulsar_operator.domain.policies import Undecodable
 from pulsar_operator.domain.policies.instance_rows import ISOLATION_FIELDS, RESOURCE_GROUP_LIMITS
 
 _NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!]|P?<[^=!])|\\[1-9]|[*+?}]\+")
-"""Of Java's syntax, what API servers (RE2) or the definition refuse: looking around, possessive and atomic groups, back
-references, named groups."""
+"""Java's syntax that API servers (RE2) or the CRD refuse: lookaround, possessive and atomic groups, back references,
+named groups."""
 _PORT = re.compile(r"(^|[^?\[]):([0-9.\[]|\\d)")
 _BROKER_ID = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?:[0-9]{1,5}")
 
 
 def export_group(settings: Settings, name: str, live: Mapping[str, Any]) -> Entry:
-    """Returns a resource group, from GET resourcegroups/name."""
+    """Returns a resource group from the answer of GET resourcegroups/name."""
     about, spec = f"resource group {name}", _named(settings, name)
     problem = problem_of(PulsarResourceGroupSpec, spec)
     if problem is not None:
@@ -40,7 +40,7 @@ def export_group(settings: Settings, name: str, live: Mapping[str, Any]) -> Entr
 
 
 def export_isolation(settings: Settings, name: str, live: Mapping[str, Any]) -> Entry:
-    """Returns an isolation policy of the cluster that answers; it is one value, so that it is exported whole or not at
+    """Returns an isolation policy of the cluster that answers. It is one value, so it is exported completely or not at
     all."""
     about = f"isolation policy {name} of cluster {settings.cluster}"
     spec: dict[str, Any] = {**_named(settings, name), "clusters": [settings.cluster]}
@@ -62,7 +62,7 @@ def _cannot(about: str, reason: str) -> Entry:
 
 
 def _odd(spec: Mapping[str, Any]) -> str | None:
-    """Returns why an API server would refuse an expression; None if it takes them all."""
+    """Returns why an API server would refuse an expression; None if it admits all."""
     for field in ("namespaces", "primary", "secondary"):
         for expression in spec.get(field) or ():
             if _NOT_RE2.search(expression) is not None or not is_re2(expression):
@@ -75,7 +75,7 @@ def _odd(spec: Mapping[str, Any]) -> str | None:
 
 
 def export_domains(settings: Settings, live: Mapping[str, Any]) -> Entry | None:
-    """Returns the failure domains of the cluster that answers in one object; None where there are none."""
+    """Returns the failure domains of the cluster that answers in one object; None if there are none."""
     about, name = f"failure domains of cluster {settings.cluster}", f"failure-domains.{settings.cluster}"
     notes: list[str] = []
     listed: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Exported objects as YAML text that stays the same while Pulsar does, so that two exports can be compared."""
+"""Exported objects as YAML. The text only changes if Pulsar changes, so that two exports can be compared."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ _NOT_A_WORD = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "n
 
 @dataclass(frozen=True)
 class Source:
-    """Where the objects were read; goes into the header."""
+    """Where the objects were read, for the header."""
 
     cluster: str
     version: str | None
     not_read: tuple[str, ...] = ()
-    """What was not asked for."""
+    """What was not requested."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes all text that is not plainly a word: YAML 1.1 and Kubernetes' parser disagree on words such as 1e3."""
+    """Quotes all text that is not plainly a word, since YAML 1.1 and Kubernetes' parser disagree on texts such as
+    1e3."""
 
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
@@ -43,13 +44,13 @@ _Dumper.add_representer(str, _text)
 
 
 def sentence(note: Note) -> str:
-    """Returns a note on one line; names and values cannot break out of it."""
+    """Returns a note in one line. Names and values are escaped."""
     line = json.dumps(without_tokens(f"{note.about}: {note.text}"))[1:-1].replace('\\"', '"')
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
 
 
 def render(source: Source, entries: Iterable[Entry]) -> str:
-    """Returns the header and the documents, in the order given; what is left out is a comment before its place."""
+    """Returns the header and the documents in their order. Comments before a document name what is not exported."""
     listed = list(entries)
     count = sum(len(entry.notes) for entry in listed)
     parts = [
