@@ -1,8 +1,8 @@
 """Pure rendering of the data plane: a spec in, Kubernetes manifests out. Nothing here reads or writes anything.
 
-Stable surface, used by the controllers: Owner, ImageTemplates and StoreAddress make ClusterInputs; spec_problems first,
-then render_cluster; RenderedCluster.of(component), .all(), .metadata_store, .endpoints; render_configuration_store with
-store_problems; rollout.checks.decide(RolloutFacts(...)); pods.observe_component(...) with Optional numbers.
+Stable interface for the controllers: Owner, ImageTemplates and StoreAddress are parts of ClusterInputs. spec_problems
+is called first, then render_cluster. The result has RenderedCluster.of(component), .all(), .metadata_store, .endpoints.
+render_configuration_store and store_problems do the same for a configuration store.
 """
 
 from pulsar_operator.domain.render.addresses import StoreAddress

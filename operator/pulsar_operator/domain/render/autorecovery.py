@@ -1,4 +1,5 @@
-"""Auto-recovery: auditor and replication workers, apart from the bookies so that repair does not compete with them."""
+"""Auto-recovery: auditor and replication workers. They run apart from the bookies so that repair does not compete with
+them."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ PORTS = {"http": 8000}
 
 
 def render_autorecovery(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAddress) -> list[Manifest]:
-    """ConfigMap, headless Service and StatefulSet; no PDB of itself, because every pod can do all the work
-    alone.
+    """Returns the ConfigMap, headless Service and StatefulSet. There is no PodDisruptionBudget by default, because
+    every pod can do all the work alone.
 
-    Of spec.bookkeeper.config it gets the keys only auto-recovery reads.
+    Of spec.bookkeeper.config it gets the keys that only auto-recovery reads.
     """
     spec, desired = inputs.spec, bookkeeper.auto_recovery
     workload = component_workload(

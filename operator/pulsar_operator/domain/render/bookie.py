@@ -1,4 +1,4 @@
-"""Bookies."""
+"""Renders the bookies."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ PORTS = {"bookie": 3181, "http": 8000}
 
 
 def frame_size(max_message_size: int | None) -> dict[str, str]:
-    """nettyMaxFrameSizeBytes in step with the largest message; empty = the stock 5 MiB and padding."""
+    """Returns nettyMaxFrameSizeBytes for the largest message; empty for the stock value, 5 MiB and padding."""
     return {} if max_message_size is None else {"nettyMaxFrameSizeBytes": str(max_message_size + FRAME_PADDING)}
 
 
 def bookkeeper_config(store: StoreAddress, max_message_size: int | None) -> dict[str, str]:
-    """What bookies and auto-recovery share: the store, the HTTP server (off in the stock file) and the frame size."""
+    """Returns the common configuration of bookies and auto-recovery: the store, the HTTP server (off in the stock file)
+    and the frame size."""
     return {
         "metadataServiceUri": store.bookkeeper_uri,
         # The stock file names localhost here; it is not used beside metadataServiceUri and only misleads readers.
@@ -39,7 +40,8 @@ def bookkeeper_config(store: StoreAddress, max_message_size: int | None) -> dict
 
 
 def bookie_claims(bookkeeper: BookKeeper) -> tuple[Claim, ...]:
-    """journal-<i> and ledgers-<i>; the count is final, because a bookie refuses to start with other folders."""
+    """Returns the claims journal-<i> and ledgers-<i>. Their number is final, because a bookie refuses to start with
+    other folders."""
     journal, ledgers = bookkeeper.journal, bookkeeper.ledgers
     return (
         *(
@@ -54,10 +56,11 @@ def bookie_claims(bookkeeper: BookKeeper) -> tuple[Claim, ...]:
 
 
 def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAddress) -> list[Manifest]:
-    """ConfigMap, headless Service, PDB and StatefulSet of the bookies.
+    """Returns the ConfigMap, headless Service, PodDisruptionBudget and StatefulSet of the bookies.
 
-    BookKeeper makes the first id of a bookie from advertisedAddress and port; the start program gives another id to a
-    bookie that comes back empty (domain/bookkeeper/bookie_ids.py). Ledgers name ids: none depends on the pod's address.
+    BookKeeper builds the first id of a bookie from advertisedAddress and port. The start program gives another id to a
+    bookie that restarts empty (domain/bookkeeper/bookie_ids.py). Ledgers contain ids, so they do not depend on the
+    address of a pod.
     """
     spec = inputs.spec
     claims = bookie_claims(bookkeeper)

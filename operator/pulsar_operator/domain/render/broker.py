@@ -1,4 +1,4 @@
-"""Brokers."""
+"""Renders the brokers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from pulsar_operator.domain.render.workloads import component_workload, manifest
 
 PORTS = {"pulsar": 6650, "http": 8080}
 GRACE_SECONDS = 90
-"""Termination grace period, two thirds of which a broker has to hand over its bundles."""
+"""Termination grace period in seconds. A broker has two thirds of it to hand over its bundles."""
 
 LOAD_MANAGER_KEY = "loadManagerClassName"
 _BALANCE = "org.apache.pulsar.broker.loadbalance"
 
 
 def balancer_config(manager: LoadManager) -> dict[str, str]:
-    """Class of the load manager. The extensible one needs its own shedder: Pulsar falls back to it with a warning
-    anyway when the configured one belongs to the modular manager."""
+    """Returns the class of the load manager. The extensible one needs its own shedder: otherwise Pulsar falls back to
+    it with a warning if the configured one belongs to the modular manager."""
     if manager is LoadManager.EXTENSIBLE:
         return {
             LOAD_MANAGER_KEY: f"{_BALANCE}.extensions.ExtensibleLoadManagerImpl",
@@ -38,7 +38,7 @@ def balancer_config(manager: LoadManager) -> dict[str, str]:
 
 
 def recommended_config(manager: LoadManager) -> dict[str, str]:
-    """What the operator suggests and a user may override."""
+    """Returns the settings that the operator recommends and that a user may override."""
     return {
         # Pulsar's default deletes an idle declared topic, and the operator would create it again for ever.
         "brokerDeleteInactiveTopicsEnabled": "false",
@@ -49,11 +49,11 @@ def recommended_config(manager: LoadManager) -> dict[str, str]:
 def render_broker(
     inputs: ClusterInputs, broker: Broker, *, store: StoreAddress, configuration: StoreAddress, quorum: Quorum
 ) -> list[Manifest]:
-    """ConfigMap, Services, PDB and StatefulSet of the brokers.
+    """Returns the ConfigMap, Services, PodDisruptionBudget and StatefulSet of the brokers.
 
-    Liveness is only the web port: everything that answers "healthy" also asks the metadata store, and an outage of that
-    store must not restart every broker, since topics already loaded continue serving without it. A broker that loses
-    its session permanently exits.
+    Liveness only checks the web port. Every health endpoint also requests the metadata store, and an outage of that
+    store must not restart all brokers, since loaded topics continue to be served without it. A broker that loses its
+    session for good ends without a probe.
     """
     spec = inputs.spec
     owned = {

@@ -1,4 +1,5 @@
-"""What is wrong with a spec that neither the CRD nor CEL can say, one sentence each with field, value and remedy."""
+"""Checks of a spec that neither the CRD nor CEL can express. Each problem is one sentence with field, value and
+remedy."""
 
 from __future__ import annotations
 
@@ -40,9 +41,9 @@ PORTS = {
 
 
 def spec_problems(spec: PulsarClusterSpec, quorum: Quorum | None = None) -> list[str]:
-    """Everything wrong with a spec that only the operator can see; empty means that render_cluster succeeds.
+    """Returns the problems of a spec that only the operator can detect. If empty, render_cluster succeeds.
 
-    ``quorum`` is what ledgers have had so far, as in ClusterInputs.
+    ``quorum`` is the quorum of existing ledgers, as in ClusterInputs.
     """
     if spec.mode is ClusterMode.STANDALONE:
         one = spec.standalone or Standalone()
@@ -78,7 +79,7 @@ def spec_problems(spec: PulsarClusterSpec, quorum: Quorum | None = None) -> list
 
 
 def store_problems(store: ManagedZooKeeper, component: Component, field: str, preset: Preset) -> list[str]:
-    """The same for a managed ZooKeeper; ``field`` is where it stands in the spec."""
+    """Returns the problems of a managed ZooKeeper. ``field`` is its path in the spec."""
     return [
         *_problems(component, field, store.config, store.jvm, store.pod),
         *_budget_problems(store, field),
@@ -88,7 +89,8 @@ def store_problems(store: ManagedZooKeeper, component: Component, field: str, pr
 
 
 def _budget_problems(store: ManagedZooKeeper, field: str) -> list[str]:
-    """Whether evictions may take the majority of an ensemble away, and with it the metadata of every client."""
+    """Returns whether evictions could remove the majority of an ensemble, and with it the metadata of every client, as
+    a list of problems."""
     desired = store.pod.pod_disruption_budget if store.pod else None
     most = max(1, (store.replicas - 1) // 2)
     if desired is None or not desired.enabled or (desired.max_unavailable or 1) <= most:
@@ -102,7 +104,7 @@ def _budget_problems(store: ManagedZooKeeper, field: str) -> list[str]:
 def memory_problems(
     component: Component, field: str, preset: Preset, jvm: Jvm | None, resources: Resources | None
 ) -> list[str]:
-    """Whether the container may have the memory that its Java is given: one that takes more is killed."""
+    """Returns a problem if the memory limit is less than the memory of the JVM: such a container would be killed."""
     limit = quantity(str((resources.limits or {}).get("memory", ""))) if resources else None
     if limit is None:
         return []
@@ -137,7 +139,8 @@ def _quorum_problems(keeper: BookKeeper, quorum: Quorum | None) -> list[str]:
 
 
 def _message_problems(broker: Broker, preset: Preset) -> list[str]:
-    """A broker refuses to start when one message could fill its direct memory (PulsarService of 4.0)."""
+    """Returns a problem if one message could fill the direct memory of a broker, which then refuses to start
+    (PulsarService of 4.0)."""
     size = broker.max_message_size
     direct = direct_mebibytes(Component.BROKER, preset, broker.jvm)
     if size is None or direct is None or size < direct * 1024 * 1024:

@@ -1,8 +1,8 @@
-"""Names, labels and addresses of child objects, decided in one place for every renderer.
+"""Names, labels and addresses of child objects, defined in one place for all renderers.
 
-Lengths: a StatefulSet name must leave room for ``-<10 digits>`` in the label controller-revision-hash (63 characters,
-source: Kubernetes ControllerRevisionName and label syntax), hence at most 52. Longer or otherwise unusable owner names
-are shortened and carry a hash of the whole name, so two owners never share a child.
+A StatefulSet name must leave room for ``-<10 digits>`` in the label controller-revision-hash (63 characters, source:
+Kubernetes ControllerRevisionName and label syntax), hence it has at most 52 characters. Longer or invalid owner names
+are shortened and contain a hash of the whole name, so two owners never share a child.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ CLAIM_TEMPLATES: Mapping[Component, str] = {
     Component.STANDALONE: r"data",
     Component.BOOKIE: r"(?:journal|ledgers)-\d+",
 }
-"""Names of the volumeClaimTemplates of components, whatever a specification says now."""
+"""Names of the volumeClaimTemplates of components (regular expressions), for any specification."""
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 @dataclass(frozen=True)
 class Owner:
-    """The custom resource child objects belong to."""
+    """The custom resource that child objects belong to."""
 
     kind: Kind
     name: str
     namespace: str
     uid: str
     api_version: str
-    """apiVersion the owner reference names."""
+    """apiVersion in the owner reference."""
     part_of: str
     """metadata.name of the PulsarInstance; for a PulsarInstance its own name."""
 
 
 def digest(text: str, length: int = 8) -> str:
-    """First hexadecimal digits of the SHA-256 of a text; a fingerprint, not a protection."""
+    """Returns the first hexadecimal digits of the SHA-256 of a text. It is a fingerprint, not a protection."""
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
 @lru_cache(maxsize=4096)
 def child_name(owner: str, suffix: str) -> str:
-    """``<owner>-<suffix>``, at most 52 characters and a valid DNS-1035 label whatever the owner is called."""
+    """Returns ``<owner>-<suffix>``, with at most 52 characters and as a valid DNS-1035 label for any owner."""
     plain = f"{owner}-{suffix}"
     if len(plain) <= MAX_WORKLOAD_NAME and _DNS_1035.fullmatch(plain):
         return plain
@@ -71,51 +71,52 @@ def child_name(owner: str, suffix: str) -> str:
 
 
 def workload_name(owner: str, component: Component) -> str:
-    """Name of a component's StatefulSet and client Service."""
+    """Returns the name of a component's StatefulSet and client Service."""
     return child_name(owner, component.value)
 
 
 def headless_name(workload: str) -> str:
-    """Name of the headless Service that gives each pod its own DNS name."""
+    """Returns the name of the headless Service that gives each pod its own DNS name."""
     return f"{workload}-headless"
 
 
 def config_map_name(workload: str, content: str) -> str:
-    """Name of the ConfigMap with overrides.conf and jvm.conf; ``content`` is the hash of what is in it.
+    """Returns the name of the ConfigMap with overrides.conf and jvm.conf. ``content`` is the hash of its data.
 
-    Another content is another ConfigMap: a pod of an older revision keeps what it was made with, also when its
+    Different content has a different ConfigMap: a pod of an older revision keeps its configuration, even if its
     container restarts.
     """
     return f"{workload}-config-{content}"
 
 
 def service_account_name(owner: Owner) -> str:
-    """Name of the ServiceAccount all pods of an owner share; it has no permissions.
+    """Returns the name of the ServiceAccount that all pods of an owner share. It has no permissions.
 
-    An instance and a cluster may have the same name, so theirs differ.
+    An instance and a cluster may have the same name, so their suffixes differ.
     """
     return child_name(owner.name, "pulsar" if owner.kind is Kind.CLUSTER else Component.CONFIGURATION_STORE.value)
 
 
 def label_value(name: str) -> str:
-    """An object name as a label value: itself when it fits into 63 characters, else shortened with a hash."""
+    """Returns an object name as a label value: unchanged if it has at most 63 characters, otherwise shortened with a
+    hash."""
     if len(name) <= MAX_LABEL:
         return name
     return f"{name[: MAX_LABEL - 9].rstrip('-.')}-{digest(name)}"
 
 
 def service_host(service: str, namespace: str, cluster_domain: str) -> str:
-    """Fully qualified name of a Service; pods resolve with ndots:1, so names are always complete."""
+    """Returns the fully qualified name of a Service. Pods resolve with ndots:1, so names are always complete."""
     return f"{service}.{namespace}.svc.{cluster_domain}"
 
 
 def pod_host(workload: str, ordinal: int, namespace: str, cluster_domain: str) -> str:
-    """Fully qualified, stable name of one pod."""
+    """Returns the fully qualified, stable name of one pod."""
     return f"{workload}-{ordinal}.{service_host(headless_name(workload), namespace, cluster_domain)}"
 
 
 def is_claim_of(owner: Owner, name: str) -> bool:
-    """Whether a PersistentVolumeClaim of this name is made for a pod of the owner's: Kubernetes names them
+    """Whether a PersistentVolumeClaim of this name belongs to a pod of the owner. Kubernetes names them
     ``<template>-<StatefulSet>-<ordinal>`` (StatefulSet, "Stable Storage")."""
     return any(
         re.fullmatch(rf"{template}-{re.escape(workload_name(owner.name, component))}-\d+", name)
@@ -124,31 +125,32 @@ def is_claim_of(owner: Owner, name: str) -> bool:
 
 
 def is_claim_of_any(name: str) -> bool:
-    """Whether a PersistentVolumeClaim of this name is, or will be, made for a pod of some cluster or instance; names as
-    in is_claim_of."""
+    """Whether a PersistentVolumeClaim of this name belongs, or would belong, to a pod of any cluster or instance, by
+    the names of is_claim_of."""
     return any(
         re.fullmatch(rf"{template}-.+-{component.value}-\d+", name) for component, template in CLAIM_TEMPLATES.items()
     )
 
 
 def is_labelled(owner: Owner, obj: Mapping[str, Any]) -> bool:
-    """Whether an object carries the labels of what belongs to the owner."""
+    """Whether an object has the labels of the owner's objects."""
     found = obj["metadata"].get("labels") or {}
     return owner_labels(owner.kind, owner.name).items() <= found.items()
 
 
 def bookie_id(workload: str, ordinal: int, namespace: str, cluster_domain: str, port: int = 3181) -> str:
-    """Id a bookie registers with: BookKeeper builds it from advertisedAddress and bookiePort."""
+    """Returns the id with which a bookie registers: BookKeeper builds it from advertisedAddress and bookiePort."""
     return f"{pod_host(workload, ordinal, namespace, cluster_domain)}:{port}"
 
 
 def owner_labels(kind: Kind, name: str) -> dict[str, str]:
-    """Labels of everything that belongs to a custom resource, volumes and Secrets included."""
+    """Returns the labels of everything that belongs to a custom resource, including volumes and Secrets."""
     return {LABEL_MANAGED_BY: MANAGED_BY, LABEL_OWNER_KIND: kind.value, LABEL_OWNER_NAME: label_value(name)}
 
 
 def selector_labels(owner: Owner, component: Component) -> dict[str, str]:
-    """Labels that select a component's pods; immutable in a StatefulSet, so only what never changes."""
+    """Returns the labels that select a component's pods. They are immutable in a StatefulSet, so only constant values
+    are used."""
     return {
         LABEL_COMPONENT: component.value,
         LABEL_OWNER_KIND: owner.kind.value,
@@ -157,8 +159,8 @@ def selector_labels(owner: Owner, component: Component) -> dict[str, str]:
 
 
 def labels(owner: Owner, component: Component | None, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """All labels of a child object; the operator's own take precedence over ``extra``. Component None means that all
-    share the object."""
+    """Returns all labels of a child object. The operator's own take precedence over ``extra``. The component is None if
+    all share the object."""
     own = {
         LABEL_NAME: "pulsar",
         LABEL_INSTANCE: label_value(owner.name),
@@ -171,6 +173,7 @@ def labels(owner: Owner, component: Component | None, extra: Mapping[str, str] |
 
 
 def selector_text(owner: Owner, component: Component | None = None) -> str:
-    """Label selector in the form the API server and status.selector take; component None if all of the owner's."""
+    """Returns the label selector in the format of the API server and status.selector; for all of the owner's pods if
+    the component is None."""
     chosen = owner_labels(owner.kind, owner.name) if component is None else selector_labels(owner, component)
     return ",".join(f"{key}={value}" for key, value in sorted(chosen.items()))

@@ -1,4 +1,4 @@
-"""Puts the components of a cluster together."""
+"""Renders a cluster from its components."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from pulsar_operator.domain.render.zookeeper import render_zookeeper, store_addr
 
 
 def render_cluster(inputs: ClusterInputs) -> RenderedCluster:
-    """Every manifest of a cluster; the same inputs give the same manifests.
+    """Returns every manifest of a cluster. The same inputs give the same manifests.
 
-    Raises ValueError when the spec cannot be rendered; spec_problems says everything that is wrong with it.
+    Raises ValueError if the spec cannot be rendered; spec_problems returns all of its problems.
     """
     if inputs.standalone:
         return RenderedCluster(
@@ -85,7 +85,7 @@ def render_configuration_store(
     cluster_domain: str = "cluster.local",
     platform: Platform | None = None,
 ) -> RenderedStore:
-    """The ensemble of PulsarInstance.spec.configurationStore.managed, called <instance>-configuration-store."""
+    """Returns the ensemble of PulsarInstance.spec.configurationStore.managed, called <instance>-configuration-store."""
     component = Component.CONFIGURATION_STORE
     manifests = render_zookeeper(
         owner,
@@ -103,7 +103,7 @@ def render_configuration_store(
 
 
 def local_store(inputs: ClusterInputs) -> StoreAddress:
-    """The cluster's own metadata store. Raises ValueError when the spec names none."""
+    """Returns the cluster's own metadata store. Raises ValueError if the spec names none."""
     metadata = inputs.spec.metadata_store
     if metadata and metadata.managed:
         return store_address(inputs.owner, Component.ZOOKEEPER, inputs.spec.cluster_domain)
@@ -113,7 +113,7 @@ def local_store(inputs: ClusterInputs) -> StoreAddress:
 
 
 def broker_web_service_url(owner: Owner, cluster_domain: str) -> str:
-    """Admin REST of a cluster's brokers."""
+    """Returns the admin REST URL of a cluster's brokers."""
     name = workload_name(owner.name, Component.BROKER)
     return f"http://{service_host(name, owner.namespace, cluster_domain)}:{PORTS['http']}"
 
@@ -132,16 +132,16 @@ def _endpoints(inputs: ClusterInputs, front: Component, broker: Component) -> Cl
 
 
 CAPACITIES_KEY = "capacities"
-"""Its value is what option --capacities of the sizing job takes: NAME=CPU,..., by the name of a pod."""
+"""Key whose value has the format of option --capacities of the sizing job: NAME=CPU,..., by pod name."""
 
 
 def capacities_name(cluster: str) -> str:
-    """Name of the ConfigMap; ``cluster`` is the PulsarCluster's metadata.name."""
+    """Returns the name of the ConfigMap with the capacities. ``cluster`` is the PulsarCluster's metadata.name."""
     return f"{cluster}-capacities"
 
 
 def render_capacities(owner: Owner, text: str) -> Manifest:
-    """The ConfigMap."""
+    """Returns the ConfigMap with the capacities."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -1,6 +1,6 @@
-"""What all components share: pod skeleton, security, probes, volumes, StatefulSet, ConfigMap, identity.
+"""Common parts of all components: pod template, security, probes, volumes, StatefulSet, ConfigMap, identity.
 
-Every pod passes Pod Security Standard ``restricted`` with a read-only root; writable places are emptyDirs and claims.
+Every pod passes Pod Security Standard ``restricted`` with a read-only root. Writable folders are emptyDirs and claims.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ Manifest = dict[str, Any]
 START = ("python3", "/opt/pulsar-operator/pulsar_start")
 CONFIG_FOLDER = "/etc/pulsar-operator/config"
 DOWNWARD, DOWNWARD_FOLDER = "pod", "/etc/pulsar-operator/pod"
-"""Volume of what the pod says of itself, and where it is."""
+"""Volume with fields of the pod itself (downward API), and its folder."""
 RENDERED_FOLDER = "/pulsar/conf-rendered"
 IDS = {"runAsUser": 10000, "runAsGroup": 0, "fsGroup": 10000}
-"""Users and groups of pods, where the platform does not choose them."""
+"""User and group ids of pods, unless the platform chooses them."""
 OWN_VARIABLES = "PULSAR_OPERATOR_VARIABLES"
-"""Names of the operator's own variables, for a container that gets others from Secrets or ConfigMaps as a whole."""
+"""Environment variable with the names of the operator's own variables, for a container with envFrom."""
 WRITABLE = {"tmp": "/tmp", "logs": "/pulsar/logs", "conf-rendered": RENDERED_FOLDER}
 """emptyDir volumes of every pod: name to mount path. /tmp must allow execution (RocksDB and Netty unpack libraries)."""
 
@@ -59,19 +59,19 @@ class Claim:
 
 @dataclass(frozen=True)
 class Probes:
-    """Probe handlers; how often and how long is given here too, in seconds."""
+    """Probe handlers, with their timing in seconds."""
 
     readiness: Manifest
     liveness: Manifest
     startup: Manifest
     startup_seconds: int = 300
-    """How long a start may take before the container is restarted."""
+    """Seconds that a start may take before the container is restarted."""
     readiness_timeout: int = 5
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Everything that distinguishes one component's StatefulSet from another's."""
+    """Everything that differs between the StatefulSets of components."""
 
     owner: Owner
     component: Component
@@ -91,32 +91,33 @@ class Workload:
     claims: Sequence[Claim] = ()
     grace_seconds: int = 60
     downward: Mapping[str, str] = field(default_factory=dict)
-    """Files in DOWNWARD_FOLDER, by name the field of the pod whose value each has; none = no such folder."""
+    """Files in DOWNWARD_FOLDER: name to the field of the pod with the value. If empty, there is no such folder."""
     spread_over: str = ZONE
-    """Label over whose values the pods are spread, where the user says nothing."""
+    """Label over whose values the pods are spread, unless the user sets one."""
     run_as: str | None = None
-    """Name of the start program's component when it differs from ``component``."""
+    """Component name for the start program if it differs from ``component``."""
 
     @property
     def name(self) -> str:
-        """Name of the StatefulSet and of the client Service."""
+        """Returns the name of the StatefulSet and of the client Service."""
         return workload_name(self.owner.name, self.component)
 
     @property
     def headless_host(self) -> str:
-        """Domain below which each pod has its name."""
+        """Returns the domain of the pods' names."""
         return service_host(headless_name(self.name), self.owner.namespace, self.cluster_domain)
 
     @property
     def pod_host_template(self) -> str:
-        """Full name of the pod itself, composed by Kubernetes from POD_NAME."""
+        """Returns the full name of the pod, which Kubernetes composes from POD_NAME."""
         return f"$(POD_NAME).{self.headless_host}"
 
 
 def metadata(owner: Owner, name: str, component: Component | None, annotations: Manifest | None = None) -> Manifest:
-    """metadata of a child: labels and the reference that lets Kubernetes delete it with its owner.
+    """Returns the metadata of a child: labels, and the reference with which Kubernetes deletes it together with its
+    owner.
 
-    blockOwnerDeletion is false: with it, setting the reference needs rights on the owner's finalizers.
+    blockOwnerDeletion is false: otherwise setting the reference would require permissions on the owner's finalizers.
     """
     meta: Manifest = {
         "name": name,
@@ -139,27 +140,27 @@ def metadata(owner: Owner, name: str, component: Component | None, annotations: 
 
 
 def http_get(path: str, port: str) -> Manifest:
-    """Probe handler."""
+    """Returns a probe handler for an HTTP GET."""
     return {"httpGet": {"path": path, "port": port}}
 
 
 def tcp(port: str) -> Manifest:
-    """Probe handler."""
+    """Returns a probe handler for a TCP connection."""
     return {"tcpSocket": {"port": port}}
 
 
 def env_value(name: str, value: str) -> Manifest:
-    """A plain environment variable."""
+    """Returns a plain environment variable."""
     return {"name": name, "value": value}
 
 
 def conf_value(key: str, value: str) -> Manifest:
-    """A configuration value of this pod alone, laid over the ConfigMap by the start program."""
+    """Returns a setting of this pod alone, which the start program applies over the ConfigMap."""
     return env_value(f"PULSAR_CONF_{key}", value)
 
 
 def config_map(workload: Workload) -> Manifest:
-    """overrides.conf and jvm.conf."""
+    """Returns the ConfigMap with overrides.conf and jvm.conf."""
     data = {
         OVERRIDES_FILE: overrides_text(workload.config),
         JVM_FILE: jvm_text([*ip_arguments(workload.platform), *workload.jvm]),
@@ -174,25 +175,25 @@ def config_map(workload: Workload) -> Manifest:
 
 
 def config_hash(data: Mapping[str, str]) -> str:
-    """Fingerprint of a ConfigMap's data: in the pod template it turns a change of configuration into a new revision."""
+    """Returns a hash of a ConfigMap's data. In the pod template it makes a change of configuration a new revision."""
     return _hash_of(tuple(sorted(data.items())))
 
 
 @lru_cache(maxsize=256)
 def _hash_of(items: tuple[tuple[str, str], ...]) -> str:
-    """A pass asks three times for each component, and the next one mostly for the same data."""
+    """Returns the hash. It is cached, since a pass needs it three times per component, mostly for unchanged data."""
     return digest(json.dumps(dict(items)), 16)
 
 
 def service_account(owner: Owner) -> Manifest:
-    """The identity that pods of an owner share; no permissions and no token."""
+    """Returns the ServiceAccount that pods of an owner share. It has no permissions and no token."""
     return _account(metadata(owner, service_account_name(owner), None))
 
 
 def own_account(workload: Workload) -> list[Manifest]:
-    """The identity of a component alone, where a user gave it annotations; none otherwise.
+    """Returns the ServiceAccount of a single component if a user gave it annotations; otherwise none.
 
-    What a cloud allows it is for these pods and no others.
+    The permissions that a cloud provider grants to it then apply to these pods only.
     """
     annotations = workload.pod.service_account_annotations if workload.pod else None
     if not annotations:
@@ -209,7 +210,7 @@ def _account_name(workload: Workload) -> str:
 
 
 def stateful_set(workload: Workload, config_data: Mapping[str, str]) -> Manifest:
-    """The StatefulSet. The fields that are immutable later are final from the first version on."""
+    """Returns the StatefulSet. Its immutable fields are final from the first version on."""
     owner, component = workload.owner, workload.component
     spec: Manifest = {
         "replicas": workload.replicas,
@@ -232,7 +233,7 @@ def stateful_set(workload: Workload, config_data: Mapping[str, str]) -> Manifest
 
 
 def pod_template(workload: Workload, config_data: Mapping[str, str]) -> Manifest:
-    """Labels, annotations and spec of the pods."""
+    """Returns the labels, annotations and spec of the pods."""
     pod, selector = workload.pod or PodTemplate(), selector_labels(workload.owner, workload.component)
     spec: Manifest = {
         "serviceAccountName": _account_name(workload),
@@ -346,6 +347,6 @@ def _claim_template(workload: Workload, claim: Claim) -> Manifest:
 
 
 def _claim_labels(workload: Workload) -> dict[str, str]:
-    """Labels of the volumes; immutable like the template they stand in."""
+    """Returns the labels of the volumes. They are immutable like the template that contains them."""
     owner = workload.owner
     return {**owner_labels(owner.kind, owner.name), **selector_labels(owner, workload.component)}

@@ -1,8 +1,8 @@
-"""The configuration ConfigMap of a component: layers, rendering and refusal of what would break the cluster.
+"""The configuration ConfigMap of a component: layers, rendering, and refusal of settings that would break the cluster.
 
-Layers, weakest first: Pulsar's stock file (laid under by the image's start program), the preset, the operator's
-recommendations, the user's config, what the operator must own. The last never meets the user's, because its keys are
-reserved and refused.
+The layers, from the lowest precedence: Pulsar's stock file (which the image's start program adds), the preset, the
+operator's recommendations, the user's config, the operator's own settings. The last two never conflict, because the
+operator's keys are reserved and refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pulsar_operator.domain.render.reserved import (
 OVERRIDES_FILE = "overrides.conf"
 JVM_FILE = "jvm.conf"
 VERBATIM = "PULSAR_PREFIX_"
-"""Before a key that is applied unchecked, as with the entry point of Pulsar's own images."""
+"""Prefix of a key that is applied unchecked, as in the entry point of Pulsar's own images."""
 _UNCHECKED = f"# {VERBATIM}"
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
@@ -34,7 +34,8 @@ _FORBIDDEN_JVM = ("-jar", "-cp", "-classpath", "--class-path", "-version", "--ve
 
 
 def layered(*layers: Mapping[str, str] | None) -> dict[str, str]:
-    """One mapping out of several, the last wins, keys sorted so that rendering is deterministic."""
+    """Returns the merged mappings, in which the last one takes precedence. Keys are sorted, so that rendering is
+    deterministic."""
     merged: dict[str, str] = {}
     for layer in layers:
         merged.update(layer or {})
@@ -42,7 +43,7 @@ def layered(*layers: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def overrides_text(values: Mapping[str, str]) -> str:
-    """overrides.conf: one key=value a line; a comment before a key says that it was not checked."""
+    """Returns overrides.conf with one key=value per line. A comment before a key marks it as unchecked."""
     lines = []
     for key, value in sorted(values.items()):
         name = key.removeprefix(VERBATIM)
@@ -52,7 +53,7 @@ def overrides_text(values: Mapping[str, str]) -> str:
 
 
 def parse_overrides(text: str) -> dict[str, str]:
-    """The settings that overrides_text wrote."""
+    """Returns the settings that overrides_text wrote."""
     found, before = {}, ""
     for line in text.splitlines():
         key, _, value = line.partition("=")
@@ -63,13 +64,13 @@ def parse_overrides(text: str) -> dict[str, str]:
 
 
 def jvm_text(arguments: Sequence[str]) -> str:
-    """jvm.conf: one JVM argument a line."""
+    """Returns jvm.conf with one JVM argument per line."""
     return "".join(f"{argument}\n" for argument in arguments)
 
 
 def ip_arguments(platform: Platform) -> list[str]:
-    """JVM arguments for the IP versions of a platform. The images prefer IPv4, by which Java opens no socket of IPv6;
-    of two equal arguments the last counts (java.net.preferIPv4Stack, "Networking Properties")."""
+    """Returns the JVM arguments for the IP versions of a platform. The images set java.net.preferIPv4Stack, with which
+    Java opens no IPv6 socket; of two equal arguments the last one applies ("Networking Properties")."""
     if not platform.has_ipv6:
         return []
     first = (platform.ip_families or [IpFamily.IPV4])[0]
@@ -80,7 +81,7 @@ def ip_arguments(platform: Platform) -> list[str]:
 
 
 def check_config(component: Component, values: Mapping[str, str] | None) -> list[str]:
-    """Why a user's config map is refused, one sentence per key; empty when it is accepted."""
+    """Returns why a user's config is refused, one sentence per key; empty if it is accepted."""
     given = values or {}
     found = (_config_problem(component, key, value) for key, value in sorted(given.items()))
     twice = (key for key in sorted(given) if f"{VERBATIM}{key}" in given)
@@ -107,7 +108,7 @@ def _config_problem(component: Component, key: str, value: str) -> str | None:
 
 
 def reserved_because(component: Component, key: str) -> str | None:
-    """Why a key of a component belongs to the operator and which field to use instead; None when it is free."""
+    """Returns why a key of a component is reserved, and which field to use instead; None if it is not."""
     table = Component.ZOOKEEPER if component is Component.CONFIGURATION_STORE else component
     if why := RESERVED.get(table, {}).get(key):
         return why
@@ -118,7 +119,7 @@ def reserved_because(component: Component, key: str) -> str | None:
 
 
 def check_jvm(field: str, jvm: Jvm | None) -> list[str]:
-    """Why JVM options are refused; ``field`` is where the Jvm stands in the spec."""
+    """Returns why JVM options are refused. ``field`` is the path of the Jvm in the spec."""
     problems = []
     for number, option in enumerate((jvm.options if jvm else None) or ()):
         shown = option.partition("=")[0][:80]
@@ -132,12 +133,12 @@ def check_jvm(field: str, jvm: Jvm | None) -> list[str]:
 
 
 def for_autorecovery(values: Mapping[str, str] | None) -> dict[str, str]:
-    """The part of spec.bookkeeper.config that auto-recovery acts on and bookies ignore."""
+    """Returns the part of spec.bookkeeper.config that auto-recovery reads and bookies ignore."""
     return {key: value for key, value in (values or {}).items() if _is_autorecovery(key)}
 
 
 def for_bookies(values: Mapping[str, str] | None) -> dict[str, str]:
-    """The rest of spec.bookkeeper.config, so that a change of either part rolls only those it concerns."""
+    """Returns the rest of spec.bookkeeper.config, so that a change restarts only the pods it applies to."""
     return {key: value for key, value in (values or {}).items() if not _is_autorecovery(key)}
 
 

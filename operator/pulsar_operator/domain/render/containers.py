@@ -1,4 +1,5 @@
-"""Sidecar and init containers of users: read against their allow-list, checked, rendered under our security context."""
+"""Sidecar and init containers of users: validated against their allow-list and rendered with the operator's security
+context."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from pulsar_operator.domain.render.pod_extras import (
 )
 
 SHARED = "logs"
-"""The volume of the operator's own that other containers may mount, to ship what is in it."""
+"""The operator's volume that other containers may mount, to ship its files."""
 HANDLERS = ("exec", "httpGet", "tcpSocket")
 
 SECURITY: Manifest = {
@@ -30,23 +31,25 @@ SECURITY: Manifest = {
     "runAsNonRoot": True,
     "capabilities": {"drop": ["ALL"]},
 }
-"""Of every container, so that pods pass Pod Security Standard restricted; user and group are those of the pod."""
+"""Security context of every container, with which pods pass Pod Security Standard restricted. User and group are those
+of the pod."""
 
 
 def init_containers(pod: PodTemplate) -> Manifest:
-    """Returns initContainers of a PodSpec, if there are any. Raises ValueError for the problems of
-    container_problems."""
+    """Returns initContainers of a PodSpec, if there are any. Raises ValueError for problems that container_problems
+    reports."""
     found = [_container(_read(InitContainer, entry)) for entry in pod.init_containers or ()]
     return {"initContainers": found} if found else {}
 
 
 def sidecars(pod: PodTemplate) -> list[Manifest]:
-    """Returns the containers after the main one. Raises ValueError for the problems of container_problems."""
+    """Returns the containers after the main one. Raises ValueError for problems that container_problems reports."""
     return [_container(_read(SidecarContainer, entry)) for entry in pod.sidecars or ()]
 
 
 def container_problems(field: str, pod: PodTemplate, ports: Mapping[str, int]) -> list[str]:
-    """Why containers are refused; ``field`` is where the pod template stands, ``ports`` are the main container's."""
+    """Returns why containers are refused. ``field`` is the path of the pod template, ``ports`` are those of the main
+    container."""
     volumes = {volume.name for volume in pod.volumes or ()} | {SHARED}
     found, names = [], []
     listed: tuple[tuple[str, type[InitContainer], Sequence[ContainerEntry]], ...] = (

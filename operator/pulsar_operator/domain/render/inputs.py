@@ -1,4 +1,4 @@
-"""What rendering starts from, and what comes out. The controllers build the first and apply the second."""
+"""Inputs and results of rendering. The controllers build the inputs and apply the results."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ BRING_UP_ORDER = (
     Component.PROXY,
     Component.STANDALONE,
 )
-"""Order in which components are started, and rolled."""
+"""Order in which components are started and rolled out."""
 
 
 @dataclass(frozen=True)
 class ImageTemplates:
-    """Default images; ``{version}`` is replaced by the Pulsar version."""
+    """Default images, in which ``{version}`` is replaced by the Pulsar version."""
 
     broker: str
-    """Brokers and standalone pods."""
+    """Image of brokers and standalone pods."""
     bookie: str
-    """Bookies, auto-recovery and ZooKeeper."""
+    """Image of bookies, auto-recovery and ZooKeeper."""
     proxy: str
 
     def resolve(self, component: Component, version: str, overrides: Images | None = None) -> str:
-        """Image of a component: the override as it is, or the default with the version put in."""
+        """Returns the image of a component: the override unchanged, or the default with the version."""
         if component is Component.PROXY:
             override, default = overrides.proxy if overrides else None, self.proxy
         elif component in (Component.BROKER, Component.STANDALONE):
@@ -47,77 +47,78 @@ class ImageTemplates:
 
 @dataclass(frozen=True)
 class ClusterInputs:
-    """A PulsarCluster and what rendering it needs from elsewhere."""
+    """A PulsarCluster, and the facts outside of it that rendering needs."""
 
     owner: Owner
     spec: PulsarClusterSpec
     images: ImageTemplates
     configuration_store: StoreAddress | None = None
-    """The instance's configuration store; None if this cluster's own metadata store."""
+    """The instance's configuration store; None if it is this cluster's own metadata store."""
     super_digest_secret: str | None = None
-    """Secret with the superuser of a managed ZooKeeper, under SUPER_DIGEST_KEY; None if no superuser."""
+    """Secret with the superuser of a managed ZooKeeper, under SUPER_DIGEST_KEY; None for no superuser."""
     capacities: str = ""
-    """CPU of the brokers where they differ, as option --capacities of the sizing job takes it."""
+    """CPU of the brokers if they differ, in the format of option --capacities of the sizing job."""
     quorum: Quorum | None = None
-    """Quorums that ledgers have had so far; None if the cluster is brought up for the first time."""
+    """Quorums of existing ledgers; None if the cluster starts for the first time."""
 
     @property
     def cluster_name(self) -> str:
-        """Name of the cluster inside Pulsar."""
+        """Returns the name of the cluster in Pulsar."""
         return self.spec.cluster_name or self.owner.name
 
     @property
     def standalone(self) -> bool:
-        """Whether the cluster is one pod."""
+        """Whether the cluster has mode Standalone, with a single pod."""
         return self.spec.mode is ClusterMode.STANDALONE
 
     def image(self, component: Component) -> str:
-        """Image of a component."""
+        """Returns the image of a component."""
         return self.images.resolve(component, self.spec.version, self.spec.image)
 
 
 @dataclass(frozen=True)
 class ClusterEndpoints:
-    """URLs inside Kubernetes, all with full host names."""
+    """URLs for use inside Kubernetes, all with full host names."""
 
     service_url: str
-    """Binary protocol for clients: the proxies where there are any, else the brokers."""
+    """Binary protocol for clients: the proxies if there are any, otherwise the brokers."""
     web_service_url: str
-    """Admin REST for clients: the proxies where there are any, else the brokers."""
+    """Admin REST for clients: the proxies if there are any, otherwise the brokers."""
     broker_service_url: str
-    """Binary protocol of the brokers; goes into ClusterData."""
+    """Binary protocol of the brokers, for ClusterData."""
     broker_web_service_url: str
-    """Admin REST of the brokers; goes into ClusterData and is what the operator calls."""
+    """Admin REST of the brokers, for ClusterData and for the operator's calls."""
 
 
 @dataclass(frozen=True)
 class RenderedCluster:
-    """Manifests by component, in bring-up order; within a component the StatefulSet comes last."""
+    """Manifests by component, in start order. Within a component the StatefulSet is last."""
 
     shared: list[Manifest]
-    """Applied first: the ServiceAccount."""
+    """Manifests that are applied first: the ServiceAccount."""
     components: Mapping[Component, list[Manifest]]
-    """Only components the cluster has; iterate with :meth:`ordered`."""
+    """Manifests of the components that the cluster has; iterate with :meth:`ordered`."""
     endpoints: ClusterEndpoints
     metadata_store: StoreAddress | None = None
-    """The local store, for sessions of the operator and as a configuration store of others; None in mode Standalone."""
+    """The cluster's metadata store, for sessions of the operator and as a configuration store of others; None in mode
+    Standalone."""
     configuration_store: StoreAddress | None = None
-    """The store the brokers were given; None in mode Standalone."""
+    """The configuration store of the brokers; None in mode Standalone."""
     bookie_ids: tuple[str, ...] = ()
-    """Ids the bookies register with, by ordinal."""
+    """Ids with which the bookies register, by ordinal."""
     quorum: Quorum | None = None
-    """Quorums that the brokers are given; None in mode Standalone."""
+    """Quorums of the brokers; None in mode Standalone."""
 
     def ordered(self) -> list[tuple[Component, list[Manifest]]]:
-        """Components in bring-up order with their manifests."""
+        """Returns the components in start order with their manifests."""
         return [(component, self.components[component]) for component in BRING_UP_ORDER if component in self.components]
 
     def of(self, component: Component) -> list[Manifest]:
-        """Manifests of one component; empty when the cluster has none."""
+        """Returns the manifests of one component; empty if the cluster does not have it."""
         return self.components.get(component, [])
 
     def all(self) -> list[Manifest]:
-        """Every manifest in the order of application."""
+        """Returns every manifest in the order of application."""
         return [*self.shared, *(manifest for _, manifests in self.ordered() for manifest in manifests)]
 
 
@@ -126,6 +127,6 @@ class RenderedStore:
     """A managed configuration store."""
 
     manifests: list[Manifest]
-    """In the order of application."""
+    """Manifests in the order of application."""
     address: StoreAddress
-    """Where clients of the store connect."""
+    """Address for clients of the store."""

@@ -1,4 +1,4 @@
-"""How a pod starts, stops and is asked whether it lives; how much it may write."""
+"""How a pod starts, stops and is probed, and how much it may write."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from pulsar_operator.domain.render.pod_extras import as_kept
 Manifest = dict[str, Any]
 
 LEAST_SECONDS = 10
-"""What is left for the process itself to stop."""
+"""Minimum seconds for the process itself to stop."""
 
 
 def grace_seconds(pod: PodTemplate, default: int) -> int:
-    """terminationGracePeriodSeconds: the hook before the stop counts (Kubernetes, "Container Lifecycle Hooks")."""
+    """Returns terminationGracePeriodSeconds. The preStop hook counts towards it (Kubernetes, "Container Lifecycle
+    Hooks")."""
     if pod.termination_grace_period_seconds is not None:
         return pod.termination_grace_period_seconds
     return default + (pod.pre_stop_sleep_seconds or 0)
 
 
 def shutdown_seconds(pod: PodTemplate | None, default: int) -> int:
-    """How long a broker may hand over its bundles (brokerShutdownTimeoutMs): two thirds of what is left to it, or the
-    kubelet kills it in the middle."""
+    """Returns the seconds that a broker has to hand over its bundles (brokerShutdownTimeoutMs): two thirds of the
+    remaining time, so that the kubelet does not kill it meanwhile."""
     template = pod or PodTemplate()
     return (grace_seconds(template, default) - (template.pre_stop_sleep_seconds or 0)) * 2 // 3
 
 
 def grace_problems(field: str, pod: PodTemplate) -> list[str]:
-    """Whether the process has time to stop; ``field`` is where the pod template stands."""
+    """Returns a problem if the process has too little time to stop. ``field`` is the path of the pod template."""
     grace, sleep = pod.termination_grace_period_seconds, pod.pre_stop_sleep_seconds
     if grace is None or sleep is None or grace - sleep >= LEAST_SECONDS:
         return []
@@ -39,10 +40,10 @@ def grace_problems(field: str, pod: PodTemplate) -> list[str]:
 
 
 def pre_stop(pod: PodTemplate) -> Manifest:
-    """lifecycle of the main container. A pod that is deleted is removed from the endpoints of Services immediately, but
-    nodes and load balancers learn it later; until then it gets new connections.
+    """Returns the lifecycle of the main container. A deleted pod is immediately removed from the endpoints of Services,
+    but nodes and load balancers learn of it later, and new connections arrive until then.
 
-    By python3, which every image has: the sleep of Kubernetes itself is not in all versions.
+    The hook uses python3, which every image has: the sleep action of Kubernetes is not in all supported versions.
     """
     if pod.pre_stop_sleep_seconds is None:
         return {}
@@ -51,11 +52,11 @@ def pre_stop(pod: PodTemplate) -> Manifest:
 
 
 def timings(probe: ProbeTimings | None) -> Manifest:
-    """What a user changed of a probe."""
+    """Returns the fields of a probe that a user changed."""
     return as_kept(probe) if probe else {}
 
 
 def limited(pod: PodTemplate, volume: str) -> Manifest:
-    """emptyDir of one of the operator's own volumes."""
+    """Returns the emptyDir of one of the operator's volumes."""
     limit = {"tmp": pod.tmp_dir_size_limit, "logs": pod.logs_dir_size_limit}.get(volume)
     return {} if limit is None else {"sizeLimit": str(limit)}

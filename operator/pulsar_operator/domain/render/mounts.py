@@ -1,4 +1,4 @@
-"""Where volumes may be mounted: nothing of the operator's, of the image's or of the kernel's is hidden."""
+"""Validates where volumes may be mounted: they must not hide folders of the operator, the image or the kernel."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ _PROGRAMS = ("/bin", "/sbin", "/lib", "/lib64", "/usr/bin", "/usr/sbin", "/usr/l
 _LOCAL = ("/usr/local/bin", "/usr/local/lib")
 _JAVA = tuple(f"{home}/{folder}" for home in ("/opt/jvm", "/opt/java/openjdk") for folder in ("bin", "conf", "lib"))
 NEEDED = ("/tmp", "/pulsar/logs", "/pulsar/conf", "/pulsar/lib", "/pulsar/bin", "/etc", *_PROGRAMS, *_LOCAL, *_JAVA)
-"""Folders that may not be hidden, though something may be mounted inside: a pod without python3, Java or their
-libraries never starts. Python and Java of the image are in /usr and /opt/jvm (Dockerfile of Pulsar 4.0); the others are
-where images of other make have them."""
+"""Folders that must not be hidden, although something may be mounted inside them: a pod without python3, Java or their
+libraries never starts. Python and Java of the image are in /usr and /opt/jvm (Dockerfile of Pulsar 4.0); the other
+folders are those of images from other sources."""
 
 
 def mount_problems(field: str, mounts: Sequence[VolumeMount], volumes: Collection[str]) -> list[str]:
-    """Why mounts of the main container are refused; ``field`` is where they stand, ``volumes`` are names of volumes."""
+    """Returns why mounts of the main container are refused. ``field`` is their path, ``volumes`` are the names of
+    volumes."""
     found = []
     for mount in mounts:
         where = f'{field} mountPath "{mount.mount_path}"'
@@ -35,7 +36,8 @@ def mount_problems(field: str, mounts: Sequence[VolumeMount], volumes: Collectio
 
 
 def other_mount_problems(here: str, mounts: Sequence[VolumeMount], volumes: Collection[str]) -> list[str]:
-    """The same for a container of the user's, whose image is the user's too; ``here`` names it."""
+    """Returns why mounts of a user's container are refused, whose image is the user's too. ``here`` names the
+    container."""
     found = []
     for mount in mounts:
         if mount.name not in volumes:
@@ -48,7 +50,7 @@ def other_mount_problems(here: str, mounts: Sequence[VolumeMount], volumes: Coll
 
 
 def normal(path: str) -> str:
-    """An absolute path without what says nothing; POSIX keeps two slashes at the beginning, Linux does not."""
+    """Returns a normalized absolute path. POSIX preserves two slashes at the beginning, Linux does not."""
     return posixpath.normpath("/" + path.lstrip("/"))
 
 
@@ -58,19 +60,20 @@ def is_within(path: str, folder: str) -> bool:
 
 
 def _unclear(path: str) -> str | None:
-    """Why a path may be another one than it reads."""
+    """Returns why a path is ambiguous; None if it is not."""
     part = ".." if ".." in path.split("/") else "//" if "//" in path else None
     return f"has {part} in it: write the path without it" if part else None
 
 
 def _taken(path: str) -> str | None:
-    """The folder of the operator's or of the image's that a mount at this path is in the way of."""
+    """Returns the folder of the operator or of the image that a mount at this path would hide or change; None if there
+    is none."""
     here = normal(path)
     return _in_the_way(here, SEALED) or next((folder for folder in NEEDED if is_within(folder, here)), None)
 
 
 def _in_the_way(here: str, folders: Iterable[str]) -> str | None:
-    """The folder that a mount is at, above or inside of."""
+    """Returns the folder that a mount is at, above or inside of; None if there is none."""
     return next((folder for folder in folders if is_within(folder, here) or is_within(here, folder)), None)
 
 

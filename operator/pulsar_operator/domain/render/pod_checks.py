@@ -1,4 +1,5 @@
-"""What users say of pods that would collide with the operator's own, one sentence each with field, value and remedy."""
+"""Pod settings of users that conflict with the operator's. Each problem is one sentence with field, value and
+remedy."""
 
 from __future__ import annotations
 
@@ -25,18 +26,19 @@ _PROFILES = (
     "container.seccomp.security.alpha.kubernetes.io/",
     "seccomp.security.alpha.kubernetes.io/",
 )
-"""Begin the annotations that Pod Security Standard restricted judges (k8s.io/pod-security-admission/policy: AppArmor at
-every version of the standard, seccomp where enforce-version is 1.18 or older)."""
+"""Prefixes of annotations that Pod Security Standard restricted evaluates (k8s.io/pod-security-admission/policy:
+AppArmor in every version of the standard, seccomp if enforce-version is 1.18 or older)."""
 _ALLOWED_PROFILE = re.compile(r"|runtime/default|localhost/.*", re.DOTALL)
 _ONLY_MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
-"""Annotation of a ServiceAccount whose pods may have no Secrets but those it lists, and ours lists none."""
+"""Annotation of a ServiceAccount whose pods may only use the Secrets it lists. The operator's ServiceAccounts list
+none."""
 WRITTEN = ("/tmp", "/pulsar/logs")
-"""Folders of the operator's own volumes that Java may write into."""
+"""Folders of the operator's own volumes that the JVM may write to."""
 
 
 def pod_problems(field: str, pod: PodTemplate | None, ports: Mapping[str, int]) -> list[str]:
-    """Everything that is refused in a pod template; ``field`` is where it stands in the spec, ``ports`` are the main
-    container's."""
+    """Returns the problems of a pod template. ``field`` is its path in the spec, ``ports`` are those of the main
+    container."""
     if pod is None:
         return []
     volumes = [volume.name for volume in pod.volumes or ()]
@@ -55,7 +57,7 @@ def pod_problems(field: str, pod: PodTemplate | None, ports: Mapping[str, int]) 
 
 
 def check_env(field: str, env: Sequence[EnvVar] | None) -> list[str]:
-    """Why extra environment variables are refused; ``field`` is where they stand in the spec."""
+    """Returns why additional environment variables are refused. ``field`` is their path in the spec."""
     names = [variable.name for variable in env or ()]
     return [
         *(
@@ -69,7 +71,7 @@ def check_env(field: str, env: Sequence[EnvVar] | None) -> list[str]:
 
 
 def _source_problems(field: str, sources: Sequence[EnvFrom]) -> list[str]:
-    """Returns prefixes by which every key would be the operator's; only the start program can check others."""
+    """Returns the prefixes with which every key would be reserved. Only the start program can check other ones."""
     return [
         f'{field} prefix "{source.prefix}" is reserved: names starting with {", ".join(ENV_PREFIXES)} are the '
         "operator's own; choose another prefix"
@@ -96,8 +98,8 @@ def _volume_problems(field: str, volumes: Sequence[Volume]) -> list[str]:
 
 
 def _annotation_problems(field: str, pod: PodTemplate) -> list[str]:
-    """Annotations with which a StatefulSet is accepted and each of its pods is not: a roll would take one down and get
-    no other."""
+    """Returns the annotations with which a StatefulSet is admitted but its pods are not. A rollout would remove a pod
+    without getting a new one."""
     found = [
         f'{field}.annotations "{name}" would have the pods refused by Pod Security Standard restricted: its value must '
         "be runtime/default or localhost/<profile>, or leave it out"
@@ -113,7 +115,7 @@ def _annotation_problems(field: str, pod: PodTemplate) -> list[str]:
 
 
 def written_problems(field: str, jvm: Jvm | None, pod: PodTemplate | None) -> list[str]:
-    """Whether files that Java is to write have a place to be; ``field`` is where the component stands in the spec."""
+    """Returns the files of the JVM that have no writable folder. ``field`` is the path of the component in the spec."""
     mounts = [mount.mount_path for mount in (pod.volume_mounts if pod else None) or () if not mount.read_only]
     given = (("heapDumpPath", jvm.heap_dump_path), ("gcLogPath", jvm.gc_log_path)) if jvm else ()
     return [

@@ -1,4 +1,4 @@
-"""What users said of pods, in the form of a PodSpec. Lists stay in the order they were written in."""
+"""Pod settings of users in the form of a PodSpec. Lists keep their order."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pulsar_operator.api.v1alpha1.pods import EnvFrom, EnvVar, Volume, VolumeMou
 Manifest = dict[str, Any]
 
 RAW = "projected"
-"""Volume source that is passed on as it was written."""
+"""Volume source that is passed on unchanged."""
 
 
 def env_entries(variables: Sequence[EnvVar] | None) -> list[Manifest]:
-    """Environment variables of a container."""
+    """Returns the environment variables of a container."""
     return [
         {"name": variable.name, "valueFrom": as_kept(variable.value_from)}
         if variable.value_from
@@ -26,17 +26,17 @@ def env_entries(variables: Sequence[EnvVar] | None) -> list[Manifest]:
 
 
 def env_sources(sources: Sequence[EnvFrom] | None) -> Manifest:
-    """envFrom of a container, where there is any."""
+    """Returns envFrom of a container, if there is any."""
     return {"envFrom": [as_kept(source) for source in sources]} if sources else {}
 
 
 def volume_entries(volumes: Sequence[Volume] | None) -> list[Manifest]:
-    """Volumes of the pod."""
+    """Returns the volumes of the pod."""
     return [_volume(volume) for volume in volumes or ()]
 
 
 def mount_entries(mounts: Sequence[VolumeMount] | None) -> list[Manifest]:
-    """Mounts of a container."""
+    """Returns the mounts of a container."""
     return [as_kept(mount) for mount in mounts or ()]
 
 
@@ -50,13 +50,13 @@ def _volume(volume: Volume) -> Manifest:
 
 
 def as_kept(model: BaseModel) -> Manifest:
-    """A struct as the API server keeps it: members that are absent, false, 0 or empty are left out there, and would be
-    taken for a difference otherwise."""
+    """Returns a struct in the form in which the API server stores it: members that are unset, false, 0 or empty are
+    left out, and would otherwise count as a difference."""
     return dict(_trimmed(model.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
 
 def twice(field: str, what: str, values: Iterable[str]) -> list[str]:
-    """Values that a list has more than once, one sentence each."""
+    """Returns a sentence for each value that a list contains more than once."""
     names, found = set(), []
     for value in values:
         if value in names:

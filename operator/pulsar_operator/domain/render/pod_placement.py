@@ -1,4 +1,4 @@
-"""On which nodes and in which zones the pods of a component may be together."""
+"""Placement of the pods of a component on nodes and in zones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def affinity(pod: PodTemplate, selector: Mapping[str, str]) -> Manifest:
-    """Affinity of the pods: the user's, ours, or with podAntiAffinity both; ``selector`` are labels of the pods."""
+    """Returns the affinity of the pods: the user's, the operator's, or with podAntiAffinity both. ``selector`` are
+    labels of the pods."""
     if pod.affinity is not None and pod.pod_anti_affinity is None:
         return pod.affinity
     term: Manifest = {
@@ -30,8 +31,8 @@ def affinity(pod: PodTemplate, selector: Mapping[str, str]) -> Manifest:
 
 
 def zone_spread(pod: PodTemplate, selector: Mapping[str, str], over: str = ZONE) -> list[Manifest]:
-    """Spread constraints of the pods: the user's, ours over zones, or with zoneSpread both. ``over`` is the label that
-    ours is over where the user says nothing."""
+    """Returns the spread constraints of the pods: the user's, the operator's over zones, or with zoneSpread both.
+    ``over`` is the label of the operator's constraint if the user sets none."""
     given = pod.topology_spread_constraints
     if given is not None and pod.zone_spread is None:
         return given
@@ -45,7 +46,7 @@ def zone_spread(pod: PodTemplate, selector: Mapping[str, str], over: str = ZONE)
 
 
 def spread_problems(field: str, pod: PodTemplate) -> list[str]:
-    """Returns constraints that Kubernetes would treat as one: it distinguishes them by topologyKey and
+    """Returns the constraints that Kubernetes considers the same: it identifies them by topologyKey and
     whenUnsatisfiable (listMapKeys of topologySpreadConstraints in core/v1). ``field`` is the path of the pod
     template."""
     given = [(each.get("topologyKey"), each.get("whenUnsatisfiable")) for each in pod.topology_spread_constraints or ()]

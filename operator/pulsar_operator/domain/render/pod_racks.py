@@ -1,8 +1,8 @@
-"""What racks of bookies mean for pods and settings; nothing where the specification names none.
+"""The effect of bookie racks on pods and settings; none if the specification has no racks.
 
-Brokers choose bookies by rack as they are (bookkeeperClientRackawarePolicyEnabled true, two racks, not enforced), and
-auto-recovery by the same mapping (reppDnsResolverClass of Pulsar's bookkeeper.conf). So settings are written only where
-they are others.
+Brokers choose bookies by rack by default (bookkeeperClientRackawarePolicyEnabled true, two racks, not enforced), and
+auto-recovery by the same mapping (reppDnsResolverClass of Pulsar's bookkeeper.conf). So only other settings are
+written.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ RACK_AWARE = "bookkeeperClientRackawarePolicyEnabled"
 REGION_AWARE = "bookkeeperClientRegionawarePolicyEnabled"
 COPIES_MINIMUM = "minNumRacksPerWriteQuorum"
 STOCK_MINIMUM = 2
-"""Of brokers and of auto-recovery."""
+"""Default minimum of brokers and of auto-recovery."""
 RACK_FILE = "rack"
 RACK_VARIABLE = "PULSAR_OPERATOR_RACK"
-"""Variable with the name of the file that has the rack, once the metadata store has it."""
+"""Environment variable with the file that contains the rack once the metadata store has it."""
 
 
 def broker_racks(keeper: BookKeeper | None) -> dict[str, str]:
-    """Settings of brokers."""
+    """Returns the settings of brokers."""
     racks = keeper.racks if keeper is not None else None
     found = _minimum(MINIMUM, racks)
     if racks is not None and racks.enforce_minimum:
@@ -35,7 +35,8 @@ def broker_racks(keeper: BookKeeper | None) -> dict[str, str]:
 
 
 def copying_racks(keeper: BookKeeper) -> dict[str, str]:
-    """Settings of auto-recovery. It enforces nothing: two copies in one rack are more than one copy."""
+    """Returns the settings of auto-recovery. It enforces no minimum: two copies in one rack are better than one
+    copy."""
     return _minimum(COPIES_MINIMUM, keeper.racks)
 
 
@@ -44,23 +45,23 @@ def _minimum(key: str, racks: Racks | None) -> dict[str, str]:
 
 
 def spread_over(keeper: BookKeeper) -> str:
-    """Label over whose values bookies are spread, where the user says nothing."""
+    """Returns the label over whose values bookies are spread, unless the user sets one."""
     return (keeper.racks.topology_key if keeper.racks is not None else None) or ZONE
 
 
 def racks_from_pods(keeper: BookKeeper) -> dict[str, str]:
-    """Files of the pod's own: its rack, where only a pod that has a node has one."""
+    """Returns the files with fields of the pod: its rack, if racks follow from the node of a pod."""
     waits = keeper.racks is not None and keeper.racks.topology_key is not None
     return {RACK_FILE: f"metadata.annotations['{ANNOTATION_RACK}']"} if waits else {}
 
 
 def wait_for_rack(keeper: BookKeeper) -> list[Manifest]:
-    """Variables with which the start program waits for that file to say something."""
+    """Returns the variables with which the start program waits until that file has content."""
     return [env_value(RACK_VARIABLE, f"{DOWNWARD_FOLDER}/{RACK_FILE}")] if racks_from_pods(keeper) else []
 
 
 def rack_problems(keeper: BookKeeper, broker: Broker) -> list[str]:
-    """Settings beside racks that say something else."""
+    """Returns the settings that conflict with racks."""
     if keeper.racks is None:
         return []
     given, copying = broker.config or {}, keeper.config or {}

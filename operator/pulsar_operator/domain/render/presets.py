@@ -1,8 +1,8 @@
-"""Resources and JVM settings by preset and component. Never replicas.
+"""Resources and JVM settings by preset and component, but never replicas.
 
-Memory of a container follows from what its JVM may use: heap + direct memory + an allowance for metaspace, threads and
-code. A user who raises spec.<component>.jvm.heap therefore gets the memory with it; spec.<component>.resources replaces
-requests and limits as a whole. There is no CPU limit: throttled JVMs start slowly and miss their probes.
+The memory of a container follows from its JVM: heap + direct memory + an allowance for metaspace, threads and code. A
+user who raises spec.<component>.jvm.heap therefore gets the memory with it. spec.<component>.resources replaces
+requests and limits as a whole. There is no CPU limit: throttled JVMs start slowly and fail their probes.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ _MIB = {"k": 1 / 1024, "m": 1.0, "g": 1024.0}
 
 
 NAME_CACHE = "-Dsun.net.inetaddr.ttl=5"
-"""Seconds a resolved name is kept. A pod's name leads to another address after each restart; Pulsar would keep the old
-one for up to 60 s (DnsResolverUtil of 4.0) and time out on it, 10 s a try (observed through a proxy)."""
+"""JVM argument with the seconds for which a resolved name is cached. A pod's name has another address after each
+restart; Pulsar would keep the old one for up to 60 s (DnsResolverUtil of 4.0) and time out on it, 10 s per attempt
+(observed through a proxy)."""
 
 
 @dataclass(frozen=True)
 class Sizing:
-    """What one component gets in one preset. Memory in MiB."""
+    """Sizes of one component in one preset. Memory in MiB."""
 
     heap: int
     direct: int | None
-    """Maximum direct memory; None if the JVM's own default, which is the heap size."""
+    """Maximum direct memory; None for the JVM's default, which is the heap size."""
     cpu: str
     """CPU request."""
     initial_heap: int
     requested_overhead: int
-    """Memory requested beyond the heap (and, in preset Production, beyond direct memory)."""
+    """Requested memory beyond the heap (and, in preset Production, beyond direct memory)."""
     limit_overhead: int
-    """Memory allowed beyond heap and direct memory."""
+    """Memory limit beyond heap and direct memory."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ class PresetValues:
 
     collector: tuple[str, ...]
     requests_include_direct: bool
-    """Whether direct memory is requested, or only allowed."""
+    """Whether the memory request includes direct memory, as opposed to the limit only."""
     sizing: Mapping[Component, Sizing]
     config: Mapping[Component, Mapping[str, str]]
-    """Configuration the sizes call for; a user's config wins over it."""
+    """Configuration that the sizes require. A user's config takes precedence."""
 
 
 _SMALL_BOOKIE = {
@@ -120,12 +121,12 @@ PRODUCTION = PresetValues(
 
 
 def preset_values(preset: Preset) -> PresetValues:
-    """The values of a preset."""
+    """Returns the values of a preset."""
     return SMALL if preset is Preset.SMALL else PRODUCTION
 
 
 def mebibytes(java_size: str) -> float:
-    """A Java memory size such as 512m in MiB. Raises ValueError for anything else."""
+    """Returns a Java memory size such as 512m in MiB. Raises ValueError for anything else."""
     match = _JAVA_SIZE.fullmatch(java_size)
     if match is None:
         raise ValueError(f"{java_size!r} is not a Java memory size such as 512m")
@@ -133,19 +134,19 @@ def mebibytes(java_size: str) -> float:
 
 
 def heap_mebibytes(component: Component, preset: Preset, jvm: Jvm | None) -> float:
-    """Maximum heap the component gets."""
+    """Returns the maximum heap of the component in MiB."""
     chosen = jvm.heap if jvm else None
     return mebibytes(chosen) if chosen else preset_values(preset).sizing[component].heap
 
 
 def direct_mebibytes(component: Component, preset: Preset, jvm: Jvm | None) -> float | None:
-    """Maximum direct memory the component gets; None if the JVM's default, the size of the heap."""
+    """Returns the maximum direct memory of the component in MiB; None for the JVM's default, the size of the heap."""
     chosen = jvm.direct_memory if jvm else None
     return mebibytes(chosen) if chosen else preset_values(preset).sizing[component].direct
 
 
 def jvm_arguments(component: Component, preset: Preset, jvm: Jvm | None) -> list[str]:
-    """Content of jvm.conf, one argument per line; the user's options come last."""
+    """Returns the arguments for jvm.conf. The user's options come last."""
     values = preset_values(preset)
     sizing = values.sizing[component]
     heap = jvm.heap if jvm else None
@@ -166,8 +167,8 @@ def jvm_arguments(component: Component, preset: Preset, jvm: Jvm | None) -> list
 def container_resources(
     component: Component, preset: Preset, jvm: Jvm | None, resources: Resources | None
 ) -> dict[str, Any]:
-    """requests and limits of the container. ``resources`` replaces the preset's as a whole: half of each could
-    contradict, such as a request above the preset's limit."""
+    """Returns requests and limits of the container. ``resources`` replaces the preset's as a whole: a mixture could be
+    inconsistent, such as a request above the preset's limit."""
     if resources is not None:
         given = {"requests": resources.requests, "limits": resources.limits}
         return {key: {k: str(v) for k, v in value.items()} for key, value in given.items() if value}

@@ -1,7 +1,7 @@
-"""System properties by which arguments of Java could set what is reserved in config.
+"""Java system properties that could set what is reserved in config.
 
-ZooKeeper puts the keys of its file that it does not know into system properties ``zookeeper.<key>``, and reads them
-there (class QuorumPeerConfig of 3.9). BookKeeper lays all system properties over its file where
+ZooKeeper copies unknown keys of its file into system properties ``zookeeper.<key>``, and reads them there (class
+QuorumPeerConfig of 3.9). BookKeeper applies all system properties over its file if
 ``org.apache.bookkeeper.conf.readsystemproperties`` is true (class AbstractConfiguration of 4.17).
 """
 
@@ -16,7 +16,7 @@ from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.domain.render.config import reserved_because
 
 VARIABLES = ("PULSAR_EXTRA_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
-"""Environment variables with arguments of Java: the start program reads the first, Java itself the others."""
+"""Environment variables with JVM arguments: the start program reads the first, Java itself the others."""
 
 _ZOOKEEPER = "zookeeper."
 _SERVERS = (Component.ZOOKEEPER, Component.CONFIGURATION_STORE)
@@ -24,7 +24,7 @@ _ALL_PROPERTIES = "org.apache.bookkeeper.conf.readsystemproperties"
 
 
 def property_problems(component: Component, field: str, jvm: Jvm | None, pod: PodTemplate | None) -> list[str]:
-    """Returns the refused arguments; ``field`` is the path of the component in the spec. Only the start program can
+    """Returns why arguments are refused. ``field`` is the path of the component in the spec. Only the start program can
     check values from a Secret or a ConfigMap."""
     return [
         f"{place} sets {name}, which is reserved: {why}. Take it out"

@@ -1,4 +1,4 @@
-"""Proxies."""
+"""Renders the proxies."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PORTS = {"pulsar": 6650, "http": 8080}
 
 
 def proxy_pod(proxy: Proxy) -> PodTemplate | None:
-    """Settings of the pods, with the time that one needs to leave its Service before it stops: autoscaling takes
-    proxies away while clients are connected."""
+    """Returns the pod settings, with the time that a proxy needs to leave its Service before it stops, since
+    autoscaling removes proxies while clients are connected."""
     wait = proxy.autoscaling.drain_seconds if proxy.autoscaling is not None else 0
     pod = proxy.pod or PodTemplate()
     if not wait or pod.pre_stop_sleep_seconds is not None:
@@ -31,7 +31,7 @@ def proxy_pod(proxy: Proxy) -> PodTemplate | None:
 
 
 def drain_problems(proxy: Proxy) -> list[str]:
-    """Whether a proxy that leaves has time to stop once it has left its Service."""
+    """Returns a problem if a removed proxy has too little time to stop after it has left its Service."""
     grace, wait = (proxy.pod or PodTemplate()).termination_grace_period_seconds, proxy.autoscaling
     if grace is None or wait is None or proxy_pod(proxy) is proxy.pod or grace - wait.drain_seconds >= LEAST_SECONDS:
         return []
@@ -45,10 +45,10 @@ def drain_problems(proxy: Proxy) -> list[str]:
 def render_proxy(
     inputs: ClusterInputs, proxy: Proxy, *, store: StoreAddress, configuration: StoreAddress
 ) -> list[Manifest]:
-    """ConfigMap, Services, PDB and StatefulSet of the proxies.
+    """Returns the ConfigMap, Services, PodDisruptionBudget and StatefulSet of the proxies.
 
-    Probes ask /status.html, which answers 200 when a configured file exists (and no thread is deadlocked) and depends
-    neither on brokers nor on authentication. The file is the rendered configuration: it is there in every running pod.
+    Probes request /status.html, which answers 200 if a configured file exists (and no thread is deadlocked), and
+    depends on neither brokers nor authentication. The file is the rendered configuration, which every running pod has.
     """
     owned = {
         # Not in the stock file, but the proxy's metrics refuse to start without it (OpenTelemetryService of 4.0).

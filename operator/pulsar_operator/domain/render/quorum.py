@@ -1,4 +1,5 @@
-"""Quorums of managed ledgers: what a user left open stays as recorded, and fits the bookies while nothing is."""
+"""Quorums of managed ledgers: unset values stay as recorded; if none are recorded, they follow from the number of
+bookies."""
 
 from __future__ import annotations
 
@@ -9,29 +10,29 @@ from pulsar_operator.api.v1alpha1.cluster import Ensemble
 
 FIELD = "spec.bookkeeper.ensemble"
 BROKER_KEYS = ("managedLedgerDefaultEnsembleSize", "managedLedgerDefaultWriteQuorum", "managedLedgerDefaultAckQuorum")
-"""Settings of brokers that have the values of a Quorum, in its order."""
+"""Settings of brokers with the values of a Quorum, in its order."""
 _TEXT = re.compile(r"([0-9]{1,4})/([0-9]{1,4})/([0-9]{1,4})", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Quorum:
-    """ackQuorum <= writeQuorum <= ensembleSize <= bookies, always."""
+    """Quorums with ackQuorum <= writeQuorum <= ensembleSize <= bookies."""
 
     ensemble_size: int
     write_quorum: int
     ack_quorum: int
 
     def __str__(self) -> str:
-        """As in ``3/3/2``, the largest first."""
+        """Returns the text form, such as ``3/3/2``: ensemble size, write quorum, ack quorum."""
         return f"{self.ensemble_size}/{self.write_quorum}/{self.ack_quorum}"
 
     def settings(self) -> dict[str, str]:
-        """As settings of brokers."""
+        """Returns the settings of brokers."""
         return dict(zip(BROKER_KEYS, str(self).split("/"), strict=True))
 
     @classmethod
     def parse(cls, text: str) -> Quorum:
-        """Of ``3/3/2``. Raises ValueError, also where the order is not kept."""
+        """Parses the text form, such as ``3/3/2``. Raises ValueError, also if the order is violated."""
         match = _TEXT.fullmatch(text)
         if match is None:
             raise ValueError(f"{text[:80]!r} is not ensembleSize/writeQuorum/ackQuorum")
@@ -42,13 +43,13 @@ class Quorum:
 
 
 class QuorumError(ValueError):
-    """The combination cannot be satisfied; the text names field, value and remedy."""
+    """The combination cannot be satisfied. The text has field, value and remedy."""
 
 
 def default_quorum(bookies: int) -> Quorum:
-    """1 bookie 1/1/1, 2 or 3 bookies 2/2/2, from 4 on 3/3/2.
+    """Returns 1/1/1 for 1 bookie, 2/2/2 for 2 or 3, and 3/3/2 from 4 on.
 
-    Three bookies get 2/2/2, not 3/3/2: with an ensemble of three, one bookie down leaves no ensemble for new ledgers.
+    Three bookies get 2/2/2, not 3/3/2: with an ensemble of three, one failed bookie leaves no ensemble for new ledgers.
     """
     if bookies <= 1:
         return Quorum(1, 1, 1)
@@ -58,13 +59,12 @@ def default_quorum(bookies: int) -> Quorum:
 
 
 def resolve_quorum(ensemble: Ensemble, bookies: int, recorded: Quorum | None = None) -> Quorum:
-    """The quorums to use: values that are set are kept, the others are as ``recorded``.
+    """Returns the quorums to use: set values are kept, the others are as ``recorded``.
 
-    Of those on record only what must move to keep the order with a set value does: a larger number of bookies changes
-    nothing, a smaller one is refused as long as ensembles are larger. Without a record, at the first bring-up, the open
-    values follow from the set ones and from the number of bookies.
-
-    Raises QuorumError when no values of the open fields would satisfy the order.
+    Recorded values only change as far as the order with a set value requires. More bookies change nothing; fewer
+    bookies are refused while ensembles are larger. Without a record, at the first start, unset values follow from the
+    set ones and from the number of bookies. Raises QuorumError if no values of the unset fields would satisfy the
+    order.
     """
     size, write, ack = ensemble.ensemble_size, ensemble.write_quorum, ensemble.ack_quorum
     _require_order("ackQuorum", ack, "writeQuorum", write)

@@ -1,4 +1,4 @@
-"""Configuration keys that belong to the operator, each with the field to use instead. Data only, read by config.py."""
+"""Reserved configuration keys, each with the field to use instead. Data only, read by config.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONFIG_FIELDS: Mapping[Component, str] = {
     Component.PROXY: "spec.proxy.config",
     Component.STANDALONE: "spec.standalone.config",
 }
-"""Where a user writes the configuration of a component."""
+"""Field in which a user sets the configuration of a component."""
 
 _METADATA = "it follows from spec.metadataStore"
 _CONFIGURATION = "it follows from spec.configurationStore of the PulsarInstance"
@@ -184,7 +184,7 @@ RESERVED: Mapping[Component, Mapping[str, str]] = {
     Component.PROXY: _PROXY,
     Component.STANDALONE: _STANDALONE,
 }
-"""Key to the reason it is reserved, by component."""
+"""Reason by reserved key, by component."""
 
 RESERVED_PREFIXES: Mapping[Component, Mapping[str, str]] = {
     Component.ZOOKEEPER: _ZOOKEEPER_PREFIXES,
@@ -194,7 +194,7 @@ RESERVED_PREFIXES: Mapping[Component, Mapping[str, str]] = {
     Component.PROXY: _SERVER_TLS_PREFIXES,
     Component.STANDALONE: _SERVER_TLS_PREFIXES,
 }
-"""Beginnings of keys that are reserved together."""
+"""Prefixes of reserved keys with the reason, by component."""
 
 AUTORECOVERY_KEYS = frozenset(
     _keys(
@@ -208,8 +208,8 @@ AUTORECOVERY_KEYS = frozenset(
         underreplicatedLedgerRecoveryGracePeriod useV2WireProtocol""",
     )
 )
-"""Keys of bookkeeper.conf that only auto-recovery reads, as auditor, replicator or BookKeeper client
-(source: BookKeeper ServerConfiguration, ClientConfiguration and the comments of Pulsar's bookkeeper.conf)."""
+"""Keys of bookkeeper.conf that only auto-recovery reads, as auditor, replicator or BookKeeper client (source:
+BookKeeper ServerConfiguration, ClientConfiguration and the comments of Pulsar's bookkeeper.conf)."""
 
 AUTORECOVERY_PREFIXES = ("auditor", "rereplication")
-"""Beginnings of keys that only auto-recovery reads."""
+"""Prefixes of keys that only auto-recovery reads."""

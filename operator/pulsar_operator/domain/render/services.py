@@ -1,4 +1,4 @@
-"""What stands before the pods of a component: Services and the PodDisruptionBudget."""
+"""Services and the PodDisruptionBudget of a component."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ Exposed = BrokerService | ProxyService
 
 
 def headless_service(workload: Workload) -> Manifest:
-    """One DNS name per pod, also before it is ready: servers of an ensemble find each other while starting."""
+    """Returns the Service with one DNS name per pod, also before it is ready: servers of an ensemble connect to each
+    other while starting."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -29,8 +30,8 @@ def headless_service(workload: Workload) -> Manifest:
 
 
 def client_service(workload: Workload, ports: Sequence[str], exposed: Exposed | None = None) -> Manifest:
-    """One address for all ready pods. ``exposed`` sets annotations and, of a Service that may be reached from outside,
-    how it is."""
+    """Returns the Service for all ready pods. ``exposed`` sets annotations and, for a Service that may be reached from
+    outside, its type and ports."""
     outer = exposed if isinstance(exposed, ProxyService) else ProxyService()
     kind = outer.type
     fixed = outer.node_ports if kind is not ServiceType.CLUSTER_IP else None
@@ -55,12 +56,13 @@ def client_service(workload: Workload, ports: Sequence[str], exposed: Exposed | 
 
 
 def disruption_budget(workload: Workload, *, evict_unhealthy: bool, usual: bool = True) -> list[Manifest]:
-    """Returns the budget: at most one pod is evicted at a time, or the number that the user set; None if the user has
-    another budget.
+    """Returns a PodDisruptionBudget that allows the eviction of one pod at a time, or of as many as the user sets; none
+    if the user disables it.
 
-    maxUnavailable 1 also where there is a single pod: a budget of 0 would block every node drain without an error, and
-    a single replica implies an accepted outage. ``evict_unhealthy`` False keeps unready pods that hold data (source:
-    unhealthyPodEvictionPolicy of policy/v1). ``usual`` False: only if a user asks for it.
+    maxUnavailable is 1 also for a single pod: a budget of 0 would block every node drain without an error, and a user
+    with one replica has accepted its outage. With ``evict_unhealthy`` False, unready pods that hold data are not
+    evicted (source: unhealthyPodEvictionPolicy of policy/v1). With ``usual`` False there is a budget only if a user
+    enables it.
     """
     desired = workload.pod.pod_disruption_budget if workload.pod else None
     if not (desired.enabled if desired else usual):
@@ -80,7 +82,7 @@ def disruption_budget(workload: Workload, *, evict_unhealthy: bool, usual: bool 
 
 
 def _from_outside(service: ProxyService) -> Manifest:
-    """How a Service is reached from outside; fields that its type does not have are left out."""
+    """Returns the fields for access from outside. Fields that the type of the Service does not have are left out."""
     out: Manifest = {}
     if service.type is not ServiceType.CLUSTER_IP and service.external_traffic_policy:
         out["externalTrafficPolicy"] = service.external_traffic_policy.value

@@ -1,8 +1,9 @@
-"""The keys of a component's config that the version of Pulsar knows. Pure; data/settings has the names by version.
+"""Checks whether the version of Pulsar knows the keys of a component's config. Pure; data/settings has the names by
+version.
 
-Pulsar ignores a key that it does not know, so a misspelled key would replace all pods and change nothing. Such a key is
-not applied, and neither is one whose feature no image has. A key counts as known if the version has it, if its prefix
-hands it on to something else, or if the config loads a plug-in, which may read its own keys.
+Pulsar ignores an unknown key, so a misspelled key would replace all pods and change nothing. Such a key is not applied,
+nor is one whose feature no image has. A key counts as known if the version has it, if its prefix passes it on to
+another component, or if the config loads a plug-in, which may read its own keys.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ TABLES: Mapping[Component, tuple[str, ...]] = {
     Component.PROXY: (PROXY,),
     Component.STANDALONE: (BROKER, BOOKIE, STANDALONE),
 }
-"""Lists of names that a component reads."""
+"""Lists of names that apply to a component."""
 PREFIXES: Mapping[str, tuple[str, ...]] = {
     BROKER: ("bookkeeper_", "brokerClient_"),
     PROXY: ("brokerClient_", "httpReverseProxy."),
@@ -37,7 +38,7 @@ PREFIXES: Mapping[str, tuple[str, ...]] = {
     ZOOKEEPER: ("metricsProvider.",),
     STANDALONE: (),
 }
-"""Beginnings of keys that a server hands on: to its clients, and to what its configuration loads."""
+"""Prefixes of keys that a server passes on to its clients or to the code that its configuration loads."""
 PLUG_INS = frozenset(
     [
         "additionalServlets",
@@ -56,34 +57,34 @@ _STOCK = ("org.apache.pulsar.", "org.apache.bookkeeper.", "org.apache.zookeeper.
 UNAVAILABLE: Mapping[str, str] = {
     "managedLedgerOffloadDriver": "tiered storage cannot be configured in this version: no image has an offload driver",
 }
-"""Keys of brokers, with any value, that need what no image has."""
+"""Keys of brokers that require, with any value, something that no image has."""
 SHOWN = 5
-"""Keys that a message names."""
+"""Maximum number of keys for which a similar name is searched."""
 LONGEST = 100
-"""Characters of a key for which a near name is looked for."""
+"""Maximum length of a key for which a similar name is searched, in characters."""
 
 Config = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class KnownSettings:
-    """Names of settings by version of Pulsar, then by list."""
+    """Names of settings, by Pulsar version and then by list."""
 
     versions: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, found: Mapping[str, Mapping[str, Iterable[str]]]) -> KnownSettings:
-        """From the files of data/settings, by version."""
+        """Returns the value for the content of the files in data/settings, by version."""
         return cls(
             {version: {name: frozenset(keys) for name, keys in lists.items()} for version, lists in found.items()}
         )
 
     def __deepcopy__(self, copied: dict[int, Any]) -> KnownSettings:
-        """The same: it is never changed."""
+        """Returns the object itself, since it is immutable."""
         return self
 
     def names(self, component: Component, version: str) -> frozenset[str] | None:
-        """Every name that a component of the version knows; None where there is no list of the version."""
+        """Returns every name that a component knows in the version; None if there is no list for the version."""
         lists = self.versions.get(version)
         if lists is None:
             return None
@@ -92,7 +93,7 @@ class KnownSettings:
 
 @dataclass(frozen=True)
 class Judged:
-    """The config of one component."""
+    """The checked config of one component."""
 
     applied: dict[str, str]
     problems: tuple[str, ...] = ()
@@ -101,16 +102,16 @@ class Judged:
 
 @dataclass(frozen=True)
 class Sifted:
-    """A specification whose configs hold what is applied."""
+    """A specification whose configs contain only the settings that are applied."""
 
     spec: PulsarClusterSpec
     problems: tuple[str, ...] = ()
     unchecked: bool = False
-    """There is a config, and no list of the version: all is applied."""
+    """Whether there is a config but no list for the version, so that all of it is applied."""
 
 
 def judge(component: Component, version: str, config: Config, known: KnownSettings) -> Judged:
-    """What of a config is applied, and why not the rest."""
+    """Returns the part of a config that is applied, and why the rest is not."""
     names = known.names(component, version)
     applied: dict[str, str] = {}
     problems: list[str] = []
@@ -134,7 +135,7 @@ def _remedy(key: str, near: str | None) -> str:
 
 
 def sift(spec: PulsarClusterSpec, known: KnownSettings) -> Sifted:
-    """A specification with the settings that are applied, and what is said of the others."""
+    """Returns a specification with the settings that are applied, and the problems of the others."""
     problems: list[str] = []
     some = False
 
@@ -150,15 +151,17 @@ def sift(spec: PulsarClusterSpec, known: KnownSettings) -> Sifted:
 
 
 def unchecked(version: str, config: Config | None, known: KnownSettings) -> bool:
-    """Whether there is a config, and no list of the version."""
+    """Whether there is a config but no list for the version."""
     return bool(config) and version not in known.versions
 
 
 def with_kept(
     spec: PulsarClusterSpec, known: KnownSettings, running: Mapping[Component, Config]
 ) -> PulsarClusterSpec | None:
-    """Returns the specification with the unknown keys that pods run with; None if there are none. ``running`` is the
-    config in the pods' templates, by component. Removing such a key would be a rollout without an effect.
+    """Returns the specification with the unknown keys that pods already run with; None if there are none.
+
+    ``running`` is the config in the pod templates, by component. Removing such a key would cause a rollout without
+    effect.
     """
     kept: dict[Component, dict[str, str]] = {}
     for component, config in running.items():
@@ -171,7 +174,7 @@ def with_kept(
 
 
 def left_out(component: Component, version: str, config: Config, known: KnownSettings) -> dict[str, str]:
-    """The part of a config that is not applied."""
+    """Returns the part of a config that is not applied."""
     applied = judge(component, version, config, known).applied
     return {key: value for key, value in config.items() if key not in applied}
 
@@ -199,7 +202,7 @@ def _unavailable(component: Component, key: str, value: str) -> str | None:
 
 
 def _is_known(component: Component, key: str, names: frozenset[str]) -> bool:
-    """Also a key that check_config refuses: it says more of it."""
+    """Whether a key is known. This includes keys that check_config refuses, since it reports them in more detail."""
     if check_config(component, {key: ""}):
         return True
     prefixes = (VERBATIM, *(each for table in TABLES[component] for each in PREFIXES[table]))
@@ -207,7 +210,7 @@ def _is_known(component: Component, key: str, names: frozenset[str]) -> bool:
 
 
 def loads_plug_ins(config: Config) -> bool:
-    """Whether a config names code that is not Pulsar's own."""
+    """Whether a config names code that is not part of Pulsar."""
     for key, value in config.items():
         if key in PLUG_INS and value.strip():
             return True
@@ -219,7 +222,7 @@ def loads_plug_ins(config: Config) -> bool:
 
 @lru_cache(maxsize=256)
 def _nearest(key: str, names: frozenset[str]) -> str | None:
-    """Returns the name that was probably meant, by its letters, or its words in any order."""
+    """Returns the name that was probably meant, by its letters or by its words in any order; None if there is none."""
     for form, cutoff in ((str.lower, 0.7), (_words, 0.6)):
         forms = {form(name): name for name in sorted(names)}
         if found := difflib.get_close_matches(form(key), forms, n=1, cutoff=cutoff):

@@ -1,7 +1,7 @@
-"""The shape of what definitions leave open: parts of a PodSpec that are passed on as they were written.
+"""Shapes of the parts of a PodSpec that the CRD leaves open and that are passed on unchanged.
 
-Members that are known must be of their type; which of them there must be, and what they mean, is said by Kubernetes.
-Source: Affinity, Toleration, TopologySpreadConstraint and VolumeProjection of core/v1 (Kubernetes 1.35).
+Known members must have the right type. Kubernetes checks which members are required and what they mean. Source:
+Affinity, Toleration, TopologySpreadConstraint and VolumeProjection of core/v1 (Kubernetes 1.35).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 
 Shape: TypeAlias = "type[Any] | list[Shape] | Mapping[str, Shape]"
-"""A type, a list of one shape, or a map: shapes by member, ``*`` for every member."""
+"""A type, a list of one shape, or a map of shapes by member, with ``*`` for every member."""
 
 _WORDS: tuple[tuple[type[Any], str], ...] = (
     (bool, "true or false"),
@@ -81,8 +81,8 @@ SOURCES: Shape = [
 
 
 def shape_problems(field: str, pod: PodTemplate) -> list[str]:
-    """Returns values of another type than Kubernetes accepts; ``field`` is the path of the pod template. Values are not
-    shown."""
+    """Returns the values with another type than Kubernetes accepts. ``field`` is the path of the pod template. Problems
+    do not contain the values."""
     given: list[tuple[str, Any, Shape]] = [
         (f"{field}.affinity", pod.affinity, AFFINITY),
         (f"{field}.tolerations", pod.tolerations, TOLERATIONS),

@@ -1,4 +1,4 @@
-"""Mode Standalone: metadata, bookie and broker in one pod, for development."""
+"""Renders mode Standalone: metadata, bookie and broker in one pod, for development."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pulsar_operator.domain.render.workloads import component_workload, manifest
 
 
 def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Manifest]:
-    """ConfigMap, Services and StatefulSet of the one pod.
+    """Returns the ConfigMap, Services and StatefulSet of the single pod.
 
-    Its address is the pod's DNS name. Pulsar's default, the pod's IP, goes into the cookie of the embedded bookie,
-    which then refuses its volume in the next pod; 127.0.0.1 would be stable too, but look-ups would send clients of the
-    Service to themselves. Clients outside Kubernetes cannot resolve the name: for them a user sets advertisedAddress in
-    spec.standalone.config, and reaches the pod by port-forward or node port. The bookie keeps the address in its
-    cookie, so changing it later is harmless (seen on 4.0.8: same name, other IP, data still readable).
+    Its address is the pod's DNS name. Pulsar's default, the pod's IP, is stored in the cookie of the embedded bookie,
+    which then refuses its volume in the next pod. 127.0.0.1 would be stable too, but lookups would redirect clients of
+    the Service to themselves. Clients outside Kubernetes cannot resolve the name: for them a user sets
+    advertisedAddress in spec.standalone.config, and connects to the pod by port-forward or node port. The bookie keeps
+    the address in its cookie, so a later change is harmless (seen on 4.0.8: same name, other IP, data still readable).
     """
     owned = {
         "clusterName": inputs.cluster_name,

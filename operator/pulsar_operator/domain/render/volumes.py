@@ -1,16 +1,16 @@
-"""What bookies and ZooKeeper keep on their volumes, in step with the size: a full volume stops all of them together.
+"""Limits of the data of bookies and ZooKeeper by the size of their volumes: full volumes stop all of them together.
 
-Journal (class Journal of BookKeeper 4.17): beside the files that are not yet checkpointed and the one being written,
-journalMaxBackups older ones stay; a start opens one more. Stock settings keep up to 12 GiB, and a bookie whose journal
-volume is full neither writes nor starts.
+Journal (class Journal of BookKeeper 4.17): besides the files that are not checkpointed yet and the one being written,
+journalMaxBackups older ones are kept, and a start opens one more. Stock settings keep up to 12 GiB, and a bookie with a
+full journal volume neither writes nor starts.
 
 Entry logs (classes DiskChecker, LedgerDirsManager and BookieStateManager): a bookie becomes read-only at
-diskUsageThreshold, 0.95 by default, and then still needs 1.2 times logSizeLimit for a new entry log, or it can compact
-nothing and never becomes writable again (ServerConfiguration.getMinUsableSizeForEntryLogCreation).
+diskUsageThreshold, 0.95 by default. It then still needs 1.2 times logSizeLimit for a new entry log; otherwise it cannot
+compact and never becomes writable again (ServerConfiguration.getMinUsableSizeForEntryLogCreation).
 
 ZooKeeper (classes SyncRequestProcessor, FilePadding and PurgeTxnLog): a transaction log grows until a snapshot is due,
-by stock settings after 4 GiB or 100,000 transactions, and is never shorter than its preallocation. The purge, once an
-hour, leaves autopurge.snapRetainCount snapshots and the logs since the oldest of them. A full volume ends the server.
+after 4 GiB or 100,000 transactions with stock settings, and is never shorter than its preallocation. The hourly purge
+keeps autopurge.snapRetainCount snapshots and the logs since the oldest of them. A full volume ends the server.
 """
 
 from __future__ import annotations
@@ -31,36 +31,37 @@ DISK_USAGE = "diskUsageThreshold"
 DISK_LOW = "diskUsageLwmThreshold"
 DISK_WARN = "diskUsageWarnThreshold"
 STOCK = {JOURNAL_SIZE: 2048.0, JOURNAL_BACKUPS: 5.0, LOG_SIZE: float(2**30), DISK_USAGE: 0.95}
-"""Values of Pulsar's bookkeeper.conf, and BookKeeper's own where it has none."""
+"""Values of Pulsar's bookkeeper.conf, or BookKeeper's defaults."""
 
 STOCK_WARN = 0.9
-"""BookKeeper's own diskUsageWarnThreshold; diskUsageLwmThreshold is diskUsageThreshold unless it is set."""
+"""BookKeeper's default of diskUsageWarnThreshold. diskUsageLwmThreshold defaults to diskUsageThreshold."""
 JOURNALS = 8
-"""Minimum number of files for which a journal volume has room."""
+"""Minimum number of files that fit on a journal volume."""
 NOT_BACKUPS = 3
-"""Files beside the backups: one being written, one not checkpointed, one that a start opens."""
+"""Number of files besides the backups: one being written, one not checkpointed, one that a start opens."""
 FILLED = 0.95
-"""Share of a volume that files may take; the rest is the file system's own."""
+"""Share of a volume that files may use. The rest is for the file system."""
 LOGS = 32
-"""Minimum number of entry logs for which a ledger volume has room: 1.2 of them are less than what diskUsageThreshold
-leaves."""
+"""Minimum number of entry logs that fit on a ledger volume: 1.2 of them are less than what diskUsageThreshold leaves
+free."""
 NEW_LOG = 1.2
-"""Entry logs of free space that a bookie wants before it begins one."""
+"""Free space, in entry logs, that a bookie requires to begin a new one."""
 LEAST_LOG = 16 * MEBI
 
 SNAPSHOT_AFTER = "snapSizeLimitInKb"
 PREALLOCATED = "preAllocSize"
 RETAINED = "autopurge.snapRetainCount"
 STOCK_STORE = {SNAPSHOT_AFTER: 4.0 * MEBI, PREALLOCATED: 65536.0, RETAINED: 3.0}
-"""ZooKeeper's own values; the first two in KiB."""
+"""ZooKeeper's defaults. The first two are in KiB."""
 STORE_LOGS = 32
-"""Minimum number of transaction logs for which a volume of ZooKeeper has room."""
+"""Minimum number of transaction logs that fit on a volume of ZooKeeper."""
 LOGS_SHARE = 0.5
-"""Share of it that the logs a purge leaves may take; the rest is for snapshots and for what an hour writes."""
+"""Share of the volume that the logs after a purge may use. The rest is for snapshots and for an hour of writes."""
 
 
 def volume_limits(keeper: BookKeeper, preset: Preset) -> dict[str, str]:
-    """Settings that make journal and entry logs fit their volumes; never more than the preset's or the stock ones."""
+    """Returns the settings with which journal and entry logs fit on their volumes. They never exceed the preset's or
+    the stock ones."""
     given = {**STOCK, **_numbers(preset_values(preset).config.get(Component.BOOKIE, {}))}
     volume = _mebibytes(keeper.journal.size)
     journal = max(1, int(min(given[JOURNAL_SIZE], volume // JOURNALS)))
@@ -70,7 +71,7 @@ def volume_limits(keeper: BookKeeper, preset: Preset) -> dict[str, str]:
 
 
 def volume_problems(keeper: BookKeeper, preset: Preset) -> list[str]:
-    """Which settings, or sizes, do not fit together."""
+    """Returns the settings, or sizes, that are inconsistent, as problems."""
     limits = volume_limits(keeper, preset)
     config = {name: text for name, text in (keeper.config or {}).items() if name in STOCK}
     known = {**STOCK, **_numbers(limits), **_numbers(config)}
@@ -103,15 +104,16 @@ def volume_problems(keeper: BookKeeper, preset: Preset) -> list[str]:
 
 
 def disk_shares(keeper: BookKeeper, preset: Preset) -> tuple[float, float, float]:
-    """Shares of its ledger disks at which a bookie becomes read-only, below which it is writable again, and from which
-    it warns: bookkeeper.conf as rendered (classes LedgerDirsMonitor and ServerConfiguration of BookKeeper 4.17)."""
+    """Returns the shares of its ledger disks at which a bookie becomes read-only, below which it is writable again, and
+    from which it warns, as in the rendered bookkeeper.conf (classes LedgerDirsMonitor and ServerConfiguration of
+    BookKeeper 4.17)."""
     known = {**preset_values(preset).config.get(Component.BOOKIE, {}), **(keeper.config or {})}
     full = _number(known.get(DISK_USAGE), STOCK[DISK_USAGE])
     return full, _number(known.get(DISK_LOW), full), _number(known.get(DISK_WARN), STOCK_WARN)
 
 
 def _number(text: str | None, otherwise: float) -> float:
-    """A setting; what is no number is BookKeeper's to refuse."""
+    """Returns a setting as a number; ``otherwise`` if it is unset or not a number, which BookKeeper refuses."""
     try:
         return otherwise if text is None else float(text)
     except ValueError:
@@ -119,13 +121,14 @@ def _number(text: str | None, otherwise: float) -> float:
 
 
 def store_limits(store: ManagedZooKeeper) -> dict[str, str]:
-    """Settings that make the transaction logs of a ZooKeeper server fit its volume; never more than the stock ones."""
+    """Returns the settings with which the transaction logs of a ZooKeeper server fit on its volume. They never exceed
+    the stock ones."""
     log = int(max(KIBI, min(STOCK_STORE[SNAPSHOT_AFTER], _mebibytes(store.storage.size) * KIBI // STORE_LOGS)))
     return {SNAPSHOT_AFTER: str(log), PREALLOCATED: str(min(log, int(STOCK_STORE[PREALLOCATED])))}
 
 
 def store_volume_problems(store: ManagedZooKeeper, field: str) -> list[str]:
-    """Whether the logs that a purge leaves have room; ``field`` is where the ensemble stands in the spec."""
+    """Returns a problem if the logs after a purge do not fit. ``field`` is the path of the ensemble in the spec."""
     config = {name: text for name, text in (store.config or {}).items() if name in STOCK_STORE}
     known = {**STOCK_STORE, **_numbers(store_limits(store)), **_numbers(config)}
     # The one being written, and those since the oldest snapshot that is left.

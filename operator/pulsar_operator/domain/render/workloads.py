@@ -1,4 +1,4 @@
-"""The workload of a component from what its users set, and the manifests of a workload."""
+"""Builds the workload of a component from its user settings, and the manifests of a workload."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from pulsar_operator.domain.render.services import Exposed, client_service, disr
 
 
 class Settings(Protocol):
-    """What users set of the pods of every component."""
+    """User settings for the pods of every component."""
 
     @property
     def jvm(self) -> Jvm | None:
-        """Memory and options of the JVM."""
+        """Returns memory and options of the JVM."""
 
     @property
     def resources(self) -> Resources | None:
-        """Requests and limits of the container."""
+        """Returns requests and limits of the container."""
 
     @property
     def pod(self) -> PodTemplate | None:
-        """The pods themselves."""
+        """Returns the settings of the pods."""
 
 
 def component_workload(
@@ -48,10 +48,10 @@ def component_workload(
     env: Sequence[Manifest] = (),
     **more: Any,
 ) -> Workload:
-    """The workload of a component of a cluster.
+    """Returns the workload of a component of a cluster.
 
-    ``layers`` of configuration lie over the preset's, the last on top. Unless ``advertise`` is false, each pod is known
-    by its full name. ``more`` are other fields of Workload.
+    ``layers`` of configuration override the preset's; the last takes precedence. Unless ``advertise`` is false, each
+    pod advertises its full name. ``more`` are other fields of Workload.
     """
     spec = inputs.spec
     workload = Workload(
@@ -80,9 +80,10 @@ def manifests(
     evict_unhealthy: bool = True,
     usual_budget: bool = True,
 ) -> list[Manifest]:
-    """Everything of a workload in the order of application: its own account, ConfigMap, Services, PDB, StatefulSet.
+    """Returns the manifests of a workload in the order of application: its own ServiceAccount, ConfigMap, Services,
+    PodDisruptionBudget, StatefulSet.
 
-    ``client_ports`` are behind one Service for all pods; of the PDB see disruption_budget.
+    ``client_ports`` are the ports of the Service for all pods. For the budget see disruption_budget.
     """
     settings = config_map(workload)
     return [

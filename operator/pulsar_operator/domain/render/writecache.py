@@ -1,9 +1,9 @@
-"""A bookie's write cache in step with the largest message.
+"""Sizes a bookie's write cache for the largest message.
 
-The cache is shared evenly by the ledger directories, and of each share one half is filled while the other is written to
-disk. An entry larger than a half never fits: the bookie tries until the broker's add times out, and with it everything
-else on that thread (DbLedgerStorage, SingleDirectoryDbLedgerStorage and WriteCache of BookKeeper 4.17; seen with
-8 MiB messages and 16 MB of cache). The same class refuses to start when both caches exceed the direct memory.
+The ledger directories share the cache evenly, and one half of each share is filled while the other is flushed. An entry
+larger than a half never fits: the bookie retries until the broker's add times out, and blocks everything else on that
+thread (DbLedgerStorage, SingleDirectoryDbLedgerStorage and WriteCache of BookKeeper 4.17; seen with 8 MiB messages and
+16 MB of cache). The same class refuses to start if both caches exceed the direct memory.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from pulsar_operator.domain.render.presets import direct_mebibytes, preset_value
 WRITE_CACHE = "dbStorage_writeCacheMaxSizeMb"
 READ_CACHE = "dbStorage_readAheadCacheMaxSizeMb"
 STOCK_MESSAGE_BYTES = 5 * 1024 * 1024
-"""maxMessageSize of a stock broker."""
+"""Default maxMessageSize of a broker, in bytes."""
 FRAME_PADDING = 10 * 1024
-"""Bytes a frame may be larger than a message (Commands.MESSAGE_SIZE_FRAME_PADDING of Pulsar)."""
+"""Bytes by which a frame may exceed a message (Commands.MESSAGE_SIZE_FRAME_PADDING of Pulsar)."""
 STOCK_SHARE = 0.25
-"""Share of the direct memory each of the two caches has when nothing is configured."""
+"""Default share of the direct memory of each of the two caches."""
 COMFORT = 2
-"""Largest messages a half is made for."""
+"""Number of largest messages that a half has room for."""
 
 
 def write_cache(keeper: BookKeeper, preset: Preset, max_message_bytes: int | None) -> dict[str, str]:
-    """The setting that makes room for the largest message; empty where the preset has room anyway."""
+    """Returns the setting with room for the largest message; empty if the preset has enough room."""
     given = preset_values(preset).config.get(Component.BOOKIE, {}).get(WRITE_CACHE)
     direct = direct_mebibytes(Component.BOOKIE, preset, keeper.jvm)
     present = float(given) if given else (direct or 0) * STOCK_SHARE
@@ -37,7 +37,7 @@ def write_cache(keeper: BookKeeper, preset: Preset, max_message_bytes: int | Non
 
 
 def write_cache_problems(keeper: BookKeeper, preset: Preset, max_message_bytes: int | None) -> list[str]:
-    """Why the largest message would not fit, or the bookie not start."""
+    """Returns why the largest message would not fit, or why the bookie would not start."""
     size = STOCK_MESSAGE_BYTES if max_message_bytes is None else max_message_bytes
     least = _mebibytes(keeper, max_message_bytes, 1)
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""ZooKeeper: local metadata stores of clusters and configuration stores of instances."""
+"""Renders ZooKeeper: metadata stores of clusters and configuration stores of instances."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from pulsar_operator.domain.render.volumes import store_limits
 from pulsar_operator.domain.render.workloads import manifests
 
 SUPER_DIGEST_KEY = "digest"
-"""Key in the superuser Secret with the form ZooKeeper wants: ``super:<base64 of SHA-1>``."""
+"""Key in the superuser Secret, whose value has ZooKeeper's format: ``super:<base64 of SHA-1>``."""
 FOUNDED_KEY = "founded"
-"""Key in the ConfigMap that says that an ensemble was founded."""
+"""Key in the ConfigMap that records that an ensemble was initialized."""
 PORTS = {"client": ZOOKEEPER_PORT, "quorum": 2888, "election": 3888}
 METRICS_PORTS = {"http": 8000}
-"""Named and numbered as the bookies' port."""
+"""The same name and number as the bookies' port."""
 METRICS = {
     "metricsProvider.className": "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
     "metricsProvider.httpPort": str(METRICS_PORTS["http"]),
 }
-"""Source: ZooKeeper Monitor Guide, "New Metrics System". Without it a server has no metrics to fetch."""
+"""Settings without which a server exposes no metrics (ZooKeeper Monitor Guide, "New Metrics System")."""
 
 
 def render_zookeeper(
@@ -51,10 +51,10 @@ def render_zookeeper(
     super_digest_secret: str | None,
     platform: Platform,
 ) -> list[Manifest]:
-    """ConfigMap, Services, PDB and StatefulSet of an ensemble.
+    """Returns the ConfigMap, Services, PodDisruptionBudget and StatefulSet of an ensemble.
 
-    Readiness asks the server itself whether it serves (a quorum exists); liveness only whether the process listens: a
-    server without a quorum must stay up, or no quorum would ever form.
+    Readiness checks whether the server serves (a quorum exists), liveness only whether the process listens: a server
+    without a quorum must stay up, or no quorum could form.
     """
     workload = Workload(
         owner=owner,
@@ -97,15 +97,14 @@ def render_zookeeper(
 
 
 def founded_name(owner: str, component: Component) -> str:
-    """Name of the ConfigMap that says that an ensemble was founded; ``owner`` is the metadata.name of its object."""
+    """Returns the name of the ConfigMap that records that an ensemble was initialized. ``owner`` is the metadata.name
+    of its object."""
     return f"{workload_name(owner, component)}-founded"
 
 
 def store_address(owner: Owner, component: Component, cluster_domain: str) -> StoreAddress:
-    """The client Service: it stays the same whatever the size of the ensemble, so that a change of size rolls nothing.
-
-    The Service is never called just ``zk``, which Pulsar would parse as the scheme.
-    """
+    """Returns the address of the client Service. It does not depend on the size of the ensemble, so a change of size
+    causes no rollout. The Service is never called just ``zk``, which Pulsar would parse as the scheme."""
     host = service_host(workload_name(owner.name, component), owner.namespace, cluster_domain)
     return StoreAddress(f"{host}:{ZOOKEEPER_PORT}")
 
