@@ -1,16 +1,16 @@
-"""Pulsar's admin REST over aiohttp: one verb, with everything HTTP needs and nothing Pulsar's policies mean.
+"""Pulsar's admin REST over aiohttp: one generic call that handles HTTP and knows nothing of Pulsar's policies.
 
-Implements :class:`pulsar_operator.ports.PulsarAdminPort`. What is handled here and nowhere else:
+Implements :class:`pulsar_operator.ports.PulsarAdminPort`. Only this module handles:
 
-* **Deadlines.** A broker whose metadata store is away accepts a request and never answers it (observed on 4.0.8), so
-  every call has one total deadline that covers queueing for a slot, redirects, retries and reading the body.
-* **Redirects** (307 to the owner of a bundle, to the leader, or to another cluster) are followed by hand: the method
-  and body are kept, at most ten hops, http and https only.
-* **Retries** with exponential back-off and jitter: what certainly did not take effect (no connection, 429, 503) for
-  every method; a broken connection or an expired metadata session only for idempotent methods.
+* **Deadlines.** A broker whose metadata store is unavailable accepts a request and never answers it (observed on
+4.0.8), so every call has one total deadline that covers queueing for a slot, redirects, retries and reading the body.
+* **Redirects** (307 to the owner of a bundle, to the leader, or to another cluster) are followed by this module: the
+method and body are kept, at most ten hops, http and https only.
+* **Retries** with exponential back-off and jitter: requests that certainly had no effect (no connection, 429, 503) for
+every method; a broken connection or an expired metadata session only for idempotent methods.
 * **Retry-After** is obeyed within the deadline. A longer one ends the call immediately and is passed to the caller.
-* **Concurrency** is limited per cluster, so that one slow cluster cannot take all the connections. Waiting for the next
-  attempt does not count. Streams have separate slots: they last for a minute, and calls do not wait for them.
+* **Concurrency** is limited per cluster, so that one slow cluster cannot use all connections. Waiting for the next
+attempt does not count. Streams have their own slots: they last for a minute, and calls do not wait for them.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from pulsar_operator.ports import (
 
 DEADLINE_SECONDS = 15.0
 CONCURRENCY = 16
-"""Concurrent calls to one cluster. A broker takes 1,024 before it refuses one (maxConcurrentHttpRequests) and handles
-them with at least 8 threads unless numHttpServerThreads says otherwise (class ServiceConfiguration)."""
+"""Maximum concurrent calls to one cluster. A broker accepts 1,024 before it refuses one (maxConcurrentHttpRequests) and
+handles them with at least 8 threads by default (numHttpServerThreads, class ServiceConfiguration)."""
 STREAMS = 16
-"""Concurrent streams of one cluster: each has some 0.5 MiB of buffers."""
+"""Maximum concurrent streams of one cluster. Each has about 0.5 MiB of buffers."""
 SILENCE_SECONDS = 30.0
 """Seconds without data after which a stream ends. A stream that delivers may take longer."""
 PIECE_BYTES = 32 * 1024
-"""Bytes of a stream that are passed on together: processing them occupies the event loop for about 1 ms."""
+"""Bytes of a stream that are passed on together. Processing them occupies the event loop for about 1 ms."""
 MAX_REDIRECTS = 10
 MAX_BODY_BYTES = 64 * 1024 * 1024
-"""Largest answer of a call in bytes; a larger one is an error. Streams have no such limit."""
+"""Maximum size of a call's answer in bytes; a larger one is an error. Streams have no such limit."""
 FIRST_BACKOFF_SECONDS = 0.2
 MAX_BACKOFF_SECONDS = 3.0
 
@@ -60,12 +60,12 @@ IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 RETRIABLE = frozenset({429, 503})
 UNSAFE_SEGMENTS = frozenset({"", ".", ".."})
 SESSION_EXPIRED = "SessionExpired"
-"""The first write after a metadata store returns answers 500 with this word once (observed on 4.0.8)."""
+"""Word in the answer 500 to the first write after a metadata store is available again (observed on 4.0.8)."""
 
 
 @dataclass(frozen=True)
 class _Request:
-    """One HTTP request as it is sent at every attempt and hop."""
+    """One HTTP request, the same for every attempt and hop."""
 
     cluster: str
     method: str
@@ -73,11 +73,11 @@ class _Request:
     data: bytes | None
     content_type: str
     sink: _Sink | None = None
-    """Takes the body of a success, which is then no part of the answer."""
+    """Receives the body of a success, which is then not part of the answer; None for a normal call."""
 
 
 class _Sink:
-    """Passes the pieces of an answer on, and knows whether any was."""
+    """Passes on the pieces of an answer, and counts their bytes."""
 
     def __init__(self, feed: Callable[[bytes], None], heard: Callable[[], None]) -> None:
         """``heard`` is called after each piece."""
@@ -85,7 +85,7 @@ class _Sink:
         self.bytes = 0
 
     async def take(self, content: aiohttp.StreamReader) -> None:
-        """All of a body."""
+        """Passes on the whole body."""
         async for piece in content.iter_chunked(PIECE_BYTES):
             self.bytes += len(piece)
             self._feed(piece)
@@ -94,7 +94,7 @@ class _Sink:
 
 
 class _AttemptError(Exception):
-    """An attempt ended without an answer; ``sent`` is whether the server may have received the request."""
+    """An attempt ended without an answer. ``sent`` is whether the server may have received the request."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -102,7 +102,7 @@ class _AttemptError(Exception):
 
 
 class AiohttpAdmin:
-    """The admin port over one shared aiohttp session, opened on the first call."""
+    """The admin port over one shared aiohttp session, which the first call opens."""
 
     def __init__(
         self,
@@ -117,9 +117,9 @@ class AiohttpAdmin:
         rng: random.Random | None = None,
         fence: Fence = open_fence,
     ) -> None:
-        """``deadline`` is the default total time of a call in seconds, ``concurrency`` the calls per cluster and
-        ``streams`` the streams per cluster, ``silence`` the seconds without a byte after which a stream ends,
-        ``most_bytes`` the longest answer of a call."""
+        """``deadline`` is the default total time of a call in seconds, ``concurrency`` the maximum concurrent calls and
+        ``streams`` the maximum concurrent streams per cluster. ``silence`` is the time in seconds without a byte after
+        which a stream ends, ``most_bytes`` the maximum size of a call's answer."""
         self._metrics = metrics
         self._deadline = deadline
         self._concurrency, self._streaming = concurrency, streams
@@ -132,7 +132,7 @@ class AiohttpAdmin:
         self._stream_slots: dict[str, asyncio.Semaphore] = {}
 
     async def close(self) -> None:
-        """Close the connections. The next call would open new ones."""
+        """Closes the connections. A later call would open new ones."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -149,9 +149,10 @@ class AiohttpAdmin:
         deadline: float | None = None,
         text: bool = False,
     ) -> Any:
-        """See :meth:`pulsar_operator.ports.PulsarAdminPort.call`.
+        """Makes a call; see :meth:`pulsar_operator.ports.PulsarAdminPort.call`.
 
-        A path segment that is empty, "." or ".." is refused without a request: proxies rewrite those even encoded.
+        A path segment that is empty, "." or ".." is refused without a request, since proxies rewrite those even if
+        encoded.
         """
         seconds = self._deadline if deadline is None else deadline
         words = f"{method} {display_path(path)} at cluster {endpoint.cluster}"
@@ -176,9 +177,9 @@ class AiohttpAdmin:
         query: Mapping[str, str] | None = None,
         deadline: float | None = None,
     ) -> None:
-        """See :meth:`pulsar_operator.ports.PulsarAdminPort.stream`.
+        """Streams an answer; see :meth:`pulsar_operator.ports.PulsarAdminPort.stream`.
 
-        The answer is asked for uncompressed: a piece of a compressed one may be a thousand times as long.
+        The answer is requested uncompressed: a piece of a compressed one may expand a thousandfold.
         """
         seconds = self._deadline if deadline is None else deadline
         words = f"GET {display_path(path)} at cluster {endpoint.cluster}"
@@ -213,9 +214,9 @@ class AiohttpAdmin:
         *,
         until: float | None,
     ) -> Answer:
-        """Try until there is an answer worth returning; the caller's deadline, ``until`` in the loop's time, ends it.
+        """Retries until there is a final answer. The caller's deadline, ``until`` in the loop's time, ends it.
 
-        Only an attempt takes a slot: a call that waits for its next attempt does not block other calls.
+        Only an attempt occupies a slot: a call that waits for its next attempt does not block other calls.
         """
         pause = FIRST_BACKOFF_SECONDS
         while True:
@@ -242,7 +243,7 @@ class AiohttpAdmin:
             pause = min(pause * 2, MAX_BACKOFF_SECONDS)
 
     async def _follow(self, request: _Request) -> Answer:
-        """One attempt through all its redirects."""
+        """Makes one attempt through all its redirects."""
         for _ in range(MAX_REDIRECTS + 1):
             answer = await self._once(request)
             if answer.status not in REDIRECTS:
@@ -295,7 +296,7 @@ class AiohttpAdmin:
             self._metrics.admin_call(cluster, request.method, status, monotonic() - started)
 
     async def _body(self, content: aiohttp.StreamReader, cluster: str) -> bytes:
-        """All of a body. Raises UnavailableError where it is too long."""
+        """Returns the whole body. Raises UnavailableError if it is too long."""
         most = self._most_bytes
         body = await content.read(most + 1)
         while body and len(body) <= most and not content.at_eof():
@@ -317,10 +318,10 @@ class AiohttpAdmin:
 
 
 def build_url(base: str, path: Sequence[str], query: Mapping[str, str] | None = None) -> URL:
-    """The address of a call; every segment is percent-encoded completely, so "/" inside a name stays inside it.
+    """Returns the URL of a call. Every segment is percent-encoded completely, so a "/" in a name stays part of it.
 
-    Raises RefusedError for a segment that is empty or made of dots, and for text that UTF-8 cannot have (half of a
-    surrogate pair, which JSON can escape); UnavailableError for a base that is no http URL.
+    Raises RefusedError for a segment that is empty or made of dots, and for text that UTF-8 cannot represent (half of a
+    surrogate pair, which JSON can escape); UnavailableError for a base that is not an http URL.
     """
     try:
         unsafe = next((segment for segment in path if segment in UNSAFE_SEGMENTS), None)
@@ -342,7 +343,7 @@ def build_url(base: str, path: Sequence[str], query: Mapping[str, str] | None = 
 
 
 def display_path(path: Sequence[str]) -> str:
-    """The path for messages: encoded, so that a hostile name cannot forge a log line, and cut."""
+    """Returns the path for messages: encoded, so that a hostile name cannot forge a log line, and truncated."""
     try:
         return encoded_path(path)[:301]
     except UnicodeEncodeError:
@@ -350,7 +351,7 @@ def display_path(path: Sequence[str]) -> str:
 
 
 def redirect_target(current: URL, location: str) -> URL:
-    """Where a redirect leads; kept byte for byte. Raises UnavailableError when it leaves http and https."""
+    """Returns the target of a redirect, byte for byte. Raises UnavailableError if it is not http or https."""
     try:
         target = URL(location, encoded=True)
         if not target.scheme:

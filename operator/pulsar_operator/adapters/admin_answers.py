@@ -1,4 +1,4 @@
-"""What an answer of Pulsar's admin REST means: the decoded body, or one of the errors of the ports."""
+"""Interprets answers of Pulsar's admin REST: returns the decoded body, or raises one of the errors of the ports."""
 
 from __future__ import annotations
 
@@ -12,35 +12,36 @@ from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError, Un
 
 UNAVAILABLE = frozenset({408, 429})
 SCHEMA_REFUSALS = ("IncompatibleSchemaException", "InvalidSchemaDataException")
-"""The compatibility check of a schema answers 500 with these where the upload answers 409 or 422 (observed on 4.0.8).
-"""
+"""Exceptions with which the compatibility check of a schema answers 500; the upload answers 409 or 422 (observed on
+4.0.8)."""
 UNOWNED = ("Failed to find ownership for topic", "Can't find owner for topic")
-"""With 412, which is a refusal otherwise: no broker owns the topic at the moment, see UnownedError."""
+"""Explanations with 412, which is otherwise a refusal: no broker currently owns the topic, see UnownedError."""
 CANCELLED = ("", "HTTP 422 {}")
-"""Explanations with 422 that explain nothing: the broker cancelled an internal task while a topic was being deleted
+"""Uninformative explanations with 422: the broker cancelled an internal task while a topic was being deleted
 (v2.PersistentTopics.deleteTopic answers so for each IllegalStateException), alone or below a namespace's deletion."""
 RACE = "[no message for java.util.ConcurrentModificationException]"
-"""Explanation with 400 where a broker reads isolation policies while they change (observed on 4.0.8)."""
+"""Explanation with 400 if a broker reads isolation policies while they change (observed on 4.0.8)."""
 NOT_IMPLEMENTED = 501
-"""The broker lacks something that the call needs, such as a plug-in: a refusal, not a failure."""
+"""The broker lacks something that the call needs, such as a plug-in. This is a refusal, not a failure."""
 UNEXPECTED = "--- An unexpected error occurred in the server ---"
-"""How the explanation of an error without its own status begins; the message and a stack trace follow."""
+"""Beginning of the explanation of an error without its own status. The message and a stack trace follow."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One HTTP answer, body read."""
+    """One HTTP answer with its body."""
 
     status: int
     body: bytes
     location: str | None = None
     retry_after: float | None = None
     page: bool = False
-    """Whether the body is HTML, which comes from something before Pulsar."""
+    """Whether the body is HTML, which comes from a proxy before Pulsar."""
 
 
 def interpret(answer: Answer, words: str, *, text: bool = False) -> Any:
-    """The decoded body of a success, or the error (ports/errors.py) of its status, with Pulsar's own words."""
+    """Returns the decoded body of a success. Raises the error (ports/errors.py) of the status, with Pulsar's
+    explanation."""
     if 200 <= answer.status < 300:
         if not answer.body.strip():
             return None
@@ -69,8 +70,9 @@ def interpret(answer: Answer, words: str, *, text: bool = False) -> Any:
 
 
 def _is_pulsars(answer: Answer) -> bool:
-    """Whether an error is Pulsar's own: its resources and its web server (Jetty, asked for JSON) answer with a JSON
-    object. A proxy's or an ingress' 404 is a page, a line of text or empty; it must never be read as "gone"."""
+    """Whether an error is Pulsar's own: its resources and its web server (Jetty, with JSON requested) answer with a
+    JSON object. A 404 of a proxy or an ingress is a page, a line of text or empty, and must never be interpreted as
+    "deleted"."""
     try:
         return isinstance(json.loads(answer.body[:65536].decode("utf-8", "replace"), strict=False), dict)
     except (ValueError, RecursionError):
@@ -83,8 +85,8 @@ def _refuses_schema(answer: Answer) -> bool:
 
 
 def plain(body: bytes, words: str, *, page: bool) -> str:
-    """A body that is text, which may well look like HTML: the value of a property. Raises UnavailableError for a page
-    in HTML, by its content type."""
+    """Returns a body that is text, which may look like HTML: the value of a property. Raises UnavailableError for an
+    HTML page, by its content type."""
     if page:
         raise UnavailableError(f"{words}: a page in HTML instead of an answer")
     try:
@@ -94,8 +96,9 @@ def plain(body: bytes, words: str, *, page: bool) -> str:
 
 
 def reason_of(body: bytes) -> str:
-    """Pulsar's explanation: ``{"reason": ...}``, ``{"message": ...}`` of its web server, or the first line of plain
-    text; nothing from an HTML page. It goes into conditions and events, so without what Pulsar repeats of logins."""
+    """Returns Pulsar's explanation: ``{"reason": ...}``, ``{"message": ...}`` of its web server, or the first line of
+    plain text; empty for an HTML page. Credentials that Pulsar repeats are removed, since it is shown in conditions and
+    events."""
     return without_tokens(_explanation(body[:65536].decode("utf-8", "replace").strip()))[:500]
 
 

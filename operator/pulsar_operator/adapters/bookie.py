@@ -2,13 +2,13 @@
 
 Meaning of its answers (BookKeeper 4.17.2, all observed on Pulsar 4.0.8):
 
-* **404 with a page in HTML** comes from the web server: it has no such endpoint (class VertxHttpServer).
+* **404 with an HTML page** comes from the web server: it has no such endpoint (class VertxHttpServer).
 * **404 and 400 in plain text** come from a service: it rejects the method, the body, or the request in its state.
 * **500** is any internal exception, without its cause (classes VertxAbstractHandler, ErrorHttpService): an unavailable
-  metadata store, or a bookie's endpoint at an auto-recovery pod, which has no bookie. So it never counts as a refusal.
+metadata store, or a bookie's endpoint at an auto-recovery pod, which has no bookie. So it never counts as a refusal.
 
-A call makes one attempt: a write without an answer may still take effect, and only the caller can check that.
-Each call has its own connection and name resolution: a pod that was replaced has the same name and another address.
+A call makes one attempt: a write without an answer may still take effect, and only the caller can check that. Each call
+has its own connection and name resolution, since a replaced pod has the same name and another address.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ RECOVER = "/api/v1/autorecovery/bookie"
 
 
 class HttpBookies:
-    """Bookies and auto-recovery pods by their host names."""
+    """Calls bookies and auto-recovery pods by their host names."""
 
     def __init__(self, *, port: int = PORT, deadline: float = DEADLINE_SECONDS, fence: Fence = open_fence) -> None:
-        """``port`` is that of BookKeeper's HTTP servers, ``deadline`` of a call in seconds."""
+        """``port`` is that of BookKeeper's HTTP servers. ``deadline`` is the time limit of a call in seconds."""
         self._port, self._deadline, self._fence = port, deadline, fence
 
     async def readonly(self, host: str) -> bool:
@@ -44,8 +44,8 @@ class HttpBookies:
         return _flag(await self._call("GET", host, READONLY), f"GET {READONLY} at {host}")
 
     async def set_readonly(self, host: str, readonly: bool) -> None:
-        """See ports.BookiePort. Raises UnavailableError if the answer has the other state: the disk monitor changed
-        it."""
+        """Sets the state; see ports.BookiePort. Raises UnavailableError if the answer has the other state, because the
+        disk monitor changed it."""
         words = f"PUT {READONLY} at {host}"
         if _flag(await self._call("PUT", host, READONLY, {"readOnly": readonly}), words) is not readonly:
             raise UnavailableError(f"{words}: the bookie is still {'writable' if readonly else 'read-only'}")
@@ -61,7 +61,7 @@ class HttpBookies:
         await self._call("PUT", host, RECOVER, {"bookie_src": [bookie], "delete_cookie": False}, text=True)
 
     async def _call(self, method: str, host: str, path: str, body: Any = None, *, text: bool = False) -> Any:
-        """The decoded JSON of a success, or the text."""
+        """Returns the decoded JSON of a success, or the text."""
         words = f"{method} {path} at {host}"
         if method != "GET":
             self._fence(words)
@@ -81,7 +81,8 @@ class HttpBookies:
 
 
 async def _attempt(method: str, url: URL, body: Any) -> tuple[int, bool, bytes]:
-    """One request: status, whether the body is a page in HTML, and the body, cut after MAX_BODY_BYTES and one."""
+    """Makes one request. Returns the status, whether the body is an HTML page, and the body, truncated after
+    MAX_BODY_BYTES and one."""
     async with (
         aiohttp.ClientSession(
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -11,7 +11,7 @@ class SystemClock:
     """Implements ports.Clock with the system's clock."""
 
     def now(self) -> datetime:
-        """Current time, UTC, aware."""
+        """Returns the current time in UTC, timezone-aware."""
         return datetime.now(UTC)
 
 
@@ -19,9 +19,9 @@ class SystemEntropy:
     """Implements ports.Entropy with the operating system's random source."""
 
     def uuid(self) -> str:
-        """A random UUID (version 4) as text."""
+        """Returns a random UUID (version 4) as text."""
         return str(uuid.uuid4())
 
     def token(self, nbytes: int = 24) -> str:
-        """A URL-safe random secret of ``nbytes`` random bytes."""
+        """Returns a URL-safe random secret of ``nbytes`` random bytes."""
         return secrets.token_urlsafe(nbytes)

@@ -1,6 +1,6 @@
 """Metrics of the data plane's pods over HTTP. Implements ports.CountersPort.
 
-A page may have a line for each topic: it is read in pieces, lines that were not requested are dropped immediately, and
+A page may have a line for each topic. It is read in pieces, lines that were not requested are dropped immediately, and
 the event loop runs other tasks between two pieces.
 """
 
@@ -16,17 +16,17 @@ from pulsar_operator.ports import Clock, RefusedError, Scrape, UnavailableError
 
 DEADLINE_SECONDS: Final = 10.0
 KEPT_SECONDS: Final = 15.0
-"""An answer this old is given again: passes come every few seconds, and a page costs a broker work."""
+"""Seconds for which an answer is reused: passes run every few seconds, and a page costs a broker work."""
 MAX_BYTES: Final = 64 * 1024 * 1024
 PIECE: Final = 64 * 1024
 LONGEST_LINE: Final = 1024 * 1024
 
 
 class HttpCounters:
-    """One connection a page, since pages are read for minutes of an upgrade alone."""
+    """Reads pages, with one connection for each, since pages are only read during the minutes of an upgrade."""
 
     def __init__(self, clock: Clock, *, deadline: float = DEADLINE_SECONDS, max_bytes: int = MAX_BYTES) -> None:
-        """``deadline`` is in seconds, for a whole page."""
+        """``deadline`` is the time limit for a whole page in seconds."""
         self._clock, self._max_bytes = clock, max_bytes
         self._timeout = aiohttp.ClientTimeout(total=deadline)
         self._kept: dict[tuple[str, frozenset[str]], Scrape] = {}

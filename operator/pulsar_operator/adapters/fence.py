@@ -1,9 +1,9 @@
 """Refuses writes once another process may hold the Lease.
 
-The process ends when the Lease is lost, and its passes are cancelled. Until then a pass may be anywhere, and the
-process may have stood still for a minute while the next holder began to work. So whatever may change something asks
-directly before it is sent, at each attempt, by the monotonic clock of the last renewal (lease.py). What was sent before
-cannot be stopped: servers do not know the Lease.
+The process ends when the Lease is lost, and its passes are cancelled. Until then a pass may be at any point, and the
+process may have been suspended for a minute while the next holder began to work. So each write is checked directly
+before it is sent, at each attempt, by the monotonic clock of the last renewal (lease.py). Writes that were sent before
+cannot be stopped, since servers do not know the Lease.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pulsar_operator.ports import UnavailableError
 
 Fence = Callable[[str], None]
-"""Gets a description of the write, without contents. Raises UnavailableError if it must not be sent."""
+"""Receives a description of the write, without contents. Raises UnavailableError if it must not be sent."""
 
 
 def fence_of(is_leader: Callable[[], bool]) -> Fence:
-    """A fence that is open while ``is_leader`` returns True, so that no other process can hold the Lease."""
+    """Returns a fence that is open while ``is_leader`` returns True, so that no other process can hold the Lease."""
 
     def check(what: str) -> None:
         if not is_leader():
@@ -27,4 +27,4 @@ def fence_of(is_leader: Callable[[], bool]) -> Fence:
 
 
 def open_fence(what: str) -> None:
-    """A fence for tools and tests, which write without a Lease."""
+    """Allows every write. For tools and tests, which write without a Lease."""

@@ -11,15 +11,15 @@ from aiohttp import web
 
 @dataclass(frozen=True)
 class Check:
-    """One thing a probe asks for."""
+    """One check of a probe."""
 
     name: str
     problem: Callable[[], str | None]
-    """The problem, as a sentence; None if there is none."""
+    """Returns the problem as a sentence; None if there is none."""
 
 
 class HealthServer:
-    """/healthz and /readyz on one port, /metrics on another. Plain HTTP: nothing secret is served."""
+    """Serves /healthz and /readyz on one port, /metrics on another. Plain HTTP, since nothing secret is served."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class HealthServer:
         """Health and metrics port in use, once started."""
 
     async def start(self) -> None:
-        """Listen. Raises OSError when a port is taken."""
+        """Starts listening. Raises OSError if a port is in use."""
         health, metrics = web.Application(), web.Application()
         for path in self._checks:
             health.router.add_get(path, self._probe)
@@ -57,7 +57,7 @@ class HealthServer:
         return int(runner.addresses[0][1])
 
     async def close(self) -> None:
-        """Stop listening."""
+        """Stops listening."""
         for runner in self._runners:
             await runner.cleanup()
         self._runners.clear()

@@ -1,8 +1,9 @@
-"""ZooKeeper through kazoo: one client per ensemble, never a blocking call on the event loop.
+"""ZooKeeper through kazoo: one client per ensemble, without blocking calls on the event loop.
 
-kazoo keeps its own threads; every operation is started there and its outcome is handed to the event loop. A client that
-lost its connection is thrown away together with whatever it still had queued, so that no write of a failed call is sent
-later; the next call opens a new one. Kept by ``Deps.zookeeper`` for the life of the process, bound to one event loop.
+kazoo has its own threads. Every operation is started there and its result is passed to the event loop. A client that
+lost its connection is discarded together with everything that it still had queued, so that no write of a failed call is
+sent later; the next call opens a new client. ``Deps.zookeeper`` keeps it for the life of the process, bound to one
+event loop.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ log = logging.getLogger(__name__)
 
 DEFAULT_PORT = 2181
 PARENT_ATTEMPTS = 3
-"""How often a create is repeated when another client deletes the parents it just made."""
+"""Maximum attempts of a create if another client deletes the parents it has just created."""
 
 _LOST = (ConnectionLoss, ConnectionClosedError, SessionExpiredError, OperationTimeoutError)
 
 
 @dataclass(eq=False)
 class _Connection:
-    """One kazoo client and what the event loop knows about it."""
+    """One kazoo client and its state on the event loop."""
 
     servers: str
     client: Any
@@ -56,14 +57,14 @@ class _Connection:
 
 @dataclass(eq=False)
 class _Watch:
-    """A callback that is called once."""
+    """A callback that is called at most once."""
 
     on_change: Callable[[], None]
     connection: _Connection | None = None
     live: bool = True
 
     def keep(self, connection: _Connection) -> None:
-        """From now on the end of the client calls it too; before that the caller gets the error, and nothing else."""
+        """From now on the end of the client also calls it. Before that the caller only gets the error."""
         if connection.broken:
             asyncio.get_running_loop().call_soon(self.fire)
         elif self.live:
@@ -71,7 +72,7 @@ class _Watch:
             connection.watches.add(self)
 
     def fire(self) -> None:
-        """Call it, the first time."""
+        """Calls it the first time."""
         if self.connection is not None:
             self.connection.watches.discard(self)
         if self.live:
@@ -80,11 +81,11 @@ class _Watch:
 
 
 class KazooZooKeeper:
-    """ports.ZooKeeperPort over kazoo.
+    """Implements ports.ZooKeeperPort over kazoo.
 
-    ``deadline_seconds`` bounds opening a session and every operation. ``session_timeout_seconds`` is asked of the
-    server. A client without a call for ``idle_seconds`` and without a watch is closed. ``max_workers`` threads
-    close clients, the only part of kazoo that blocks.
+    ``deadline_seconds`` limits opening a session and every operation. ``session_timeout_seconds`` is requested from the
+    server. A client without a call for ``idle_seconds`` and without a watch is closed. ``max_workers`` threads close
+    clients, which is the only part of kazoo that blocks.
     """
 
     def __init__(
@@ -110,20 +111,21 @@ class KazooZooKeeper:
         self._kazoo_log.addHandler(logging.NullHandler())
 
     async def session(self, servers: str, chroot: str | None = None) -> _Session:
-        """A live session below ``chroot``; see ports.ZooKeeperPort. Clients are shared by everyone on ``servers``."""
+        """Returns a live session below ``chroot``; see ports.ZooKeeperPort. All callers with the same ``servers`` share
+        a client."""
         root = "" if chroot in (None, "", "/") else _checked(str(chroot))
         session = _Session(self, canonical_servers(servers), root)
         await self._connected(session.servers)
         return session
 
     async def server_state(self, server: str) -> ServerState:
-        """What one server is at the moment, without a session; see ports.ZooKeeperPort."""
+        """Returns the current state of one server, without a session; see ports.ZooKeeperPort."""
         if self._closed:
             raise UnavailableError(f"the ZooKeeper client is closed; {server} was not asked")
         return await self._states.of(server)
 
     async def close(self) -> None:
-        """Close all clients; returns after the deadline even when some server does not answer."""
+        """Closes all clients. Returns after the deadline even if a server does not answer."""
         self._closed = True
         for connection in list(self._connections.values()):
             self._discard(connection)
@@ -133,11 +135,11 @@ class KazooZooKeeper:
 
     @property
     def open_ensembles(self) -> list[str]:
-        """Servers strings with a client at the moment, sorted."""
+        """Returns the servers strings that currently have a client, sorted."""
         return sorted(self._connections)
 
     async def watch(self, servers: str, path: str, on_change: Callable[[], None]) -> Any:
-        """Watch one node, see ports.ZooKeeperSession; errors as of :meth:`run`."""
+        """Watches one node, see ports.ZooKeeperSession. Raises as :meth:`run`."""
         loop, watch = asyncio.get_running_loop(), _Watch(on_change)
         try:
             return await self.run(
@@ -151,10 +153,10 @@ class KazooZooKeeper:
             raise
 
     async def run(self, servers: str, what: str, start: Callable[[Any], Any], watch: _Watch | None = None) -> Any:
-        """Start one kazoo operation and await its result; errors are kazoo's own or UnavailableError.
+        """Starts one kazoo operation and returns its result. Raises kazoo's own errors or UnavailableError.
 
         ``start`` gets the client and returns kazoo's asynchronous result. ``what`` names the operation in messages.
-        ``watch``, once the operation has succeeded, is called when the client is given up.
+        ``watch``, once the operation has succeeded, is called when the client is discarded.
         """
         connection = await self._connected(servers)
         loop = asyncio.get_running_loop()
@@ -184,7 +186,8 @@ class KazooZooKeeper:
             connection.last_used = loop.time()
 
     async def _connected(self, servers: str) -> _Connection:
-        """The live client for ``servers``, opened when there is none; everybody who waits shares one attempt."""
+        """Returns the live client for ``servers``, which is opened if there is none. Concurrent callers share one
+        attempt."""
         if self._closed:
             raise UnavailableError(f"the ZooKeeper client is closed; {servers} was not asked")
         connection = self._connections.get(servers) or self._open(servers)
@@ -234,7 +237,7 @@ class KazooZooKeeper:
             self._discard(connection)
 
     def _discard(self, connection: _Connection) -> None:
-        """Forget the client and close it in its own thread, once."""
+        """Removes the client and closes it in its own thread, once."""
         if connection.broken:
             return
         connection.broken = True
@@ -251,7 +254,7 @@ class KazooZooKeeper:
         done.add_done_callback(self._closing.discard)
 
     def _watch_idle(self, loop: asyncio.AbstractEventLoop, connection: _Connection) -> None:
-        """Close the client when it was idle long enough, else check again when it could be."""
+        """Closes the client if it was idle long enough, otherwise checks again when it could be."""
         left = connection.last_used + self._idle - loop.time()
         if left <= 0 and not connection.in_flight and not connection.watches:
             log.debug("closing the idle ZooKeeper session to %s", connection.servers)
@@ -261,7 +264,7 @@ class KazooZooKeeper:
 
 
 class _Session:
-    """ports.ZooKeeperSession: paths below a root, operations on whatever client is live at the time."""
+    """Implements ports.ZooKeeperSession: paths below a root, operations on the client that is live at the time."""
 
     def __init__(self, port: KazooZooKeeper, servers: str, root: str) -> None:
         self._port = port
@@ -269,7 +272,7 @@ class _Session:
         self._root = root
 
     async def get(self, path: str) -> Node | None:
-        """Content and version, or None."""
+        """Returns content and version; None if the node does not exist."""
         full = self._full(path)
         try:
             data, stat = await self._run("get", full, lambda client: client.get_async(full))
@@ -278,7 +281,7 @@ class _Session:
         return Node(bytes(data or b""), int(stat.version), int(stat.czxid))
 
     async def children(self, path: str) -> list[str] | None:
-        """Names of the children, sorted, or None when the node does not exist."""
+        """Returns the names of the children, sorted; None if the node does not exist."""
         full = self._full(path)
         try:
             return sorted(await self._run("children", full, lambda client: client.get_children_async(full)))
@@ -286,7 +289,8 @@ class _Session:
             return None
 
     async def create(self, path: str, data: bytes) -> None:
-        """Create a persistent node and its missing parents, the chroot included."""
+        """Creates a persistent node and its missing parents, including the chroot. Raises ConflictError if it
+        exists."""
         full = self._full(path)
         if full == "/":
             raise ConflictError("ZooKeeper node / exists already")
@@ -301,21 +305,22 @@ class _Session:
                 await self._run("create parents of", full, lambda client: client.ensure_path_async(parent))
 
     async def set(self, path: str, data: bytes, *, version: int) -> None:
-        """Replace the content of that version."""
+        """Replaces the content of that version. Raises ConflictError, NotFoundError."""
         full = self._full(path)
         if version < 0:  # ZooKeeper takes -1 for "any version", which would be a lost update
             raise ConflictError(f"ZooKeeper node {full} cannot be set at version {version}: read it first")
         await self._run("set", full, lambda client: client.set_async(full, data, version))
 
     async def delete(self, path: str, *, version: int) -> None:
-        """Delete that version of a node without children."""
+        """Deletes that version of a node without children. Raises ConflictError, NotFoundError."""
         full = self._full(path)
         if version < 0:
             raise ConflictError(f"ZooKeeper node {full} cannot be deleted at version {version}: read it first")
         await self._run("delete", full, lambda client: client.delete_async(full, version))
 
     async def watch(self, path: str, on_change: Callable[[], None]) -> int | None:
-        """Call back once when the node changes or the session ends."""
+        """Calls ``on_change`` once when the node changes or the session ends. Returns the transaction that last wrote
+        the node."""
         full = self._full(path)
         try:
             stat = await self._port.watch(self.servers, full, on_change)
@@ -339,7 +344,7 @@ class _Session:
 
 
 def canonical_servers(servers: str) -> str:
-    """Connection string with every port written out and no blanks, so that equal ensembles share one client."""
+    """Returns the connection string with every port and without blanks, so that equal ensembles share one client."""
     hosts = [host.strip() for host in servers.split(",") if host.strip()]
     if not hosts:
         raise RefusedError(f"ZooKeeper servers {servers!r} name no host: give host:port,...")
@@ -347,7 +352,7 @@ def canonical_servers(servers: str) -> str:
 
 
 def _checked(path: str) -> str:
-    """The path, when ZooKeeper's PathUtils.validatePath would take it; raises RefusedError."""
+    """Returns the path. Raises RefusedError if ZooKeeper's PathUtils.validatePath would not accept it."""
     segments = path.split("/")
     if (
         len(segments) < 2
@@ -373,13 +378,14 @@ def _settle(outcome: asyncio.Future[Any], result: Any) -> None:
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: Any) -> None:
-    """From any thread; does nothing when the loop is closed, because then no caller is waiting."""
+    """Calls a function on the event loop, from any thread. Does nothing if the loop is closed, since no caller waits
+    then."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(function, *args)
 
 
 def _stop(client: Any) -> None:
-    """End a client's session and threads; blocks until its connection attempt in progress gives up."""
+    """Ends a client's session and threads. Blocks until its current connection attempt ends."""
     try:
         client.stop()
         client.close()

@@ -35,13 +35,13 @@ from pulsar_operator.ports import (
 )
 
 Items = list[Json]
-"""Inside the class ``list`` is a method."""
+"""Alias for use inside the class, in which ``list`` is a method."""
 PAGE_SIZE = 500
 EVENTS_LIMIT = 50
 STATUS_ATTEMPTS = 4
-"""How often a status write starts over when the object changes between its read and the write."""
+"""Maximum attempts of a status write if the object changes between its read and the write."""
 LIST_ATTEMPTS = 3
-"""Attempts at a paged list whose continue token expires (HTTP 410), before all objects are requested without paging."""
+"""Attempts of a paged list whose continue token expires (HTTP 410), before all objects are requested without paging."""
 
 
 class KubeAdapter:
@@ -56,7 +56,7 @@ class KubeAdapter:
         namespaces: Sequence[str] = (),
         page_size: int = PAGE_SIZE,
     ) -> None:
-        """``namespaces`` are those ``list(kind, None)`` covers; empty = the whole Kubernetes cluster."""
+        """``namespaces`` are those that ``list(kind, None)`` covers; empty for the whole Kubernetes cluster."""
         self._client = client
         self._metrics = metrics
         self._events = events
@@ -64,15 +64,15 @@ class KubeAdapter:
         self._page_size = page_size
 
     async def get(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
-        """The object, or None where there is none. Raises UnavailableError, RefusedError."""
+        """Returns the object; None if it does not exist. Raises UnavailableError, RefusedError."""
         try:
             return await self._client.request("GET", resource_path(kind, namespace, name))
         except NotFoundError:
             return None
 
     async def list(self, kind: ResourceType, namespace: str | None, *, selector: str | None = None) -> list[Json]:
-        """All objects of a namespace (None if every watched one), complete or an error. Items carry apiVersion,
-        kind."""
+        """Returns all objects of a namespace (None for every watched one), with apiVersion and kind. Raises an error
+        instead of returning an incomplete list."""
         scopes: Sequence[str | None] = [namespace] if namespace is not None else (self._namespaces or [None])
         items: list[Json] = []
         for scope in scopes:
@@ -114,19 +114,21 @@ class KubeAdapter:
             query["continue"] = token
 
     async def apply(self, manifest: Json, *, manager: str | None = None) -> Json:
-        """Server-side apply of the whole manifest, force. See ports.KubePort for the errors.
+        """Applies the whole manifest by forced server-side apply. Returns the stored object; for errors see
+        ports.KubePort.
 
         https://kubernetes.io/docs/reference/using-api/server-side-apply/
         """
         return await self._apply(manifest, None, manager or FIELD_MANAGER)
 
     async def apply_status(self, manifest: Json) -> Json:
-        """Server-side apply on the status subresource; only of the object with metadata.uid.
+        """Applies the status subresource by server-side apply, only of the object with metadata.uid. Returns the stored
+        object.
 
         Observed on Kubernetes 1.35: on the status subresource of a custom resource the API server takes metadata from
-        the stored object and ignores a foreign uid in the patch; it does check resourceVersion. So the object's version
-        makes the write conditional on being still the same object: the one the caller read, and where that is not known
-        or not the newest any more, the one that is read now.
+        the stored object and ignores another uid in the patch, but it checks resourceVersion. So the object's version
+        makes the write conditional on being the same object: the version that the caller read, or if that is unknown or
+        outdated, the one that is read now.
         """
         kind, meta = resource_of(manifest), manifest["metadata"]
         if not meta.get("uid"):
@@ -144,7 +146,8 @@ class KubeAdapter:
         raise AssertionError("unreachable")
 
     async def _version(self, kind: ResourceType, meta: Json) -> str:
-        """The resourceVersion of the very object with these metadata."""
+        """Returns the current resourceVersion of the object with these metadata. Raises NotFoundError,
+        ConflictError."""
         live = await self.get(kind, meta["namespace"], meta["name"])
         if live is None:
             raise NotFoundError(f"{kind.kind} {meta['namespace']}/{meta['name']} is gone")
@@ -165,7 +168,7 @@ class KubeAdapter:
         return result
 
     async def create(self, manifest: Json) -> Json:
-        """Create; ConflictError when an object of that name exists."""
+        """Creates an object. Raises ConflictError if an object of that name exists."""
         kind = resource_of(manifest)
         result = await self._client.request(
             "POST",
@@ -177,7 +180,7 @@ class KubeAdapter:
         return result
 
     async def dry_run_create(self, manifest: Json) -> None:
-        """Have the API server admit an object without storing it.
+        """Requests the API server to admit an object without storing it.
 
         https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run
         """
@@ -189,7 +192,7 @@ class KubeAdapter:
         )
 
     async def warnings(self, involved: Json, reason: str) -> Items:
-        """Warning events of a reason about exactly this object."""
+        """Returns the warning events with a reason about exactly this object."""
         fields = {"involvedObject.uid": involved["metadata"]["uid"], "reason": reason, "type": "Warning"}
         selector = ",".join(f"{name}={value}" for name, value in fields.items())
         query = {"fieldSelector": selector, "limit": str(EVENTS_LIMIT)}
@@ -197,7 +200,7 @@ class KubeAdapter:
         return list(page.get("items") or ())
 
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
-        """Delete the object with this UID (background propagation); returns when it is gone already."""
+        """Deletes the object with this UID (background propagation). Returns also if it no longer exists."""
         options = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -211,7 +214,8 @@ class KubeAdapter:
         self._metrics.kube_write("delete", kind.kind)
 
     async def evict(self, namespace: str, name: str, *, uid: str) -> str | None:
-        """Delete the pod with this UID if its budget allows that now, else return its message. See ports.KubePort.
+        """Deletes the pod with this UID if its budget allows that now; otherwise returns the budget's message. See
+        ports.KubePort.
 
         https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/
         """
@@ -235,11 +239,11 @@ class KubeAdapter:
         return None
 
     async def event(self, involved: Json, *, kind: str, reason: str, message: str) -> None:
-        """Record an event of type Normal or Warning on the object; repeats are aggregated. Never raises or waits."""
+        """Records an event of type Normal or Warning on the object. Repeats are aggregated. Never raises or waits."""
         self._events.record(involved, kind=kind, reason=reason, message=message)
 
     async def installed(self, kind: ResourceType) -> bool:
-        """Whether the API server knows the resource type at all; needs no right to list it (discovery)."""
+        """Whether the API server knows the resource type (discovery). This requires no permission to list it."""
         try:
             found = await self._client.request("GET", f"/apis/{kind.group}/{kind.version}")
         except (NotFoundError, NotServedError):
@@ -247,11 +251,12 @@ class KubeAdapter:
         return any(each.get("name") == kind.plural for each in found.get("resources") or ())
 
     async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
-        """Remove entries of any field manager by JSON pointer, in a JSON patch (RFC 6902) that tests the version first.
+        """Removes entries of any field manager by JSON pointer, in a JSON patch (RFC 6902) that tests the version
+        first.
 
-        Observed on Kubernetes 1.35: a failed test and a pointer that leads nowhere are answered with 422 and no word
-        about either; an invalid result with 422 and the field. The first two mean that the object is not what the
-        caller read.
+        Observed on Kubernetes 1.35: a failed test and a pointer to nothing are answered with 422 without further
+        details; an invalid result with 422 and the field. The first two mean that the object differs from the one that
+        the caller read.
         """
         kind, meta, status = resource_of(obj), obj["metadata"], of_status(pointers)
         patch = [{"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]}]
@@ -271,10 +276,10 @@ class KubeAdapter:
         self._metrics.kube_write("patch", kind.kind)
 
     async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
-        """Remove one finalizer, of any field manager; guarded by the object's resourceVersion.
+        """Removes one finalizer of any field manager, guarded by the object's resourceVersion.
 
-        For objects restored from a backup or edited by hand: there another manager owns the finalizer too, and a
-        server-side apply without it leaves it in place. Raises ConflictError when the object has changed.
+        This is for objects restored from a backup or edited manually: another manager then owns the finalizer too, and
+        a server-side apply without it leaves it in place. Raises ConflictError if the object has changed.
         """
         kind, meta = resource_of(obj), obj["metadata"]
         rest = [item for item in meta.get("finalizers") or () if item != finalizer]

@@ -1,7 +1,7 @@
-"""Kubernetes events: written in the background, aggregated, bounded; a lost event never costs a reconcile.
+"""Kubernetes events: written in the background, aggregated, limited in number. A lost event never fails a reconcile.
 
-The name of an Event is derived from (object UID, type, reason, message), so repeats, also those after a restart of the
-operator, raise the count of one Event instead of making many. Called by kube.py.
+The name of an Event is derived from (object UID, type, reason, message), so repeats, even after a restart of the
+operator, increase the count of one Event instead of creating many. Called by kube.py.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ log = logging.getLogger(__name__)
 
 COMPONENT = "pulsar-operator"
 MESSAGE_LIMIT = 1024
-"""Longest message the API server takes for core/v1 Events."""
+"""Maximum length of a message that the API server accepts for core/v1 Events."""
 REPEAT_SECONDS = 60.0
 """Repeats within this time are counted and written once."""
 CAPACITY = 1000
-"""Distinct events waiting to be written; more are dropped and counted."""
+"""Maximum number of distinct events waiting to be written. Further ones are dropped and counted."""
 REMEMBERED = 4096
-"""Distinct events remembered for aggregation."""
+"""Number of distinct events remembered for aggregation."""
 
 
 @dataclass
 class _Series:
-    """One Event object and what is not written to it yet."""
+    """One Event object and the repeats that are not written yet."""
 
     name: str
     involved: Json
@@ -48,7 +48,7 @@ class _Series:
 
 
 class EventRecorder:
-    """Collects events and writes them from one background task."""
+    """Collects events and writes them in one background task."""
 
     def __init__(
         self, client: KubeClient, metrics: MetricsPort, clock: Clock, *, reporter: str, capacity: int = CAPACITY
@@ -62,14 +62,14 @@ class EventRecorder:
         self._queue: asyncio.Queue[str] = asyncio.Queue(maxsize=capacity)
         self._task: asyncio.Task[None] | None = None
         self.dropped = 0
-        """Events that were not recorded because too many were waiting."""
+        """Number of events that were not recorded because too many were waiting."""
 
     def start(self) -> None:
-        """Start writing; call once inside the event loop."""
+        """Starts writing. It is called once, inside the event loop."""
         self._task = asyncio.create_task(self._write_forever(), name="event recorder")
 
     async def close(self, *, deadline: float = 2.0) -> None:
-        """Write what waits, for at most ``deadline`` seconds, and stop."""
+        """Writes waiting events, for at most ``deadline`` seconds, and stops."""
         if self._task is None:
             return
         with contextlib.suppress(TimeoutError):
@@ -81,7 +81,7 @@ class EventRecorder:
         self._task = None
 
     def record(self, involved: Json, *, kind: str, reason: str, message: str) -> None:
-        """Take note of an event; never raises, never waits."""
+        """Records an event. Never raises, never waits."""
         try:
             self._record(involved, kind, reason, visible(message)[:MESSAGE_LIMIT])
         except Exception:

@@ -1,7 +1,8 @@
-"""Requests to the Kubernetes API server: raw JSON, a deadline on every call, errors as ports/errors.py declares them.
+"""Requests to the Kubernetes API server: raw JSON, a deadline for every call, the errors of ports/errors.py.
 
-Uses the official client's asyncio half for configuration, TLS, credentials and connections, and none of its models:
-deserialising them costs seconds of CPU for a few thousand objects. Called by kube.py, kube_events.py and lease.py.
+The module uses the asyncio part of the official client for configuration, TLS, credentials and connections, but none of
+its models: deserialization costs seconds of CPU for a few thousand objects. Called by kube.py, kube_events.py and
+lease.py.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ from pulsar_operator.ports import (
 USER_AGENT = f"pulsar-operator/{__version__}"
 DEADLINE_SECONDS = 15.0
 LIST_DEADLINE_SECONDS = 45.0
-"""Of one page."""
+"""Deadline for one page in seconds."""
 NO_LIMIT = aiohttp.ClientTimeout(total=None)
-"""Of the client: the deadline of the request is the only one."""
+"""The client has no limit of its own: the deadline of the request is the only one."""
 JSON_TYPE = "application/json"
 APPLY_TYPE = "application/apply-patch+yaml"
 MERGE_TYPE = "application/merge-patch+json"
@@ -60,9 +61,9 @@ _TYPES: dict[tuple[str, str], ResourceType] = {
 
 
 def resource_of(manifest: Json) -> ResourceType:
-    """The resource type of a manifest, out of those ports/kube.py declares.
+    """Returns the resource type of a manifest, from those that ports/kube.py declares.
 
-    Raises ValueError for any other: nothing is discovered at run time.
+    Raises ValueError for any other, since nothing is discovered at run time.
     """
     found = _TYPES.get((manifest["apiVersion"], manifest["kind"]))
     if found is None:
@@ -74,7 +75,7 @@ def resource_of(manifest: Json) -> ResourceType:
 
 
 def of_status(pointers: Sequence[str]) -> bool:
-    """Whether JSON pointers are into the status, which is written apart. Raises ValueError where only some are."""
+    """Whether JSON pointers refer to the status, which is written separately. Raises ValueError if only some do."""
     found = {pointer.startswith("/status/") for pointer in pointers}
     if len(found) > 1:
         raise ValueError("the status and the rest of an object cannot be written together")
@@ -84,7 +85,7 @@ def of_status(pointers: Sequence[str]) -> bool:
 def resource_path(
     kind: ResourceType, namespace: str | None, name: str | None = None, subresource: str | None = None
 ) -> str:
-    """URL path of an object or a collection; each segment is percent-encoded.
+    """Returns the URL path of an object or a collection. Each segment is percent-encoded.
 
     https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
     """
@@ -97,9 +98,9 @@ def resource_path(
 
 
 async def load_configuration(kubeconfig: Path | None) -> Configuration:
-    """Server address and credentials, from a kubeconfig file or (None) from the pod's service account.
+    """Returns the server address and credentials, from a kubeconfig file or (None) from the pod's service account.
 
-    Raises RuntimeError in one sentence when there is neither.
+    Raises RuntimeError with a one-sentence message if there is neither.
     """
     configuration = Configuration()
     # Proxy variables of the environment are not for the API server of the cluster the operator runs in.
@@ -121,18 +122,19 @@ async def load_configuration(kubeconfig: Path | None) -> Configuration:
 
 
 async def bearer(configuration: Configuration) -> str | None:
-    """The current Authorization header, read again when the token file is a minute old; None with certificates."""
+    """Returns the current Authorization header, which is read again if the token file is a minute old; None with
+    certificates."""
     value = await configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
     return str(value) if value else None
 
 
 class KubeClient:
-    """One API server. Created inside the event loop; safe for concurrent use."""
+    """A client of one API server. It is created inside the event loop and safe for concurrent use."""
 
     def __init__(
         self, configuration: Configuration, *, deadline: float = DEADLINE_SECONDS, fence: Fence = open_fence
     ) -> None:
-        """``deadline`` is the default limit of one request in seconds, from connecting to the last byte."""
+        """``deadline`` is the default time limit of one request in seconds, from connecting to the last byte."""
         self.configuration = configuration
         """Address and credentials."""
         self._rest = RESTClientObject(configuration)
@@ -140,7 +142,7 @@ class KubeClient:
         self._fence = fence
 
     def fenced(self, fence: Fence) -> KubeClient:
-        """The same connections behind a fence."""
+        """Returns a client with the same connections that checks ``fence`` before each write."""
         other = copy.copy(self)
         other._fence = fence
         return other
@@ -156,7 +158,7 @@ class KubeClient:
         accept: str = JSON_TYPE,
         deadline: float | None = None,
     ) -> Json:
-        """One request, no retry; the decoded answer. Raises the errors of ports/errors.py."""
+        """Makes one request without a retry and returns the decoded answer. Raises the errors of ports/errors.py."""
         url = self.configuration.host + path + (f"?{encoded_query(query.items())}" if query else "")
         headers = {"Content-Type": content_type, "Accept": accept, "User-Agent": USER_AGENT}
         limit = deadline or self._deadline
@@ -183,7 +185,7 @@ class KubeClient:
         return _decode(raw, f"{method} {path}")
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         await self._rest.close()
 
 
@@ -192,14 +194,14 @@ class GoneError(ConflictError):
 
 
 class BudgetError(UnavailableError):
-    """HTTP 429 to an eviction: a PodDisruptionBudget does not allow it now. The message is in the budget's words."""
+    """HTTP 429 to an eviction: a PodDisruptionBudget does not allow it now. The message is that of the budget."""
 
 
 def error_of(status: int, headers: Mapping[str, str], raw: bytes, call: str) -> PortError:
-    """The port error of an HTTP status, with the server's message."""
+    """Returns the port error of an HTTP status, with the server's message."""
     details: Json = {}
     answered = False
-    """Whether the API server itself answers, with a Status, and no proxy before it."""
+    """Whether the API server itself answers, with a Status, as opposed to a proxy before it."""
     try:
         answer = json.loads(raw)
         answered = answer.get("kind") == "Status"
@@ -243,16 +245,16 @@ _DENIED = re.compile(
     r'(?:resource "(?P<resource>[^"]*)"(?: in API group "(?P<group>[^"]*)")?|path "[^"]*")'
     r'(?: in the namespace "(?P<namespace>[^"]*)")?'
 )
-"""How the API server words the answer of its authorizers (package responsewriters, forbiddenMessage). What an admission
-plugin or a quota denies has the same code and reason, and other words."""
+"""Wording of the API server's authorizers (package responsewriters, forbiddenMessage). A denial by an admission plugin
+or a quota has the same code and reason, but another wording."""
 
 
 _BY_ADMISSION = re.compile(
     r"""admission webhook "[^"]*" denied the request"""
     r"""|ValidatingAdmissionPolicy '[^']*' (?:with binding '[^']*' )?denied request"""
 )
-"""How the API server words what a webhook or a policy denies. The code and the reason are those that the webhook or the
-policy chose, such as HTTP 404, 409 or 503 (packages webhook/errors and policy/validating)."""
+"""Wording of the API server for a denial by a webhook or a policy. Code and reason are those that the webhook or policy
+chose, such as HTTP 404, 409 or 503 (packages webhook/errors and policy/validating)."""
 
 
 def _causes(details: Json) -> list[Json]:
@@ -261,7 +263,7 @@ def _causes(details: Json) -> list[Json]:
 
 
 def _right(denied: re.Match[str]) -> str:
-    """The right that is missing, without the name of the account."""
+    """Returns a message about the missing permission, without the name of the account."""
     resource, group, namespace = denied["resource"] or "what it asks for", denied["group"], denied["namespace"]
     what = f"{resource}.{group}" if group else resource
     where = f"in Kubernetes namespace {namespace}" if namespace else "in the whole Kubernetes cluster"
@@ -269,10 +271,10 @@ def _right(denied: re.Match[str]) -> str:
 
 
 def _budget(message: str, details: Json) -> str | None:
-    """What a PodDisruptionBudget says against an eviction; None where it is not a budget that answers 429.
+    """Returns a PodDisruptionBudget's refusal of an eviction; None if the answer 429 is not from a budget.
 
-    The cause names the budget and its numbers (policy/v1, DisruptionBudgetCause); priority and fairness has none. By
-    the words alone an answer is taken that a proxy or another version left without it.
+    The cause contains the budget and its numbers (policy/v1, DisruptionBudgetCause); priority and fairness has none. If
+    a proxy or another version omits the cause, the wording alone decides.
     """
     causes = [cause for cause in _causes(details) if cause.get("reason") == "DisruptionBudget"]
     if not causes and "disruption budget" not in message:

@@ -1,8 +1,8 @@
 """A coordination.k8s.io Lease, so that one operator acts and a second one waits.
 
-The rules are those of client-go's leader election: a holder's silence is judged by our own monotonic clock since we saw
-the record change, never by comparing clocks of two machines; writes carry the resourceVersion that was read. Called by
-runtime.py.
+The rules are those of client-go's leader election. Whether a holder is silent is decided by the process's own monotonic
+clock since the record last changed, never by comparing the clocks of two machines. Writes contain the resourceVersion
+that was read. Called by runtime.py.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ LEASES = ResourceType("coordination.k8s.io", "v1", "leases", "Lease")
 
 
 class LeaseStore(Protocol):
-    """Where the Lease object lives."""
+    """Storage of the Lease object."""
 
     async def read(self) -> Json | None:
-        """The Lease, or None."""
+        """Returns the Lease; None if it does not exist."""
 
     async def create(self, lease: Json) -> Json:
-        """Create it; ConflictError when it exists."""
+        """Creates it. Raises ConflictError if it exists."""
 
     async def replace(self, lease: Json) -> Json:
-        """Replace the resourceVersion that was read; ConflictError when it changed."""
+        """Replaces the resourceVersion that was read. Raises ConflictError if it changed."""
 
 
 class KubeLeaseStore:
-    """A Lease in Kubernetes. Calls are short: a slow answer must not eat up the lease."""
+    """Stores the Lease in Kubernetes. Calls have a short deadline: a slow answer must not use up the lease."""
 
     def __init__(self, client: KubeClient, namespace: str, name: str, *, deadline: float = 5.0) -> None:
-        """``deadline`` is the limit of one request in seconds."""
+        """``deadline`` is the time limit of one request in seconds."""
         self._client = client
         self._collection = resource_path(LEASES, namespace)
         self._object = resource_path(LEASES, namespace, name)
@@ -46,27 +46,27 @@ class KubeLeaseStore:
         self._meta = {"name": name, "namespace": namespace}
 
     async def read(self) -> Json | None:
-        """The Lease, or None."""
+        """Returns the Lease; None if it does not exist."""
         try:
             return await self._client.request("GET", self._object, deadline=self._deadline)
         except NotFoundError:
             return None
 
     async def create(self, lease: Json) -> Json:
-        """Create it; ConflictError when it exists."""
+        """Creates it. Raises ConflictError if it exists."""
         body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, **lease, "metadata": self._meta}
         return await self._client.request("POST", self._collection, body=body, deadline=self._deadline)
 
     async def replace(self, lease: Json) -> Json:
-        """Replace the resourceVersion that was read; ConflictError when it changed."""
+        """Replaces the resourceVersion that was read. Raises ConflictError if it changed."""
         return await self._client.request("PUT", self._object, body=lease, deadline=self._deadline)
 
 
 class Lease:
-    """Acquire, keep and release a Lease."""
+    """Acquires, keeps and releases a Lease."""
 
     def __init__(self, store: LeaseStore, clock: Clock, *, identity: str, seconds: float) -> None:
-        """``seconds`` is how long a silent holder keeps it; it is renewed every third of that.
+        """``seconds`` is the time for which a silent holder keeps it; it is renewed after every third of that.
 
         ``identity`` must be different for each process, also on one machine or in one pod.
         """
@@ -77,11 +77,11 @@ class Lease:
         self._lease: Json | None = None
         self._renewed = 0.0
         self.holder: str | None = None
-        """Identity in the record last seen; ours while we hold it."""
+        """Identity in the last record read; this process's while it holds the Lease."""
 
     @property
     def renew_interval(self) -> float:
-        """Seconds between two renewals."""
+        """Returns the seconds between two renewals."""
         return self._seconds / 3
 
     @property
@@ -90,7 +90,7 @@ class Lease:
         return self._lease is not None and self._now() - self._renewed < self._seconds * 2 / 3
 
     async def acquire(self, *, on_wait: Callable[[str], None] | None = None, deadline: float | None = None) -> None:
-        """Wait until the Lease is ours.
+        """Waits until this process holds the Lease.
 
         ``on_wait`` is called with the holder whenever it changes. Raises TimeoutError after ``deadline`` seconds.
         """
@@ -121,7 +121,7 @@ class Lease:
                 await asyncio.sleep(min(self._seconds / 5, 2.0))
 
     async def keep(self) -> None:
-        """Renew until the Lease is lost; returns then, and nothing may be done in its name any more."""
+        """Renews the Lease until it is lost, and then returns. The process must not act as the holder afterwards."""
         while True:
             await asyncio.sleep(self.renew_interval)
             while True:
@@ -140,7 +140,7 @@ class Lease:
                 await asyncio.sleep(min(1.0, self._seconds / 15))
 
     async def release(self) -> None:
-        """Give it back, so that the next operator need not wait. Errors are logged."""
+        """Releases the Lease, so that the next operator need not wait. Errors are logged."""
         if self._lease is None:
             return
         lease, self._lease = self._lease, None
@@ -177,7 +177,8 @@ class Lease:
         self._renewed = started
 
     async def _still_ours(self) -> bool:
-        """After a conflict: another client edited the object, or our last write arrived although its answer did not."""
+        """Whether this process still holds the Lease after a conflict: another client edited the object, or the last
+        write succeeded although its answer was lost."""
         try:
             lease = await self._store.read()
         except PortError:
@@ -190,7 +191,7 @@ class Lease:
         return True
 
     def _duration_of(self, lease: Json | None) -> float:
-        """How long the holder's silence must last: what the holder itself promised."""
+        """Returns the seconds for which the holder must be silent: those in its own record."""
         value = ((lease or {}).get("spec") or {}).get("leaseDurationSeconds")
         return float(value) if value else self._seconds
 
@@ -209,5 +210,5 @@ def _record_of(lease: Json | None) -> tuple[object, ...]:
 
 
 def _micro(moment: datetime) -> str:
-    """metav1.MicroTime: RFC 3339 with six digits."""
+    """Returns a metav1.MicroTime: RFC 3339 with six digits."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

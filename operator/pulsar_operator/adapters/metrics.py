@@ -14,17 +14,18 @@ PASS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 3
 ADMIN_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 Tally = Callable[[], Mapping[tuple[str, str], int]]
-"""Counts by two labels."""
+"""Returns counts by two labels."""
 
 
 class _Counts:
-    """A collector of prometheus_client: counts when the metrics are read, so that what is gone has no series."""
+    """A collector of prometheus_client that counts when the metrics are read, so that deleted objects have no
+    series."""
 
     def __init__(self, name: str, documentation: str, labels: tuple[str, str], tally: Tally) -> None:
         self._name, self._documentation, self._labels, self._tally = name, documentation, labels, tally
 
     def collect(self) -> Iterable[Metric]:
-        """The one metric."""
+        """Yields the metric."""
         family = GaugeMetricFamily(self._name, self._documentation, labels=self._labels)
         for labels, number in sorted(self._tally().items()):
             family.add_metric(labels, number)
@@ -72,7 +73,8 @@ class PrometheusMetrics:
             registry=self.registry,
         )
         self._admin_children: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
-        """By labels: a pass over a topic makes a dozen calls, and finding a child takes longer than counting in it."""
+        """Child metrics by labels: a pass over a topic makes a dozen calls, and the lookup of a child takes longer than
+        counting."""
         self._writes = Counter(
             "pulsar_operator_kube_writes", "Writes to the API server.", ["verb", "kind"], registry=self.registry
         )
@@ -102,28 +104,30 @@ class PrometheusMetrics:
         )
 
     def count_objects(self, tally: Tally) -> None:
-        """Ask for the number of custom resources, by kind and reason of Ready, whenever the metrics are read. Once."""
+        """Registers the number of custom resources by kind and reason of Ready, counted when the metrics are read. It
+        is called once."""
         text = "Custom resources in the watched namespaces, by the reason of their condition Ready."
         self.registry.register(_Counts("pulsar_operator_objects", text, ("kind", "reason"), tally))
 
     def count_streams(self, tally: Tally) -> None:
-        """Ask for the number of watch streams, by kind and state, whenever the metrics are read. Once."""
+        """Registers the number of watch streams by kind and state, counted when the metrics are read. It is called
+        once."""
         text = "Watch streams by state (listing, watching, failing, refused); a kind has one in each watched namespace."
         self.registry.register(_Counts("pulsar_operator_watch_streams", text, ("kind", "state"), tally))
 
     def reconciled(self, kind: str, result: str, seconds: float) -> None:
-        """One reconcile ended; result is ok, requeue or error."""
+        """Counts a reconcile that ended. The result is ok, requeue or error."""
         self._reconciles.labels(kind, result).inc()
         self._duration.labels(kind).observe(seconds)
         if result == "error":
             self._errors.labels(kind).inc()
 
     def queue_depth(self, depth: int) -> None:
-        """Keys waiting."""
+        """Sets the number of waiting keys."""
         self._depth.set(depth)
 
     def admin_call(self, cluster: str, method: str, status: str, seconds: float) -> None:
-        """One admin REST attempt ended."""
+        """Counts an attempt of an admin REST call."""
         known = self._admin_children.get((cluster, method, status))
         if known is None:
             known = self._admin.labels(cluster, method, status), self._admin_duration.labels(cluster, method)
@@ -132,26 +136,26 @@ class PrometheusMetrics:
         known[1].observe(seconds)
 
     def kube_write(self, verb: str, kind: str) -> None:
-        """One write to the API server was made."""
+        """Counts a write to the API server."""
         self._writes.labels(verb, kind).inc()
 
     def event_received(self, kind: str) -> None:
-        """A watch event or bookmark of a kind arrived; its age is computed when the metrics are read."""
+        """Records that a watch event or bookmark of a kind arrived. Its age is computed when the metrics are read."""
         observed_at = self._now()
         self._watch_age.labels(kind).set_function(lambda: self._now() - observed_at)
 
     def watch_restarted(self, kind: str, reason: str) -> None:
-        """A list or a watch of a kind ended abnormally and begins again."""
+        """Counts a list or a watch of a kind that ended abnormally and restarts."""
         self._watch_restarts.labels(kind, reason).inc()
 
     def scaling_decided(self, namespace: str, cluster: str, component: str, reason: str) -> None:
-        """Autoscaling evaluated a component of a PulsarCluster."""
+        """Counts an evaluation of a component of a PulsarCluster by autoscaling."""
         self._scaling.labels(namespace, cluster, component, reason).inc()
 
     def balancer_restored(self, namespace: str, cluster: str) -> None:
-        """The operator restored Pulsar's load balancer because it could not decide what to move."""
+        """Counts that the operator restored Pulsar's load balancer because it could not decide what to move."""
         self._handovers.labels(namespace, cluster).inc()
 
     def render(self) -> bytes:
-        """All metrics in Prometheus' text format, version 0.0.4."""
+        """Returns all metrics in Prometheus' text format, version 0.0.4."""
         return generate_latest(self.registry)

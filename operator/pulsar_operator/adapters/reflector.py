@@ -1,8 +1,8 @@
-"""One list-and-watch loop for each kind and namespace; an error in one does not end another.
+"""One list-and-watch loop for each kind and namespace. An error in one does not end another.
 
-The rules are those of client-go's reflector: list in pages, watch from the list's resourceVersion with bookmarks; after
-an abnormal end list again, or watch again where nothing can have been missed, with exponential back-off. An object
-that is missing from a list does not count as deleted: the object itself is requested then. Built by runtime.py.
+The rules are those of client-go's reflector: list in pages, watch from the list's resourceVersion with bookmarks. After
+an abnormal end it lists again, or watches again if nothing can have been missed, with exponential back-off. An object
+that is missing from a list does not count as deleted; the object itself is requested instead. Built by runtime.py.
 """
 
 from __future__ import annotations
@@ -37,37 +37,39 @@ RESET_SECONDS: Final = 120.0
 """Seconds without a failure after which the back-off starts from its minimum."""
 JITTER: Final = 0.2
 SERVER_SECONDS: Final = (300, 600)
-"""Between these the API server is asked to end a stream, at random, so that they do not all reopen at the same time."""
+"""Range in seconds from which the duration of a stream is chosen at random, so that streams do not all reopen at the
+same time."""
 PAGE: Final = 500
 SILENT_STREAMS: Final = 3
-"""Consecutive silent streams before a list: their connection may lead to a server without current data."""
+"""Number of consecutive silent streams before a list: their connection may lead to a server without current data."""
 GONE_LISTS: Final = 3
-"""Lists that may lose their continue token before all objects are requested without paging."""
+"""Number of lists whose continue token may expire before all objects are requested without paging."""
 BARREN_PAGES: Final = 3
-"""Consecutive pages without a new object after which a list counts as endless."""
+"""Number of consecutive pages without a new object after which a list counts as endless."""
 SLICE: Final = 20
-"""Objects that are passed on before the event loop runs other tasks."""
+"""Number of objects that are passed on before the event loop runs other tasks."""
 MISSING_SECONDS: Final = 0.02
-"""Between two objects that a list lacks: an untrue list must not become a burst of passes."""
+"""Seconds between two objects that a list lacks: an incorrect list must not cause a burst of passes."""
 
 K = TypeVar("K")
 
 
 class Receiver(Protocol[K]):
-    """Where the objects of a kind go."""
+    """Receives the objects of a kind."""
 
     def keep(self, obj: Json) -> K:
-        """What must be known of an object, besides its name, once a list lacks it. Kept for every object there is."""
+        """Returns what must be known of an object, besides its name, if a list lacks it later. It is kept for every
+        existing object."""
 
     def observed(self, obj: Json, *, deleted: bool) -> None:
-        """An object as it is, or as it was when it was deleted."""
+        """Receives the current state of an object, or its last state if it was deleted."""
 
     def missing(self, namespace: str, name: str, kept: K, delay: float) -> None:
-        """A list lacks an object that was there: whether it is gone should be asked in ``delay`` seconds."""
+        """Receives an object that a list lacks. Its existence should be checked in ``delay`` seconds."""
 
 
 class Backoff:
-    """How long to wait after a failure."""
+    """The delay after a failure."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -75,7 +77,8 @@ class Backoff:
         self._until = 0.0
 
     def after(self, now: float, least: float | None) -> float:
-        """Seconds to wait after a failure at ``now``; ``least`` is what the API server asked for."""
+        """Returns the seconds to wait after a failure at ``now``. ``least`` is the delay that the API server
+        requested."""
         if now - self._until > RESET_SECONDS:
             self._next = FIRST_SECONDS
         delay = self._next * (1 + self._rng.uniform(0, JITTER))
@@ -99,10 +102,8 @@ class Reflector(Generic[K]):
         selector: str | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """``silence`` is the time in seconds without an event or a bookmark after which a stream is opened again.
-
-        ``selector`` is a label selector.
-        """
+        """``silence`` is the time in seconds without an event or a bookmark after which a stream is reopened.
+        ``selector`` is a label selector."""
         self._requests, self._kind, self._receiver, self._health = requests, kind, receiver, health
         self._silence = silence
         self._filter = {"labelSelector": selector} if selector else {}
@@ -115,10 +116,10 @@ class Reflector(Generic[K]):
         self._gone = 0
         self._silent = 0
         self._reported: str | None = None
-        """The failure that was logged last; None since it works."""
+        """The last failure that was logged; None once the stream works."""
 
     async def run(self) -> NoReturn:
-        """List and watch until cancelled."""
+        """Lists and watches until cancelled."""
         while True:
             try:
                 if self._version is None:
@@ -152,7 +153,7 @@ class Reflector(Generic[K]):
     # -------------------------------------------------------------------------------------------------------- list
 
     async def _list(self) -> str:
-        """Pass on every existing object; returns the resourceVersion from which to watch."""
+        """Passes on every existing object. Returns the resourceVersion from which to watch. Raises WatchError."""
         self._health.listing()
         query = {**self._filter} if self._gone >= GONE_LISTS else {**self._filter, "limit": str(PAGE)}
         listed: set[tuple[str, str]] = set()
@@ -193,7 +194,8 @@ class Reflector(Generic[K]):
     # ------------------------------------------------------------------------------------------------------- watch
 
     async def _watch(self, version: str) -> None:
-        """Pass on events until the stream ends. Returns normally if the next stream may be opened immediately."""
+        """Passes on events until the stream ends. Returns normally if the next stream may be opened immediately. Raises
+        WatchError."""
         loop = asyncio.get_running_loop()
         query = {
             **self._filter,
@@ -257,7 +259,7 @@ class Reflector(Generic[K]):
 
 
 async def follow(reflectors: Iterable[Reflector[Any]]) -> None:
-    """Run them all until cancelled."""
+    """Runs all reflectors until cancelled."""
     async with asyncio.TaskGroup() as group:
         for reflector in reflectors:
             group.create_task(reflector.run())

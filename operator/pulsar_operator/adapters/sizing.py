@@ -16,14 +16,14 @@ from pulsar_operator.ports import RefusedError, UnavailableError
 DEADLINE_SECONDS = 30.0
 MAX_BYTES = 256 * 1024 * 1024
 HEAD_BYTES = 1024 * 1024
-"""Bytes that are read for an outlook, which precedes all data about bundles. A whole result takes up to 20 times its
-size once it is parsed, and the operator has 384 MiB (values of its chart)."""
+"""Bytes that are read for an outlook, which precedes all data about bundles. A parsed result takes up to 20 times its
+size, and the operator has 384 MiB (values of its chart)."""
 OUTLOOK = frozenset(field.alias or name for name, field in SizingOutlook.model_fields.items())
 T = TypeVar("T", bound=SizingOutlook)
 
 
 class HttpSizing:
-    """Reads ``GET <url>/v1/sizing/<cluster>``; one connection a question, since questions are minutes apart."""
+    """Reads ``GET <url>/v1/sizing/<cluster>``, with one connection per request, since requests are minutes apart."""
 
     async def latest(self, url: str, cluster: str) -> SizingResult | None:
         """See ports.SizingPort."""
@@ -59,7 +59,7 @@ class HttpSizing:
 
 
 async def _body(url: str, cluster: str, most: int, headers: dict[str, str] | None = None) -> bytearray | None:
-    """The answer, or a little more than the first ``most`` bytes of it; None where there is no result."""
+    """Returns the answer, or slightly more than its first ``most`` bytes; None if there is no result."""
     address = without_login(url)
     where = f"{url.rstrip('/')}/v1/sizing/{quote(cluster, safe='')}"
     body = bytearray()

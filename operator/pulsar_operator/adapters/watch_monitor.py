@@ -1,4 +1,4 @@
-"""State of the watch streams: what each one does, when it last worked, and the error that it fails with.
+"""State of the watch streams: what each one does, when it last worked, and its current error.
 
 A stream works if it delivers an event or a bookmark, or if the API server accepted it and it did not end abnormally
 right after that. The API server does not guarantee bookmarks
@@ -22,7 +22,7 @@ SETTLED_SECONDS = 5.0
 
 
 class StreamState(StrEnum):
-    """What a stream does."""
+    """State of a stream."""
 
     LISTING = "listing"
     WATCHING = "watching"
@@ -31,7 +31,7 @@ class StreamState(StrEnum):
 
 
 class StreamHealth:
-    """What is known of one stream."""
+    """The health of one stream."""
 
     def __init__(self, kind: str, path: str, monitor: WatchMonitor) -> None:
         """``path`` is the URL path of the collection."""
@@ -45,7 +45,7 @@ class StreamHealth:
 
     @property
     def age(self) -> float:
-        """Seconds since it last proved that it works."""
+        """Returns the seconds since it last proved to work."""
         self._settle()
         return self._monitor.now() - self._proven
 
@@ -54,39 +54,40 @@ class StreamHealth:
             self._proven = max(self._proven, self._accepted)
 
     def listing(self) -> None:
-        """A list begins."""
+        """Records that a list begins."""
         self._progress = self._monitor.now()
         if self.problem is None:
             self.state = StreamState.LISTING
 
     def progressed(self) -> None:
-        """Record that a page of the list was processed.
+        """Records that a page of the list was processed.
 
-        The time it took does not count against the stream, however long the list is; nor is it a proof, or a kind of
-        which lists work and watches fail would pass for one that is watched.
+        The time of a list does not count against the stream, however long it is. It does not prove that the stream
+        works either: a kind whose lists succeed and whose watches fail must not appear to be watched.
         """
         now = self._monitor.now()
         self._proven += now - self._progress
         self._progress = now
 
     def accepted(self) -> None:
-        """The API server accepted the watch."""
+        """Records that the API server accepted the watch."""
         self.state, self.problem = StreamState.WATCHING, None
         self._accepted = self._monitor.now()
 
     def delivered(self) -> None:
-        """An event or a bookmark arrived."""
+        """Records that an event or a bookmark arrived."""
         self._proven = self._monitor.now()
         self._monitor.on_delivery(self.kind)
 
     def ended(self, reason: str | None = None) -> None:
-        """The stream did not fail: the API server served it when it accepted it. Without ``reason`` its time was up."""
+        """Records that the stream ended without a failure: the API server served it after it accepted it. Without
+        ``reason`` its time was over."""
         self._proven = max(self._proven, self._accepted)
         if reason is not None:
             self._monitor.on_restart(self.kind, reason)
 
     def failed(self, error: WatchError) -> None:
-        """A list or a watch ended abnormally."""
+        """Records that a list or a watch ended abnormally."""
         self._settle()
         self.problem = f"HTTP {error.status}" if error.status else str(error)
         self.state = StreamState.REFUSED if error.refused else StreamState.FAILING
@@ -113,14 +114,14 @@ class WatchMonitor:
         self._streams: dict[str, StreamHealth] = {}
 
     def expect(self, kind: ResourceType, namespaces: Iterable[str]) -> list[StreamHealth]:
-        """Expect a stream of the kind in each namespace (none = cluster-wide) from now on."""
+        """Adds a stream of the kind for each namespace (none for a cluster-wide one). It is expected from now on."""
         scopes: list[str | None] = [*namespaces] or [None]
         expected = [StreamHealth(kind.kind, resource_path(kind, scope), self) for scope in scopes]
         self._streams |= {stream.path: stream for stream in expected}
         return expected
 
     def problem(self) -> str | None:
-        """What cannot be watched just now, in a sentence; None when everything can."""
+        """Returns what currently cannot be watched, as a sentence; None if everything can."""
         failing = sorted(path for path, stream in self._streams.items() if stream.problem is not None)
         if not failing:
             return None
@@ -129,7 +130,8 @@ class WatchMonitor:
         return f"cannot watch {', '.join(each)}{more}"
 
     def blind(self, seconds: float) -> str | None:
-        """Streams that proved nothing for longer than ``seconds``, in a sentence; None when there is none."""
+        """Returns the streams that have not proved to work for more than ``seconds``, as a sentence; None if there are
+        none."""
         blind = sorted(path for path, stream in self._streams.items() if stream.age > seconds)
         if not blind:
             return None
@@ -141,7 +143,7 @@ class WatchMonitor:
         return f"no event, no bookmark and no new stream on {', '.join(each)}{more}"
 
     def states(self) -> Mapping[tuple[str, str], int]:
-        """How many streams there are, by kind and state."""
+        """Returns the number of streams by kind and state."""
         found = Counter({(stream.kind, state.value): 0 for stream in self._streams.values() for state in StreamState})
         found.update((stream.kind, stream.state.value) for stream in self._streams.values())
         return found

@@ -1,7 +1,7 @@
 """Requests of one list-and-watch loop: a page of a list, the events of a stream. Used by reflector.py.
 
-Every way in which an answer can be unusable is a WatchError that says whether the resourceVersion that was reached is
-still good. The connections are apart from those of the passes: a stream keeps one for minutes.
+Every unusable answer is a WatchError that says whether the last resourceVersion is still valid. The connections are
+separate from those of the passes, since a stream occupies one for minutes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pulsar_operator.ports import Json
 
 CONNECT_SECONDS: Final = 10.0
 OPEN_SECONDS: Final = 30.0
-"""How long the API server may take to accept a watch."""
+"""Seconds that the API server may take to accept a watch."""
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
-"""An event holds one object, and etcd takes none above some MiB."""
+"""Maximum size of an event in bytes. It contains one object, and etcd stores none of more than a few MiB."""
 ERROR_BYTES: Final = 64 * 1024
 
 CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
@@ -37,7 +37,7 @@ EXPIRED, SILENT, LOST, SHORT = "expired", "silent", "connection", "short"
 TIMEOUT, GARBAGE, TRUNCATED, DEFECT = "timeout", "garbage", "truncated", "defect"
 
 Event = tuple[str, Json]
-"""Type and object of a line that is neither an error nor nonsense."""
+"""Type and object of a valid line that is not an error."""
 
 
 class WatchError(Exception):
@@ -52,9 +52,9 @@ class WatchError(Exception):
         retry_after: float | None = None,
         version_good: bool = False,
     ) -> None:
-        """``reason`` is a word for metrics; ``status`` is that of an HTTP answer. ``retry_after`` is in seconds.
+        """``reason`` is a word for metrics, ``status`` that of an HTTP answer. ``retry_after`` is in seconds.
 
-        ``version_good`` says that a watch from the resourceVersion reached so far misses nothing.
+        ``version_good`` says that a watch from the last resourceVersion misses nothing.
         """
         super().__init__(message)
         self.reason = reason
@@ -72,23 +72,24 @@ class WatchError(Exception):
 
 
 class Requests(Protocol):
-    """What a reflector asks of the API server."""
+    """The API server's operations that a reflector uses."""
 
     async def page(self, path: str, query: Mapping[str, str]) -> Json:
-        """One page of a list. Raises WatchError."""
+        """Returns one page of a list. Raises WatchError."""
 
     def watch(
         self, path: str, query: Mapping[str, str], silence: float
     ) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
-        """A stream, once the API server accepted it; ends when the server closes it. Raises WatchError.
+        """Opens a stream, once the API server accepted it. The stream ends when the server closes it. Raises
+        WatchError.
 
-        ``silence`` is how long it may go without an event or a bookmark, in seconds.
+        ``silence`` is the maximum time in seconds without an event or a bookmark.
         """
 
 
 def lean_json(raw: bytes) -> Any:
-    """Decoded JSON of Kubernetes objects without ``metadata.managedFields``: who wrote which field takes several times
-    the memory of the fields, and a page has hundreds of objects."""
+    """Returns decoded JSON of Kubernetes objects without ``metadata.managedFields``, which take several times the
+    memory of the other fields; a page has hundreds of objects."""
     return json.loads(raw, object_hook=_lean)
 
 
@@ -99,7 +100,7 @@ def _lean(found: Json) -> Json:
 
 
 async def new_session(configuration: Configuration) -> aiohttp.ClientSession:
-    """An HTTP session with the operator's credentials as they are now."""
+    """Returns an HTTP session with the operator's current credentials."""
     authorization = await bearer(configuration)
     return _session(configuration, {"Authorization": authorization} if authorization else {})
 
@@ -113,10 +114,10 @@ def _session(configuration: Configuration, headers: Mapping[str, str]) -> aiohtt
 
 
 class WatchClient:
-    """Implements Requests over one API server. Created inside the event loop."""
+    """Implements Requests for one API server. It is created inside the event loop."""
 
     def __init__(self, configuration: Configuration, *, list_seconds: float = LIST_DEADLINE_SECONDS) -> None:
-        """``list_seconds`` is the limit of one page."""
+        """``list_seconds`` is the time limit of one page."""
         self._configuration = configuration
         self._session = _session(configuration, {})
         self._list_seconds = list_seconds
@@ -167,12 +168,12 @@ class WatchClient:
         )
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         await self._session.close()
 
 
 async def _accepted(response: aiohttp.ClientResponse, path: str) -> None:
-    """Raises WatchError in the server's words unless the status is 200."""
+    """Raises WatchError with the server's message unless the status is 200."""
     status = response.status
     if status == HTTPStatus.OK:
         return
@@ -188,7 +189,8 @@ async def _accepted(response: aiohttp.ClientResponse, path: str) -> None:
 
 
 def _page(raw: bytes) -> Json:
-    """A page with ``items`` and a resourceVersion; anything else is no list, and says nothing about objects."""
+    """Returns a page with ``items`` and a resourceVersion. Raises WatchError for anything else, since it proves nothing
+    about objects."""
     try:
         page = lean_json(raw)
     except ValueError as error:
@@ -210,7 +212,7 @@ def _is_object(obj: Any) -> bool:
 
 
 async def _events(content: aiohttp.StreamReader, silence: float) -> AsyncIterator[Event]:
-    """Events until the server ends the stream between two of them. Raises WatchError for any other end."""
+    """Yields events until the server ends the stream between two of them. Raises WatchError for any other end."""
     loop = asyncio.get_running_loop()
     rest: list[bytes] = []
     size = 0
@@ -267,7 +269,7 @@ def _is_event(kind: str, obj: Json) -> bool:
 
 
 def _error_event(status: Json) -> WatchError:
-    """An event of type ERROR: the stream ends with it, whatever its code is."""
+    """Returns the error for an event of type ERROR, which ends the stream whatever its code is."""
     code = status.get("code")
     known = code if isinstance(code, int) else HTTPStatus.INTERNAL_SERVER_ERROR
     error = error_of(known, {}, json.dumps(status).encode(), "watch")

@@ -1,4 +1,4 @@
-"""What kazoo raises as an error of ports/errors.py."""
+"""Converts kazoo's exceptions into the errors of ports/errors.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REFUSED = (AuthFailedError, NoAuthError, InvalidACLError, BadArgumentsError)
 
 
 def port_error(error: KazooException, servers: str, verb: str, full: str) -> PortError:
-    """The port error for what a verb on a node raised."""
+    """Returns the port error for an exception of an operation on a node."""
     where = f"ZooKeeper node {full} at {servers}"
     if isinstance(error, NoNodeError):
         return NotFoundError(f"{where} does not exist")

@@ -1,7 +1,7 @@
-"""The state of one ZooKeeper server, by its four-letter words over plain TCP: no session, and no quorum is needed.
+"""The state of one ZooKeeper server, by its four-letter words over plain TCP. It needs neither a session nor a quorum.
 
-https://zookeeper.apache.org/doc/r3.9.4/zookeeperAdmin.html#sc_4lw. Used by KazooZooKeeper.server_state. Whatever
-listens there may answer anything, for any time, so that both are bounded.
+https://zookeeper.apache.org/doc/r3.9.4/zookeeperAdmin.html#sc_4lw. Used by KazooZooKeeper.server_state. Any program may
+listen at the address, so size and duration of an answer are limited.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from pulsar_operator.domain.texts import without_secrets
 from pulsar_operator.ports import RefusedError, UnavailableError
 
 DEADLINE_SECONDS = 5.0
-"""For everything that is asked of a server."""
+"""Time limit in seconds for all requests to a server."""
 MOST_BYTES = 64 * 1024
-"""Of one answer. That of a leader to mntr has 18 KB, and 26 KB with metrics for Prometheus (ZooKeeper 3.9.4)."""
+"""Maximum size of one answer in bytes. A leader's answer to mntr has 18 KB, and 26 KB with metrics for Prometheus
+(ZooKeeper 3.9.4)."""
 MODES: dict[str, Mode] = {
     "leader": "leader", "follower": "follower", "observer": "observer", "standalone": "standalone",
 }  # fmt: skip
@@ -24,18 +25,18 @@ MODES: dict[str, Mode] = {
 _MODE = re.compile(r"^Mode: (\S+)\r?$", re.MULTILINE)
 _ZXID = re.compile(r"^Zxid: 0x([0-9a-fA-F]{1,16})\r?$", re.MULTILINE)
 _SYNCED = re.compile(r"^zk_synced_followers\t([0-9]{1,4})(?:\.0)?\r?$", re.MULTILINE)
-"""A whole number, or one of Prometheus's, which are all floating. Absent where another server leads by now."""
+"""An integer, or a floating-point number of Prometheus. Absent if another server has become leader."""
 
 
 class ServerStates:
-    """Asks servers. ``deadline_seconds`` is for one server, ``most_bytes`` for one answer of it."""
+    """Requests the state of servers. ``deadline_seconds`` is for one server, ``most_bytes`` for one answer."""
 
     def __init__(self, *, deadline_seconds: float = DEADLINE_SECONDS, most_bytes: int = MOST_BYTES) -> None:
         self._deadline = deadline_seconds
         self._most = most_bytes
 
     async def of(self, server: str) -> ServerState:
-        """What a server (host:port) is; errors as of ports.ZooKeeperPort.server_state."""
+        """Returns the state of a server (host:port). Raises as ports.ZooKeeperPort.server_state."""
         host, port = address_of(server)
         try:
             async with asyncio.timeout(self._deadline):
@@ -60,7 +61,7 @@ class ServerStates:
         return ServerState(found.mode, found.zxid, int(synced[1]))
 
     async def _ask(self, server: str, host: str, port: int, word: str) -> str:
-        """The whole answer to a word: ZooKeeper ends the connection after it."""
+        """Returns the whole answer to a word. ZooKeeper closes the connection after it."""
         reader, writer = await asyncio.open_connection(host, port)
         try:
             # No half-close after it: ZooKeeper drops the request when it reads the end of the stream.
@@ -78,7 +79,7 @@ class ServerStates:
 
 
 def address_of(server: str) -> tuple[str, int]:
-    """Host and port of one server. Raises RefusedError for anything else than host:port."""
+    """Returns host and port of one server. Raises RefusedError for anything but host:port."""
     host, _, port = server.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or "," in server or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65536:
@@ -87,6 +88,6 @@ def address_of(server: str) -> tuple[str, int]:
 
 
 def _first_line(text: str) -> str:
-    """The first line of an answer, without secrets and unprintable characters."""
+    """Returns the first line of an answer, without secrets and unprintable characters."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")[:200]
     return without_secrets("".join(each if each.isprintable() else "?" for each in first))
