@@ -22,5 +22,5 @@ class CountersPort(Protocol):
     """Metrics that other processes serve in Prometheus' text format."""
 
     async def read(self, url: str, names: frozenset[str]) -> Scrape:
-        """Samples of these names at ``url``, at most 15 s old. Raises UnavailableError, also for any HTTP status but
-        200, and RefusedError for a page that has none of them or is too large."""
+        """Returns the samples of these names at ``url``, at most 15 s old. Raises UnavailableError, also for any HTTP
+        status but 200, and RefusedError for a page that has none of them or is too large."""

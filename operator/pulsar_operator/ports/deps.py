@@ -1,4 +1,4 @@
-"""All ports together, as they are given to every controller."""
+"""All ports together, in the form in which every controller receives them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Deps:
     bookies: BookiePort
     images: OperatorImages = field(default_factory=OperatorImages)
     reader: ReaderPort | None = None
-    """Objects that the watches delivered; if None, the API server is asked. See controllers/core/watch_cache.py."""
+    """Objects from the watches; if None, the API server is asked. See controllers/core/watch_cache.py."""
     sizing: SizingPort | None = None
     """Results of the Spark job; None if there are none."""
     counters: CountersPort | None = None

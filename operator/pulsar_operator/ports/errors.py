@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 RETRY_AFTER_LIMIT_SECONDS: Final = 120.0
-"""Longest delay that a server may request: a server cannot keep an object from being reconciled for a day."""
+"""Maximum delay in seconds that a server may request, so that it cannot stop reconciliation for a day."""
 
 
 class PortError(Exception):
-    """Base of all errors a port raises.
+    """Base class of all errors that a port raises.
 
-    ``retry_after`` is the delay in seconds that the server requested, at most RETRY_AFTER_LIMIT_SECONDS; else None.
+    ``retry_after`` is the delay in seconds that the server requested, at most RETRY_AFTER_LIMIT_SECONDS; otherwise
+    None.
     """
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
@@ -55,9 +56,8 @@ class ServerError(PortError):
 class UnavailableError(PortError):
     """No usable answer: connection, deadline, HTTP 408, 429, 5xx, session expired. The call may have taken effect.
 
-    HTTP 500 of the Kubernetes API server is a ServerError instead.
-
-    ``status`` is that of an HTTP answer, 0 where there was none.
+    HTTP 500 of the Kubernetes API server is a ServerError instead. ``status`` is that of an HTTP answer, 0 if there was
+    none.
     """
 
     def __init__(self, message: str, *, retry_after: float | None = None, status: int = 0) -> None:

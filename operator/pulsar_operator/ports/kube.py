@@ -1,4 +1,4 @@
-"""The Kubernetes API server, and the objects that its watches delivered."""
+"""The Kubernetes API server, and the objects from its watches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ResourceType:
 
     @property
     def api_version(self) -> str:
-        """apiVersion as written in manifests."""
+        """Returns apiVersion in the form of manifests."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
@@ -63,94 +63,97 @@ class KubePort(Protocol):
     """The Kubernetes API server, raw JSON in and out."""
 
     async def get(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
-        """The object, or None where there is none. Raises UnavailableError, RefusedError."""
+        """Returns the object; None if it does not exist. Raises UnavailableError, RefusedError."""
 
     async def list(self, kind: ResourceType, namespace: str | None, *, selector: str | None = None) -> list[Json]:
-        """All objects of a namespace (None if every namespace the operator watches), complete or an error.
+        """Returns all objects of a namespace (None for every namespace the operator watches), with apiVersion and kind.
 
-        Items carry apiVersion and kind. Raises UnavailableError, RefusedError; never returns a truncated list.
+        Raises UnavailableError, RefusedError. Never returns an incomplete list.
         """
 
     async def apply(self, manifest: Json, *, manager: str | None = None) -> Json:
-        """Server-side apply of the whole manifest, force. Returns the stored object.
+        """Applies the whole manifest by forced server-side apply. Returns the stored object.
 
-        With metadata.uid in the manifest the call only ever changes that very object (ConflictError otherwise).
-        Raises ConflictError, RefusedError, NotFoundError (namespace gone), UnavailableError.
+        With metadata.uid in the manifest the call only changes the object with this UID (ConflictError otherwise).
+        Raises ConflictError, RefusedError, NotFoundError (the namespace does not exist), UnavailableError.
         """
 
     async def apply_status(self, manifest: Json) -> Json:
-        """Server-side apply on the status subresource; metadata.uid is required. Returns the stored object.
+        """Applies the status subresource by server-side apply. metadata.uid is required. Returns the stored object.
 
-        metadata.resourceVersion, where it is given, spares a read; an old one does no harm: changes by other writers
-        since then are outside of the status. Raises NotFoundError when the object is gone, ConflictError when it is
-        another one of the same name.
+        metadata.resourceVersion, if it is given, saves a read. An outdated one is harmless: the status write does not
+        affect changes by other writers since then. Raises NotFoundError if the object does not exist, ConflictError if
+        it is another one of the same name.
         """
 
     async def create(self, manifest: Json) -> Json:
-        """Create; ConflictError when an object of that name exists."""
+        """Creates an object. Raises ConflictError if an object of that name exists."""
 
     async def dry_run_create(self, manifest: Json) -> None:
-        """Have the API server admit an object as for a creation, and store nothing (dryRun=All). Raises what a creation
-        raises."""
+        """Requests the API server to admit an object like a creation, without storing it (dryRun=All). Raises the
+        errors of a creation."""
 
     async def warnings(self, involved: Json, reason: str) -> Sequence[Json]:
-        """Warning events of a reason about exactly this object, at most 50; Kubernetes deletes them after an hour."""
+        """Returns the warning events with a reason about exactly this object, at most 50. Kubernetes deletes them after
+        an hour."""
 
     async def delete(self, kind: ResourceType, namespace: str, name: str, *, uid: str) -> None:
-        """Delete the object with this UID; returns when it is gone already. Raises ConflictError on another UID."""
+        """Deletes the object with this UID. Returns also if it no longer exists. Raises ConflictError for another
+        UID."""
 
     async def evict(self, namespace: str, name: str, *, uid: str) -> str | None:
-        """Have the pod with this UID deleted, if its PodDisruptionBudget allows that now.
+        """Evicts the pod with this UID if its PodDisruptionBudget allows that now.
 
-        Returns None if the eviction was accepted or the pod is gone already, and the budget's message if it refuses:
-        then nothing changed, and the same call may be accepted later. A pod that is terminating, has ended or has not
-        started is evicted regardless of budgets (source: eviction.go of the API server, canIgnorePDB).
+        Returns None if the eviction was accepted or the pod no longer exists, and the budget's message if it refuses:
+        nothing changed then, and the same call may be accepted later. A pod that is terminating, has ended or has not
+        started is evicted regardless of budgets (source: eviction.go of the API server, canIgnorePDB). Raises
+        ConflictError for another UID, RefusedError, UnavailableError, and ServerError, also if a pod has several
+        budgets.
 
-        Raises ConflictError on another UID, RefusedError, UnavailableError, and ServerError, also where a pod has
-        several budgets.
         Observed on Kubernetes 1.35: the UID is compared after the budget. So a budget may refuse another pod of the
-        name with a message, or be counted down for it until its controller syncs; for a pod that has not started the
+        name with a message, or be decremented for it until its controller syncs. For a pod that has not started the
         server retries for 10 s before it answers.
         """
 
     async def remove_entries(self, obj: Json, pointers: Sequence[str]) -> None:
-        """Remove entries by JSON pointer, in order, of any owner; guarded by the object's resourceVersion. All of the
-        status, or none: that is a separate resource.
+        """Removes entries by JSON pointer, in order, of any field manager, guarded by the object's resourceVersion.
+        Either all or none of the pointers refer to the status, which is a separate resource.
 
-        Raises ConflictError when the object changed since it was read or a pointer leads nowhere.
+        Raises ConflictError if the object changed since it was read or a pointer refers to nothing.
         """
 
     async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
-        """Remove one finalizer of any field manager, guarded by the object's resourceVersion.
+        """Removes one finalizer of any field manager, guarded by the object's resourceVersion.
 
-        Returns when the object is gone already. Raises ConflictError when it changed since it was read.
+        Returns also if the object no longer exists. Raises ConflictError if it changed since it was read.
         """
 
     async def event(self, involved: Json, *, kind: str, reason: str, message: str) -> None:
-        """Record an event of type Normal or Warning on the object; repeats are aggregated. Never raises."""
+        """Records an event of type Normal or Warning on the object. Repeats are aggregated. Never raises."""
 
 
 class ReaderPort(Protocol):
     """Queries of custom resources other than the reconciled one. Callers do not change the results."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
-        """One object; None when there is none."""
+        """Returns one object; None if it does not exist."""
 
     async def every(self, kind: Kind, *, allowed_by: Json | None = None) -> list[Json]:
-        """All objects of a kind, or at least those of Kubernetes namespaces whose references an object allows: what is
-        in others need not be known then. Raises PortError while it is not known."""
+        """Returns all objects of a kind, or at least those in Kubernetes namespaces whose references ``allowed_by``
+        allows. Raises PortError while they are unknown."""
 
     async def duplicates_of(self, obj: Json) -> list[Key]:
-        """Other objects of its kind that refer to the same parent and have the same name inside Pulsar."""
+        """Returns the other objects of its kind that refer to the same parent and have the same name in Pulsar."""
 
     async def dependents(self, target: Json, child: Kind) -> int:
-        """Number of objects of a kind whose reference to the target is allowed."""
+        """Returns the number of objects of a kind whose reference to the target is allowed."""
 
     async def named(self, target: Json, child: Kind) -> dict[str, Key]:
-        """Objects of a kind whose reference to the target is allowed, by name inside Pulsar."""
+        """Returns the objects of a kind whose reference to the target is allowed, by name in Pulsar."""
 
     def listed(self, key: Key) -> Json | None:
-        """An object from the list at the start of the process, for one observation; None means: ask the API server.
+        """Returns an object from the list at the start of the process, for one observation; None if the API server must
+        be asked.
 
-        Callers must not write based on it: the watches have no newer version of it, and they may be late.
+        Callers must not write based on it: the watches have reported no newer version of it, but they may lag.
         """

@@ -11,10 +11,11 @@ class SizingPort(Protocol):
     """Results of the Spark job that sizes bundles from recorded traffic."""
 
     async def latest(self, url: str, cluster: str) -> SizingResult | None:
-        """The newest result for a cluster (its name inside Pulsar) of the service at ``url``; None when it has none.
+        """Returns the newest result for a cluster (its name in Pulsar) from the service at ``url``; None if it has
+        none.
 
-        Raises UnavailableError, and RefusedError for an answer that cannot be read.
+        Raises UnavailableError, and RefusedError for an answer that cannot be parsed.
         """
 
     async def outlook(self, url: str, cluster: str) -> SizingOutlook | None:
-        """The newest result without its data about bundles, which may be very many and are not parsed."""
+        """Returns the newest result without its data about bundles, which may be very many and are not parsed."""
