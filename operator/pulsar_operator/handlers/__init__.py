@@ -1,1 +1,1 @@
-"""The watch framework (kopf) is used here and nowhere else: registration of handlers that only pass events on."""
+"""The only user of the watch framework (kopf): registers handlers that just pass events on."""

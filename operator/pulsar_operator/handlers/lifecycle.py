@@ -1,8 +1,9 @@
 """kopf's part in the process: start-up, login, shutdown. Called by runtime.py.
 
 kopf registers no resource here: one error on one of its watches ends all of them, and some of its tasks then survive
-their cancellation, so that a process with no watch left looks alive. The streams are those of adapters/reflector.py;
-kopf's start-up handler opens them and its cleanup handler closes them. When kopf ends unasked, so does the process.
+their cancellation, so that a process without any watch looks alive. The streams are those of adapters/reflector.py.
+kopf's start-up handler opens them and its cleanup handler closes them. If kopf ends without a request, the process ends
+too.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ import kopf
 from pulsar_operator.api.constants import LEASE_NAME
 
 END_SECONDS = 8.0
-"""Seconds kopf may take to end: it waits 5 s for tasks that it did not start."""
+"""Seconds that kopf may take to end: it waits 5 s for tasks that it did not start."""
 
 Session = Callable[[], Awaitable[tuple[str, aiohttp.ClientSession]]]
-"""Gives the API server's URL and a session with current credentials."""
+"""Returns the API server's URL and a session with current credentials."""
 
 
 class EndedError(RuntimeError):
@@ -29,7 +30,7 @@ class EndedError(RuntimeError):
 
 
 def kopf_settings() -> kopf.OperatorSettings:
-    """kopf reduced to its life cycle."""
+    """Returns the settings that reduce kopf to its life cycle."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.scanning.disabled = True  # it still asks once which kinds the API server serves
@@ -41,9 +42,9 @@ def kopf_settings() -> kopf.OperatorSettings:
 async def run(
     streams: Callable[[], Coroutine[Any, Any, None]], session: Session, *, stop: asyncio.Event, started: asyncio.Event
 ) -> None:
-    """Run ``streams`` inside kopf's life cycle until ``stop`` is set; ``started`` is set once kopf is up.
+    """Runs ``streams`` inside kopf's life cycle until ``stop`` is set. ``started`` is set once kopf is running.
 
-    Raises EndedError when either of them ends earlier.
+    Raises EndedError if either of them ends earlier.
     """
     registry = kopf.OperatorRegistry()
     closed = asyncio.Event()
