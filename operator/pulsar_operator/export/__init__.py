@@ -14,11 +14,11 @@ from pulsar_operator.export.output import MAX_LISTED, Exported, Progress, summar
 from pulsar_operator.export.reader import CONCURRENCY, Exporter
 
 PARTLY = 3
-"""Exit code of an export that was written without what could not be read."""
+"""Exit code of an export from which objects are missing because they could not be read."""
 
 
 class TokenAdmin(AiohttpAdmin):
-    """The admin port with a token; like Pulsar's own client it also sends it where brokers redirect to."""
+    """The admin port with a token. Like Pulsar's own client it also sends it to redirect targets of brokers."""
 
     def __init__(self, metrics: Any, *, deadline: float, token: str | None) -> None:
         super().__init__(metrics, deadline=deadline, concurrency=CONCURRENCY)
@@ -32,14 +32,14 @@ class TokenAdmin(AiohttpAdmin):
 
 
 class _NoMetrics:
-    """ports.MetricsPort of a command that ends."""
+    """The ports.MetricsPort of a command, which records nothing."""
 
     def admin_call(self, cluster: str, method: str, status: str, seconds: float) -> None:
-        """Counted nowhere."""
+        """Records nothing."""
 
 
 async def export(options: Options, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
-    """Run the command; returns 0, or PARTLY when something could not be read. Raises ExportError."""
+    """Runs the command. Returns 0, or PARTLY if something could not be read. Raises ExportError."""
     errors = err or sys.stderr
     admin = TokenAdmin(_NoMetrics(), deadline=DEADLINE_SECONDS, token=options.token)
     try:

@@ -1,4 +1,4 @@
-"""One question to Pulsar at a time, asked again for a while where there is no answer."""
+"""Calls to Pulsar that are repeated for a while if there is no answer."""
 
 from __future__ import annotations
 
@@ -16,45 +16,46 @@ from pulsar_operator.ports import (
 )
 
 DEADLINE_SECONDS = 60.0
-"""Of one call; a namespace may have many topics to list."""
+"""Deadline of one call in seconds; a namespace may have many topics to list."""
 FIRST_DEADLINE_SECONDS = 10.0
-"""Of the first call, which finds out whether there is anything at that address."""
+"""Deadline in seconds of the first call, which checks whether the address is reachable."""
 AGAIN_SECONDS = 10.0
-"""How long a call without an answer is repeated, and how long a topic without an owner is waited for, once."""
+"""Seconds for which a call without an answer is repeated, and for which the operator waits once for a topic without an
+owner."""
 FIRST_PAUSE_SECONDS = 0.5
 MAX_PAUSE_SECONDS = 4.0
 ANSWERS = frozenset({412, 500})
 """HTTP statuses of a request that Pulsar answers but cannot serve, such as for a topic that it cannot load."""
 UNREACHABLE_CALLS = 10
-"""Calls without an answer, one after the other, after which the export ends."""
+"""Number of consecutive calls without an answer after which the export ends."""
 
 
 class ExportError(RuntimeError):
-    """The export cannot continue; the message says why and what to do."""
+    """The export cannot continue. The message has the reason and the remedy."""
 
 
 class Calls:
     """The calls of one export."""
 
     def __init__(self, admin: PulsarAdminPort, endpoint: AdminEndpoint, command: str) -> None:
-        """``command`` is what the user types to try again."""
+        """``command`` is the command with which the user retries."""
         self._admin = admin
         self._endpoint = endpoint
         self._command = command
         self._unreachable = 0
         self._unowned: set[tuple[str, ...]] = set()
-        """Namespaces with a topic that stayed without an owner: the others are not waited for."""
+        """Namespaces with a topic that remained without an owner. The export does not wait for their other topics."""
 
     @property
     def advice(self) -> str:
-        """The remedy if Pulsar does not answer."""
+        """Returns the remedy if Pulsar does not answer."""
         return (
             f"check the brokers (curl {self._endpoint.url.rstrip('/')}/admin/v2/brokers/health answers ok), then run "
             f"again: {self._command}"
         )
 
     async def ask(self, call: Call, *, deadline: float = DEADLINE_SECONDS) -> Any:
-        """The answer. Raises PortError; ExportError when Pulsar has fallen silent."""
+        """Returns the answer. Raises PortError; ExportError if Pulsar has stopped answering."""
         try:
             answer = await self._patiently(call, deadline)
         except UnavailableError as error:
@@ -73,7 +74,7 @@ class Calls:
         return answer
 
     async def _patiently(self, call: Call, deadline: float) -> Any:
-        """The answer of the first attempt that has one, AGAIN_SECONDS after the first that had none at the latest."""
+        """Returns the first answer. Gives up at the latest AGAIN_SECONDS after the first attempt without one."""
         now = asyncio.get_running_loop().time
         pause, until, waited = FIRST_PAUSE_SECONDS, None, False
         while True:
@@ -100,14 +101,14 @@ class Calls:
                 deadline = until - now()
 
     async def find(self, call: Call, *, deadline: float = DEADLINE_SECONDS) -> Any:
-        """Like :meth:`ask`; None for what does not exist."""
+        """Returns the same as :meth:`ask`; None if the object does not exist."""
         try:
             return await self.ask(call, deadline=deadline)
         except NotFoundError:
             return None
 
     async def readable(self, call: Call) -> Any:
-        """Like :meth:`find`; Unreadable where there is no answer. Raises UnownedError."""
+        """Returns the same as :meth:`find`; Unreadable if there is no answer. Raises UnownedError."""
         try:
             return await self.find(call)
         except UnownedError:

@@ -19,7 +19,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
 
 @dataclass(frozen=True, repr=False)
 class Options:
-    """What the user asked for. Not printed: it holds the token."""
+    """The options of the user. They are not printed, since they contain the token."""
 
     admin_url: str
     token: str | None = None
@@ -31,14 +31,14 @@ class Options:
     subscriptions: bool = True
     schemas: bool = True
     topic_sets: int | None = None
-    """Number of similar topics from which they are exported as a PulsarTopicSet. If None, no sets are written."""
+    """Minimum number of similar topics that are exported as a PulsarTopicSet. If None, no sets are written."""
     cluster: str | None = None
     output: str = "-"
     token_file: str | None = None
 
     @property
     def command(self) -> str:
-        """What the user types for this export."""
+        """Returns the command line of this export."""
         words = ["pulsar-operator", "export", "--admin-url", self.admin_url]
         values = {
             "--token-file": self.token_file,
@@ -62,7 +62,7 @@ class Options:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declares the options."""
     parser.add_argument("--admin-url", required=True, metavar="URL", help="admin REST of a broker or proxy, http(s)://")
     parser.add_argument("--token-file", metavar="FILE", help="file with a token of a role that may read everything")
     parser.add_argument(
@@ -117,7 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def options_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Options:
-    """The options, checked; ends the process with code 2 and a message where one is wrong."""
+    """Returns the validated options. Ends the process with code 2 and a message if one is invalid."""
     url = str(given.admin_url)
     try:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""What the command writes: manifests, progress, a summary."""
+"""Output of the command: manifests, progress, a summary."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pulsar_operator.api.constants import Kind
 from pulsar_operator.domain.export import Entry, Source, render, sentence
 
 MAX_LISTED = 20
-"""Lines on standard error about objects that were not exported; the output lists all of them."""
+"""Maximum number of lines on standard error about objects that were not exported. The output lists all of them."""
 KINDS = (Kind.RESOURCE_GROUP, Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC, Kind.TOPIC_SET, Kind.ISOLATION_POLICY)
-"""In the order they are written: a namespace waits for its group."""
+"""Kinds in the order of the output: a namespace waits for its group."""
 PROGRESS_SECONDS = 10.0
-"""Between two lines of progress where there is no terminal."""
+"""Seconds between two lines of progress if there is no terminal."""
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What came out: entries by the name of their file, in order."""
+    """The result: entries by the name of their file, in order."""
 
     source: Source
     files: Mapping[str, Sequence[Entry]]
 
     @property
     def entries(self) -> list[Entry]:
-        """All entries, by kind."""
+        """Returns all entries, by kind."""
         found = [entry for entries in self.files.values() for entry in entries]
         return [entry for kind in KINDS for entry in found if entry.kind is kind]
 
@@ -39,7 +39,7 @@ class Exported:
 
 
 class Progress:
-    """Counts on standard error: in place on a terminal, else a line now and then."""
+    """Prints counts on standard error: in place on a terminal, otherwise a line from time to time."""
 
     def __init__(self, out: TextIO, clock: Callable[[], float] = monotonic) -> None:
         self._out = out
@@ -48,12 +48,12 @@ class Progress:
         self._counts: dict[str, tuple[int, int]] = {}
 
     def total(self, what: str, number: int) -> None:
-        """Set the number of objects to read."""
+        """Sets the number of objects to read."""
         self._counts[what] = (0, number)
         self._show(always=False)
 
     def done(self, what: str) -> None:
-        """Count one object as read."""
+        """Counts one object as read."""
         count, number = self._counts[what]
         self._counts[what] = (count + 1, number)
         self._show(always=count + 1 == number or self._clock() - self._shown >= PROGRESS_SECONDS)
@@ -67,13 +67,14 @@ class Progress:
             print(line, file=self._out, flush=True)
 
     def end(self) -> None:
-        """End the line of counts."""
+        """Ends the line of counts."""
         if self._out.isatty():
             print(file=self._out)
 
 
 def write(exported: Exported, output: str, out: TextIO) -> list[str]:
-    """Write to a file, to standard output ("-") or to a directory; returns the files of an earlier export in it."""
+    """Writes to a file, to standard output ("-") or to a directory. Returns the files of an earlier export in the
+    directory."""
     if output == "-":
         out.write(render(exported.source, exported.entries))
         return []
@@ -88,14 +89,15 @@ def write(exported: Exported, output: str, out: TextIO) -> list[str]:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write the whole file or nothing."""
+    """Writes the file atomically."""
     beside = path.with_name(f".{path.name}.part")
     beside.write_text(text, encoding="utf-8")
     beside.replace(path)
 
 
 def summarise(exported: Exported, err: TextIO, command: str) -> None:
-    """What was and was not exported, on standard error; ``command`` is what the user types to do it again."""
+    """Prints on standard error what was exported and what was not. ``command`` is the command that repeats the
+    export."""
     rows = [(kind.value, *_counts(exported, kind)) for kind in KINDS]
     specs = [entry.manifest["spec"] for entry in exported.entries if entry.manifest is not None]
     sets = [spec for spec in specs if "template" in spec]
@@ -125,7 +127,7 @@ def summarise(exported: Exported, err: TextIO, command: str) -> None:
 
 
 def _counts(exported: Exported, kind: Kind) -> tuple[int, int, int]:
-    """Objects of a kind that were written, have no manifest, and could not be read."""
+    """Returns the number of objects of a kind that were written, have no manifest, and could not be read."""
     entries = [entry for entry in exported.entries if entry.kind is kind]
     written = [entry for entry in entries if entry.manifest is not None]
     lost = [entry for entry in entries if entry.manifest is None and any(note.failed for note in entry.notes)]

@@ -1,8 +1,7 @@
-"""Reads a running Pulsar, and nothing else, with at most CONCURRENCY calls at the same time.
+"""Reads a running Pulsar without changing it, with at most CONCURRENCY concurrent calls.
 
-Policies of topics have one GET each, and Pulsar 4.0 has no call that returns all of them, or the topics that have any:
-they are read only in namespaces in whose topic __change_events anything was ever written, which costs one GET per
-namespace.
+Topic policies have one GET each, and Pulsar 4.0 has no call that returns all of them or the topics that have any. So
+they are read only in namespaces whose topic __change_events was ever written to, which costs one GET per namespace.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class _Namespace:
     live: Mapping[str, Any] = field(default_factory=dict)
     topics: list[_Topic] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
-    """Of its topics."""
+    """Entries of its topics."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +87,11 @@ class _Topic:
     policies: bool
     """Whether its policies are read."""
     namespace_live: Mapping[str, Any] = field(default_factory=dict)
-    """Answer of the GET of its namespace, which has its permissions."""
+    """Answer of the GET of its namespace, which contains its permissions."""
 
 
 class Exporter:
-    """Reads one cluster. Not to be used twice."""
+    """Reads one cluster. An instance is used once."""
 
     def __init__(self, admin: PulsarAdminPort, options: Options, progress: Progress) -> None:
         self._options = options
@@ -103,7 +102,7 @@ class Exporter:
         self._version: str | None = None
 
     async def run(self) -> Exported:
-        """Read everything. Raises ExportError when Pulsar does not answer or does not list its tenants."""
+        """Reads everything. Raises ExportError if Pulsar does not answer or does not list its tenants."""
         try:
             version = Call("GET", ("brokers", "version"), text=True)
             self._version = await self._calls.find(version, deadline=FIRST_DEADLINE_SECONDS)
@@ -136,7 +135,7 @@ class Exporter:
         return Exported(Source(cluster, self._version, self._not_read()), files)
 
     def _not_read(self) -> tuple[str, ...]:
-        """What was left out by the options, or always is."""
+        """Returns what was not read because of the options, or is never read."""
         read = {
             "subscriptions": self._options.subscriptions,
             "schemas": self._options.schemas,
@@ -145,8 +144,8 @@ class Exporter:
         return (*(name for name, done in read.items() if not done), "properties of topics without partitions")
 
     async def _shared(self, namespaces: Sequence[_Namespace]) -> list[Entry]:
-        """Resource groups, and the cluster's isolation policies and failure domains; with chosen tenants those groups
-        and policies that their namespaces have."""
+        """Returns the resource groups, and the cluster's isolation policies and failure domains; with selected tenants
+        only the groups and policies that apply to their namespaces."""
         chosen = self._options.tenants is not None
         names = [f"{each.tenant}/{each.name}" for each in namespaces]
         used = {str(each.live.get("resource_group_name")) for each in namespaces}
@@ -179,7 +178,7 @@ class Exporter:
         return entries
 
     async def _answers(self, rows: Iterable[PolicyRow], base: tuple[str, ...]) -> dict[str, Any]:
-        """What rows are read from, by field; rows that read the same answer share one GET."""
+        """Returns the answers for policies by field. Policies with the same path share one GET."""
         answers: dict[str, Any] = {}
         out: dict[str, Any] = {}
         for row in rows:
@@ -200,7 +199,7 @@ class Exporter:
         return self._options.tenants is None or self._options.tenants.fullmatch(tenant) is not None
 
     async def _cluster(self) -> str:
-        """Name of the cluster that answers; Pulsar has no call that returns only the name."""
+        """Returns the name of the cluster that answers. Pulsar has no call that returns only the name."""
         clusters = [name for name in await self._calls.find(Call("GET", ("clusters",))) or () if name != "global"]
         if len(clusters) == 1:
             return str(clusters[0])
@@ -214,7 +213,7 @@ class Exporter:
         raise ExportError(f"cannot determine which of the clusters ({known}) answers: name it with --cluster")
 
     async def _tenant(self, tenant: str) -> tuple[Entry | None, list[str]]:
-        """The tenant, and its namespaces when it can be referred to."""
+        """Returns the tenant, and its namespaces if the tenant has a manifest to refer to."""
         try:
             live = await self._calls.find(Call("GET", tenant_path(tenant)))
             if live is None:
@@ -265,7 +264,7 @@ class Exporter:
             found.entry = replace(found.entry, notes=(*found.entry.notes, note))
 
     async def _list(self, found: _Namespace) -> None:
-        """Find the namespace's topics; partitions are not separate topics."""
+        """Finds the namespace's topics. Partitions are not separate topics."""
         place = (found.tenant, found.name)
         with_system = {"includeSystemTopic": "true"}
         read = self._options.topic_policies
@@ -330,7 +329,8 @@ class Exporter:
         return export_topic(self._settings, *place, answers)
 
     async def _subscriptions(self, topic: _Topic, path: tuple[str, ...]) -> tuple[Any, dict[str, Any]]:
-        """The statistics that list the subscriptions, and their own dispatch rates, which are policies of the topic."""
+        """Returns the statistics with the subscriptions, and their own dispatch rates, which are policies of the
+        topic."""
         if not self._options.subscriptions or not topic.persistent:
             return None, {}
         query = {"perPartition": "true"} if topic.partitioned else {}
