@@ -118,7 +118,9 @@ def test_a_bookie_more_as_disks_fill(small: Small, capsys: pytest.CaptureFixture
         said
     )
     assert first["lastScaleTime"] == grown["lastScaleTime"], (first, grown)
-    assert re.search(rf"^Bookies are \d+% full, the target is {WANTED}%.*; maxReplicas is 4\.$", grown["message"]), grown
+    assert re.search(rf"^Bookies are \d+% full, the target is {WANTED}%.*; maxReplicas is 4\.$", grown["message"]), (
+        grown
+    )
     assert grown["limitedBy"] == "maxReplicas" and grown["replicas"] == 3, "spec was never written"
     now, fourth = small.placed(), bookies.name(3)
     assert {pod: disk for pod, disk in now.items() if pod != fourth} == placed, "the others keep their disks"

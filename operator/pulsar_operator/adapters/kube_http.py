@@ -44,7 +44,7 @@ DEADLINE_SECONDS = 15.0
 LIST_DEADLINE_SECONDS = 45.0
 """Deadline for one page in seconds."""
 NO_LIMIT = aiohttp.ClientTimeout(total=None)
-"""The client has no limit of its own: the deadline of the request is the only one."""
+"""The client has no separate limit: the deadline of the request is the only one."""
 JSON_TYPE = "application/json"
 APPLY_TYPE = "application/apply-patch+yaml"
 MERGE_TYPE = "application/merge-patch+json"

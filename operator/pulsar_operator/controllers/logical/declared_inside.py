@@ -98,7 +98,7 @@ def obstacle_of(kind: Kind, obj: Json) -> Obstacle | None:
 
 
 class DeclaredInside:
-    """Finds declared content for many deletions at once."""
+    """Finds declared content for many deletions at the same time."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps

@@ -300,7 +300,7 @@ class Result:
 
 
 def too_many_fields(managed: Collection[str]) -> str:
-    """Returns the message that no more fields can be managed."""
+    """Returns the message that the limit of managed fields is reached."""
     return (
         f"The object would manage {len(managed)} fields and entries of lists, and status.managedFields has room for "
         f"{MAX_FIELDS}: nothing is changed. Entries that left the specification count until Pulsar has let them go: "

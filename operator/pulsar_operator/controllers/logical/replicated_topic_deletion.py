@@ -222,7 +222,7 @@ async def delete_non_persistent(
 ) -> Blocker | None:
     """Deletes a non-persistent topic in each cluster. Returns who is connected to it, or None if it was deleted.
 
-    Such a topic has no list of clusters of its own. Pulsar treats the replicator of another cluster as a producer (HTTP
+    Such a topic has no separate list of clusters. Pulsar treats the replicator of another cluster as a producer (HTTP
     412, or 422 with three or more clusters, class NonPersistentTopic). So the operator checks that only replicators are
     connected, then forces the deletion, which disconnects them. They may open the topic again; Pulsar removes it when
     it is idle. Raises AdminUnreachableError.

@@ -53,7 +53,7 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
         return facts[0] is not None
 
     async def status_fields(self, ctx: GroupPass, scope: Scope, facts: Facts) -> dict[str, Any]:
-        """Returns nothing: the kind has no status fields of its own."""
+        """Returns nothing: the kind adds no status fields."""
         return {}
 
     async def delete(self, ctx: GroupPass, scope: Scope, *, force: bool) -> Blocker | None:

@@ -189,7 +189,7 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         left it applied, Ready and without drift.
 
         The next resync reads them, spread over its period, so that a restart does not request all policies of all
-        topics at once.
+        topics at the same time.
         """
         key = Key(Kind.TOPIC, ctx.meta.namespace, ctx.meta.name)
         if key in self._met:

@@ -1,7 +1,7 @@
 """The in-memory state of the topics of a set, and the schedule that decides which topic is due next.
 
 A set of 100,000 topics is reconciled in batches, so that it neither starves other objects nor sends all requests to
-Pulsar at once. A topic is checked
+Pulsar at the same time. A topic is checked
 
 * immediately if it is new, missing, or was not given the template yet;
 * again after 30 s, then at growing intervals up to 10 minutes, if it is not in sync;

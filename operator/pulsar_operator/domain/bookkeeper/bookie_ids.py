@@ -1,8 +1,8 @@
 """The ids of a cluster's bookies. No bookie starts empty with an id that was used before. Pure.
 
 A writer may keep a ledger open whose metadata no longer shows it as open, because auto-recovery closed it. The writer
-identifies bookies by id. A bookie that starts empty with the same id accepts and acknowledges its entries, but nobody
-can read them (apache/bookkeeper#4812). So each ordinal counts incarnations. Incarnation 0 has the id that BookKeeper
+identifies bookies by id. A bookie that starts empty with the same id accepts and acknowledges its entries, but they
+cannot be read (apache/bookkeeper#4812). So each ordinal counts incarnations. Incarnation 0 has the id that BookKeeper
 builds from host and port. A later one has the id ``<pod>.i<number>.<rest>``, which is no host name: class
 DefaultBookieAddressResolver of BookKeeper 4.17.2 resolves an id by its registration alone, unless it ends with ":0".
 

@@ -195,7 +195,7 @@ class Left:
 
     @property
     def many(self) -> bool:
-        """Whether so many topics left that their deletion requires a confirmation."""
+        """Whether the number of topics that left is so high that their deletion requires a confirmation."""
         return self.number > max(FREE_REMOVALS, int(self.of * FREE_SHARE))
 
 

@@ -42,7 +42,7 @@ class EntryRow:
     live: tuple[str, ...] = ()
     """Keys in the answer, from the outside in."""
     own_get: tuple[str, ...] | None = None
-    """Endpoint of its own GET; None if the GET of the namespace contains it."""
+    """Endpoint of a separate GET; None if the GET of the namespace contains it."""
     reserved: frozenset[str] = frozenset()
     """Keys that are reserved for the operator and are not entries."""
     prune: str | None = None

@@ -96,7 +96,7 @@ class PolicyRow:
     encode: Callable[[Any], Any]
     """Converts a spec value to the request body."""
     decode: Callable[[Any], Any]
-    """Converts live JSON to the spec value; None if Pulsar has no value of its own. May raise for a value that cannot
+    """Converts live JSON to the spec value; None if Pulsar has no value for it. May raise for a value that cannot
     be expressed."""
     live: tuple[str, ...] = ()
     """Keys in the answer, from the outside in."""

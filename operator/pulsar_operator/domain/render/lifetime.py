@@ -23,7 +23,7 @@ def grace_seconds(pod: PodTemplate, default: int) -> int:
 
 def shutdown_seconds(pod: PodTemplate | None, default: int) -> int:
     """Returns the seconds that a broker has to hand over its bundles (brokerShutdownTimeoutMs): two thirds of the
-    remaining time, so that the kubelet does not kill it meanwhile."""
+    remaining time, so that the kubelet does not kill it before."""
     template = pod or PodTemplate()
     return (grace_seconds(template, default) - (template.pre_stop_sleep_seconds or 0)) * 2 // 3
 
