@@ -238,7 +238,7 @@ def test_days_are_made_again_for_late_data_other_busy_hours_and_an_older_job(lab
     assert NIGHT not in later.busy_hours
     assert set(weights_of(later)) == {*weights_of(first), BATCH}
     # So much of it that the hour becomes one of the busiest.
-    week.rows(one.root, NIGHT, lambda table: with_topic(table, BOTH, 5e9))
+    week.rows(one.root, NIGHT, lambda table: with_topic(table, BOTH, 5e10))
     changed = one.run()
     assert NIGHT in changed.busy_hours
     assert BATCH in {row["topic"] for row in read(changed, DAILY)} and not read(changed, QUIET)

@@ -31,7 +31,7 @@ WEIGHED = {
 def heaviest(spark: Any, root: Path, brokers: int, walls: dict[str, tuple[int, ...]] | None = None) -> Any:
     tables = Tables(Store(str(root)), "demo", "east")
     rows = [
-        (topic, partitioned_name(topic), "/".join(topic.split("/")[2:4]), crc32(topic.encode()), weight)
+        (topic, partitioned_name(topic), "/".join(topic.split("/")[2:4]), crc32(topic.encode()), weight, weight)
         for topic, weight in WEIGHED.items()
     ]
     tables.write(spark.createDataFrame(rows, COLUMNS[WEIGHTS]), WEIGHTS, "run")
