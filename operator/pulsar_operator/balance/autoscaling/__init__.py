@@ -1,1 +1,1 @@
-"""How many brokers, proxies and bookies there should be: measured figures in, a number and a reason out. Pure."""
+"""Decides the number of brokers, proxies and bookies from measured figures, with the reason. Pure."""

@@ -55,8 +55,8 @@ FORBIDS: Final[Mapping[Component, Mapping[Reason, Forbids]]] = {
         Reason.UNDER_REPLICATED: Forbids.SHRINK,
     },
 }
-"""What each reason forbids, by component; a reason that is absent forbids nothing there. Missing copies concern only
-bookies, bundles only brokers."""
+"""What each reason forbids, by component. A reason that is absent forbids nothing for that component. Missing copies
+affect only bookies, bundles only brokers."""
 UNDERSTATES: Final = frozenset({Reason.ROLLOUT_IN_PROGRESS})
 """Reasons during which figures are too low: pods that restart report nothing, or 0, until clients return."""
 
@@ -69,8 +69,11 @@ COUNTS_TWICE: Final = frozenset({Reason.REBALANCING})
 
 
 def blocks(component: Component, reasons: Iterable[Reason]) -> tuple[Block, ...]:
-    """Returns the blocks of a component by their reasons, the gravest first; reasons that forbid nothing are left out.
-    Raises ValueError for a reason that blocks nothing anywhere."""
+    """Returns the blocks of a component by their reasons, the most severe first. Reasons that forbid nothing are left
+    out.
+
+    Raises ValueError for a reason that never blocks a change of replicas.
+    """
     found = set(reasons)
     strange = found - MESSAGES.keys()
     if strange:

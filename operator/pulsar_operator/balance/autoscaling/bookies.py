@@ -19,13 +19,13 @@ from pulsar_operator.balance.autoscaling.values import Input, Need, Policy, Verd
 
 DAY = 86400.0
 LARGEST_DISK = 2.0**64
-"""Most bytes of a disk. Shared file systems report some 2^63; more is an error of the source."""
+"""Maximum bytes of a disk. Shared file systems report about 2^63; more is an error of the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a bookie was not removed, so that the number was restored. Removing another would be refused for the same
-    reason."""
+    """Why a bookie was not removed, so that the number was restored. The removal of another bookie would be refused for
+    the same reason."""
 
     reason: Reason
     message: str
@@ -34,8 +34,9 @@ class Refused:
     at: float
 
     def applies(self, generation: int, now: float) -> bool:
-        """Whether no bookie is removed yet. After a refusal another removal is tried a day later, since the obstacle
-        may have gone; after a timeout only after a change, since each attempt moves the bookie's data."""
+        """Whether no bookie is removed yet. After a refusal a removal is retried a day later, since the obstacle may be
+        resolved; after a timeout only after a change of the specification, since each attempt moves the bookie's
+        data."""
         if generation != self.generation:
             return False
         return self.reason is Reason.DECOMMISSION_STUCK or 0 <= now - self.at < DAY
@@ -60,19 +61,19 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class BookieTargets:
-    """Targets of bookies. Shares of the disks of all bookies, except ``full``, which is of each."""
+    """Targets of bookies, as shares of the disks of all bookies, except ``full``, which applies to each bookie."""
 
     disk: float = 0.75
     """Target share for all bookies."""
     low: float = 0.6
-    """Highest share after one is removed."""
+    """Maximum share after one is removed."""
     full: float = 0.9
     """Share of one disk at which a bookie is added immediately. BookKeeper stops writing at 95 %
     (diskUsageThreshold)."""
     days: float = 3.0
     """Minimum seconds until they are full."""
     latency: float | None = None
-    """Highest write latency in seconds; None if not considered."""
+    """Maximum write latency in seconds; None if it is not considered."""
     writable: int = 1
     """Number of bookies that must be writable: the largest ensemble."""
 
@@ -83,32 +84,32 @@ class BookieFacts:
 
     workload: Workload
     disks: Mapping[str, Disk]
-    """By name of the pod."""
+    """Disks by pod name."""
     age: float
-    """Seconds since the oldest was measured."""
+    """Seconds since the oldest figure was measured."""
     trend: Trend | None
-    """Growth of the stored data; None if not known yet, in which case no bookie is removed."""
+    """Growth of the stored data; None if it is unknown, in which case no bookie is removed."""
     targets: BookieTargets = BookieTargets()
     refused: Refused | None = None
-    """Last refusal, while no bookie is removed because of it; else None."""
+    """The last refusal, while no bookie is removed because of it; otherwise None."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """All ready bookies together."""
+    """The stored data of all ready bookies."""
 
     used: float
     each: float
-    """Mean size of a bookie."""
+    """Mean disk size of a bookie in bytes."""
     trend: Trend | None
 
     @property
     def growth(self) -> float:
-        """Returns the growth in bytes a second, at least 0; 0 if the data no longer grows."""
+        """Returns the growth in bytes per second, at least 0; 0 if the data no longer grows."""
         return max(self.trend.slope, 0.0) if self.trend is not None and self.trend.recent > 0 else 0.0
 
     def bookies(self, share: float, seconds: float = 0.0) -> float:
-        """Returns the number of bookies that hold all data after some seconds at a share of their disks."""
+        """Returns the number of bookies that hold all data after ``seconds`` with a ``share`` of their disks used."""
         ahead = self.trend.ahead(seconds) if self.trend is not None else 0.0
         return (self.used + ahead) / (share * self.each)
 
@@ -119,8 +120,8 @@ def decide(facts: BookieFacts, policy: Policy, state: State, now: float) -> tupl
 
 
 def taken_back(found: Refused, there: int, current: int, policy: Policy) -> tuple[Verdict, State]:
-    """Returns the decision after a refused removal: the ``there`` existing bookies stay. Windows begin again, so the
-    next removal follows a whole window later at the earliest."""
+    """Returns the decision after a refused removal: the ``there`` existing bookies are kept. The windows restart, so
+    the next removal is at least a whole window later."""
     text = f"{found.message} The number of replicas is restored from {current} to {there}; {_again(found)}."
     limit = MAX if there > policy.most else None
     return Verdict(there, found.reason, text, limit), State(scaled=found.at)
@@ -187,9 +188,11 @@ def _unbelievable(facts: BookieFacts, policy: Policy) -> str | None:
 
 
 def _fitting(facts: BookieFacts) -> int:
-    """Returns the smallest number of bookies that hold the stored data if the highest ordinals are removed and their
-    data goes to the others in even shares, as BookKeeper places it: free space on a large disk does not help the small
-    ones."""
+    """Returns the smallest number of bookies that hold the stored data if the highest ordinals are removed.
+
+    Their data goes to the others in even shares, as BookKeeper places it: free space on a large disk does not help the
+    small ones.
+    """
     ready = sorted((int(pod.rpartition("-")[2]), facts.disks[pod]) for pod in facts.workload.ready)
     for number in range(facts.workload.replicas - 1, 0, -1):
         stay = [disk for ordinal, disk in ready if ordinal < number and disk.writable]
@@ -202,8 +205,8 @@ def _fitting(facts: BookieFacts) -> int:
 def _urgent(facts: BookieFacts, disks: list[Disk]) -> tuple[int | None, list[str]]:
     """Returns the bookies to add immediately, and why: too few are writable, or a disk is full and no bookie has room.
 
-    A starting bookie counts as one with room, and so does one below the low mark, which was added for the full one:
-    existing data does not move, so the full disk stays full for long, and must not add another bookie a minute later.
+    A starting bookie counts as one with room, and so does one below the low mark, which was added for the full one.
+    Existing data does not move, so the full disk stays full for long, and must not cause another bookie a minute later.
     """
     targets, workload = facts.targets, facts.workload
     able = sum(disk.writable and disk.share < targets.full for disk in disks) + workload.starting

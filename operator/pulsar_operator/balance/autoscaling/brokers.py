@@ -1,8 +1,8 @@
 """Decides the number of brokers. Pure.
 
-Load arrives in bundles, so the number of brokers follows from all brokers together: a hot broker among idle ones needs
-a rebalance, and a topic hotter than a broker needs partitions (the rule of `sizing.provisioning`); an additional broker
-would help neither, and be idle as well.
+Load arrives in bundles, so the number of brokers follows from the total of all brokers. A hot broker among idle ones
+needs a rebalance, and a topic hotter than a broker needs partitions (the rule of `sizing.provisioning`). An additional
+broker would help neither, and would be idle as well.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ from pulsar_operator.balance.sizing.provisioning import hotter_than_a_broker
 
 REBALANCE: Final = "Rebalance"
 FORECAST: Final = "forecast"
-"""Name of the input from recorded traffic, beside those of targets."""
+"""Name of the input from recorded traffic, besides those of targets."""
 CPU: Final = "cpuPercent"
 TRAFFIC = frozenset({CPU, "bandwidthPercent", "messagesPerSecond"})
-"""Targets that traffic drives, to which the record applies."""
+"""Targets that depend on traffic, to which the record applies."""
 UNEVEN = 1.25
-"""Ratio of the busiest to the mean load from which bundles should be moved; that of `execution.steady`."""
+"""Ratio of the busiest to the mean load above which bundles should be moved, as in `execution.steady`."""
 WAITS: Final = "brokers are added if the next evaluation confirms it, because traffic did not grow as much"
 LEAD = 900.0
 """Seconds by which a broker is added before a recorded rise, since it must start and get its share."""
 BACK = 7200.0
-"""Seconds of the record before now whose load is no rise. An hour without traffic, such as an outage, stays in the
-record until it leaves the window; without this, the traffic after it would count as a rise on a normal day."""
+"""Seconds of the record before now whose load does not count as a rise. An hour without traffic, such as an outage,
+stays in the record until it leaves the window; otherwise the traffic after it would count as a rise on a normal day."""
 CORE = 1e6
-"""Minimum byte-equivalents a second that one core carries: 250 messages of 1 KiB in and out; with many messages it is
-some 50 times that. So a rise from one message an hour to two does not multiply the CPU of idle brokers, which would
+"""Minimum byte equivalents per second that one core carries: 250 messages of 1 KiB in and out; with many messages it is
+about 50 times that. So a rise from one message per hour to two does not multiply the CPU of idle brokers, which would
 grow with each added broker."""
 
 
 ROSE = 1.1
-"""Growth of the traffic over the minutes before that confirms a rise of CPU."""
+"""Growth of the traffic compared with the minutes before that confirms a rise of CPU."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class BrokerFacts:
     recorded: Foreseen | None = None
     """Recorded traffic; None if it is not used, and there is no forecast."""
     traffic: TrafficGrowth | None = None
-    """Traffic of the brokers compared with the minutes before; None if not known."""
+    """Traffic of the brokers compared with the minutes before; None if unknown."""
 
 
 def decide(facts: BrokerFacts, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
@@ -116,7 +116,7 @@ class _Belief:
     """How far figures are trusted."""
 
     lasts: bool
-    """Whether CPU has required more for longer than one observation."""
+    """Whether CPU has required more brokers for longer than one observation."""
     persists: bool
     """Whether all CPU has been in use for long enough."""
     trust: int
@@ -165,7 +165,9 @@ def _need(facts: BrokerFacts, policy: Policy, now: float, belief: _Belief) -> Ne
 
 
 def _once(found: Pressure, workload: Workload, policy: Policy, traffic: TrafficGrowth | None) -> Pressure:
-    """Returns the need for one observation of CPU, which alone adds no broker, since it may be a garbage collection.
+    """Returns the need after a single observation of high CPU, which alone adds no broker, since it may be a garbage
+    collection.
+
     The need grows at most in proportion to the traffic, and by at most the CPU that the additional traffic can use.
     """
     if not _presses(found, workload, policy):
@@ -179,7 +181,8 @@ def _once(found: Pressure, workload: Workload, policy: Policy, traffic: TrafficG
 
 
 def _foreseen(found: Pressure, profile: Profile | None, now: float, trust: int) -> Pressure:
-    """Adds the forecast, as far as it is trusted: for traffic fully, for CPU at most what the traffic can use."""
+    """Returns the pressure with the forecast, as far as it is trusted: for traffic fully, for CPU at most what the
+    traffic can use."""
     if found.signal.name not in TRAFFIC:
         return found
     soon, later = growth(profile, now, LEAD, BACK), growth(profile, now, HOLD)
@@ -190,7 +193,7 @@ def _foreseen(found: Pressure, profile: Profile | None, now: float, trust: int) 
 
 
 def _forecast(recorded: Foreseen, now: float) -> tuple[Input, ...]:
-    """Returns by how much the load grows until a broker that is added now serves."""
+    """Returns the predicted growth of the load until a broker that is added now serves."""
     if recorded.age is None:
         return ()
     grows = None if recorded.profile is None else growth(recorded.profile, now, LEAD, BACK)
@@ -198,8 +201,10 @@ def _forecast(recorded: Foreseen, now: float) -> tuple[Input, ...]:
 
 
 def _excess(found: Pressure, hot: HotTopic | None) -> float:
-    """Returns the load of the hottest topic above the target of one broker, in brokers. It is at most the excess of the
-    busiest broker, which has it: the record is of busy hours, and at night there may be no excess.
+    """Returns the load of the hottest topic above the target of one broker, in brokers.
+
+    It is at most the excess of the busiest broker, which has the topic: the record is of busy hours, and at night there
+    may be no excess.
     """
     if hot is None or not hotter_than_a_broker(hot.weight, hot.carries, hot.target) or found.signal.name not in TRAFFIC:
         return 0.0
@@ -207,8 +212,8 @@ def _excess(found: Pressure, hot: HotTopic | None) -> float:
 
 
 def _without_excess(found: Pressure, hot: HotTopic | None) -> Pressure:
-    """Returns the load without the part of a topic that exceeds a broker's target: it stays on its broker, however many
-    others exist."""
+    """Returns the load without the part of a topic that exceeds a broker's target, since that part stays on its broker
+    regardless of the number of brokers."""
     return replace(found, pods=max(found.pods - _excess(found, hot), 0.0))
 
 
@@ -223,7 +228,7 @@ def _partitions(pressures: list[Pressure], hot: HotTopic | None) -> tuple[Advice
 
 
 def _rebalance(pressures: list[Pressure], policy: Policy) -> tuple[Advice, ...]:
-    """Returns advice for a rebalance where there are enough brokers and one has too much load."""
+    """Returns advice for a rebalance if there are enough brokers and one has too much load."""
     for each in pressures:
         limit = each.signal.target * (1 + policy.tolerance)
         if each.busiest_share > limit and each.busiest_share > UNEVEN * each.share:

@@ -15,11 +15,11 @@ from pulsar_operator.balance.autoscaling.values import Block, Need, Policy, Verd
 
 MIN, MAX = "minReplicas", "maxReplicas"
 UP, DOWN, WINDOW = "behavior.scaleUp", "behavior.scaleDown", "stabilizationWindowSeconds"
-"""Fields of spec.<component>.autoscaling, by which a verdict names what limited it."""
+"""Fields of spec.<component>.autoscaling, with which a verdict names what limited it."""
 LARGEST = 1048576
 """Maximum replicas in a state: the API has no room for more (`RecommendationStatus`)."""
 HOLD = 3600.0
-"""Seconds for which a pod is kept rather than removed and added again."""
+"""Seconds for which a pod is kept instead of being removed and added again."""
 PASSED_BY_URGENT = frozenset(
     {
         Reason.UNDER_REPLICATED,
@@ -29,16 +29,16 @@ PASSED_BY_URGENT = frozenset(
         Reason.CONFIGURATION_STORE_UNAVAILABLE,
     }
 )
-"""Reasons that do not block an urgent scale-out, because its new bookie helps them end: missing copies are made, a
-rollout continues once all bookies are writable, a decommission has room.
+"""Reasons that do not block an urgent scale-out, because the new bookie helps to resolve them: missing copies are made,
+a rollout continues once all bookies are writable, a decommission has room.
 
-A full disk, or too few writable bookies, would keep each of them from ending if the new bookie waited for it. Bookies
-need no configuration store. Only a pause is respected.
+A full disk, or too few writable bookies, would prevent that if the new bookie waited for it. Bookies need no
+configuration store. Only a pause is respected.
 """
 
 PASSED_BY_MINIMUM = frozenset({Reason.DECOMMISSIONING_BOOKIE})
-"""Reasons that do not block a raised minimum: raised during a decommission, it keeps the bookie, whose data would
-otherwise be copied twice."""
+"""Reasons that do not block a raised minimum. If the minimum is raised during a decommission, the bookie is kept, whose
+data would otherwise be copied twice."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class _Step:
 
 
 def decide(need: Need, workload: Workload, policy: Policy, state: State, now: float) -> tuple[Verdict, State]:
-    """Returns the replicas, with the state to keep. Without a decision the number stays."""
+    """Returns the replicas, with the state to keep. Without a decision the number is unchanged."""
     current = workload.replicas
     urgent = need.urgent is not None and need.urgent > current
     passed = PASSED_BY_URGENT if urgent else PASSED_BY_MINIMUM if current < policy.least else frozenset[Reason]()
@@ -81,8 +81,8 @@ def decide(need: Need, workload: Workload, policy: Policy, state: State, now: fl
 
 
 def _without_surplus(need: Need, state: State, now: float) -> Need:
-    """Returns the need without pods that were added for forecast load that did not come within the hour. Otherwise they
-    would stay, since the tolerance below the target keeps them."""
+    """Returns the need without pods that were added for forecast load that did not occur within the hour. Otherwise the
+    tolerance below the target would keep them."""
     if state.known is None or state.guessed is None or now - state.guessed <= HOLD:
         return need
     if state.came or need.plain is None or need.replicas is None or need.ahead:
@@ -91,8 +91,8 @@ def _without_surplus(need: Need, state: State, now: float) -> Need:
 
 
 def _noted(need: Need, workload: Workload, policy: Policy, state: State, now: float) -> State:
-    """Returns the state with the present need. Replicas beyond the measured load are kept in `State.known`, and are no
-    peak for a window."""
+    """Returns the state with the current need. Replicas beyond the measured load are kept in `State.known`, and do not
+    count as a peak for a window."""
     assert need.replicas is not None
     measured = need.replicas if need.known is None else need.known
     high = _clamped(measured, policy, need.floor)

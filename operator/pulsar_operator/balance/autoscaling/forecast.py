@@ -1,7 +1,7 @@
-"""Forecast from recorded traffic, in proportion to the present load. Pure.
+"""Forecast from recorded traffic, in proportion to the current load. Pure.
 
-A record is in bytes or messages, the live signal may be CPU: so the record gives the growth of the load, not its level,
-and the level from which it grows is measured.
+A record is in bytes or messages, while the live signal may be CPU. So the record provides the growth of the load, and
+the level from which it grows is measured.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MOST_GROWTH = 3.0
-"""Maximum growth that a record may predict, as a multiple of the present load: today may differ from the recorded
+"""Maximum growth that a record may predict, as a multiple of the current load: today may differ from the recorded
 days."""
 
 
@@ -36,7 +36,7 @@ class Profile:
         return self.weights[left] + (self.weights[right] - self.weights[left]) * (place - int(place))
 
     def peak(self, begin: float, seconds: float) -> float:
-        """Returns the largest weight within some seconds."""
+        """Returns the largest weight within ``seconds`` from ``begin``."""
         first = int((begin - self.begin) // self.step) + 1
         last = int((begin + seconds - self.begin) // self.step)
         inside = (self.weights[number % len(self.weights)] for number in range(first, min(last, first + 10**5) + 1))
@@ -44,8 +44,8 @@ class Profile:
 
 
 def growth(profile: Profile | None, now: float, seconds: float, back: float = 0.0) -> float:
-    """Returns the highest load within ``seconds``, divided by that of now or by the highest of the ``back`` seconds
-    before; 1 if it does not grow, or nothing is recorded."""
+    """Returns the highest load within ``seconds``, divided by the current one or by the highest of the ``back`` seconds
+    before; 1 if it does not grow, or if nothing is recorded."""
     if profile is None:
         return 1.0
     present = profile.peak(now - back, back)

@@ -1,6 +1,7 @@
-"""Recommendations within the windows, small enough to be stored in status. Pure.
+"""Recommendations within the windows, small enough to be stored in the status. Pure.
 
-Status is not written at every observation: a run of equal recommendations is one entry, and `observed` moves in steps.
+The status is not written at every observation: consecutive equal recommendations are one entry, and `observed` is
+updated in steps.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from typing import Any
 from pulsar_operator.balance.autoscaling.values import Policy
 
 Runs = tuple[tuple[float, int], ...]
-"""Times and numbers of recommendations; each counts until the next one."""
+"""Times and numbers of recommendations. Each applies until the next one."""
 
 LONGEST = 32
-"""Entries kept for each direction."""
+"""Maximum number of entries for each direction."""
 OBSERVED_INTERVALS = 5
-"""Age in intervals at which `State.observed` moves."""
+"""Age in intervals at which `State.observed` is updated."""
 GAP_INTERVALS = 10
-"""Intervals without a recommendation after which the windows begin again: what happened in between is not known."""
+"""Intervals without a recommendation after which the windows restart, since the time in between is unknown."""
 
 
 FULL = 100
-"""Percent."""
+"""Full trust in percent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A forecast, and the load that came."""
+    """A forecast, and the load that followed."""
 
     since: float
     base: int
@@ -45,7 +46,7 @@ class State:
     """State of the decisions on one component."""
 
     since: float | None = None
-    """Beginning of the recommendations without a gap."""
+    """Time of the first recommendation since the last gap."""
     observed: float | None = None
     """Time of a recommendation, at most `OBSERVED_INTERVALS` older than the last one."""
     highs: Runs = ()
@@ -57,22 +58,22 @@ class State:
     upwards: bool = False
     """Whether that was a scale-out."""
     known: int | None = None
-    """Replicas that the measured load needed when more were decided, while there are more; None if all are for measured
-    load."""
+    """Replicas that the measured load needed when more were decided, while there are more; None if all are needed for
+    measured load."""
     guessed: float | None = None
     """Time of that decision."""
     came: bool = False
     """Whether the measured load has needed all of them since."""
     pressed: float | None = None
-    """Time since which CPU requires more; None if it does not."""
+    """Time since which CPU requires more replicas; None if it does not."""
     saturated: float | None = None
     """Time since which pods are saturated; None if they are not."""
     saturated_pods: int = 0
-    """Number of them that were ready then."""
+    """Number of ready pods at that time."""
     trust: int = FULL
     """Trusted percent of a forecast (trust.py)."""
     expected: Expected | None = None
-    """The last forecast, until its hour is over."""
+    """The last forecast, until its hour has passed."""
 
 
 def remembered(state: State, now: float, recommended: int, policy: Policy, high: int | None = None) -> State:
@@ -93,15 +94,15 @@ def remembered(state: State, now: float, recommended: int, policy: Policy, high:
 
 
 def begun(state: State, now: float, policy: Policy) -> float:
-    """Returns the time since which recommendations have no gap; ``now`` after a gap."""
+    """Returns the time since which recommendations have had no gap; ``now`` after a gap."""
     if state.observed is None or not 0 <= now - state.observed <= GAP_INTERVALS * policy.interval:
         return now
     return now if state.since is None else state.since
 
 
 def _added(runs: Runs, now: float, recommended: int, sign: int) -> Runs:
-    """Adds a recommendation and drops those that it exceeds: no window that ends now has one of them as its extreme. It
-    takes the time of the oldest of them, so that nothing changes while the number stays the same."""
+    """Adds a recommendation and drops those that it exceeds: none of them is the extreme of any window that ends now.
+    The new entry gets the time of the oldest dropped one, so that nothing changes while the number is the same."""
     kept, since = list(runs), now
     while kept and sign * kept[-1][1] <= sign * recommended:
         since = kept.pop()[0]
@@ -109,8 +110,8 @@ def _added(runs: Runs, now: float, recommended: int, sign: int) -> Runs:
 
 
 def _shortened(runs: Runs, oldest: float) -> Runs:
-    """Drops entries from before the longest window. If there are too many, the two oldest are merged to one that counts
-    for longer, which may delay a change and never causes one."""
+    """Drops entries from before the longest window. If there are too many, the two oldest are merged into one that
+    applies for longer, which may delay a change but never causes one."""
     first = 0
     while first + 1 < len(runs) and runs[first + 1][0] <= oldest:
         first += 1
@@ -119,26 +120,26 @@ def _shortened(runs: Runs, oldest: float) -> Runs:
 
 
 def extreme(runs: Runs, begin: float) -> int:
-    """Returns the highest (of highs) or the lowest (of lows) number from a time on. Runs must not be empty."""
+    """Returns the highest (of highs) or the lowest (of lows) number since ``begin``. Runs must not be empty."""
     ends = (*(since for since, _ in runs[1:]), inf)
     return next(number for (_, number), end in zip(runs, ends, strict=True) if end > begin)
 
 
 def covers(runs: Runs, now: float, window: float) -> bool:
     """Whether recommendations are known for a whole window. Entries older than the longest window are dropped, so a
-    window that was made longer is complete only later."""
+    window that was extended is complete only later."""
     return bool(runs) and now - runs[0][0] >= window
 
 
 def scaled(state: State, now: float, *, upwards: bool, known: int | None = None) -> State:
-    """Returns the state after a change; ``known`` is the need of the measured load if the change exceeds it."""
+    """Returns the state after a change. ``known`` is the need of the measured load if the change exceeds it."""
     guessed = None if known is None else state.guessed if not upwards else now
     came = state.came and known is not None and not upwards
     return replace(state, scaled=now, upwards=upwards, known=known, guessed=guessed, came=came)
 
 
 def to_status(state: State) -> dict[str, Any]:
-    """Returns the state as in status: times in seconds since the epoch."""
+    """Returns the state in the form of the status, with times in seconds since the epoch."""
     expected = state.expected
     found: dict[str, Any] = {
         "since": state.since,
@@ -167,7 +168,8 @@ def to_status(state: State) -> dict[str, Any]:
 
 
 def from_status(status: Mapping[str, Any] | None, now: float) -> State:
-    """Reads the state back; an invalid one, or one of future times, is dropped, which only delays the next change."""
+    """Parses the state in a status. An invalid one, or one with future times, is dropped, which only delays the next
+    change."""
     try:
         found = dict(status or {})
         state = State(

@@ -1,4 +1,4 @@
-"""Forecast of a sizing result, as far as decisions on brokers use it. Pure."""
+"""Forecast of a sizing result, in the form that decisions on brokers use. Pure."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from pulsar_operator.balance.sizing.result import SizingOutlook, TrafficProfile,
 
 HOUR: Final = 3600.0
 MONDAY: Final = 4 * 24 * HOUR
-"""The first one of the epoch, which began on a Thursday."""
+"""The first Monday of the epoch, which began on a Thursday, in seconds."""
 NO_PROFILE: Final = "the sizing result has no traffic profile: too little was recorded, or an older job wrote it"
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """One result."""
+    """The parts of one sizing result that are kept."""
 
     until: float
-    """Second of the epoch at which what was recorded ends."""
+    """End of the record, in seconds since the epoch."""
     profile: Profile | None = None
     hottest: HotTopic | None = None
 
 
 @dataclass(frozen=True)
 class Read:
-    """Known recorded traffic of a cluster."""
+    """The recorded traffic of a cluster, as last read."""
 
     outlook: Outlook | None = None
-    """None for nothing."""
+    """None if nothing was read."""
     problem: str = ""
     """Why the last attempt to read it failed."""
 
@@ -42,19 +42,19 @@ class Foreseen:
     profile: Profile | None = None
     hottest: HotTopic | None = None
     age: float | None = None
-    """Seconds since the end of what was recorded; None if there is no record."""
+    """Seconds since the end of the record; None if there is no record."""
     message: str = ""
     """Message about a forecast that is missing, or was not read recently."""
 
 
 def profile_of(traffic: TrafficProfile) -> Profile:
-    """Returns the profile on the clock of decisions, in seconds of the epoch: what an hour carries stands for its
+    """Returns the profile on the clock of decisions, in seconds since the epoch. The value of an hour applies to its
     middle."""
     return Profile(HOUR, traffic.hours, (MONDAY if traffic.period == "Week" else 0.0) + HOUR / 2)
 
 
 def outlook_of(result: SizingOutlook) -> Outlook:
-    """Returns what is kept of a result."""
+    """Returns the parts of a result that are kept."""
     hot = result.verdict.hottest
     return Outlook(
         result.to_time.timestamp(),
@@ -64,7 +64,7 @@ def outlook_of(result: SizingOutlook) -> Outlook:
 
 
 def foreseen(read: Read, now: float, max_age: float) -> Foreseen:
-    """Returns the forecast that counts now: none if the record ended more than ``max_age`` seconds ago, or in the
+    """Returns the current forecast; none if the record ended more than ``max_age`` seconds ago, or ends in the
     future."""
     found = read.outlook
     if found is None:

@@ -13,15 +13,15 @@ from pulsar_operator.balance.autoscaling.values import Policy, Ramp, Signal, Tra
 DEFAULT_CPU_PERCENT = 70
 DEFAULT_CONNECTIONS = 2000
 LATENCY = "writeLatencyMilliseconds"
-"""Name of the figure by which writes to bookies are judged."""
+"""Name of the figure for the latency of writes to bookies."""
 TRAFFIC, TRAFFIC_BEFORE = "traffic", "trafficBefore"
-"""Names of what a broker carries now, and carried in the minutes before, in byte-equivalents a second."""
+"""Names of the current traffic of a broker, and of that in the minutes before, in byte equivalents per second."""
 
 
 def policy_of(
     spec: api.BrokerAutoscaling | api.ProxyAutoscaling | api.BookieAutoscaling, interval: float = 60.0
 ) -> Policy:
-    """Returns limits and behavior; ``interval`` is the seconds between two observations."""
+    """Returns limits and behavior. ``interval`` is the time between two observations in seconds."""
     behavior = spec.behavior
     return Policy(
         spec.min_replicas,
@@ -52,12 +52,12 @@ def broker_signals(
     *,
     limited: bool,
 ) -> tuple[Signal, ...]:
-    """Returns signals of brokers by the names of their targets; a target that was not measured has no values, which
+    """Returns the signals of brokers by the names of their targets. A target that was not measured has no values, which
     prevents a decision.
 
-    ``measured`` is by name: cpuPercent in cores, bandwidthPercent in bytes a second, the others as they are called.
-    ``cpus`` are cores by pod, the limit or else the request (`model.capacity.cpus_of`). ``limited``: they are limits,
-    so that no broker can use more, and one that uses all of it may need any amount.
+    ``measured`` is by name: cpuPercent in cores, bandwidthPercent in bytes per second, the others in the unit of their
+    name. ``cpus`` are cores by pod, the limit or otherwise the request (`model.capacity.cpus_of`). ``limited`` means
+    that they are limits, so that no broker can use more, and the demand of one that uses all of it is unknown.
     """
     targets_or_default = targets or api.BrokerTargets(cpu_percent=DEFAULT_CPU_PERCENT)
     found: list[Signal] = []
@@ -78,7 +78,7 @@ def broker_signals(
 
 
 def traffic_growth(measured: Mapping[str, Measured]) -> TrafficGrowth | None:
-    """Returns the traffic of the brokers compared with the minutes before; None if not known. Brokers that have just
+    """Returns the traffic of the brokers compared with the minutes before; None if unknown. Brokers that have just
     started are left out: other brokers carried their traffic before."""
     now, before = (measured.get(name, Measured({}, 0.0)).values for name in (TRAFFIC, TRAFFIC_BEFORE))
     was = fsum(before.values())
@@ -88,7 +88,7 @@ def traffic_growth(measured: Mapping[str, Measured]) -> TrafficGrowth | None:
 
 
 def proxy_signals(targets: api.ProxyTargets | None, measured: Mapping[str, Measured]) -> tuple[Signal, ...]:
-    """Returns signals of proxies by the names of their targets; a target that was not measured has no values."""
+    """Returns the signals of proxies by the names of their targets. A target that was not measured has no values."""
     targets_or_default = targets or api.ProxyTargets(connections=DEFAULT_CONNECTIONS)
     found: list[Signal] = []
     if targets_or_default.connections is not None:
@@ -100,7 +100,7 @@ def proxy_signals(targets: api.ProxyTargets | None, measured: Mapping[str, Measu
 
 
 def bookie_targets(targets: api.BookieTargets, ensemble: int) -> BookieTargets:
-    """Returns the targets of bookies; ``ensemble`` is the largest ensemble of the ledgers."""
+    """Returns the targets of bookies. ``ensemble`` is the largest ensemble of the ledgers."""
     latency = targets.write_latency_milliseconds
     return BookieTargets(
         targets.disk_percent / 100,
@@ -120,6 +120,6 @@ def _share(
 
 
 def _figure(name: str, measured: Mapping[str, Measured], figure: int) -> Signal:
-    """Returns a signal measured against the target of a pod, not its capacity."""
+    """Returns a signal that is measured against the target of a pod instead of its capacity."""
     figures = measured.get(name, Measured({}, 0.0))
     return Signal(name, figures.values, float(figure), 1.0, figures.age)

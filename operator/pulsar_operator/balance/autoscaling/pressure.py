@@ -1,4 +1,4 @@
-"""Converts figures of pods to the number of pods that would carry them. Pure."""
+"""Converts figures of pods to the number of pods that would carry the load. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pulsar_operator.balance.autoscaling.values import Input, Need, Policy, Sign
 STALE_INTERVALS = 2
 """Age in intervals above which inputs are not trusted."""
 SATURATED = 0.95
-"""Share of a pod's capacity from which a saturating figure is only a lower bound of the demand."""
+"""Share of a pod's capacity above which a saturating figure is only a lower bound of the demand."""
 IMPOSSIBLE = 1.5
-"""Multiple of a pod's capacity from which a figure is wrong, of another unit or of another pod. A rate may slightly
+"""Multiple of a pod's capacity above which a figure is invalid, of another unit or of another pod. A rate may slightly
 exceed the limit, since the time between its readings is not exact."""
 PERSISTS_INTERVALS = 1
-"""Intervals for which the same pods must be saturated before more pods are added than is measured: one minute may be a
-garbage collection, or a backlog after a reconnect."""
+"""Intervals for which the same pods must be saturated before more pods are added than the measured load needs: one
+minute may be a garbage collection, or a backlog after a reconnect."""
 ROUNDING = 1e-9
 LARGEST = 1e18
 """Largest valid figure in any unit; a larger one is an error of its source, and cannot be used in calculations."""
@@ -61,16 +61,18 @@ class Pressure:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a signal is not, or not completely, known."""
+    """Why a signal is unknown, or only partially known."""
 
     why: str
     pods: frozenset[str]
-    """Pods of which it is not known."""
+    """Pods for which it is unknown."""
 
 
 def doubt(signal: Signal, workload: Workload, policy: Policy) -> Doubt | None:
-    """Returns the ready pods of which a signal is not known, and why; None if it is known of all. A missing value is
-    not zero; an old one counts as missing, and so does one that is no amount, or exceeds what a pod can have.
+    """Returns the ready pods for which a signal is unknown, and why; None if it is known for all.
+
+    A missing value is not zero. An outdated one counts as missing, and so does one that is invalid or exceeds what a
+    pod can have.
     """
     ready = workload.ready
     if not 0 <= signal.age <= STALE_INTERVALS * policy.interval:
@@ -98,11 +100,11 @@ def _possible(signal: Signal, pod: str) -> bool:
 def needed(
     signals: Sequence[Signal], workload: Workload, policy: Policy, need: Callable[[Sequence[Signal]], Need]
 ) -> Need:
-    """Returns what signals need, by ``need``, also if one is not known of all pods.
+    """Returns the need for the signals, computed by ``need``, even if a signal is unknown for some pods.
 
-    For a scale-out, pods that do not report count like the others; if most do not, or some have just started, they
+    For a scale-out, pods that do not report count like the others; if most do not, or if some have just started, they
     count as idle. A scale-in requires that the others suffice even if the silent pods are fully loaded, and that half
-    of the pods report. If that leaves the number open, there is none.
+    of the pods report. If the number is then still uncertain, there is no decision.
     """
     if not workload.ready:
         return Need(None, "no pod is ready")
@@ -127,7 +129,7 @@ def needed(
 
 
 def at_least(signals: Sequence[Signal], workload: Workload, policy: Policy) -> list[Signal]:
-    """Returns signals that some pods report, with an assumption on the minimum that the others carry."""
+    """Returns the signals that some pods report, with an assumption on the minimum load of the others."""
     found = []
     for signal in signals:
         unknown = doubt(signal, workload, policy)
@@ -140,20 +142,20 @@ def at_least(signals: Sequence[Signal], workload: Workload, policy: Policy) -> l
 
 
 def _known(signal: Signal, found: Doubt) -> tuple[dict[str, float], list[float]]:
-    """Returns figures of pods that report, and their used shares."""
+    """Returns the figures of pods that report, and their used shares."""
     known = {pod: value for pod, value in signal.values.items() if pod not in found.pods}
     return known, [value / _carries(signal, pod) for pod, value in known.items() if _carries(signal, pod) > 0]
 
 
 def _assumed(signal: Signal, found: Doubt, *, like: bool) -> Signal:
-    """Assumes for a scale-out that silent pods are ``like`` the others, or idle."""
+    """Returns a signal for a scale-out, which assumes that silent pods are ``like`` the others, or idle."""
     known, shares = _known(signal, found)
     each = fsum(shares) / len(shares) if like and shares else 0.0
     return replace(signal, values={**known, **{pod: each * _carries(signal, pod) for pod in found.pods}})
 
 
 def _full(signal: Signal, found: Doubt | None) -> Signal:
-    """Assumes for a scale-in that silent pods are fully loaded, or as loaded as the busiest."""
+    """Returns a signal for a scale-in, which assumes that silent pods are fully loaded, or as loaded as the busiest."""
     if found is None:
         return signal
     known, shares = _known(signal, found)
@@ -196,7 +198,7 @@ def inputs_of(pressures: Iterable[Pressure], workload: Workload) -> tuple[Input,
 
 def staying(found: Pressure, workload: Workload, tolerance: float) -> int:
     """Returns the number of pods of the lowest ordinals that carry the load with the tolerance kept free; more than
-    exist if they do not suffice. 0 if pods are of one size, for which `replicas_for` decides."""
+    exist if they do not suffice. Returns 0 if all pods have the same size, for which `replicas_for` decides."""
     sizes = {pod: _carries(found.signal, pod) for pod in workload.ready}
     if min(sizes.values()) == max(sizes.values()):
         return 0
@@ -213,10 +215,10 @@ def _ordinal(pod: str) -> int:
 def replicas_for(up: float, down: float, workload: Workload, tolerance: float, least: int = 1) -> int:
     """Returns the replicas for a load that needs ``up`` pods soon, and ``down`` for long enough to remove some.
 
-    Within the tolerance the number stays. A scale-out adds pods until the target holds. A scale-in leaves enough pods
-    that the target holds with the tolerance kept free, so that a load that fluctuates within it does not undo the
-    change, and at least ``least``. Lost pods carry nothing and are replaced by others; pods that do not start carry
-    nothing either.
+    Within the tolerance the number is unchanged. A scale-out adds pods until the target is met. A scale-in keeps enough
+    pods to meet the target with the tolerance free, so that a load that fluctuates within it does not revert the
+    change, and at least ``least``. Lost pods carry nothing and are replaced; pods that do not start carry nothing
+    either.
     """
     serving = workload.serving
     if up > serving * (1 + tolerance) + ROUNDING:
@@ -226,8 +228,8 @@ def replicas_for(up: float, down: float, workload: Workload, tolerance: float, l
 
 
 def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy, *, persists: bool = False) -> Need:
-    """Returns the highest need of the signals. There must be at least one. ``persists``: the pods have been saturated
-    for long enough to assume a higher need."""
+    """Returns the highest need of the signals. There must be at least one. ``persists`` means that the pods have been
+    saturated for long enough to assume a higher need."""
     top = max(pressures, key=lambda each: each.pods * each.ahead.soon)
     keeps = max(pressures, key=lambda each: each.pods * each.ahead.later)
     least = max(1, *(staying(each, workload, policy.tolerance) for each in pressures))

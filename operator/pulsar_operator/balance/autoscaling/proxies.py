@@ -1,7 +1,7 @@
-"""Decides the number of proxies: by connections and bandwidth. Pure.
+"""Decides the number of proxies by connections and bandwidth. Pure.
 
-A connection stays on its proxy, so a new proxy takes only new ones; a removed proxy closes its own, and their clients
-reconnect to the others.
+A connection stays on its proxy, so a new proxy gets only new ones. A removed proxy closes its connections, and the
+clients reconnect to the others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Growth of stored data: means of two halves of the samples. Pure.
+"""Growth of stored data, from the means of two halves of the samples. Pure.
 
 The halves are whole days once two days are sampled, so that daily fluctuations do not count as growth.
 """
@@ -11,11 +11,11 @@ from math import fsum
 from typing import Any
 
 Samples = tuple[tuple[float, float], ...]
-"""Time and used bytes of all bookies, ascending by time."""
+"""Time and used bytes of all bookies, sorted by time."""
 
 HOUR = 3600.0
 KEPT = 48
-"""Maximum number of samples, one an hour."""
+"""Maximum number of samples, one per hour."""
 LARGEST = 2.0**62
 """Maximum bytes; more is an error of the source, and the status has no room for it (`StoredStatus`)."""
 LEAST = 4
@@ -27,8 +27,8 @@ EXTRAPOLATED = 1.5
 
 
 def sampled(samples: Samples, now: float, used: float) -> Samples:
-    """Returns the samples with one more, if the last one is an hour old; old ones are dropped, and invalid values are
-    skipped."""
+    """Returns the samples with one more, if the last one is an hour old. Old samples are dropped, and invalid values
+    are skipped."""
     kept = tuple(each for each in samples if now - KEPT * HOUR <= each[0] <= now)
     if (kept and now - kept[-1][0] < HOUR) or not 0 <= used <= LARGEST:
         return kept
@@ -40,11 +40,11 @@ class Trend:
     """Sampled growth."""
 
     slope: float
-    """Bytes a second, over all samples."""
+    """Bytes per second, over all samples."""
     seconds: float
-    """Between the first and the last sample."""
+    """Seconds between the first and the last sample."""
     recent: float
-    """Bytes a second, over the last hours."""
+    """Bytes per second, over the last hours."""
     recent_seconds: float
     """Seconds between these samples."""
 
@@ -67,7 +67,7 @@ def trend(samples: Samples) -> Trend | None:
 
 
 def slope(samples: Samples) -> float | None:
-    """Returns the slope in bytes a second; None if there are too few samples. Below 0 if the data shrinks."""
+    """Returns the slope in bytes per second; None if there are too few samples. It is negative if the data shrinks."""
     if len(samples) < LEAST:
         return None
     middle = (samples[0][0] + samples[-1][0]) / 2
@@ -88,7 +88,7 @@ def to_status(samples: Samples) -> list[dict[str, float]]:
 
 
 def from_status(status: Sequence[Any] | None, now: float) -> Samples:
-    """Parses samples of a status; invalid ones are left out, future ones, and a second one of a time."""
+    """Parses samples of a status. Invalid and future ones are left out, and only one is kept for each time."""
     found: dict[float, float] = {}
     for each in status or ():
         try:

@@ -1,7 +1,7 @@
-"""Trust in a forecast: each hour for which it promised a rise is compared with the load that came. Pure.
+"""Trust in a forecast: each hour for which it predicted a rise is compared with the actual load. Pure.
 
-A record of another week may contain a job that no longer runs. Each broken promise halves the trust, and each kept one
-restores a part.
+A record of another week may contain a job that no longer runs. Each wrong prediction halves the trust, and each correct
+one restores a part.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from pulsar_operator.balance.autoscaling.history import FULL, Expected, State
 LARGEST: Final = 2**52
 """Maximum in thousandths of a pod; the status has no room for more."""
 PROMISE: Final = 1.1
-"""Minimum growth within the hour that counts as a promise; less is within normal fluctuation."""
+"""Minimum growth within the hour that counts as a prediction; less is within normal fluctuation."""
 BEGIN: Final = 600.0
 """Seconds in which the base of the growth is measured."""
 HOUR: Final = 3600.0
 LOST: Final = 1.5 * HOUR
-"""Seconds after which an unobserved promise is dropped."""
+"""Seconds after which a prediction that was not observed is dropped."""
 HALF: Final = 0.5
-"""Share of a promised rise that keeps the promise."""
+"""Share of a predicted rise above which the prediction counts as correct."""
 LEAST: Final = 25
-"""Minimum percent that a kept promise restores."""
+"""Minimum percent that a correct prediction restores."""
 
 
 def judged(state: State, pods: float, promised: float, now: float, *, saturated: bool = False) -> State:
     """Returns the state after one observation of the measured load, in pods at their target. ``promised`` is the
-    predicted growth within the hour, 1 for none; ``saturated``: the load may be any amount above what is measured."""
+    predicted growth within the hour, 1 for none. ``saturated`` means that the load may exceed the measured one by any
+    amount."""
     load, expected = min(ceil(1000 * pods), LARGEST), state.expected
     if expected is not None and not 0 <= now - expected.since <= LOST:
         expected = None

@@ -16,16 +16,17 @@ class Signal:
     name: str
     """Field of the target, such as cpuPercent."""
     values: Mapping[str, float]
-    """By name of the pod, in ``unit``."""
+    """Values by pod name, in ``unit``."""
     carries: Mapping[str, float] | float
-    """Capacity of a pod in the same unit; by name of the pod if they differ."""
+    """Capacity of a pod in the same unit; by pod name if they differ."""
     target: float
     """Target share of the capacity, above 0."""
     age: float
     """Seconds since the oldest of the values was measured."""
     unit: str = ""
     saturates: bool = False
-    """Whether the figure cannot exceed a pod's capacity, so that at the top it is only a lower bound of the demand."""
+    """Whether the figure cannot exceed a pod's capacity, so that near it the figure is only a lower bound of the
+    demand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +35,16 @@ class HotTopic:
 
     name: str
     weight: float
-    """Byte-equivalents a second."""
+    """Byte equivalents per second."""
     carries: float
-    """Byte-equivalents a second that the largest broker can carry."""
+    """Byte equivalents per second that the largest broker can carry."""
     target: float
-    """Target share of that."""
+    """Target share of that capacity."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrafficGrowth:
-    """Traffic of the same brokers now and before, in byte-equivalents a second."""
+    """Traffic of the same brokers now and before, in byte equivalents per second."""
 
     before: float
     """In the minutes before, above 0."""
@@ -51,12 +52,12 @@ class TrafficGrowth:
 
     @property
     def times(self) -> float:
-        """Growth as a factor. It means little for negligible traffic: see `gained` too."""
+        """Returns the growth as a factor. It means little for negligible traffic: see `gained` too."""
         return self.now / self.before
 
     @property
     def gained(self) -> float:
-        """Growth as a difference; below 0 if the traffic fell."""
+        """Returns the growth as a difference; negative if the traffic fell."""
         return self.now - self.before
 
 
@@ -66,17 +67,17 @@ class Input:
 
     name: str
     value: float | None
-    """Over all pods; None if not known."""
+    """Total of all pods; None if unknown."""
     target: float
     """Target of all serving pods together."""
     age: float
-    """Seconds."""
+    """Age of the value in seconds."""
     unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block: the number may not fall now, or not change at all, whatever is measured."""
+    """A block: the number may not decrease now, or not change at all, regardless of the measured load."""
 
     reason: Reason
     message: str
@@ -87,35 +88,35 @@ class Block:
     window: float = 0.0
     """Seconds for which a need for more must last, if pods may be added."""
     counts_twice: bool = False
-    """Whether moved load is counted at both its old and its new place; CPU is not."""
+    """Whether moved load is counted at both its old and its new broker; CPU is not."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """The pods of one component as Kubernetes has them."""
+    """The pods of one component, as reported by Kubernetes."""
 
     replicas: int
     """Replicas of the workload: the operator's last decision."""
     ready: frozenset[str]
     lost: int = 0
-    """Pods that are not ready for longer than a start takes: their node is unavailable, or they crash."""
+    """Pods that have not been ready for longer than a start takes: their node is unavailable, or they crash."""
     blocks: tuple[Block, ...] = ()
-    """Messages name the first one."""
+    """Blocks in effect. Messages name the first one."""
     unsure: int = 0
-    """Pods that carry more than is measured, or may: just ready, or running and not ready. While there are any, no pod
-    is removed."""
+    """Pods that carry, or may carry, more than is measured: just ready, or running and not ready. While there are any,
+    no pod is removed."""
     stuck: int = 0
-    """Starting pods that exceed the usual start time: no node has room, or something keeps new pods from starting. No
-    pod is added for them, since it would not start either, and none is waited for."""
+    """Starting pods that exceed the usual start time: no node has room, or new pods cannot start. No pod is added for
+    them, since it would not start either, and no decision waits for them."""
 
     @property
     def serving(self) -> int:
-        """Returns the pods that carry load, or will soon."""
+        """Returns the number of pods that carry load, or will soon."""
         return max(self.replicas - self.lost, 0)
 
     @property
     def starting(self) -> int:
-        """Returns the pods that are about to be ready."""
+        """Returns the number of pods that are about to be ready."""
         return max(self.serving - len(self.ready), 0)
 
 
@@ -127,7 +128,7 @@ class Ramp:
     """Seconds over which all recommendations must agree that a change is needed; the smallest change is applied."""
     pods: int
     percent: int
-    """Maximum of one change in percent of the pods; the larger one of this and the number of pods counts."""
+    """Maximum change in percent of the pods. The larger one of this and ``pods`` applies."""
     cooldown: float
     """Seconds between two changes."""
 
@@ -139,7 +140,7 @@ class Ramp:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The limits of the decision."""
+    """The limits of the decisions."""
 
     least: int
     most: int
@@ -153,10 +154,10 @@ class Policy:
 
 @dataclass(frozen=True)
 class Need:
-    """The need of the load, before windows and limits."""
+    """The replicas that the load needs, before windows and limits."""
 
     replicas: int | None
-    """Replicas; None if there is no decision, since a fact is not known."""
+    """Replicas; None if there is no decision, since a fact is unknown."""
     message: str
     inputs: tuple[Input, ...] = ()
     urgent: int | None = None
@@ -168,14 +169,14 @@ class Need:
     shrink_blocker_reason: Reason = Reason.STABILIZING
     """Reason that status shows while a pod would be removed and ``shrink_blocker`` keeps it."""
     advice: tuple[Advice, ...] = ()
-    """Remedy that replicas cannot provide."""
+    """Remedies that more replicas cannot provide."""
     known: int | None = None
     """Replicas that the measured load needs, if more are needed for load that was not measured: saturated CPU, or a
     recorded rise. None if all of it was measured."""
     plain: int | None = None
-    """Replicas at which the measured load is at its target, with nothing kept free below it; None if not known."""
+    """Replicas at which the measured load is at its target, with nothing kept free below it; None if unknown."""
     used: bool = False
-    """Whether only CPU asks for more, which two pods never use for the same work."""
+    """Whether only CPU requires more, which two pods never use for the same work."""
     ahead: bool = False
     """Whether more are needed, or kept, for a recorded rise."""
 
@@ -189,6 +190,6 @@ class Verdict:
     reason: Reason
     message: str
     limited_by: str | None = None
-    """The field that keeps ``desired`` from the need."""
+    """The field that prevents ``desired`` from meeting the need; None if none does."""
     inputs: tuple[Input, ...] = ()
     advice: tuple[Advice, ...] = field(default=())

@@ -1,7 +1,8 @@
-"""The search for few bundles: cuts every namespace by one limit, places the bundles, cuts again where a broker is
-overloaded, and places them again. A trial starts from pieces of at most one weight. As long as a broker is above its
-goal, one of its bundles is cut so that the excess becomes a bundle, and all bundles are placed again. Of all limits,
-the one with the fewest bundles wins.
+"""Searches for the smallest number of bundles that can be balanced.
+
+A trial splits every namespace into bundles of at most one weight, the limit, and places the bundles. As long as a
+broker is above its goal, one of its bundles is split so that the excess becomes a bundle, and all bundles are placed
+again. Of all limits, the one with the fewest bundles wins.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ steps are small for few bundles; for many, adjacent limits have about the same r
 SMALL, FINEST = 1 / 20, 1 / 500
 """A small limit, and the smallest one tried, in fair shares of a broker."""
 ROUNDS = 4
-"""Number of times that cuts relieve overloaded brokers without any gain before the next limit is tried."""
+"""Number of times that splits relieve overloaded brokers without any gain before the next limit is tried."""
 CONSIDERED = 8
-"""Bundles of an overloaded broker that are considered for a cut, the heaviest."""
+"""Maximum number of bundles of an overloaded broker that are considered for a split, the heaviest first."""
 PATIENCE = 10
 """Number of limits without a better result before the search ends."""
 ROUNDING = 1e-9
 NEARLY = 1.01
-"""When no trial is good enough: as good as the best one within this factor."""
+"""If no trial meets the goals: factor within which a trial counts as good as the best one."""
 
 
 @dataclass(slots=True)
 class Subject:
-    """A namespace while limits are tried."""
+    """A namespace during the search."""
 
     name: str
     line: Line
@@ -46,7 +47,7 @@ class Subject:
     allowed: frozenset[str] | None
     hottest: Cell | None
     most: int
-    """Maximum bundles after cuts."""
+    """Maximum number of bundles after splits."""
     weight: float = field(init=False)
     windows: list[tuple[int, int]] = field(init=False)
     """The cells of each existing bundle."""
@@ -57,7 +58,7 @@ class Subject:
 
 
 class Part(NamedTuple):
-    """One bundle: where its range begins, and its cells as indexes into the line of its namespace."""
+    """One bundle: the beginning of its range, and its cells as indexes into the line of its namespace."""
 
     subject: int
     lower: int
@@ -68,15 +69,15 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Bundles, and how even they can be placed."""
+    """Bundles, and how evenly they can be placed."""
 
     parts: list[Part]
     busiest: float
     score: float
-    """At most 1 when all goals are met."""
+    """At most 1 if all goals are met."""
 
     def boundaries(self, subjects: int) -> list[list[int]]:
-        """Of each namespace."""
+        """Returns the boundaries of each namespace."""
         found: list[list[int]] = [[] for _ in range(subjects)]
         for part in self.parts:
             found[part.subject].append(part.lower)
@@ -93,8 +94,9 @@ class Goal(NamedTuple):
 def even_goal(groups: Mapping[frozenset[str] | None, Heaviest], brokers: Sequence[Broker]) -> Goal:
     """Returns how even the other brokers can be, without those that must be busier than the mean.
 
-    `groups`: weights by the brokers that may take them (None for all). Brokers must be busier if a namespace with more
-    than their share is restricted to them, and one for each cell hotter than the mean of the others.
+    `groups` are the weights by the brokers that may take them (None for all). Brokers must be busier if a namespace
+    with more than their share is restricted to them; so must one broker for each cell hotter than the mean of the
+    others.
     """
     left = {broker.id: broker.capacity for broker in brokers}
     everything = frozenset(left)
@@ -123,7 +125,7 @@ def even_goal(groups: Mapping[frozenset[str] | None, Heaviest], brokers: Sequenc
 
 
 def cut_all(index: int, subject: Subject, limit: float, *, fresh: bool = False) -> list[Part]:
-    """Returns the existing bundles of a namespace (or, `fresh`, one bundle), cut where they exceed the limit."""
+    """Returns the existing bundles of a namespace (or, with `fresh`, one bundle), split where they exceed the limit."""
     line = subject.line
     given = (0, LAST_BOUNDARY) if fresh or not subject.today else subject.today
     windows = [(0, len(line))] if fresh else subject.windows
@@ -158,10 +160,11 @@ class Search:
         self._fair = fsum(subject.weight for subject in subjects) / len(brokers)
 
     def run(self, begin: Callable[[float], list[Part]], first: Sequence[float]) -> Trial:
-        """Returns the trial with the fewest bundles within the goals; else the one with the fewest nearly as good as
-        the best.
+        """Returns the trial with the fewest bundles within the goals; if there is none, the one with the fewest bundles
+        that is nearly as good as the best.
 
-        `begin`: the bundles for a limit; `first`: limits in fair shares, tried before ever finer ones.
+        `begin` returns the bundles for a limit. `first` are limits in fair shares, which are tried before ever smaller
+        ones.
         """
         best: Trial | None = None
         failed: list[Trial] = []
@@ -188,7 +191,8 @@ class Search:
         return min((trial for trial in failed if trial.score <= level), key=lambda trial: len(trial.parts))
 
     def _refine(self, parts: list[Part], fewer_than: int | None) -> Trial:
-        """Place and relieve, until the goals are met, nothing helps or the bundles are too many to win."""
+        """Places and relieves bundles until the goals are met, nothing helps, or there are too many bundles to win.
+        Returns the trial."""
         owners, trial = self._place(parts)
         found, since = trial, 0
         while trial.score > 1 and since < ROUNDS:
@@ -233,7 +237,7 @@ class Search:
         return [piece for index, part in enumerate(parts) for piece in self._cut(part, cuts.get(index))]
 
     def _choices(self, part: Part, excess: float) -> Iterable[tuple[float, int]]:
-        """Returns the weight that comes off, and where to cut for it: at the lower or at the upper end."""
+        """Yields the weight that is split off, and the index of the split: at the lower or at the upper end."""
         line = self._subjects[part.subject].line
         for below in (excess, part.weight - excess):
             stop = line.index_nearest(below, part.first, part.last)

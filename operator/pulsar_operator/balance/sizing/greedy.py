@@ -1,4 +1,4 @@
-"""Placement from nothing: the heaviest bundle first, each onto the broker that is least utilized with it.
+"""Initial placement: the heaviest bundle first, each onto the broker that is least utilized with it.
 
 This is the classical rule "longest processing time first" for machines of different speed. It shows what a set of
 bundles can achieve; the planner decides what to move in a running cluster.
@@ -20,11 +20,11 @@ class Piece(NamedTuple):
 
     weight: float
     allowed: frozenset[str] | None = None
-    """Broker ids; None for all."""
+    """Ids of the permitted brokers; None for all."""
 
 
 class _Pool:
-    """The brokers of one capacity that a piece may go to, the least loaded first; loads only grow."""
+    """The brokers of one capacity that a piece may go to, the least loaded first. Loads only grow."""
 
     __slots__ = ("_heap", "capacity")
 
@@ -34,8 +34,8 @@ class _Pool:
         heapify(self._heap)
 
     def least(self, loads: Mapping[str, float]) -> tuple[float, str]:
-        """Returns the load and id of the least loaded one; other pools place on the same brokers, so entries may be
-        old."""
+        """Returns the load and id of the least loaded broker. Other pools place on the same brokers, so outdated
+        entries are skipped."""
         while True:
             load, broker = self._heap[0]
             if loads[broker] == load:
@@ -44,9 +44,9 @@ class _Pool:
 
 
 def place(pieces: Sequence[Piece], brokers: Iterable[Broker]) -> tuple[list[str], dict[str, float]]:
-    """Returns the broker of each piece, and the load of each broker (draining ones take nothing and are absent).
+    """Returns the broker of each piece, and the load of each broker. Draining brokers are left out.
 
-    Raises ValueError when there is no broker for a piece.
+    Raises ValueError if there is no broker for a piece.
     """
     capacities = {broker.id: broker.capacity for broker in brokers if not broker.draining}
     loads = dict.fromkeys(capacities, 0.0)
@@ -78,5 +78,5 @@ def _pools(allowed: frozenset[str] | None, capacities: Mapping[str, float], load
 
 
 def busiest(loads: Mapping[str, float], brokers: Iterable[Broker]) -> float:
-    """Highest utilization; 0 without brokers."""
+    """Returns the highest utilization; 0 without brokers."""
     return max((loads.get(broker.id, 0.0) / broker.capacity for broker in brokers), default=0.0)

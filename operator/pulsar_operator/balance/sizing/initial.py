@@ -1,8 +1,8 @@
-"""Boundaries of a namespace that is about to be created (`bundles.sizing: Auto`): no split is needed later.
+"""Boundaries of a namespace that is about to be created (`bundles.sizing: Auto`), so that no split is needed later.
 
-Pulsar takes any boundaries at creation. The boundaries follow from the observed traffic, else the declared topics, else
-only the number of brokers. Even ranges are the last resort: partitions of a topic do not hash independently (see
-`hashing.topic_hash`), so that 8 or 10 partitions always share 4 of 16 or 32 even bundles.
+Pulsar accepts any boundaries at creation. They follow from the observed traffic, otherwise from the declared topics,
+otherwise only from the number of brokers. Even ranges are the last resort: partitions of a topic do not hash
+independently (see `hashing.topic_hash`), so that 8 or 10 partitions always share 4 of 16 or 32 even bundles.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ LEAST_EVEN = 64
 """Minimum number of even bundles; with fewer, the partitions of a topic share bundles more often than independent
 hashes would."""
 PER_BROKER = 4
-"""Minimum bundles for each broker: they can move, or go to several others when their broker is lost."""
+"""Minimum number of bundles for each broker: they can be moved, or go to several others when their broker is lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewBundles:
-    """Boundaries as Pulsar writes them, and the reason for them."""
+    """Boundaries in Pulsar's format, and the reason for them."""
 
     boundaries: tuple[str, ...]
     reason: str
@@ -38,10 +38,11 @@ class NewBundles:
 def boundaries_of_new(
     namespace: str, brokers: Sequence[Broker], *, cells: Sequence[Cell] = (), topics: Iterable[str] = ()
 ) -> NewBundles:
-    """Returns boundaries for a namespace that does not exist yet.
+    """Returns the boundaries of a namespace that does not exist yet.
 
-    `cells`: its traffic by position, ascending, as a sizing result has it; `topics`: declared topics by full name,
-    partitions each by its own name. Draining brokers do not count. Raises ValueError for cells out of order.
+    `cells` is its traffic by position, ascending, as in a sizing result. `topics` are the full names of declared
+    topics, with a name for each partition. Draining brokers do not count. Raises ValueError for cells that are not in
+    order.
     """
     able = [broker for broker in brokers if not broker.draining]
     if able and any(cell.weight > 0 for cell in cells):
@@ -61,17 +62,19 @@ def boundaries_of_new(
 
 
 def _even_count(brokers: int) -> int:
-    """Returns the smallest sufficient multiple of the brokers."""
+    """Returns the smallest sufficient multiple of the number of brokers."""
     each = max(brokers, 1)
     return each * max(ceil(LEAST_EVEN / each), PER_BROKER if brokers else 0)
 
 
 def _cut_by_names(declared: Sequence[tuple[int, str]], brokers: int) -> list[int]:
-    """As many bundles as without names, none of which holds more than its part of all names, nor of those of one topic.
+    """Returns boundaries of as many bundles as without names, none of which contains more than its share of all names,
+    nor of those of one topic.
 
-    `declared`: position and partitioned topic of each name, ascending. Pulsar gives every broker about as many bundles
-    of a new namespace (setting loadBalancerDistributeBundlesEvenlyEnabled), so bundles should hold about as many names.
-    Where very many topics would need many more bundles to part all partitions, some of a topic stay together.
+    `declared` has the position and the partitioned topic of each name, ascending. Pulsar assigns every broker about the
+    same number of bundles of a new namespace (setting loadBalancerDistributeBundlesEvenlyEnabled), so bundles should
+    contain about the same number of names. If a separation of all partitions would need many more bundles, some
+    partitions of a topic stay together.
     """
     parts = _even_count(brokers)
     partitions = Counter(topic for _, topic in declared)
@@ -103,7 +106,8 @@ def _greedy(declared: Sequence[tuple[int, str]], limits: dict[str, int], most: i
 
 
 def _multiple(positions: Sequence[int], points: list[int], brokers: int) -> list[int]:
-    """Halves the fullest bundles until the bundles are a multiple of the brokers, as far as names allow."""
+    """Returns the boundaries with the fullest bundles halved until the number of bundles is a multiple of the brokers,
+    as far as names allow."""
     while (len(points) - 1) % brokers:
         starts = [bisect_left(positions, point) for point in points[:-1]]
         halves = [(end - start, (start + end) // 2) for start, end in pairwise([*starts, len(positions)])]

@@ -1,8 +1,8 @@
-"""Checks that a sizing result is about the existing namespaces: one that was deleted and created again has the same
+"""Checks that a sizing result applies to the existing namespaces: one that was deleted and created again has the same
 name.
 
-Admin REST reports no creation time of a namespace. It reports its bundles, which are cut and never merged, and the
-names of its topics, whose CRC-32 are the positions in the result. An idle topic keeps its record; a topic that no
+The admin REST reports no creation time of a namespace. It reports its bundles, which are split and never merged, and
+the names of its topics, whose CRC-32 are the positions in the result. An idle topic keeps its record; a topic that no
 longer exists has no future traffic. Pure; the calls are in controllers/core/traffic.py.
 """
 
@@ -18,12 +18,12 @@ from pulsar_operator.balance.model.ranges import HASH_SPACE, boundary_texts
 from pulsar_operator.balance.sizing.result import CellWeight, NamespaceSizing
 
 MOST_LISTED = 200_000
-"""Maximum topics in one list: some 20 MB of names, and the admin client accepts 64 MiB."""
+"""Maximum number of topics in one list: about 20 MB of names, and the admin client accepts 64 MiB."""
 MOST_PARTS = 16
-"""Number of bundles that are listed of a namespace with more topics: they stand for the others, whose cuts are checked
+"""Number of bundles that are listed if a namespace has more topics. They represent the others, whose splits are checked
 one by one before they are made."""
 LEAST_PRESENT = 0.5
-"""Share of the recorded weight in existing topics below which the record is about another namespace."""
+"""Share of the recorded weight in existing topics below which the record applies to another namespace."""
 
 
 @dataclass(frozen=True)
@@ -31,40 +31,41 @@ class Listed:
     """Positions of the existing topics, in the listed parts of a namespace."""
 
     positions: Sequence[int]
-    """Ascending."""
+    """Positions in ascending order."""
     parts: Sequence[tuple[int, int]] = ((0, HASH_SPACE),)
-    """Half-open, ascending."""
+    """Half-open ranges in ascending order."""
 
     def part(self, position: int) -> tuple[int, int] | None:
-        """Returns the listed part with a position; None where it was not listed."""
+        """Returns the listed part with a position; None if it was not listed."""
         at = bisect_right(self.parts, (position, HASH_SPACE)) - 1
         return self.parts[at] if at >= 0 and position < self.parts[at][1] else None
 
     def count(self, low: int, high: int) -> int:
-        """Returns topics at positions in [low, high)."""
+        """Returns the number of topics at positions in [low, high)."""
         return bisect_left(self.positions, high) - bisect_left(self.positions, low)
 
 
 @dataclass(frozen=True)
 class Present:
-    """The part of a namespace's record that is about existing topics."""
+    """The part of a namespace's record that applies to existing topics."""
 
     cells: tuple[CellWeight, ...]
-    """Ascending by position."""
+    """Cells in ascending order of position."""
     share: float
-    """Share of the checked weight; 1 = all."""
+    """Share of the checked weight; 1 for all."""
     whole: bool = True
     """Whether no topic is missing."""
 
     @property
     def of_another(self) -> bool:
-        """Whether most of the record is about topics that do not exist."""
+        """Whether most of the record applies to topics that do not exist."""
         return self.share < LEAST_PRESENT
 
 
 def remade(recorded: NamespaceSizing, boundaries: Sequence[int]) -> str:
-    """Returns how the existing bundles show that the namespace was created again; empty if they do not. A namespace
-    keeps all its boundaries. A result of an older job contains only their number.
+    """Returns how the existing bundles show that the namespace was created again; empty if they do not.
+
+    A namespace keeps all its boundaries. A result of an older job contains only their number.
     """
     gone = sorted({int(each, 16) for each in recorded.boundaries_now} - set(boundaries))
     now = max(len(boundaries) - 1, 0)
@@ -74,7 +75,7 @@ def remade(recorded: NamespaceSizing, boundaries: Sequence[int]) -> str:
 
 
 def to_list(recorded: NamespaceSizing, boundaries: Sequence[int]) -> list[BundleId] | None:
-    """Returns the existing bundles whose topics are to be listed; None if all topics of the namespace are listed
+    """Returns the existing bundles whose topics must be listed; None if all topics of the namespace are listed
     together."""
     if sum(cell.topics for cell in recorded.cells) <= MOST_LISTED:
         return None
@@ -90,11 +91,11 @@ def to_list(recorded: NamespaceSizing, boundaries: Sequence[int]) -> list[Bundle
 
 
 def present(cells: Iterable[CellWeight], listed: Listed) -> Present:
-    """Returns the cells without topics that do not exist; of adjacent ones in one cell as many count as there are
-    topics.
+    """Returns the cells without topics that do not exist. Of a cell with several adjacent topics, the share of existing
+    topics counts.
 
-    A cell of several topics lies at the first of them (the job's cells.folded), which shows whether it is of this
-    namespace: as many others may lie there. What was not listed counts as recorded.
+    Such a cell is at the position of its first topic (the job's cells.folded), which shows whether it belongs to this
+    namespace, since as many topics of another one may be there. Cells that were not listed count as recorded.
     """
     order = sorted(cells, key=lambda each: each.position)
     kept: list[CellWeight] = []
@@ -118,8 +119,9 @@ def present(cells: Iterable[CellWeight], listed: Listed) -> Present:
 
 
 def parting(requested: Iterable[str], boundaries: Sequence[int], cells: Sequence[CellWeight]) -> frozenset[int]:
-    """Returns the cuts that have a cell on both sides, whichever of the others are made. ``cells`` ascend. A cut cannot
-    be undone, so none is made for former topics.
+    """Returns the splits that have a cell on both sides, whichever of the others are made. ``cells`` are ascending.
+
+    A split cannot be undone, so none is made for former topics.
     """
     positions = [cell.position for cell in cells]
     points = sorted({int(each, 16) for each in requested} - set(boundaries))

@@ -1,4 +1,4 @@
-"""Advice on what bundles cannot solve: topics that need more partitions, and clusters with too few or too many
+"""Advice on problems that bundles cannot solve: topics that need more partitions, and clusters with too few or too many
 brokers."""
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pulsar_operator.balance.model.hashing import split_partition
 from pulsar_operator.balance.sizing.result import HottestTopic, PartitionAdvice, Verdict
 
 SKEWED = 2.0
-"""A partition this many times hotter than the mean of its topic shows that keys or routing are uneven."""
+"""Ratio of a partition's weight to the mean of its topic above which keys or routing are uneven."""
 MARGIN = 0.1
-"""Margin below the target that fewer brokers must keep before the present ones count as too many, so that the verdict
-does not flap."""
+"""Margin below the target that fewer brokers must keep before the current number counts as too high, so that the
+verdict does not oscillate."""
 ROUNDING = 1e-9
 
 
@@ -29,11 +29,12 @@ class _Topic:
 def partition_advice(
     topics: Iterable[tuple[str, float]], fair_share: float, *, share: float = 0.5
 ) -> tuple[PartitionAdvice, ...]:
-    """Returns topics of which one partition (or the topic itself) weighs more than `share` of a broker's fair share.
+    """Returns the topics of which one partition (or the topic itself) weighs more than `share` of a broker's fair
+    share, the heaviest first.
 
-    `topics`: full names, partitions each by its own name, with weights; `fair_share`: weight of all topics over the
-    number of brokers. Memory grows with the topics given: leave out those that cannot be hot. The heaviest comes first.
-    Raises ValueError unless fair_share >= 0 and share > 0.
+    `topics` are full names with weights, with a name for each partition. `fair_share` is the weight of all topics
+    divided by the number of brokers. Memory grows with the topics given, so the caller leaves out those that cannot be
+    hot. Raises ValueError unless fair_share >= 0 and share > 0.
     """
     if not (fair_share >= 0 and share > 0):
         raise ValueError(f"fair_share is {fair_share}, share is {share}: must be >= 0 and > 0")
@@ -69,8 +70,11 @@ def _advice(name: str, topic: _Topic, fair_share: float, limit: float) -> Partit
 
 
 def hotter_than_a_broker(hottest: float, carries: float, target: float) -> bool:
-    """Whether a topic alone exceeds the target of the largest broker: partitions help then, brokers do not. `hottest`:
-    weight of the topic; `carries`: capacity of the largest broker as a weight; `target`: target share of it.
+    """Whether a single topic exceeds the target load of the largest broker. Only more partitions help then, more
+    brokers do not.
+
+    `hottest` is the weight of the topic, `carries` the capacity of the largest broker as a weight, and `target` its
+    target share.
     """
     return hottest > carries * target
 
@@ -85,13 +89,13 @@ def verdict(
     topic: str = "",
     least: int = 1,
 ) -> Verdict:
-    """Whether there are too few, too many or enough brokers for a weight.
+    """Returns whether there are too few, too many or enough brokers for a weight.
 
-    `total`: weight of all topics, None when nothing was recorded; `capacity`: weight that a broker of relative capacity
-    1 can carry, in byte-equivalents per second, None when not known; `target`: wanted utilization of that capacity;
-    `hottest`: weight of the hottest topic, and `topic` its name, where the verdict is to name it; `least`: brokers
-    wanted whatever the load. Without total or capacity the verdict is Unknown. Draining brokers do not count. Raises
-    ValueError for a value out of range.
+    `total` is the weight of all topics, None if nothing was recorded. `capacity` is the weight that a broker of
+    relative capacity 1 can carry, in byte equivalents per second, None if unknown. `target` is the target utilization
+    of that capacity. `hottest` is the weight of the hottest topic, and `topic` its name, if the verdict should name it.
+    `least` is the minimum number of brokers for any load. Without total or capacity the verdict is Unknown. Draining
+    brokers do not count. Raises ValueError for a value out of range.
     """
     able = [broker for broker in brokers if not broker.draining]
     now = len(able)

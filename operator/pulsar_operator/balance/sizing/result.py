@@ -1,8 +1,8 @@
-"""The sizing result of the Spark job, from recorded traffic, for people and for the operator.
+"""The sizing result of the Spark job from recorded traffic, for users and for the operator.
 
-One JSON document per cluster, versioned, written whole or not at all. Weights are byte-equivalents per second (see
-`load.CostModel`), at the configured percentile, multiplied by the configured growth. Its readers act on it, so
-impossible traffic, or invalid boundaries, are refused when it is read (pydantic's ValidationError) and not in a plan.
+It is one versioned JSON document per cluster, written atomically. Weights are byte equivalents per second (see
+`load.CostModel`), at the configured percentile, multiplied by the configured growth. Since its readers act on it,
+impossible traffic or invalid boundaries are refused when it is read (pydantic's ValidationError), not in a plan.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pulsar_operator.balance.model.ranges import boundary_points
 RESULT_VERSION: Final = 1
 MOST_AHEAD: Final = 25 * 3600.0
 """Maximum seconds by which the record may end after now: a job includes the day that begins within an hour, with all
-hours that a collector recorded whose clock ran ahead."""
+hours recorded by a collector whose clock was ahead."""
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """Earliest valid time. Calculations with some times of the year 1 fail."""
 LARGEST_WEIGHT: Final = 1e19
-"""Maximum byte-equivalents a second; a larger figure is an error of the writer, since the job uses integers of 64
+"""Maximum byte equivalents per second. A larger figure is an error of the writer, since the job uses integers of 64
 bits."""
 LARGEST_COUNT: Final = 0xFFFFFFFF
 """Maximum number of topics or bundles: the number of positions in a namespace."""
@@ -39,9 +39,9 @@ def _of_a_namespace(texts: tuple[str, ...]) -> tuple[str, ...]:
 Weight = Annotated[float, Field(ge=0, le=LARGEST_WEIGHT)]
 Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 Boundary = Annotated[str, Field(pattern=r"^0x[0-9a-f]{8}$")]
-"""As Pulsar writes it."""
+"""A boundary in Pulsar's format."""
 Boundaries = Annotated[tuple[Boundary, ...], AfterValidator(_of_a_namespace)]
-"""Boundaries of a whole namespace, from 0x00000000 to 0xffffffff; empty if they are not known."""
+"""Boundaries of a whole namespace, from 0x00000000 to 0xffffffff; empty if they are unknown."""
 
 
 class _Model(BaseModel):

@@ -1,8 +1,8 @@
-"""How many bundles every namespace needs, and exactly where to cut.
+"""Determines how many bundles every namespace needs, and exactly where to split.
 
-Bundles have a cost and are never merged, so the smallest number is chosen whose placement keeps the busiest broker
+Bundles have a cost and are never merged. So the smallest number is chosen whose placement keeps the busiest broker
 within tolerance of the bound (see `granularity` for the search). If topics are hotter than a broker should be, the
-other brokers are to be even among themselves.
+other brokers must be even among themselves.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from pulsar_operator.balance.sizing.granularity import Goal, Part, Search, Subje
 from pulsar_operator.balance.sizing.greedy import busiest
 
 WHOLE = (0, LAST_BOUNDARY)
-"""Boundaries of a namespace of one bundle."""
+"""Boundaries of a namespace with one bundle."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceTraffic:
-    """What is known of one namespace."""
+    """The traffic and bundles of one namespace."""
 
     namespace: str
     cells: Sequence[Cell]
-    """Ascending by position."""
+    """Cells in ascending order of position."""
     boundaries: tuple[int, ...] | None = None
     """Existing boundaries, from 0 to 0xffffffff; None for a namespace that does not exist yet."""
     owners: tuple[str | None, ...] = ()
-    """Broker id by bundle of today, lowest range first; empty when not known."""
+    """Broker id of each existing bundle, lowest range first; empty if unknown."""
     allowed: frozenset[str] | None = None
     """Broker ids that its isolation policy permits; None for all."""
 
@@ -46,11 +46,11 @@ class SizingOptions:
     tolerance: float = 0.05
     """Maximum excess of the busiest broker over the bound (relative)."""
     largest_share: float = 0.5
-    """Maximum weight of a bundle of fresh boundaries, as a part of a broker's fair share, unless it is one topic. With
-    larger ones the load of a lost broker goes to few others.
-    """
+    """Maximum weight of a bundle of fresh boundaries, as a share of a broker's fair share, unless it is a single topic.
+    With larger bundles the load of a lost broker goes to few others."""
     largest_part: float = 0.05
-    """The same as a part of all weight, so that the move of a bundle fits into a small budget if brokers are few."""
+    """The same as a share of the total weight, so that the move of a bundle fits into a small budget if there are few
+    brokers."""
     max_bundles: int = 4096
     """Maximum bundles of a namespace."""
 
@@ -64,13 +64,13 @@ class SizingOptions:
 
 @dataclass(frozen=True, slots=True)
 class NamespacePlan:
-    """One namespace: how many bundles, exactly where, and why."""
+    """One namespace: how many bundles, exactly which boundaries, and why."""
 
     namespace: str
     bundles_now: int
     """0 if it does not exist yet."""
     boundaries: tuple[str, ...]
-    """Recommended boundaries, as Pulsar writes them; they include all existing ones, since bundles are never merged."""
+    """Recommended boundaries in Pulsar's format. They include all existing ones, since bundles are never merged."""
     fresh_boundaries: tuple[str, ...]
     """Boundaries recommended for a namespace that is created again."""
     weight: float
@@ -85,19 +85,19 @@ class SizingPlan:
 
     namespaces: tuple[NamespacePlan, ...]
     before: Balance | None
-    """With the present owners; None if the owner of a bundle with traffic is not known."""
+    """Balance with the current owners; None if the owner of a bundle with traffic is unknown."""
     after: Balance
-    """With the recommended boundaries, placed from nothing (`greedy.place`)."""
+    """Balance with the recommended boundaries, placed by `greedy.place`."""
     fresh: Balance
-    """With the fresh boundaries, placed from nothing."""
+    """Balance with the fresh boundaries, placed by `greedy.place`."""
     reason: str
 
 
 def size(
     namespaces: Iterable[NamespaceTraffic], brokers: Sequence[Broker], options: SizingOptions | None = None
 ) -> SizingPlan:
-    """Returns boundaries of every namespace, such that the busiest broker is within tolerance of the bound with few
-    bundles.
+    """Returns the boundaries of every namespace with which the busiest broker is within tolerance of the bound, with
+    few bundles.
 
     Raises ValueError without a broker that takes bundles, for cells or boundaries that are not a namespace's, and for a
     namespace with traffic that no broker may serve.
