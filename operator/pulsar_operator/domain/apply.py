@@ -1,7 +1,8 @@
-"""Does a live object need to be applied again, and why. Keeps a converged cluster at zero writes.
+"""Decides whether a live object has to be applied again, and states the reason. A converged cluster causes no writes.
 
-A rendered manifest is a subset of the live object when nothing drifted, since the API server only adds defaults. Fields
-that left the manifest are found by the hash of the manifest as last applied, kept as an annotation.
+A rendered manifest is a subset of the live object as long as nothing drifted, since the API server only adds defaults.
+Fields that were removed from the manifest are detected by the hash of the last applied manifest, which is kept as an
+annotation.
 """
 
 from __future__ import annotations
@@ -18,20 +19,22 @@ Json = dict[str, Any]
 
 
 def manifest_hash(manifest: Json) -> str:
-    """A short stable hash of a manifest's content."""
+    """Returns a short stable hash of a manifest's content."""
     text = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def stamped(manifest: Json) -> Json:
-    """The manifest with the annotation that records what is applied; it shares the rest of its content."""
+    """Returns the manifest with the annotation that holds its hash. The rest of the content is shared with the
+    argument."""
     meta = manifest.get("metadata") or {}
     annotations = {**(meta.get("annotations") or {}), ANNOTATION_APPLIED_HASH: manifest_hash(manifest)}
     return {**manifest, "metadata": {**meta, "annotations": annotations}}
 
 
 def why_apply(rendered: Json, live: Json | None) -> str | None:
-    """The reason to apply ``rendered`` (not stamped), as a message; None when the live object is as rendered."""
+    """Returns the reason to apply ``rendered`` (without the hash annotation) as a message. None if the live object
+    matches."""
     if live is None:
         return "it does not exist"
     desired = stamped(rendered)
@@ -145,8 +148,9 @@ def foreign_entries(desired: Any, live: Any, path: str = "", pointer: str = "") 
 
 
 def normal(value: Any) -> Any:
-    """Equality that ignores absent against empty, since the API server keeps what it is given, and the order of
-    conditions, since it keeps that in which they came to be there."""
+    """Returns the value in a form for comparisons that ignore the difference between absent and empty, since the API
+    server keeps what it is given, and the order of conditions, since the API server keeps the order in which they were
+    added."""
     if isinstance(value, dict):
         return {k: n for k, v in value.items() if (n := normal(v)) not in (None, [], {})}
     if isinstance(value, list):
@@ -157,9 +161,10 @@ def normal(value: Any) -> Any:
 
 
 def left_over(written: Any, stored: Any, pointer: str) -> list[str]:
-    """JSON pointers of what is stored and was not written, in the order to remove it; ``pointer`` is where both are.
+    """Returns JSON pointers to what is stored but was not written, in the order of removal. ``pointer`` is the location
+    of both values.
 
-    An entry of a list that is not as it was written goes whole, and has to be written again.
+    A list entry that differs from what was written is removed as a whole and has to be written again.
     """
     if written == stored or normal(written) == normal(stored):
         return []
@@ -180,7 +185,8 @@ def left_over(written: Any, stored: Any, pointer: str) -> list[str]:
 
 
 def _key_of(entries: list[Any]) -> str | None:
-    """The field that identifies every entry, or None for lists of plain values and of unnamed structs."""
+    """Returns the name of the field that identifies every entry. None for lists of plain values and of structs without
+    such a field."""
     for key in _KEYS:
         values = [entry.get(key) for entry in entries if isinstance(entry, dict)]
         if len(values) == len(entries) and None not in values and len(set(values)) == len(values) and entries:
@@ -189,7 +195,7 @@ def _key_of(entries: list[Any]) -> str | None:
 
 
 def _escaped(token: str) -> str:
-    """A reference token of a JSON pointer (RFC 6901)."""
+    """Returns the text escaped as a reference token of a JSON pointer (RFC 6901)."""
     return token.replace("~", "~0").replace("/", "~1")
 
 

@@ -1,4 +1,4 @@
-"""Why something is not done yet, in the form in which conditions, status and logs report it."""
+"""Reasons why an operation is not complete, in the form in which conditions, status and logs report them."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ class Blocker:
 
     reason: Reason
     message: str
-    """State, cause and remedy in sentences, without the last period."""
+    """State, cause and remedy as sentences, without the last period."""

@@ -1,4 +1,4 @@
-"""Conditions: computed again in every pass, with the time of the last change of each status carried over."""
+"""Conditions are computed again in every pass. The time of the last change of each status is carried over."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pulsar_operator.domain.texts import visible
 
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
 CLOCKS_DIFFER: Final = 60.0
-"""Seconds between two machines at most."""
+"""Largest expected difference between the clocks of two machines, in seconds."""
 
 STALLED_SECONDS: Final = 60.0
-"""So long something outside the object may be on its way before it counts as what will not come."""
+"""Seconds for which something that others have to provide may be missing before the object counts as stalled."""
 ABNORMAL: Final = (ConditionType.STALLED.value, ConditionType.RECONCILING.value)
-"""Conditions that follow from the others (source: kstatus of cli-utils, "abnormal-true" conditions)."""
+"""Conditions that are derived from the others (source: kstatus of cli-utils, "abnormal-true" conditions)."""
 
 
 def timestamp(moment: datetime) -> str:
-    """RFC 3339 in seconds, UTC, as Kubernetes writes metav1.Time."""
+    """Returns the time in UTC as RFC 3339 with whole seconds, the format of metav1.Time in Kubernetes."""
     return moment.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """A time of a status, in UTC; None when there is none, or one that cannot be read, which counts as never written.
+    """Returns a time from a status, in UTC. None if it is absent or cannot be parsed; it then counts as never written.
 
-    The API server takes more for a time than this: small letters, a leap second (source: strfmt.IsDateTime of
+    The API server accepts more than this function: lower-case letters and leap seconds (source: strfmt.IsDateTime of
     go-openapi).
     """
     try:
@@ -50,7 +50,8 @@ def seconds_since(moment: datetime, now: datetime) -> float:
 
 
 def reason_named(text: Any) -> Reason:
-    """The reason of a stored status; Unknown for one that this version does not have, as after a downgrade."""
+    """Returns the reason from a stored status. Unknown if this version does not have it, for example after a
+    downgrade."""
     try:
         return Reason(text)
     except ValueError:
@@ -73,13 +74,13 @@ class ConditionSet:
     _set: dict[ConditionType, tuple[ConditionStatus, Reason, str]] = field(default_factory=dict)
 
     def set(self, kind: ConditionType, status: ConditionStatus | bool, reason: Reason, message: str) -> None:
-        """Set a condition; a later call for the same type wins."""
+        """Sets a condition. A later call for the same type overrides an earlier one."""
         if isinstance(status, bool):
             status = TRUE if status else FALSE
         self._set[kind] = (status, reason, visible(message))
 
     def carry(self, kind: ConditionType) -> bool:
-        """Leave a condition as it is stored; False where it is not."""
+        """Keeps a condition as it is stored. Returns False if it is not stored."""
         stored = next((c for c in self.previous if c.get("type") == kind.value), None)
         if stored is None:
             return False
@@ -88,7 +89,7 @@ class ConditionSet:
         return True
 
     def status(self, kind: ConditionType) -> ConditionStatus:
-        """The status set in this pass; Unknown when it was not."""
+        """Returns the status that was set in this pass. Unknown if none was set."""
         return self._set[kind][0] if kind in self._set else UNKNOWN
 
     def explained(self, kind: ConditionType) -> tuple[ConditionStatus, Reason, str] | None:
@@ -100,7 +101,7 @@ class ConditionSet:
         return self.status(kind) is TRUE
 
     def summarize(self, *required: ConditionType, ready_message: str) -> None:
-        """Set Ready from the required conditions: the first that is not True names reason and message."""
+        """Sets Ready from the required conditions. The first one that is not True provides the reason and message."""
         for kind in required:
             status, reason, message = self._set.get(kind, (UNKNOWN, Reason.UNKNOWN, f"{kind.value} is not known yet"))
             if status is not TRUE:
@@ -109,8 +110,8 @@ class ConditionSet:
         self.set(ConditionType.READY, TRUE, Reason.READY, ready_message)
 
     def result(self) -> list[Condition]:
-        """All known conditions, in the declared order, and what follows from them; lastTransitionTime changes only with
-        the status."""
+        """Returns all known conditions in the declared order, followed by the derived ones. lastTransitionTime changes
+        only with the status."""
         before = {c.get("type"): c for c in self.previous}
         out: list[Condition] = []
         for kind in dict.fromkeys([*self.known, *self._set]):
@@ -136,10 +137,10 @@ def abnormal(
     now: datetime,
     heals: frozenset[Reason] = frozenset(),
 ) -> list[Condition]:
-    """Stalled, where waiting does not make the object Ready, or what was under way stopped; Reconciling, where it is
-    Ready and something is under way.
+    """Returns Stalled if waiting does not make the object Ready or if an operation in progress stopped, and Reconciling
+    if the object is Ready and an operation is in progress.
 
-    Neither where neither holds, which kstatus takes for False. ``previous`` has the stored conditions by type.
+    Returns neither otherwise, which kstatus treats as False. ``previous`` has the stored conditions by type.
     """
     found = {each.type: each for each in conditions}
     ready, progressing = found.get(ConditionType.READY.value), found.get(ConditionType.PROGRESSING.value)

@@ -1,8 +1,8 @@
 """Questions about the data of a cluster, and whether a confirmation in its specification answers one. Pure.
 
-A confirmation names what it answers, as a message that the condition prints: the loss, the rollout, the store. So it
-needs no record of its use: a later loss has another name, and an old confirmation does not fit it, also where the
-object was deleted and applied again or its status is lost. One that names nothing is never used.
+A confirmation names what it answers, with a value that the condition's message prints: the loss, the rollout or the
+store. Its use therefore needs no record: a later loss has another name, which an old confirmation does not match, even
+if the object was deleted and applied again or its status was lost. A confirmation without that value is never used.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ from pulsar_operator.domain.conditions import timestamp
 
 @dataclass(frozen=True)
 class Question:
-    """What only a person may decide."""
+    """A decision that only a person may make."""
 
     action: ClusterConfirmationAction
     subject: str
-    """Identity of what is asked about; another occurrence of the same problem has another one."""
+    """Identifies the occurrence that the question is about. Another occurrence of the same problem has another
+    value."""
     bookie: int | None = None
-    """Ordinal, with action LoseLedgers."""
+    """Ordinal of the bookie, with action LoseLedgers."""
     number: int | None = None
-    """How many ledgers are lost; None where nothing is counted. A confirmation of more also answers."""
+    """Number of lost ledgers. None if nothing is counted. A confirmation with a higher number also answers the
+    question."""
 
     @property
     def answers(self) -> str:
-        """Value of field ``answers`` of a confirmation that answers it."""
+        """Value of field ``answers`` of a confirmation that answers this question."""
         return self.subject if self.number is None else f"{self.subject}/{self.number}"
 
 
@@ -44,7 +46,8 @@ def answered(
     used: Sequence[UsedClusterConfirmation],
     now: datetime,
 ) -> UsedClusterConfirmation | None:
-    """The confirmation that answers a question, as the status has it or is to have it; None if there is none."""
+    """Returns the confirmation that answers a question, in the form in which the status has it or is to have it. None
+    if there is no such confirmation."""
     for each in given:
         if not _about(question, each) or _over(each, now) or not _fits(question, each):
             continue
@@ -59,8 +62,8 @@ def accepted_number(
     used: Sequence[UsedClusterConfirmation],
     now: datetime,
 ) -> int | None:
-    """How many ledgers a confirmation gives up that the status shows as used; None if there is none. The number of the
-    question does not count."""
+    """Returns the number of ledgers that a confirmation gives up and that the status shows as used. None if there is no
+    such confirmation. The number in the question is ignored."""
     for each in given:
         if _about(question, each) and not _over(each, now) and any(_same(entry, each) for entry in used):
             number = _number(question.subject, each.answers)
@@ -70,7 +73,8 @@ def accepted_number(
 
 
 def how_to_answer(question: Question, given: Sequence[ClusterConfirmation], now: datetime) -> str:
-    """The entry that answers a question, as a person pastes it, and why a confirmation that is there does not."""
+    """Returns the entry that answers a question, ready to paste, and the reason why an existing confirmation does not
+    answer it."""
     fields: dict[str, object] = {"action": question.action.value}
     if question.bookie is not None:
         fields["bookie"] = question.bookie
@@ -86,7 +90,7 @@ def _scalar(key: str, value: object) -> str:
 
 
 def _expires(now: datetime) -> str:
-    """The end of tomorrow: between one and two days, and the same in every pass of a day."""
+    """Returns the end of the next day in UTC: one to two days from now, and the same value in every pass of one day."""
     day = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return timestamp(day + timedelta(days=2))
 
@@ -123,7 +127,7 @@ def _fits(question: Question, given: ClusterConfirmation) -> bool:
 
 
 def _number(subject: str, answers: str | None) -> int | None:
-    """The number behind a subject; None where the subject is another or no number follows."""
+    """Returns the number after a subject. None if the subject differs or no number follows."""
     found, _, number = (answers or "").rpartition("/")
     return int(number) if found == subject and number.isascii() and number.isdigit() else None
 

@@ -1,7 +1,8 @@
-"""Times of a schedule in the five fields of cron: minute, hour, day of the month, month, day of the week; UTC.
+"""Times of a cron schedule with five fields: minute, hour, day of the month, month, day of the week. All times are UTC.
 
-By the rules of Debian's cron, as cronsim has them: 0 and 7 are Sunday; where both days are restricted, one of them is
-enough. Of its grammar only ``*``, numbers, ranges ``a-b``, steps ``*/n``, ``a/n`` and ``a-b/n``, and lists with commas.
+The rules are those of Debian's cron as implemented by cronsim: 0 and 7 are Sunday, and if both day fields are
+restricted, a match of either is enough. The supported grammar is ``*``, numbers, ranges ``a-b``, steps ``*/n``, ``a/n``
+and ``a-b/n``, and lists with commas.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from cronsim import CronSim, CronSimError
 from pulsar_operator.api.v1alpha1.compaction import CRON
 
 _ONE_NUMBER = re.compile(r"(?<![0-9])0*([0-9]+)-0*\1/[0-9]+(?![0-9])")
-"""A range of one number, with a step: cronsim takes it for a number with a step, which continues to the field's end."""
+"""A range of one number with a step. cronsim reads it as a number with a step, which continues to the end of the
+field."""
 _REMEDY = "use minute, hour, day of the month, month and weekday that come, such as '0 2 * * 6' for Saturdays at two"
 _SOME_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
@@ -23,13 +25,14 @@ _SECOND = timedelta(seconds=1)
 
 @dataclass(frozen=True)
 class Schedule:
-    """A schedule that comes."""
+    """A valid schedule."""
 
     text: str
 
     @staticmethod
     def parse(text: str) -> Schedule:
-        """Raises ValueError that says which field is wrong: the day of the month where its months have no such day."""
+        """Returns the schedule. Raises ValueError that names the wrong field: the day of the month if none of the
+        months has that day."""
         if not re.fullmatch(CRON, text):
             raise ValueError(f"{text!r} is no schedule: not five fields of numbers; {_REMEDY}")
         schedule = Schedule(_ONE_NUMBER.sub(r"\1", text))
@@ -40,11 +43,11 @@ class Schedule:
         return schedule
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """The first time after the moment; None when there is none within fifty years."""
+        """Returns the first time after the moment. None if there is none within fifty years."""
         return next(self._times(moment), None)
 
     def last_due(self, after: datetime, until: datetime) -> datetime | None:
-        """The last time after ``after`` and not later than ``until``; None when there is none."""
+        """Returns the last time after ``after`` and not later than ``until``. None if there is none."""
         last = next(self._times(until.replace(microsecond=0) + _SECOND, reverse=True), None)
         return last if last is not None and last > after else None
 

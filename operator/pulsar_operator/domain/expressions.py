@@ -1,8 +1,8 @@
-"""Regular expressions that Pulsar evaluates with Java's String.matches, evaluated here in bounded time.
+"""Evaluates in bounded time the regular expressions that Pulsar evaluates with Java's String.matches.
 
-Python's own engine backtracks: an expression of ten characters can keep it busy without end, and with it the event
-loop. RE2 needs time linear in the text. It does not know all of Java's syntax, and reads some of it in another way; of
-such an expression nothing is known here, which is neither a match nor none.
+Python's own engine backtracks: an expression of ten characters can occupy it without end and block the event loop. RE2
+needs time linear in the length of the text. It does not support all of Java's syntax and interprets some of it
+differently. The result for such an expression is unknown, which is neither a match nor a mismatch.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import Any, Final
 import re2
 
 MAX_LENGTH: Final = 2000
-"""Characters of an expression; a definition allows 256, pulsar-admin any number."""
+"""Maximum length of an expression in characters. A definition allows 256, pulsar-admin any number."""
 MAX_MEMORY: Final = 1 << 18
-"""Bytes that RE2 may use for one expression, which bounds what it is compiled to."""
+"""Bytes of memory that RE2 may use for one expression, which limits the size of the compiled program."""
 MAX_WORK: Final = 300_000
-"""Units that one question about many texts may cost: a few seconds, where every expression is made to be slow."""
+"""Units that one question about many texts may cost: a few seconds if every expression is built to be slow."""
 STEPS: Final = 2000
-"""Of RE2 in a unit: instructions of the expression times characters of the text."""
+"""RE2 steps in one unit: instructions of the expression times characters of the text."""
 
 _SIMPLE = re.compile(r"([A-Za-z0-9_=:/-]*)(\.\*)?")
-"""A name, or what names begin with: most expressions are so, and need no engine."""
+"""A literal name, or a literal prefix followed by ``.*``. Most expressions have this form and need no engine."""
 _LINE_BREAKS = "\n\r\u0085\u2028\u2029"
-"""What a dot does not match in Java."""
+"""Characters that a dot does not match in Java."""
 _FLAGS = re.compile(r"\(\?(?![<=!>:])([^:)]*)")
 _REPEATED_FLAGS = re.compile(r"\(\?[a-z-]*\)[*+?{]")
 _REPEATED = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
 _CLOSED_BY = {"Q": "\\E", "p": "}", "P": "}", "x": "}"}
-"""Escapes with more after them, and what ends that."""
+"""Escapes that are followed by an argument, with the text that ends the argument."""
 _OTHER_ESCAPES = frozenset("0123456789vC")
-"""Escapes that RE2 takes and Java reads differently, or not at all."""
+"""Escapes that RE2 accepts and Java interprets differently or rejects."""
 
 
 class Work:
-    """What a question about many texts may still cost."""
+    """The remaining budget of a question about many texts."""
 
     def __init__(self, limit: int = MAX_WORK) -> None:
         self.left = limit
@@ -49,7 +49,8 @@ class Work:
 
 
 def covers(expressions: Iterable[str], text: str, work: Work | None = None) -> bool | None:
-    """Whether one of the expressions covers the whole text; None where it depends on one that cannot be evaluated."""
+    """Whether one of the expressions matches the whole text. None if the answer depends on one that cannot be
+    evaluated."""
     found: bool | None = False
     for expression in expressions:
         one = _covers(expression, text, work or Work())
@@ -60,12 +61,12 @@ def covers(expressions: Iterable[str], text: str, work: Work | None = None) -> b
 
 
 def unevaluated(expressions: Iterable[str]) -> list[str]:
-    """Those among the expressions that cannot be evaluated, whatever the text."""
+    """Returns the expressions that cannot be evaluated for any text."""
     return [each for each in expressions if _SIMPLE.fullmatch(each) is None and _compiled(each) is None]
 
 
 def is_re2(expression: str) -> bool:
-    """Whether RE2, and so the API server, takes the expression, whatever it means to Java."""
+    """Whether RE2, and therefore the API server, accepts the expression, regardless of its meaning in Java."""
     return _compile(expression) is not None
 
 
@@ -85,7 +86,7 @@ def _covers(expression: str, text: str, work: Work) -> bool | None:
 
 @lru_cache(maxsize=4096)
 def _compiled(expression: str) -> Any:
-    """The expression for RE2; None if it is not known to mean there what it means in Java."""
+    """Returns the expression compiled with RE2. None if it is not known to have the same meaning as in Java."""
     return _compile(expression) if len(expression) <= MAX_LENGTH and not _differs(expression) else None
 
 
@@ -99,9 +100,9 @@ def _compile(expression: str) -> Any:
 
 
 def _differs(expression: str) -> bool:
-    """Whether RE2 takes the expression and reads it otherwise than Java, or Java does not take it: octal escapes,
-    vertical white space, classes inside of classes and intersections of them, flags with another meaning, braces that
-    are no repetition."""
+    """Whether RE2 accepts the expression but interprets it differently than Java, or Java rejects it: octal escapes,
+    vertical white space, nested character classes and their intersections, flags with another meaning, and braces that
+    are not a repetition."""
     other_flags = any(set(flags) - set("ims-") for flags in _FLAGS.findall(expression))
     if other_flags or _REPEATED_FLAGS.search(expression):
         return True

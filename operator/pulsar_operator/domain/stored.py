@@ -1,4 +1,4 @@
-"""A stored status, as far as this version of the operator can read it.
+"""Reads a stored status as far as this version of the operator can parse it.
 
 Another version may have written it, after an upgrade or a downgrade. Values in an unknown form count as absent, as in
 a lost status (docs/architecture.md), since they must not fail every pass. Where a decision depends on a value,
@@ -18,7 +18,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 def parsed(model: type[ModelT], stored: Mapping[str, Any] | None) -> ModelT:
-    """A stored status with what the model accepts; the rest has its defaults."""
+    """Returns the model with the stored values that it accepts. The rest has its defaults."""
     try:
         return model.model_validate(stored or {})
     except ValidationError:
@@ -26,14 +26,14 @@ def parsed(model: type[ModelT], stored: Mapping[str, Any] | None) -> ModelT:
 
 
 def unreadable(model: type[BaseModel], stored: Mapping[str, Any] | None) -> frozenset[str]:
-    """What the model does not accept: names of members, also of a list that has such an entry, and ``member.row`` of a
-    row in `Rows`."""
+    """Returns the names of the members that the model does not accept, including lists with such an entry, and
+    ``member.row`` for a row in `Rows`."""
     return _read(model, stored)[1]
 
 
 def readable(model: type[BaseModel], stored: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The members of a stored status that the model accepts; the others are left out. A member is left out whole, but
-    for entries of lists and for rows, which affect only themselves."""
+    """Returns the members of a stored status that the model accepts. A rejected member is left out as a whole, except
+    for lists and `Rows`, of which only the rejected entries and rows are left out."""
     return _read(model, stored)[0]
 
 
@@ -72,7 +72,7 @@ def _without(
 
 
 def _has_rows(model: type[BaseModel], name: str) -> bool:
-    """Whether a member is of type `Rows`, also where it may be unset."""
+    """Whether a member has type `Rows`, including optional members."""
     field = next((each for key, each in model.model_fields.items() if name in (key, each.alias)), None)
     types = (field.annotation, *get_args(field.annotation)) if field is not None else ()
     return any(isinstance(each, type) and issubclass(each, Rows) for each in types)

@@ -1,4 +1,4 @@
-"""Text as it may be seen: in logs, events, conditions."""
+"""Makes text safe to show in logs, events and conditions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from math import log2
 
 HIDDEN = "***"
-"""Stands where something could be secret."""
+"""Replaces text that may be secret."""
 ENTROPY = 3.7
 """Bits of a character above which a mixed word of 20 characters is no chosen name."""
 
@@ -25,7 +25,8 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _NO_SECRET_NAME = re.compile(r"(?:Exception|Error)(?:\$\w*)?$")
-"""A class of Java that is named after keys or tokens is no setting: java.security.KeyStoreException: not found."""
+"""Matches Java classes that are named after keys or tokens and are not settings: java.security.KeyStoreException: not
+found."""
 # What is a secret by how it looks, whatever it is called: what is masked follows the group.
 _SECRET_VALUES = tuple(
     re.compile(pattern, re.IGNORECASE | re.DOTALL)
@@ -75,7 +76,7 @@ _HEX = re.compile(r"(?<![0-9A-Za-z-])[0-9a-fA-F]{32,}(?![0-9A-Za-z-])")
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a setting, a property or a member is called like a secret."""
+    """Whether the name of a setting, property or member indicates a secret."""
     return _SECRET_NAME.search(name) is not None and _NO_SECRET_NAME.search(name) is None
 
 
@@ -85,8 +86,8 @@ def sentence(text: str) -> str:
 
 
 def contains_secret(name: str, value: str) -> bool:
-    """Whether a value may be a secret, by what it is called or by how it looks. Better one too many: its place is said,
-    and its owner can copy it."""
+    """Whether a value may be a secret, judged by its name or its form. False positives are preferred: the location is
+    reported, and the owner can copy the value from there."""
     return is_secret_name(name) or without_secrets(value) != value or _resembles_random(value)
 
 
@@ -106,26 +107,28 @@ def _resembles_random(value: str) -> bool:
 
 
 def visible(text: str, keep: str = "\n\t") -> str:
-    """A text whose characters can all be seen: what turns or hides text, or moves the cursor of a terminal (control
-    characters of both sets, directional and other formats, separators), is written as an escape, but for ``keep``."""
+    """Returns the text with only visible characters. Characters that reverse or hide text or move the cursor of a
+    terminal (control characters of both sets, directional and other format characters, separators) are written as
+    escapes, except those in ``keep``."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else json.dumps(c)[1:-1] for c in text)
 
 
 def without_userinfo(text: str) -> str:
-    """A text whose URLs have nothing in front of their hosts: there is a name, and a password or token."""
+    """Returns the text without the user info of its URLs, which may contain a password or token."""
     return _USERINFO.sub("...@", text)
 
 
 def without_login(url: str) -> str:
-    """The same of a text that is one URL and nothing else, whatever a password is made of: slashes and quotes too."""
+    """Returns a text that consists of a single URL without its user info. The password may contain any character,
+    including slashes and quotes."""
     return _LOGIN.sub("...@", url, count=1)
 
 
 def without_tokens(text: str) -> str:
-    """Words about names and settings, without what is a secret by how it looks; what settings are called like secrets
-    is left, for topics and schemas have such names too."""
+    """Returns text about names and settings without what has the form of a secret. Values of settings whose names
+    indicate a secret are kept, since topics and schemas also have such names."""
     text = without_userinfo(text)
     for pattern in _SECRET_VALUES:
         text = pattern.sub(rf"\g<1>{HIDDEN}", text)
@@ -151,7 +154,8 @@ def quoted(text: str) -> str:
 
 
 def _without_named(text: str, names: re.Pattern[str], values: re.Pattern[str] = _VALUE) -> str:
-    """Without the values that follow names of secrets; in time linear in the text."""
+    """Returns the text without the values that follow names of secrets. The run time is linear in the length of the
+    text."""
     parts: list[str] = []
     begin = position = 0
     while (found := names.search(text, position)) is not None:
@@ -187,7 +191,8 @@ def without_refused_values(text: str) -> str:
 
 
 def _end_of_value(text: str, begin: int) -> int:
-    """Where the value ends that begins there: in front of the rule, of the next field, or of the end of a list."""
+    """Returns the position at which the value that starts at ``begin`` ends: before the rule, the next field or the end
+    of a list."""
     whole = _PLAIN.match(text, begin) or _QUOTED.match(text, begin)
     if whole is not None:
         return whole.end()
@@ -211,6 +216,7 @@ def _end_of_value(text: str, begin: int) -> int:
 
 
 def two_digits(value: float) -> int:
-    """A count of which two digits are enough to read: what changes with each message is not written each time."""
+    """Returns a count, rounded to two digits from 100 on, so that small changes do not cause a new message each
+    time."""
     whole = round(value)
     return round(whole, 2 - len(str(whole))) if whole >= 100 else whole

@@ -2,15 +2,15 @@
 
 A schedule is read as wall-clock time in its time zone and mapped to moments by three rules:
 
-* A time that the clocks skip (the gap when daylight saving begins) opens the window at the first moment after the gap:
-  a window is never lost by it, and a schedule that comes on a calendar always opens.
-* A time that comes twice (when daylight saving ends) opens the window once, the first time.
-* A window stays open for its minutes of elapsed time, however the clocks change. Windows that follow each
-  other more closely than they are long overlap.
+* A time that the clocks skip (the gap when daylight saving time begins) opens the window at the first moment after the
+  gap. No window is lost to the gap, and every valid schedule opens.
+* A time that occurs twice (when daylight saving time ends) opens the window once, the first time.
+* A window stays open for its minutes of elapsed time, even if the clocks change in between. Windows overlap if their
+  openings are closer together than their length.
 
-Zones are those of the IANA database as ``zoneinfo`` finds it: the system's, else the package tzdata. It is data that
-comes with the program, and the only thing read here. Functions but ``window_problems`` raise ValueError for windows
-with problems. ``now`` is a moment with a time zone, whichever.
+Time zones are those of the IANA database as ``zoneinfo`` finds it: the system's, otherwise the package tzdata. This is
+data that is installed with the program, and the only data read here. All functions except ``window_problems`` raise
+ValueError for invalid windows. ``now`` is a time with any time zone.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _SECOND = timedelta(seconds=1)
 
 
 def is_open(windows: Sequence[MaintenanceWindow], now: datetime) -> bool:
-    """Whether a window is open; always where there are none. One is open from its opening on, for its minutes, and no
-    longer at their end."""
+    """Whether a window is open. Always true without windows. A window is open from its opening until its minutes have
+    passed, excluding the end."""
     return not windows or any(_is_open(window, now) for window in windows)
 
 
 def next_opening(windows: Sequence[MaintenanceWindow], now: datetime) -> datetime | None:
-    """The first moment after now at which a window opens, in UTC; None without windows, or where none opens within
+    """Returns the first time after now at which a window opens, in UTC. None without windows, or if none opens within
     fifty years."""
     return min((opening for opening, _ in _openings(windows, now)), default=None)
 
 
 def closed_until(windows: Sequence[MaintenanceWindow], now: datetime) -> str | None:
-    """What is waited for, as a message that stay the same until it comes; None while a window is open or there are
-    none."""
+    """Returns the window that is waited for as a message that stays the same until it opens. None if a window is open
+    or there are none."""
     if is_open(windows, now):
         return None
     found = min(_openings(windows, now), key=lambda each: each[0], default=None)
@@ -51,8 +51,8 @@ def closed_until(windows: Sequence[MaintenanceWindow], now: datetime) -> str | N
 
 
 def window_problems(windows: Sequence[MaintenanceWindow]) -> list[str]:
-    """What is wrong with the windows, one sentence each with field, value and remedy: schedules that are none or never
-    come, time zones that are unknown."""
+    """Returns the problems of the windows, one sentence each with field, value and remedy: invalid schedules, schedules
+    that never occur, and unknown time zones."""
     found = []
     for number, window in enumerate(windows):
         field = f"spec.maintenanceWindows[{number}]"
@@ -73,16 +73,17 @@ def _openings(windows: Sequence[MaintenanceWindow], now: datetime) -> list[tuple
 
 
 def _is_open(window: MaintenanceWindow, now: datetime) -> bool:
-    """An opening less than the window's minutes ago is the first one after that."""
+    """Whether a window is open now: its first opening after the time that is the window's minutes ago is not in the
+    future."""
     opening = _opens_after(window, now.astimezone(UTC) - timedelta(minutes=window.minutes))
     return opening is not None and opening <= now
 
 
 def _opens_after(window: MaintenanceWindow, moment: datetime) -> datetime | None:
-    """The first opening after the moment. In UTC, since Python compares moments of one zone by their wall-clock time,
-    which is wrong where clocks change.
+    """Returns the first opening after the moment. Times are compared in UTC, since Python compares times of one zone by
+    their wall-clock time, which is wrong when clocks change.
 
-    The schedule counts in UTC; what it is asked for, and answers, is wall-clock time called UTC.
+    The schedule computes in UTC. It is called with wall-clock times labelled as UTC and returns such times.
     """
     schedule, zone = Schedule.parse(window.schedule), _zone(window.time_zone)
     wall = schedule.next_after(moment.astimezone(zone).replace(tzinfo=UTC, fold=0))
@@ -96,7 +97,8 @@ def _opens_after(window: MaintenanceWindow, moment: datetime) -> datetime | None
 
 
 def _moment(wall: datetime, zone: ZoneInfo) -> datetime:
-    """When a wall-clock time comes first, in UTC; for one that is skipped, the first moment after the gap."""
+    """Returns the first moment of a wall-clock time, in UTC. For a skipped time, returns the first moment after the
+    gap."""
     first = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if first.astimezone(zone).replace(tzinfo=None) == wall:
         return first
@@ -114,7 +116,7 @@ def _moment(wall: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _zone(name: str) -> ZoneInfo:
-    """A time zone. Raises ValueError, with value and remedy, for a name that the database does not have."""
+    """Returns a time zone. Raises ValueError with value and remedy for a name that the database does not have."""
     try:
         if name == "localtime":
             # A file beside the database: whatever the machine of the operator is set to.
