@@ -32,7 +32,7 @@ _ESCAPED = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&"})
 
 
 def crd(kind: Kind) -> Json:
-    """The CustomResourceDefinition of a kind."""
+    """Returns the CustomResourceDefinition of a kind."""
     models, presentation = MODELS[kind], PRESENTATION[kind]
     spec = structural(models.spec)
     status = structural(models.status, defaults=False)
@@ -102,11 +102,11 @@ def _column(column: Column) -> Json:
 
 
 class _Lines(dict[str, Any]):
-    """A mapping that is written over several lines, even when it has no children."""
+    """A mapping that is written over several lines even if it has no children."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes shared values in full: kubectl understands aliases, people and other tools often do not."""
+    """Writes shared values in full: kubectl supports YAML aliases, but people and other tools often do not."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -118,7 +118,8 @@ _Dumper.add_representer(
 
 
 def render(kind: Kind) -> str:
-    """The file of a kind. Raises UnsupportedSchemaError when it would be too large for client-side apply."""
+    """Returns the content of the file of a kind. Raises UnsupportedSchemaError if it would be too large for client-side
+    apply."""
     found = crd(kind)
     # The operator's chart adds an annotation below that line (templates/crds.yaml).
     found["metadata"] = _Lines(found["metadata"])
@@ -130,19 +131,19 @@ def render(kind: Kind) -> str:
 
 
 def stored_bytes(definition: Json) -> int:
-    """Bytes of the annotation of client-side apply: JSON without spaces, as Go writes it (package encoding/json escapes
-    what HTML would take for its own)."""
+    """Returns the size in bytes of the annotation of client-side apply: JSON without spaces as Go writes it (package
+    encoding/json escapes HTML characters)."""
     text = json.dumps(definition, separators=(",", ":"), ensure_ascii=False)
     return len(text.translate(_ESCAPED).encode())
 
 
 def file_name(kind: Kind) -> str:
-    """Name of the file of a kind."""
+    """Returns the name of the file of a kind."""
     return f"{GROUP}_{PLURALS[kind]}.yaml"
 
 
 def differences(folder: Path) -> list[str]:
-    """What is stale in the folder: one entry per missing, changed or left-over file, with the lines that differ."""
+    """Returns one entry for each missing, changed or left-over file in the folder, with the lines that differ."""
     texts = {file_name(kind): render(kind) for kind in Kind}
     out = []
     for name, text in texts.items():
@@ -170,7 +171,7 @@ def write(folder: Path) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Write the files, or with ``--check`` compare them. Exit status 1 when a check finds a difference."""
+    """Writes the files, or compares them with ``--check``. Returns exit status 1 if a check finds a difference."""
     parser = argparse.ArgumentParser(prog="python -m pulsar_operator.crdgen", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("crds"), help="folder of the definitions (default: crds)")
     parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is not up to date")

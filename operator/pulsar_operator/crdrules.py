@@ -1,9 +1,11 @@
-"""Validation rules of the definitions that an object stored before them cannot break by what it lacks.
+"""Changes the validation rules of the definitions so that objects stored before them do not violate a rule by a missing
+field.
 
-A field that became required since an object was stored is absent from it. The API server lets such an object be
-changed elsewhere ("validation ratcheting", Kubernetes documentation, CustomResourceDefinitions), and so let go of its
-finalizer, but a rule that reads the field ends with an error, which nothing lets pass: then the object could not even
-be deleted. A rule does not judge what is not there; that it has to be there, the schema says.
+An object that was stored before a field became required does not have it. The API server permits other changes to such
+an object ("validation ratcheting", Kubernetes documentation, CustomResourceDefinitions), including the removal of its
+finalizer. A rule that reads the missing field fails with an error, however, which ratcheting does not cover, so that
+the object could not even be deleted. The rules therefore pass if a field is missing; the schema states that it is
+required.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ _PATH = re.compile(r"(?<![\w.'])((?:self|oldSelf)(?:\.\w+)+)")
 
 
 def guarded(schema: Json) -> Json:
-    """A structural schema's own rules, each true where a required field that it reads is absent."""
+    """Returns the schema with its own rules changed so that each is true if a required field that it reads is
+    missing."""
     rules = schema.get(RULES)
     if not rules:
         return schema
@@ -34,7 +37,7 @@ def _guarded(rule: str, schema: Mapping[str, Any]) -> str:
 
 
 def _guards(path: str, rule: str, schema: Mapping[str, Any]) -> list[str]:
-    """What is true where a required part of a path is absent, its parents being there."""
+    """Returns conditions that are true if a required part of a path is missing and its parents are present."""
     root, *names = path.split(".")
     out: list[str] = []
     parents: list[str] = []

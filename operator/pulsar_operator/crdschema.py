@@ -1,7 +1,7 @@
 """Structural schemas from the pydantic models, for the definitions that crdgen.py writes.
 
-One recursive pure function turns the JSON Schema pydantic emits into the structural subset of OpenAPI v3 that the API
-server accepts. It works by allow-list: a construct it does not know is an error here, at build time, not at
+One recursive pure function converts the JSON Schema that pydantic produces into the structural subset of OpenAPI v3
+that the API server accepts. It uses an allow-list: an unknown construct is an error at build time instead of at
 installation.
 
 Source of the rules: Kubernetes documentation, "Extend the Kubernetes API with CustomResourceDefinitions", sections on
@@ -40,7 +40,7 @@ _KEPT = (
     "x-kubernetes-map-type",
     "x-kubernetes-validations",
 )
-"""Keywords that mean the same in both dialects."""
+"""Keywords with the same meaning in both dialects."""
 _HANDLED = frozenset(
     {
         "$ref",
@@ -71,10 +71,10 @@ class UnsupportedSchemaError(ValueError):
 
 
 def structural(model: type[BaseModel], *, defaults: bool = True) -> Json:
-    """The structural schema of a model, with every reference inlined.
+    """Returns the structural schema of a model, with every reference inlined.
 
-    The description of a field that has a default ends with a sentence that says so (``default_sentence``).
-    ``defaults=False`` leaves defaults of fields out, for status: what a controller did not write must stay absent.
+    The description of a field with a default ends with a sentence that states it (``default_sentence``).
+    ``defaults=False`` omits the defaults of fields, for status: what a controller did not write must stay absent.
     Raises UnsupportedSchemaError, with the path of the field, for any construct outside the allow-list.
     """
     schema = model.model_json_schema(by_alias=True, mode="validation")
@@ -88,10 +88,12 @@ class _Converter:
     defaults: bool
     """Whether the schema has the defaults."""
     stated: bool
-    """Whether descriptions say them; true within lists, where the schema has none and the models have them."""
+    """Whether descriptions state the defaults. Also true within lists, where only the models have them and the schema
+    does not."""
 
     def convert(self, node: Json, *, path: str, inlining: tuple[str, ...]) -> Json:
-        """One node and everything below it. ``inlining`` is the chain of definitions being expanded."""
+        """Returns the schema of a node and everything below it. ``inlining`` is the chain of definitions that are being
+        expanded."""
         node, inlining = self._resolve(node, path, inlining)
         unknown = sorted(set(node) - _HANDLED - set(_KEPT))
         if unknown:
@@ -111,7 +113,8 @@ class _Converter:
         return guarded(out)
 
     def _description(self, node: Json, converted: Json, path: str) -> Json:
-        """The description with its default. Raises where the model's own text repeats a default of the model."""
+        """Returns the description with the default. Raises UnsupportedSchemaError if the model's own text repeats a
+        default of the model."""
         text, sentence = converted.get("description"), default_sentence(node.get("default"), converted)
         if not (self.stated and text and sentence):
             return {}
@@ -120,7 +123,8 @@ class _Converter:
         return {"description": f"{text} {sentence}"}
 
     def _resolve(self, node: Json, path: str, inlining: tuple[str, ...]) -> tuple[Json, tuple[str, ...]]:
-        """The node without ``$ref`` and without the null branch of an optional field; siblings win over the target."""
+        """Returns the node without ``$ref`` and without the null branch of an optional field. Sibling keywords override
+        those of the target."""
         while True:
             if "$ref" in node:
                 name = str(node["$ref"]).removeprefix("#/$defs/")
@@ -140,7 +144,7 @@ class _Converter:
                 return node, inlining
 
     def _shape(self, node: Json, path: str, inlining: tuple[str, ...]) -> Json:
-        """Type and children."""
+        """Returns the type and the children of a node."""
         if node.get("x-kubernetes-int-or-string"):
             types = sorted(branch.get("type", "") for branch in node.get("anyOf", []) if branch != {"type": "null"})
             if types != ["integer", "string"]:
@@ -190,7 +194,8 @@ class _Converter:
 
 
 def _bounds(node: Json, path: str) -> Json:
-    """JSON Schema 2020-12 has numeric exclusive bounds, OpenAPI v3.0 a boolean beside the bound."""
+    """Returns the bounds of a number. Exclusive bounds are numbers in JSON Schema 2020-12 and booleans beside the bound
+    in OpenAPI v3.0."""
     out: Json = {}
     for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if exclusive in node:
@@ -201,7 +206,8 @@ def _bounds(node: Json, path: str) -> Json:
 
 
 def _format(node: Json, converted: Json, path: str) -> Json:
-    """Integers get the narrowest format that holds their bounds; other formats only if the API server checks them."""
+    """Returns the format. Integers get the narrowest format that holds their bounds. Raises UnsupportedSchemaError for
+    a format that the API server does not check."""
     if converted.get("type") == "integer" and "format" not in node:
         narrow = (
             "maximum" in converted and max(abs(converted["maximum"]), abs(converted.get("minimum", 0))) <= INT32_MAX
@@ -224,11 +230,11 @@ def default_sentence(value: Any, converted: Json) -> str:
 
 
 def _default(node: Json, converted: Json, path: str) -> Json:
-    """The default to write. A struct gets the defaults of its fields, in full: the API server evaluates the struct's
-    CEL rules on the default as written, before it fills in anything.
+    """Returns the default to write. A struct gets the complete defaults of its fields, since the API server evaluates
+    the CEL rules of the struct on the default as written, before it adds any field.
 
-    Raises when the model's default differs from that, since a user who sets one field of the struct would silently get
-    other values for the rest.
+    Raises UnsupportedSchemaError if the model's default differs from that, since a user who sets one field of the
+    struct would silently get other values for the rest.
     """
     if node.get("default") is None:
         return {}
@@ -245,14 +251,14 @@ def _default(node: Json, converted: Json, path: str) -> Json:
 
 
 def _stated(value: Any) -> Any:
-    """A default as pydantic dumps it, without what is absent on the wire: nulls, empty lists."""
+    """Returns a default from pydantic without values that are absent in the manifest: nulls and empty lists."""
     if isinstance(value, dict):
         return {key: _stated(member) for key, member in value.items() if member is not None and member != []}
     return value
 
 
 def defaulted(schema: Json) -> Json:
-    """What the API server makes of an empty object with this structural schema."""
+    """Returns the result of the API server's defaulting for an empty object with this structural schema."""
     out: Json = {}
     for name, child in schema.get("properties", {}).items():
         if "default" in child:

@@ -10,18 +10,18 @@ from datetime import UTC, datetime
 from pulsar_operator.domain.texts import quoted, visible, without_secrets
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""Attributes that every record has; all others come from ``extra``."""
+"""Attributes that every record has. All others come from ``extra``."""
 _HIDDEN = frozenset({"settings", "k8s_skip", "k8s_ref"})
-"""Attributes that the watch framework adds to its records; their values are objects, not data."""
+"""Attributes that the watch framework adds to its records. Their values are objects and not data."""
 
 
 def extras(record: logging.LogRecord) -> dict[str, object]:
-    """The fields a log call gave with ``extra``, without empty ones."""
+    """Returns the fields that a log call passed with ``extra``, without empty ones."""
     return {k: v for k, v in vars(record).items() if k not in _PLAIN and k not in _HIDDEN and v is not None}
 
 
 def message(record: logging.LogRecord) -> str:
-    """The message of a record. Errors among its arguments contain text of other systems, and are quoted."""
+    """Returns the message of a record. Errors among its arguments contain text from other systems and are quoted."""
     if not isinstance(record.args, tuple):
         return record.getMessage()
     args = tuple(quoted(str(each)) if isinstance(each, BaseException) else each for each in record.args)
@@ -29,7 +29,7 @@ def message(record: logging.LogRecord) -> str:
 
 
 def _quoted_trace(text: str) -> str:
-    """A traceback without secrets in the messages of errors. Lines of code, which are indented, are kept."""
+    """Returns a traceback without secrets in error messages. Lines of code, which are indented, are kept."""
     return "\n".join(each if each.startswith(" ") else without_secrets(each) for each in text.split("\n"))
 
 
@@ -37,7 +37,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object per record: time (RFC 3339, UTC), level, logger, message, the extra fields, error."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line."""
+        """Returns the record as one line."""
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -54,7 +54,7 @@ class TextFormatter(logging.Formatter):
     """Time, level, logger, message, and the extra fields as key=value."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line, with a traceback below where there is one."""
+        """Returns the record as one line, followed by a traceback if there is one."""
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
         fields = " ".join(f"{k}={v}" for k, v in extras(record).items())
         text = f"{moment} {record.levelname:<7} {record.name}: {message(record)}" + (f"  [{fields}]" if fields else "")
@@ -64,7 +64,7 @@ class TextFormatter(logging.Formatter):
 
 
 def configure(*, level: str, style: str) -> None:
-    """Send all logs to stdout. ``style`` is json or text; libraries log from WARNING on."""
+    """Sends all logs to stdout. ``style`` is json or text. Libraries log from WARNING on."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
     root = logging.getLogger()

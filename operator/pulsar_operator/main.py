@@ -1,4 +1,4 @@
-"""The process: command line, exit codes, signals. What it runs is wired in runtime.py."""
+"""The process: command line, exit codes and signals. runtime.py connects the components that it runs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pulsar_operator.settings import SettingsError, load
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point of ``pulsar-operator``; exits with 0, 1 (failed) or 2 (wrong use or settings)."""
+    """Runs ``pulsar-operator`` and exits with 0, 1 (failed) or 2 (wrong usage or settings)."""
     sys.exit(run(sys.argv[1:] if argv is None else argv))
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run a command line; returns the exit code."""
+    """Runs a command line and returns the exit code."""
     parser = argparse.ArgumentParser(prog="pulsar-operator", description="Kubernetes operator for Apache Pulsar.")
     commands = parser.add_subparsers(dest="command", metavar="command")
     commands.add_parser("run", help="watch and reconcile (default)")

@@ -52,34 +52,35 @@ ORDER = (
     Kind.CLUSTER,
     Kind.INSTANCE,
 )
-"""Children first, as a person would delete them."""
+"""Kinds in the order of their release: children before parents."""
 ATTEMPTS = 5
 READONLY_URL = "http://127.0.0.1:8000/api/v1/bookie/state/readonly"
-"""Of a bookie's own HTTP server, asked in its pod."""
+"""URL of a bookie's own HTTP server, which is called inside its pod."""
 STORAGE_SECONDS = 30.0
 """Deadline of a cluster for its metadata store and bookies together. All clusters are released concurrently."""
 
 
 class Finalizers(Protocol):
-    """What the release needs of the Kubernetes adapter."""
+    """The part of the Kubernetes adapter that the release uses."""
 
     async def list(self, kind: ResourceType, namespace: str | None) -> list[Json]:
-        """All objects of the watched namespaces."""
+        """Returns all objects in the watched namespaces."""
 
     async def get(self, kind: ResourceType, namespace: str, name: str) -> Json | None:
-        """The object, or None."""
+        """Returns the object. None if it does not exist."""
 
     async def drop_finalizer(self, obj: Json, finalizer: str) -> None:
-        """Remove one finalizer from the version that was read."""
+        """Removes one finalizer from the version of the object that was read."""
 
     async def installed(self, kind: ResourceType) -> bool:
         """Whether the resource type exists."""
 
 
 async def release_finalizers(kube: Finalizers, say: Callable[[str], None]) -> int:
-    """Release and report all objects of the watched namespaces; returns how many could not be released.
+    """Releases and reports all objects in the watched namespaces. Returns the number of objects that could not be
+    released.
 
-    Volumes and everything that the objects declare in Pulsar stay as they are.
+    Volumes and everything that the objects declare in Pulsar are unchanged.
     """
     failed = released = 0
     for kind in ORDER:
@@ -106,7 +107,7 @@ async def release_finalizers(kube: Finalizers, say: Callable[[str], None]) -> in
 
 
 async def release_balancers(kube: Finalizers, admin: PulsarAdminPort, say: Callable[[str], None]) -> None:
-    """Restore the load balancer settings of each cluster; without them no balancer would run.
+    """Restores the load balancer settings of each cluster, since no load balancer would run without them.
 
     Brokers that do not answer are reported and skipped: they may be deleted with their cluster. The status is not
     changed, so that an operator that is installed again continues.
@@ -133,11 +134,11 @@ async def release_balancers(kube: Finalizers, admin: PulsarAdminPort, say: Calla
 async def release_storage(
     kube: Finalizers, zookeeper: ZooKeeperPort, bookies: BookiePort, say: Callable[[str], None]
 ) -> None:
-    """Restore lostBookieRecoveryDelay of each cluster, and make a bookie writable that the operator made read-only.
+    """Restores lostBookieRecoveryDelay of each cluster, and makes bookies writable that the operator made read-only.
 
-    A change that could not be restored is reported, with the command that restores it. A store that does not answer
-    does not stop the release: it may be deleted with its cluster. The records in the store stay, so that an operator
-    that is installed again continues.
+    A change that could not be restored is reported with the command that restores it. A metadata store that does not
+    answer does not stop the release: it may be deleted with its cluster. The records in the store are kept, so that an
+    operator that is installed again continues.
     """
     resource = CUSTOM[Kind.CLUSTER]
     if await kube.installed(resource):
@@ -148,7 +149,7 @@ async def release_storage(
 async def _release_or_report(
     obj: Json, zookeeper: ZooKeeperPort, bookies: BookiePort, say: Callable[[str], None]
 ) -> None:
-    """Release the storage of one cluster. An unexpected error is reported, and stops no other cluster."""
+    """Releases the storage of one cluster. An unexpected error is reported and does not affect other clusters."""
     name = f"{Kind.CLUSTER.value} {obj['metadata']['namespace']}/{obj['metadata']['name']}"
     try:
         await _release_storage(obj, zookeeper, bookies, say)
@@ -161,7 +162,7 @@ async def _release_or_report(
 
 
 def _words(error: Exception) -> str:
-    """The message of an error, without secrets. An unexpected error begins with its class."""
+    """Returns the message of an error without secrets. The message of an unexpected error starts with its class."""
     words = short(str(error))
     return words if isinstance(error, PortError) else f"{type(error).__name__}: {words}"
 
@@ -189,7 +190,7 @@ async def _release_storage(
 async def _make_writable(
     session: ZooKeeperSession, bookies: BookiePort, namespace: str, say: Callable[[str], None]
 ) -> None:
-    """Make the bookie writable that is being decommissioned or gets a new volume, if it is still read-only.
+    """Makes the bookie writable that is being decommissioned or gets a new volume, if it is still read-only.
 
     Raises PortError of the metadata store.
     """
@@ -228,7 +229,7 @@ async def _make_writable(
 async def _write_record(
     session: ZooKeeperSession, record: DecommissionRecord, version: int
 ) -> tuple[int, PortError | None]:
-    """Write the record; returns its version and the error of the write. An error does not stop the release: a
+    """Writes the record. Returns its version and the error of the write. An error does not stop the release, since a
     bookie that stays read-only is worse."""
     try:
         await session.set(DECOMMISSION_RECORD_PATH, record.data(), version=version)
@@ -238,7 +239,7 @@ async def _write_record(
 
 
 def _not_restored(status: Json, namespace: str, why: str) -> list[str]:
-    """Messages about the changes in status that are not restored, with the commands that restore them."""
+    """Returns messages about the changes in the status that are not restored, with the commands that restore them."""
     delay, rows = status.get("recoveryDelay"), status.get("bookies") or ()
     found = []
     if isinstance(delay, dict) and "before" in delay:
@@ -254,7 +255,7 @@ def _not_restored(status: Json, namespace: str, why: str) -> list[str]:
 
 
 def _command_for(bookie: str, namespace: str) -> str:
-    """The command that makes a bookie writable; every image of ours has Python."""
+    """Returns the command that makes a bookie writable. It needs Python, which all images of this project have."""
     call = f"r.urlopen(r.Request('{READONLY_URL}', b'{{\\\"readOnly\\\": false}}', method='PUT'))"
     pod = bookie.partition(".")[0]
     return f'run: kubectl -n {namespace} exec {pod} -- python3 -c "import urllib.request as r; {call}"'

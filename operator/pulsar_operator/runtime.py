@@ -1,4 +1,4 @@
-"""Wiring and life cycle of the operator process. Called by main.py."""
+"""Connects the components of the operator process and controls its life cycle. Called by main.py."""
 
 from __future__ import annotations
 
@@ -62,19 +62,20 @@ log = logging.getLogger(__name__)
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 GRACE_SECONDS = 10.0
-"""Seconds for running reconcile passes to end when the process stops."""
+"""Seconds that running reconcile passes have to end when the process stops."""
 UNWATCH_SECONDS = 10.0
-"""Seconds for the watch streams to end."""
+"""Seconds that the watch streams have to end."""
 
 GARBAGE_OBJECTS = 10_000
-"""New objects after which Python's garbage collector searches them for cycles. With the default of 700, and imported
-modules not frozen, it takes 5 % of the processor time of a bulk and finds almost nothing."""
+"""Number of new objects after which Python's garbage collector searches them for cycles. With the default of 700, and
+without freezing the imported modules, the search takes 5 % of the CPU time of a bulk creation and finds almost
+nothing."""
 
 MakeReconcilers = Callable[[Deps], Mapping[Kind, Reconciler]]
 
 
 def controllers(deps: Deps) -> Mapping[Kind, Reconciler]:
-    """The reconciler of every kind."""
+    """Returns the reconciler of every kind."""
     return {
         Kind.INSTANCE: InstanceController(deps),
         Kind.CLUSTER: ClusterController(deps),
@@ -89,10 +90,10 @@ def controllers(deps: Deps) -> Mapping[Kind, Reconciler]:
 
 
 class Operator:
-    """Everything one process holds. Build inside the event loop with :meth:`build`, then :meth:`run`, once."""
+    """All components of one process, built with :meth:`build` inside the event loop and run once with :meth:`run`."""
 
     def __init__(self, settings: Settings, client: KubeClient, make_reconcilers: MakeReconcilers) -> None:
-        """Wire the ports and the engine; connects to nothing."""
+        """Connects the ports and the engine to each other. Opens no network connection."""
         self._settings = settings
         self._client = client
         clock = SystemClock()
@@ -147,12 +148,12 @@ class Operator:
 
     @classmethod
     async def build(cls, settings: Settings, make_reconcilers: MakeReconcilers = controllers) -> Operator:
-        """An operator for the API server the settings name. Raises RuntimeError when there are no credentials."""
+        """Returns an operator for the API server in the settings. Raises RuntimeError if there are no credentials."""
         operator = cls(settings, KubeClient(await load_configuration(settings.kubeconfig)), make_reconcilers)
         return operator
 
     async def run(self, stop: asyncio.Event) -> int:
-        """Work until ``stop`` is set (exit code 0), or the Lease or a watch is lost (1)."""
+        """Runs until ``stop`` is set (returns exit code 0), or until the Lease or a watch is lost (returns 1)."""
         log.info(
             "pulsar-operator %s starts", __version__, extra={"namespaces": self._settings.watch_namespaces or "all"}
         )
@@ -169,7 +170,7 @@ class Operator:
             await self._close()
 
     async def _lead(self) -> None:
-        """Get hold of the Lease, then wait for the custom resource definitions."""
+        """Acquires the Lease, then waits for the custom resource definitions."""
 
         def waiting(holder: str) -> None:
             self._phase = f"waiting for the Lease held by {holder}"
@@ -179,9 +180,9 @@ class Operator:
         log.info("became leader", extra={"holder": self.lease.holder})
 
     async def _definitions(self) -> None:
-        """Wait until every custom resource definition is served: until then nothing can be listed or watched.
+        """Waits until every custom resource definition is served. Before that, nothing can be listed or watched.
 
-        Whether its objects can be listed is another question, which the engine asks for each kind and namespace.
+        Whether the objects can be listed is checked separately by the engine, for each kind and namespace.
         """
         for resource in CUSTOM.values():
             while True:
@@ -222,7 +223,8 @@ class Operator:
         engine_stop: asyncio.Event,
         watch_stop: asyncio.Event,
     ) -> int:
-        """End in order: engine, Lease, watches. Without the Lease the engine ends immediately, even within a pass."""
+        """Stops the engine, releases the Lease and ends the watches, in this order. Without the Lease, the engine ends
+        immediately, even within a pass."""
         self._phase = "stopping"
         code = EXIT_OK
         # Neither the engine nor the watches end unasked: one that did may have left the process blind.
@@ -287,20 +289,21 @@ class Operator:
 
 
 def known_jumps(settings: Settings) -> Jumps:
-    """Jumps between versions of Pulsar: those that are tested with this operator, and those that the settings add."""
+    """Returns the upgrade paths between versions of Pulsar: those tested with this operator, and those added by the
+    settings."""
     matrix = resources.files("pulsar_operator") / "data" / "version_jumps.toml"
     return Jumps.parse(*tomllib.loads(matrix.read_text(encoding="utf-8"))["jumps"]) | settings.upgrade_paths
 
 
 def known_settings() -> KnownSettings:
-    """Names of settings of the versions of Pulsar that this operator was tested with."""
+    """Returns the names of settings of the versions of Pulsar that this operator was tested with."""
     folder = resources.files("pulsar_operator") / "data" / "settings"
     files = {each.name.removesuffix(".json"): each for each in folder.iterdir() if each.name.endswith(".json")}
     return KnownSettings.parse({name: json.loads(each.read_text(encoding="utf-8")) for name, each in files.items()})
 
 
 def lease_of(settings: Settings, client: KubeClient) -> Lease:
-    """The Lease of this process: a random part distinguishes two processes in one pod or on one machine."""
+    """Returns the Lease of this process. A random part distinguishes two processes in one pod or on one machine."""
     return Lease(
         KubeLeaseStore(client, settings.namespace, LEASE_NAME),
         SystemClock(),
@@ -310,7 +313,7 @@ def lease_of(settings: Settings, client: KubeClient) -> Lease:
 
 
 def on_signals(stop: asyncio.Event) -> None:
-    """Set ``stop`` on SIGTERM and SIGINT."""
+    """Sets ``stop`` on SIGTERM and SIGINT."""
     loop = asyncio.get_running_loop()
     # Only the main thread may; elsewhere (tests) the caller sets the event itself.
     with contextlib.suppress(ValueError, RuntimeError):
@@ -319,7 +322,7 @@ def on_signals(stop: asyncio.Event) -> None:
 
 
 async def operate(settings: Settings, *, make_reconcilers: MakeReconcilers = controllers) -> int:
-    """Run the operator until a signal; returns the exit code."""
+    """Runs the operator until a signal and returns the exit code."""
     stop = asyncio.Event()
     on_signals(stop)
     operator = await Operator.build(settings, make_reconcilers)
@@ -330,8 +333,8 @@ async def operate(settings: Settings, *, make_reconcilers: MakeReconcilers = con
 
 
 async def release(settings: Settings, *, wait: float) -> int:
-    """Take the Lease within ``wait`` seconds, restore what the operator changed, remove its finalizers; returns the
-    exit code."""
+    """Acquires the Lease within ``wait`` seconds, restores what the operator changed and removes its finalizers.
+    Returns the exit code."""
     client = KubeClient(await load_configuration(settings.kubeconfig))
     lease = lease_of(settings, client)
     metrics = PrometheusMetrics(time.monotonic)
@@ -366,7 +369,7 @@ async def release(settings: Settings, *, wait: float) -> int:
 
 
 async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Do the work unless ``stop`` comes first; whether it was done."""
+    """Runs the work unless ``stop`` is set first. Returns whether the work completed."""
     task, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait([task, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -382,7 +385,7 @@ def _exception(task: asyncio.Task[None]) -> BaseException | None:
 
 
 async def _cancel(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel and wait, whatever they raise."""
+    """Cancels the tasks and waits for them. Their exceptions are ignored."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
