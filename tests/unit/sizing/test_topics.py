@@ -62,7 +62,7 @@ def test_a_hot_topic_comes_with_all_its_partitions(spark: Any, tmp_path: Path) -
 
 def test_nothing_is_hot_where_no_topic_has_half_of_a_share(spark: Any, tmp_path: Path) -> None:
     tables = Tables(Store(str(tmp_path)), "demo", "east")
-    rows = [(f"t{n}", f"t{n}", SHOP, n, 10) for n in range(4)]
+    rows = [(f"t{n}", f"t{n}", SHOP, n, 10, 10) for n in range(4)]
     tables.write(spark.createDataFrame(rows, COLUMNS[WEIGHTS]), WEIGHTS, "run")
     assert topics.heaviest(spark, tables, "run", {}, 2).hot == []
 
