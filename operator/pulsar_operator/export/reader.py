@@ -135,7 +135,7 @@ class Exporter:
         return Exported(Source(cluster, self._version, self._not_read()), files)
 
     def _not_read(self) -> tuple[str, ...]:
-        """Returns what was not read because of the options, or is never read."""
+        """Returns the kinds of data that the export omits, because of the options or always."""
         read = {
             "subscriptions": self._options.subscriptions,
             "schemas": self._options.schemas,

@@ -83,8 +83,8 @@ class MissingPodStatus(ApiModel):
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     """Time since which the operator observes that the pod does not exist. The progress deadline counts from it."""
     last_observed: Annotated[str | None, Field(json_schema_extra={"format": "date-time"})] = None
-    """Time at which the operator last observed it, recorded every two minutes. After ten minutes without an
-    observation, the time since which the pod is missing starts again."""
+    """Time at which the operator last observed that the pod was missing, updated every two minutes. If the operator
+    makes no observation for ten minutes, the time since which the pod is missing is reset."""
 
 
 class DrainStatus(ApiModel):

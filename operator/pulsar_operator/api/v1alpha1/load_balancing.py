@@ -26,7 +26,7 @@ class BalancingDriver(StrEnum):
 
 
 class StandingBudget(RebalanceBudget):
-    """Limits of a standing rebalance. All but the traffic limit apply to each proposal."""
+    """Limits of a standing rebalance. The traffic limit applies to each hour, the others apply to each proposal."""
 
     max_traffic_moved_percent: Annotated[int, Field(ge=1, le=100)] = 60
     """Maximum percentage of the traffic that changes its broker within an hour. A bundle that exceeds it is moved alone

@@ -67,7 +67,7 @@ class Bundles(ApiModel):
         ]
         | None
     ) = None
-    """Boundaries of the bundles in ascending order, which start with 0x00000000 and end with 0xffffffff."""
+    """Boundaries of the bundles, in ascending order. The first is 0x00000000, and the last is 0xffffffff."""
     sizing: BundleSizing | None = None
     """With Auto, the operator sizes the bundles by the recorded traffic of the namespace if the sizing service has any,
     else by the topics that are declared for it, else by the number of brokers. A PulsarRebalance makes later changes.

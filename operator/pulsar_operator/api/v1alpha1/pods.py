@@ -313,8 +313,8 @@ class PodTemplate(ApiModel):
     logs_dir_size_limit: Quantity | None = None
     """Size of /pulsar/logs above which the pod is evicted. If unset, there is no limit."""
     pod_disruption_budget: DisruptionBudget | None = None
-    """PodDisruptionBudget of the component. If unset, one pod may be evicted at a time, and any number of auto-recovery
-    and standalone pods."""
+    """PodDisruptionBudget of the component. If unset, only one pod may be evicted at a time. Evictions of
+    auto-recovery and standalone pods are not limited then."""
     env: EnvList | None = None
     """Additional environment variables of the main container. If unset, none are added."""
     env_from: EnvFromList | None = None

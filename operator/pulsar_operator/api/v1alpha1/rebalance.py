@@ -215,7 +215,7 @@ class FailedExecutions(ApiModel):
     one."""
 
     count: int = 0
-    """Number of those executions."""
+    """Number of consecutive failed executions."""
     last_time: ReadTime | None = None
     """Time at which the last one ended."""
     message: Annotated[str, Field(max_length=500)] | None = None

@@ -1,6 +1,7 @@
-"""Decides the number of bookies by stored data and its growth, write latency, and the number of writable bookies. Pure.
-Existing data does not move to a new bookie: it gets a share of new writes. The data of a removed bookie is copied to
-the others, so a bookie is removed only if that fits with room to spare.
+"""Decides the number of bookies from stored data and its growth, write latency, and the number of writable bookies.
+
+Pure. A new bookie gets a share of the new writes; existing data is not moved to it. The data of a removed bookie is
+copied to the others, so a bookie is removed only if they have ample space for it.
 """
 
 from __future__ import annotations
@@ -188,10 +189,10 @@ def _unbelievable(facts: BookieFacts, policy: Policy) -> str | None:
 
 
 def _fitting(facts: BookieFacts) -> int:
-    """Returns the smallest number of bookies that hold the stored data if the highest ordinals are removed.
+    """Returns the smallest number of bookies that can hold the stored data once the highest ordinals are removed.
 
-    Their data goes to the others in even shares, as BookKeeper places it: free space on a large disk does not help the
-    small ones.
+    The data of the removed bookies is spread evenly over the others, as BookKeeper places it, so free space on a large
+    disk does not help the small ones.
     """
     ready = sorted((int(pod.rpartition("-")[2]), facts.disks[pod]) for pod in facts.workload.ready)
     for number in range(facts.workload.replicas - 1, 0, -1):

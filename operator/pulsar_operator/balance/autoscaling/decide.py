@@ -43,7 +43,7 @@ data would otherwise be copied twice."""
 
 @dataclass(frozen=True)
 class _Step:
-    """A number of replicas while limits are applied, and the last limit."""
+    """The desired number of replicas after some of the limits were applied, and the limit that last changed it."""
 
     desired: int
     reason: Reason

@@ -29,7 +29,8 @@ CLOSING: Final = b"}}}}"
 
 
 class TopicFigures(NamedTuple):
-    """Figures of one topic. Rates that the entry does not have are None: the broker failed while it wrote the topic."""
+    """Figures of one topic. A rate is None if the document lacks it, because the broker failed while it wrote the
+    topic."""
 
     messages_in: Any
     messages_out: Any

@@ -47,11 +47,10 @@ def _named(obj: Json, field: str) -> Store | None:
 
 
 def share_store(one: Json, other: Json) -> bool:
-    """Whether two instances share one configuration store, so that they are one in Pulsar.
+    """Whether two instances share one configuration store, so that Pulsar treats them as one instance.
 
-    The store is taken from the status, for a new instance from the specification. Two stores that have a server in
-    common are the same ensemble.
-    """
+    The store is read from the status, or from the specification if the instance is new. Two stores that have a
+    server in common are the same ensemble."""
     (first, chroot), (second, other_chroot) = _store(one), _store(other)
     return bool(first & second) and chroot == other_chroot
 

@@ -164,8 +164,8 @@ class NamespaceDeletion:
         return topics
 
     async def _reduce(self, live: Mapping[str, Any], home: str, *, begun: bool) -> Blocker | None:
-        """Reduces the namespace to one cluster. Before each write the clusters that it removes are checked for
-        topics."""
+        """Reduces the namespace to one cluster. Before each write, the operator checks that the clusters to be
+        removed have no topics."""
         replication, allowed = replication_of(live), allowed_of(live)
         if self._ctx.before.clusters_before_deletion is None:
             lists = ClusterLists(replication_clusters=replication, allowed_clusters=allowed)

@@ -123,7 +123,7 @@ async def _judged(actor: Actor, record: BalancerRecord, asked: Question, now: da
     begins = after.count > before.count
     if not actor.act:
         if begins:
-            actor.pending.append("Give Pulsar's own balancer back")
+            actor.pending.append("Restore Pulsar's own load balancer")
         return BalancerTurn(before, condition=balancing_condition(before, ability, name))
     if begins:
         saved = status.saved if status is not None else record.saved(FLAGS)

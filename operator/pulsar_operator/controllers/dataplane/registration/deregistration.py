@@ -220,7 +220,8 @@ class Deregistration:
         return await self._blocked(Reason.CONFIGURATION_STORE_UNAVAILABLE, why) or False
 
     async def _blocked(self, reason: Reason, why: str) -> Waiting | None:
-        """Returns what is waited for, unless waiting is not allowed or useless: then the entry stays, with an event."""
+        """Returns what the deregistration waits for; None if the user confirmed the deletion, or the store is
+        deleted too. The entry stays in the store then, and a Warning event says so."""
         store = f"configuration store {self._store}" if self._store else "configuration store"
         stays = f"{cluster_path(self._name)} and {claim_path(self._name)} in the {store} stay"
         if confirmed_deletion(self._obj):

@@ -1,13 +1,15 @@
-"""The first pod of a component that runs another version is observed before the others follow. Pure.
+"""Observes the first pod of a component that runs another version, before the others follow. Pure.
 
-It must stay ready for as long as was asked, not restart, and not have more errors than the pods of its component that
-are not replaced yet (its peers). Errors are compared by kind (observed/pod_counters.py), counted since the comparison
-began, shortly after the pod was ready: a starting server logs errors that its version does not cause.
+The pod must stay ready for the requested time, must not restart, and must not have more errors than its peers, which
+are the pods of its component that are not replaced yet. Errors are compared by kind (observed/pod_counters.py). They
+are counted from shortly after the pod became ready, because a starting server logs errors that its version does not
+cause.
 
-The pod fails if at least 10 of its operations failed, at least 1 % of them, and more than three times the share of each
-peer: errors that one of the peers has as well, as while a bookie is unavailable, are not caused by the version. A
-server with fewer than 50 operations is not compared, so an idle cluster fails no upgrade. If metrics cannot be read,
-only readiness and restarts decide, and the message says so. A counter that decreased was reset to 0 with its process.
+The pod fails if at least 10 and at least 1 % of its operations failed, and if this share is more than three times
+that of every peer. So errors that a peer also has, for example while a bookie is unavailable, are not blamed on the
+version. A server with fewer than 50 operations is not compared, so an idle cluster fails no upgrade. If metrics
+cannot be read, only readiness and restarts decide, and the message says so. A counter that decreased was reset to 0
+with its process.
 """
 
 from __future__ import annotations
