@@ -146,7 +146,8 @@ def delayed(ctx: Context) -> str:
     """
     keys = KEYS[:10]
     namespace = ctx.new_namespace(delayed_delivery_policies={"active": True, "tickTime": TICK})
-    prepared = next(filter(None, (_prepared(ctx, ctx.topic(namespace=namespace), keys, soon) for soon in SOON)), None)
+    topics = ((ctx.topic(f"due-in-{soon}", namespace=namespace), soon) for soon in SOON)
+    prepared = next(filter(None, (_prepared(ctx, topic, keys, soon) for topic, soon in topics)), None)
     if prepared is None:
         raise CheckFailed(f"sending {3 * len(keys)} messages took longer than {SOON[-1] / 1000:.0f} s")
     consumers, ranges, joined, sent, within = prepared
