@@ -205,7 +205,7 @@ def test_the_command_stores_the_result_and_writes_a_report(
     for title in ("Load per broker", "Bundles", "Hottest topic"):
         assert title in printed
     document = (tmp_path / "out/report.html").read_text()
-    assert document.count("<svg ") == 3
+    assert document.count("<svg ") == 5
     assert "http" not in document
     for name in ("load-per-broker.png", "bundle-weights.png", "hot-topics.png"):
         assert (tmp_path / "out" / name).read_bytes().startswith(b"\x89PNG")
