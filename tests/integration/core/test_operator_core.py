@@ -39,7 +39,7 @@ def test_events_become_passes_and_watching_writes_nothing(
 ) -> None:
     put(apiserver, TENANTS.format(namespace, "before"), tenant(namespace, "before"))
     mark = apiserver.audit_mark()
-    operator = start_operator()
+    operator = start_operator(log_level="debug")  # each pass has its line there
     operator.ready()
     eventually(
         lambda: operator.begun(f"PulsarTenant {namespace}/before"),

@@ -163,7 +163,7 @@ async def test_a_refusal_is_reported_and_recorded_nowhere() -> None:
     kube.put(budget(minAvailable=1))
     stored, hand = kube.put(pod("b-0")), actor(kube)
     for _ in range(2):
-        refusal = await hand.evict(stored, "other image")
+        refusal = await hand.evict(stored, "other image", reason=Reason.POD_REPLACED)
         assert refusal == "The disruption budget b needs 1 healthy pods and has 1 currently"
     assert (hand.done, hand.pending, kube.events, kube.writes) == ([], [], [], [])
     assert [call.verb for call in kube.calls] == ["evict", "evict"] and all(call.is_write for call in kube.calls)
@@ -173,7 +173,7 @@ async def test_a_refusal_is_reported_and_recorded_nowhere() -> None:
 async def test_without_acting_it_is_pending() -> None:
     kube = FakeKube()
     stored, hand = kube.put(pod("b-0")), actor(kube, act=False)
-    assert await hand.evict(stored, "other image") is None
+    assert await hand.evict(stored, "other image", reason=Reason.POD_REPLACED) is None
     assert hand.pending == ["Evict Pod b-0: other image"] and hand.done == [] and kube.calls == []
 
 
@@ -181,9 +181,9 @@ async def test_a_part_that_writes_no_pods_evicts_none() -> None:
     kube = FakeKube()
     stored, hand = kube.put(pod("b-0")), actor(kube)
     with pytest.raises(ValueError, match="does not write Pod"):
-        await hand.limited(frozenset({SERVICES, PDBS})).evict(stored, "for a test")
+        await hand.limited(frozenset({SERVICES, PDBS})).evict(stored, "for a test", reason=Reason.POD_REPLACED)
     assert kube.calls == []
-    assert await hand.limited(frozenset({PODS})).evict(stored, "for a test") is None
+    assert await hand.limited(frozenset({PODS})).evict(stored, "for a test", reason=Reason.POD_REPLACED) is None
 
 
 async def test_a_pod_made_again_stays() -> None:
@@ -192,7 +192,7 @@ async def test_a_pod_made_again_stays() -> None:
     kube.remove(PODS, "ns", "b-0")
     kube.put(pod("b-0"))
     with pytest.raises(ConflictError):
-        await hand.evict(stored, "other image")
+        await hand.evict(stored, "other image", reason=Reason.POD_REPLACED)
     assert kube.live(PODS, "ns", "b-0") is not None and hand.done == []
 
 
