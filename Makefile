@@ -8,7 +8,7 @@ ADMIN_URL ?= http://127.0.0.1:8080
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools images demo demo-down demo-geo demo-geo-down newcomer test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations hostile newer-pulsar crds memory bench-objects bench-objects-real bench-config-store bench-ledger-scan bench-data-plane bench-balance bench-autoscaling bench-traffic bench-spark cluster verify verify-mutations verify-stock verify-newer
+.PHONY: help setup tools images demo demo-down demo-geo demo-geo-down newcomer test test-fast lint unit integration standalone e2e e2e-full areas faults mutants mutations weeks hostile newer-pulsar crds memory bench-objects bench-objects-real bench-config-store bench-ledger-scan bench-data-plane bench-balance bench-autoscaling bench-traffic bench-spark cluster verify verify-mutations verify-stock verify-newer
 
 help: ## This list
 	@grep -hE '^[a-z][a-z0-9-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  \033[1mmake %-14s\033[0m %s\n", $$1, $$2}'
@@ -70,6 +70,9 @@ mutants: setup ## A sample of small changes of the code (SEED, SIZE): do unit an
 
 mutations: tools ## Every field of the logical kinds changed and changed back, in memory and on a real Pulsar (half an hour)
 	@$(PY) -m pytest tests/unit/mutations tests/standalone/test_mutations_real.py -m slow -k "test_all or test_made"
+
+weeks: setup ## The recorded weeks of sizing that make test leaves out, on real Spark (minutes)
+	@$(PY) -m pytest tests/unit/sizing/test_sizing_weeks.py -m slow
 
 hostile: tools ## Hostile text in every place of the logical kinds, all in memory and on a real Pulsar (a quarter of an hour)
 	@$(PY) -m pytest tests/unit/core/test_canary.py tests/unit/logical/test_hostile_text.py tests/standalone/test_hostile_real.py -m slow

@@ -21,7 +21,7 @@ TEXTS = ("operator", "docs", "helm", "examples", "README.md", "CHANGELOG.md", "C
 """Where [[text]] is searched."""
 SUFFIXES = {".py", ".md", ".yaml", ".tpl", ".txt"}
 PROGRAMS = ("operator/pulsar_operator", "operator/pulsar_conformance", "helm", "scripts")
-"""Where [[sentence]] and [[name]] are searched. pulsar_sizing is replaced as a whole."""
+"""Where [[sentence]] and [[name]] are searched. pulsar_sizing is not converted yet."""
 MAX_EXCEPTIONS = 20
 
 

@@ -199,7 +199,7 @@ def in_words(found: TrafficProfile | None) -> str:
 
 
 def seen(inside: Mapping[int, HourState], covered: int) -> Seen:
-    """How much was recorded in some hours, so many of which are covered."""
+    """Returns how much was recorded in the hours ``inside``; ``covered`` is how many of them are covered."""
     rejected: Counter[str] = Counter()
     for hour in inside.values():
         rejected.update(hour.rejected)

@@ -49,7 +49,7 @@ class Ring:
     now: Sequence[int]
     """Boundaries of today between bundles; empty where they are not known."""
     cuts: Sequence[int]
-    """Recommended boundaries that are none today."""
+    """Recommended boundaries that do not exist today."""
 
 
 @dataclass(frozen=True)
@@ -157,14 +157,15 @@ def heat(topics: Sequence[str], rows: Sequence[Sequence[float]], palette: Palett
 
 
 def coverage(days: Mapping[str, Sequence[float]], least: float, palette: Palette = LIGHT) -> Plot:
-    """Which hours are covered: by day the share of its samples that each of 24 hours has. ``least`` is enough."""
+    """Plots which hours are covered. ``days`` has, by day, the share of its samples that each of 24 hours has. An hour
+    is covered from the share ``least``."""
     figure, axes = _figure(0.26 * len(days) + 1.4, palette)
     for number, hours in enumerate(days.values()):
         for hour, share in enumerate(hours):
             if share >= least:
                 _box(axes, hour, number, palette.recommended, 1.0)
             elif share > 0:
-                # Half of the height at most, so that colour is not all that tells them apart.
+                # At most half of the height, so that colour is not the only difference.
                 _box(axes, hour, number, palette.now, 1.0, height=0.5 * share)
     _by_hour(axes, len(days))
     axes.set_yticks([n + 0.5 for n in range(len(days))], list(days))
@@ -176,7 +177,8 @@ def coverage(days: Mapping[str, Sequence[float]], least: float, palette: Palette
 
 
 def cuts(rings: Sequence[Ring], many: int, palette: Palette = LIGHT) -> Plot:
-    """The hash ring of namespaces, of which there are so many in all: where the weight is, boundaries and cuts."""
+    """Plots the hash ring of namespaces: the weight, the boundaries now and the recommended cuts. ``many`` is the
+    number of namespaces in the result, of which not all may be plotted."""
     figure, axes = _figure(0.4 * len(rings) + 1.6, palette)
     for number, ring in enumerate(rings):
         bins = [0.0] * BINS
@@ -208,13 +210,14 @@ def cuts(rings: Sequence[Ring], many: int, palette: Palette = LIGHT) -> Plot:
 
 
 def _box(axes: Any, left: float, row: int, colour: str, alpha: float, height: float = 1.0) -> None:
-    """One field of a grid whose rows are counted from above; a lower one stands on its row's end."""
+    """Adds a field to a grid whose rows are counted from the top. If it is lower than a row, it stands at the bottom of
+    the row."""
     low = row + 1 - height
     axes.add_patch(Rectangle((left, low), 1, height, facecolor=colour, alpha=alpha, linewidth=0))
 
 
 def _by_hour(axes: Any, rows: int) -> None:
-    """Axes of a grid of so many rows and the hours of a day."""
+    """Sets the axes of a grid: the hours of a day, and ``rows`` rows from the top."""
     axes.set_xlim(0, len(HOURS))
     axes.set_ylim(rows, 0)
     axes.set_xticks([hour + 0.5 for hour in HOURS[::3]], [f"{hour:02d}" for hour in HOURS[::3]])

@@ -21,11 +21,11 @@ from pulsar_sizing.job.overload import OVERLOADED, Minutes
 HOTTEST = 20
 MOST_LINES = 30
 MOST_CUTS = 8
-"""Of a namespace that are told in words; result.json has all."""
+"""Maximum number of cuts of a namespace in the table; result.json has all of them."""
 RINGS = 20
-"""Namespaces, the heaviest, whose hash ring is drawn."""
+"""Maximum number of namespaces, the heaviest ones, whose hash ring is plotted."""
 DAYS = 31
-"""Days, the last, whose coverage is drawn."""
+"""Maximum number of days, the newest ones, whose coverage is plotted."""
 UNKNOWN = "not known"
 NO_MINUTES = (
     f"Minutes above {OVERLOADED:.0%} are not known without --capacity, which says how many bytes a second an average "
@@ -45,7 +45,7 @@ class Details:
     minutes: Minutes | None = None
     """None = what brokers can carry is not known."""
     coverage: Coverage | None = None
-    """None = not asked for."""
+    """None if the report has no coverage."""
 
 
 def tables(result: SizingResult, found: Details) -> list[Table]:
@@ -163,7 +163,7 @@ def _namespaces(result: SizingResult, today: Mapping[str, Today]) -> Table:
 
 
 def rings(result: SizingResult, today: Mapping[str, Today]) -> list[plots.Ring]:
-    """The hash ring of the heaviest namespaces, those with cuts first."""
+    """Returns the hash rings of the heaviest namespaces, those with recommended cuts first."""
     made = [
         plots.Ring(
             each.namespace,
@@ -177,7 +177,7 @@ def rings(result: SizingResult, today: Mapping[str, Today]) -> list[plots.Ring]:
 
 
 def _new_cuts(each: NamespaceSizing, today: Mapping[str, Today]) -> list[str]:
-    """Recommended boundaries that are none today."""
+    """Returns the recommended boundaries that do not exist today."""
     now = boundary_texts(today[each.namespace].boundaries) if each.namespace in today else ("0x00000000", "0xffffffff")
     return [text for text in each.boundaries if text not in set(now)]
 
@@ -203,7 +203,7 @@ def _coverage(result: SizingResult, found: Coverage | None) -> Table:
 
 
 def days_of(result: SizingResult, found: Coverage) -> dict[str, list[float]]:
-    """Share of its samples that each of the 24 hours of each recorded day has; 0 where nothing is known."""
+    """Returns, by recorded day, the share of its samples that each of the 24 hours has; 0 if nothing is known of it."""
     day, days = result.from_time.replace(hour=0), {}
     while day < result.to_time:
         days[f"{day:%Y-%m-%d}"] = [0.0] * 24

@@ -48,7 +48,7 @@ class Question:
     growth: float
     factors: Factors
     topics: int
-    """About how many there are."""
+    """Approximate number of topics."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def weigh(
 
 
 def caps(spark: SparkSession, tables: Tables, snapshot: Snapshot, busy: Sequence[int], ask: Question) -> DataFrame:
-    """What the topics of each namespace weigh together in the busy hours of some days: namespace, cap."""
+    """Returns a row (namespace, cap) for each namespace: the weight of all its topics together in the busy hours."""
     rows = tables.read(spark, NAMESPACES, tables.days(snapshot, NAMESPACES, busy))
     rows = rows.withColumnRenamed("namespace", "topic").withColumn("position", F.lit(0)).withColumn("busy", F.lit(True))
     weighed = _histograms(rows).repartition("topic").mapInArrow(partial(_weighed, ask), _WEIGHED)
@@ -108,12 +108,12 @@ def capped(weighed: DataFrame, most: DataFrame) -> DataFrame:
 
 
 def _histograms(rows: DataFrame) -> DataFrame:
-    """What `_weighed` takes; days are added up."""
+    """Returns the columns that `_weighed` reads, with one day for all, so that days are added up."""
     return rows.select(F.lit(0).cast("bigint").alias("day"), *SCHEMA.names[1:], "busy")
 
 
 def _grown(weight: Column) -> Column:
-    """With what was learned, rounded."""
+    """Returns a weight times its learned factor, rounded."""
     return F.floor(weight * F.col("times") + 0.5).cast("bigint")
 
 

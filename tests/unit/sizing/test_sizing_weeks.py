@@ -21,14 +21,27 @@ from tests.support.sizing_weeks import WEEKS, Week
 
 WEIGHED = ("namespaces", "partitions", "brokers", "verdict", "balance")
 """Fields of a result that follow from weights."""
+SAMPLE = WEEKS[::3]
+"""Weeks of ``make test``; each takes ten seconds."""
 
 
-@pytest.mark.parametrize("week", WEEKS, ids=[week.name for week in WEEKS])
+@pytest.mark.parametrize("week", SAMPLE, ids=lambda week: week.name)
 def test_a_week_gives_the_result_that_was_recorded(spark: Any, tmp_path: Path, week: Week) -> None:
+    assert same(found_in(spark, week, tmp_path), expected()[week.name]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("week", [week for week in WEEKS if week not in SAMPLE], ids=lambda week: week.name)
+def test_all_other_weeks(spark: Any, tmp_path: Path, week: Week) -> None:
+    """The same, by ``make weeks``."""
+    assert same(found_in(spark, week, tmp_path), expected()[week.name]) == []
+
+
+@pytest.mark.parametrize("week", WEEKS[::5], ids=lambda week: week.name)
+def test_caps_change_weights_alone(spark: Any, tmp_path: Path, week: Week) -> None:
+    """Weights, and what follows from them; a namespace and a topic weigh less than without caps, or as much."""
     wanted = expected()[week.name]
-    assert same(found_in(spark, week, tmp_path), wanted) == []
-    # The run after it finds nothing new, and has the caps.
-    found = document(run(spark, week, tmp_path).result, (), None, {})["result"]
+    found = document(week.play(tmp_path, lambda: run(spark, week, tmp_path)).result, (), None, {})["result"]
     assert {*found, *WEIGHED} == {*wanted["result"]}
     assert [text for key in found if key not in WEIGHED for text in same(found[key], wanted["result"][key], key)] == []
     pairs = list(zip(found["namespaces"], wanted["result"]["namespaces"], strict=True))

@@ -146,8 +146,8 @@ async def _together(scope: Scope, cluster: str, path: tuple[str, ...], parts: Se
 
 
 def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
-    """Returns who is connected to a topic or a partition, or has unread or unreplicated messages; None if
-    neither is the case."""
+    """Returns a blocker if a topic or a partition has connected clients, or unread or unreplicated messages; None
+    otherwise."""
     publishers = len(stats.get("publishers") or ())
     if publishers:
         return Blocker(
@@ -179,8 +179,8 @@ def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
 async def users(
     scope: Scope, path: tuple[str, ...], present: Mapping[str, Sequence[str]], *, remedy: str
 ) -> Blocker | None:
-    """Returns who is connected to a non-persistent topic in any cluster; None if no client is. A topic that
-    no client has open in a cluster is not found there. Raises AdminUnreachableError."""
+    """Returns a blocker if a client is connected to a non-persistent topic in any cluster; None otherwise. A cluster
+    does not know a topic that no client has open there. Raises AdminUnreachableError."""
     found = await _stats(scope, path, present, remedy, counted=True)
     return found if isinstance(found, Blocker) else None
 

@@ -30,12 +30,12 @@ class Finding:
     progressing: tuple[bool, Reason, str] | None = None
     """Status, reason and message of condition Progressing; None if nothing is in progress and nothing waits."""
     under_way: bool = False
-    """Whether it has begun, and is not held by something that another phase, cluster or person ends."""
+    """Whether the work has begun and is not blocked by another phase, another cluster or a person."""
 
     @property
     def rank(self) -> tuple[bool, bool, bool, bool]:
-        """The lowest comes first. What is blocked may stay so for days, as until a maintenance window: it hides nothing
-        that makes progress, and what time ends hides nothing that a person has to see to."""
+        """Sort key of a report; the lowest comes first. Progress comes before blockers, which may last for days. Among
+        blockers, one that a person must resolve comes before one that ends with time, such as a maintenance window."""
         allowed, reason, _ = self.progressing or (True, Reason.READY, "")
         progress = allowed and self.under_way
         return not progress, allowed, HEALING[reason] is Healing.ITSELF, not self.under_way
@@ -80,8 +80,8 @@ def _decommission(fact: DecommissionFact) -> Finding:
 
 
 def _rollout(fact: RolloutFact, template_order: TemplateOrder | None) -> Iterator[Finding]:
-    """What a rollout is about. One that failed, or waits for its window, makes no progress; one whose next pod is held
-    by something outside of it makes none before that ends."""
+    """Returns the reports of a rollout. It makes no progress if it failed, if it waits for its maintenance window, or
+    while something outside of the rollout blocks its next pod."""
     rollout = fact.status
     if rollout is None:
         return
@@ -91,7 +91,7 @@ def _rollout(fact: RolloutFact, template_order: TemplateOrder | None) -> Iterato
         stopped = template_order.stop.reason
         yield Finding(progressing=(False, stopped, template_order.blocker.message), under_way=True)
         if not passes or template_order.stopped is None or rollout.component in template_order.stopping:
-            return  # else a component goes on that the failed one needs
+            return  # otherwise the rollout of a component that the failed one needs continues
     text = f"Rollout of the {rollout.component} pods: {rollout.pods_done} of {rollout.pods_total} are done"
     text = f"{text}. {rollout.message}" if rollout.message is not None else text
     reason = Reason.ROLLOUT_IN_PROGRESS if passes else blocked
@@ -99,7 +99,7 @@ def _rollout(fact: RolloutFact, template_order: TemplateOrder | None) -> Iterato
 
 
 def _scale(fact: ScaleFact) -> Iterator[Finding]:
-    """What pods that are added or removed wait for."""
+    """Returns why pods are not added or removed yet."""
     if fact.drain is not None:
         draining = fact.drain.blocker
         yield Finding(progressing=(True, draining.reason, draining.message), under_way=True)
