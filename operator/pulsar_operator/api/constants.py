@@ -268,6 +268,7 @@ class Reason(StrEnum):
     NOT_DELETED = "NotDeleted"
     # logical plane
     CREATED = "Created"
+    CHANGED = "Changed"
     ADOPTED = "Adopted"
     REPAIRED = "Repaired"
     IN_SYNC = "InSync"

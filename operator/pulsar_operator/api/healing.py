@@ -141,6 +141,7 @@ _ITSELF = {
     Reason.DELETED,
     Reason.NOT_DELETED,
     Reason.CREATED,
+    Reason.CHANGED,
     Reason.ADOPTED,
     Reason.REPAIRED,
     Reason.IN_SYNC,

@@ -34,7 +34,7 @@ REMEDY = re.compile(
 PLAIN = frozenset(
     {
         Reason.READY, Reason.VALID, Reason.IN_SYNC, Reason.BROKERS_SHARED, Reason.NOT_APPLICABLE,
-        Reason.CREATED, Reason.ADOPTED, Reason.REPAIRED, Reason.DRIFT_REPAIRED, Reason.DELETED,
+        Reason.CREATED, Reason.CHANGED, Reason.ADOPTED, Reason.REPAIRED, Reason.DRIFT_REPAIRED, Reason.DELETED,
         Reason.FINALIZER_RELEASED, Reason.HANDED_OVER, Reason.COMPACTION_TRIGGERED,
         # The operator goes on, and nobody need do anything.
         Reason.PENDING, Reason.DELETING, Reason.WAITING_FOR_CLUSTERS,

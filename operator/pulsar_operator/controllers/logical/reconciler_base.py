@@ -7,6 +7,7 @@ and has no finalizer of the operator is left alone.
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from typing import Generic
 
@@ -32,6 +33,8 @@ from pulsar_operator.controllers.logical.scope import (
     resolve_scope,
 )
 from pulsar_operator.ports import Json
+
+log = logging.getLogger(__name__)
 
 _OF_THE_SPEC = frozenset(
     {Reason.REFERENCE_NOT_FOUND, Reason.REFERENCE_NOT_ALLOWED, Reason.DUPLICATE, Reason.INVALID_SPEC}
@@ -193,6 +196,7 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
             raise
 
     async def release(self, ctx: LogicalPass[SpecT, StatusT], reason: Reason, message: str) -> None:
-        """Records the reason as an event and removes the finalizer from the object."""
+        """Records the reason as a log line and an event, and removes the finalizer from the object."""
+        log.info("%s %s/%s: %s", self.kind.value, ctx.meta.namespace, ctx.meta.name, message)
         await ctx.event(reason, message, warning=reason is Reason.PARENT_DELETED)
         await release_finalizer(self.deps, ctx.obj)

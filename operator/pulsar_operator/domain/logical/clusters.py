@@ -217,6 +217,12 @@ def plan_clusters(
     return desired
 
 
+def drops_cluster(action: Action, live: Clusters) -> bool:
+    """Whether an action takes a cluster out of a namespace: out of its replication, or with all of its data there."""
+    before = {"replication": live.replicating, "allowedClusters": live.holding}.get(action.call.path[-1])
+    return before is not None and not before <= set(action.call.body)
+
+
 def _waits(waits: Collection[str], undelivered: str) -> str:
     names = ", ".join(sorted(waits))
     return (

@@ -127,6 +127,27 @@ class Guard:
     """Stored bytes by cluster; None if not read yet."""
 
 
+def consented(
+    guard: Guard, row: PolicyRow, value: object | None, found: Mapping[str | None, object], *, new: bool
+) -> bool:
+    """Whether Pulsar may delete stored messages once a policy has a value (None if it is reset), given that there is no
+    question: the object itself declares the value, or a person confirmed the change.
+
+    With ``new`` the object existed before it declared the policy, so that a value replaces an inherited one that is not
+    known. ``found``: see question.
+    """
+    if row.keeps is None:
+        return False
+    if row.field not in guard.own:
+        nothing = guard.stored and all(each.nothing for each in guard.stored.values())
+        return bool(_changes(guard, row, value, found)) and not nothing
+    return any(
+        shortens(row.keeps.of(live, None), row.keeps.of(row.value_in(value, cluster), None))
+        for cluster, live in found.items()
+        if live is not None or new
+    )
+
+
 @dataclass(frozen=True)
 class _Change:
     before: object

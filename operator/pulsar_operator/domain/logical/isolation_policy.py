@@ -241,7 +241,7 @@ def _remove_domain(name: str, cluster: str, brokers: frozenset[str]) -> Action:
     reason = (
         f"Delete failure domain {name} of cluster {cluster} (was {describe(brokers)}): it was removed from the spec"
     )
-    return Action(Verb.RESET, item, Call("DELETE", failure_domain_path(cluster, name)), reason, difference, cluster)
+    return Action(Verb.DELETE, item, Call("DELETE", failure_domain_path(cluster, name)), reason, difference, cluster)
 
 
 def _plan_removal(draft: Draft, name: str, cluster: str, live: ClusterFacts, memory: Memory, *, isolated: bool) -> None:
@@ -252,7 +252,7 @@ def _plan_removal(draft: Draft, name: str, cluster: str, live: ClusterFacts, mem
         difference = DriftEntry(field=item, desired="not there", actual="there")
         reason = f"Delete isolation policy {name} in cluster {cluster}: the cluster was removed from spec.clusters"
         draft.actions.append(
-            Action(Verb.RESET, item, Call("DELETE", isolation_path(cluster, name)), reason, difference, cluster)
+            Action(Verb.DELETE, item, Call("DELETE", isolation_path(cluster, name)), reason, difference, cluster)
         )
     for domain in sorted(items_of(memory.managed, DOMAINS) & set(live.domains)):
         draft.kept |= {item, entry(DOMAINS, domain)}

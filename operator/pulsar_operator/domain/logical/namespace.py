@@ -21,13 +21,14 @@ from pulsar_operator.domain.logical.clusters import (
     CLUSTERS,
     Clusters,
     allowed_of,
+    drops_cluster,
     plan_clusters,
     refused_lists,
     replication_of,
 )
 from pulsar_operator.domain.logical.consent import Guard
 from pulsar_operator.domain.logical.entries import declared_entries, plan_entries
-from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Verb, plan_policies
+from pulsar_operator.domain.logical.plan import Action, Draft, Memory, Plan, Verb, irrevocable, plan_policies
 from pulsar_operator.domain.logical.pulsar_names import namespace_path
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call, lookup, lookup_each
 from pulsar_operator.domain.policies.entry_rows import NAMESPACE_ENTRIES
@@ -198,6 +199,7 @@ def plan_namespace(spec: PulsarNamespaceSpec, facts: NamespaceFacts, memory: Mem
         unreachable=facts.unreachable,
         guard=facts.guard,
     )
+    draft.actions[:] = (irrevocable(each) if drops_cluster(each, facts.lists()) else each for each in draft.actions)
     for row in NAMESPACE_ENTRIES:
         plan_entries(
             draft,

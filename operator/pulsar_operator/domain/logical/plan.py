@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.api.v1alpha1.logical import DriftEntry
-from pulsar_operator.domain.logical.consent import Guard, question
+from pulsar_operator.domain.logical.consent import Guard, consented, question
 from pulsar_operator.domain.policies import Call, PolicyRow, Unreadable, describe, too_old
 from pulsar_operator.domain.texts import visible
 
@@ -20,10 +20,20 @@ class Verb(StrEnum):
     SET = "Set"
     REPAIR = "Repair"
     RESET = "Reset"
+    CHANGE = "Change"
+    """Sets or resets a value that cannot be taken back: partitions are added, or Pulsar may delete stored messages."""
+    DELETE = "Delete"
+    """Deletes an object inside of Pulsar: a subscription, a failure domain, an isolation policy."""
 
 
-EVENT_REASONS: Mapping[Verb, Reason] = {Verb.CREATE: Reason.CREATED, Verb.REPAIR: Reason.DRIFT_REPAIRED}
-"""Verbs that are reported by an event. Other verbs write a declared value, which only the debug log shows."""
+EVENT_REASONS: Mapping[Verb, Reason] = {
+    Verb.CREATE: Reason.CREATED,
+    Verb.REPAIR: Reason.DRIFT_REPAIRED,
+    Verb.CHANGE: Reason.CHANGED,
+    Verb.DELETE: Reason.DELETED,
+}
+"""Verbs that are reported by an event and a log line at info. Other verbs write a declared value that can be changed
+again, which only the debug log shows."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +158,11 @@ def change_verb(memory: Memory, name: str) -> Verb:
     return Verb.REPAIR if memory.drifted(name) else Verb.SET
 
 
+def irrevocable(action: Action) -> Action:
+    """Returns an action that sets or resets a value in the form in which it is reported by an event."""
+    return replace(action, verb=Verb.CHANGE) if action.verb in (Verb.SET, Verb.RESET) else action
+
+
 def concerned(rows: Sequence[PolicyRow], desired: Mapping[str, object], managed: Collection[str]) -> list[PolicyRow]:
     """Returns the policies that a plan must consider: those that are declared, and those that may have to be reset."""
     return [row for row in rows if desired.get(row.field) is not None or row.field in managed]
@@ -199,8 +214,9 @@ def plan_policies(
         else:
             draft.declared.add(row.field)
             _plan_value(draft, row, value, live, base=base, memory=memory, repair=repair)
-        if guard is not None and len(draft.actions) > before:
-            _ask(draft, guard, row, value, live, before=before, memory=memory)
+        if row.keeps is not None and len(draft.actions) > before and (guard is not None or value is not None):
+            known = guard or Guard((), frozenset({row.field}))
+            _ask(draft, known, row, value, live, before=before, memory=memory)
 
 
 def _ask(
@@ -213,10 +229,14 @@ def _ask(
     before: int,
     memory: Memory,
 ) -> None:
-    """Removes the actions of a policy, those from ``before`` on, if its change needs consent and has none."""
+    """Removes the actions of a policy, those from ``before`` on, if its change needs consent and has none. With consent
+    they are reported."""
     changed = {action.cluster for action in draft.actions[before:]}
-    text = question(guard, row, value, {cluster: live for cluster, live in found.items() if cluster in changed})
+    there = {cluster: live for cluster, live in found.items() if cluster in changed}
+    text = question(guard, row, value, there)
     if text is None:
+        if consented(guard, row, value, there, new=row.field not in memory.managed and memory.established):
+            draft.actions[before:] = map(irrevocable, draft.actions[before:])
         return
     del draft.actions[before:]
     draft.asks.add(row.field)

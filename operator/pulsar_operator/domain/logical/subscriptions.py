@@ -252,11 +252,11 @@ class _ClusterSubscriptionPlan:
         draft.kept.add(place)
         found = f"{describe(live)} in cluster {self.cluster}"
         reason = f"Reset spec.{printable(place)} to inherit (was {found}): it was removed from the spec"
-        self._reset(draft, place, found, reason, rate_call(self.topic, "DELETE", name))
+        self._clear(draft, Verb.RESET, place, found, reason, rate_call(self.topic, "DELETE", name))
 
-    def _reset(self, draft: Draft, place: str, found: str, reason: str, call: Call) -> None:
+    def _clear(self, draft: Draft, verb: Verb, place: str, found: str, reason: str, call: Call) -> None:
         difference = DriftEntry(field=place, desired=describe(None), actual=found)
-        draft.actions.append(Action(Verb.RESET, place, call, reason, difference, self.cluster))
+        draft.actions.append(Action(verb, place, call, reason, difference, self.cluster))
 
     def remove(self, draft: Draft, name: str, live: LiveSubscription, policy: DeletionPolicy) -> None:
         """Deletes a subscription that was removed from the spec, together with its position, if the deletion policy
@@ -276,4 +276,5 @@ class _ClusterSubscriptionPlan:
         query = {"force": "true"} if policy is DeletionPolicy.FORCE_DELETE else {}
         found = f"there with {live.backlog} unread messages in cluster {self.cluster}"
         reason = f"Delete spec.{printable(place)} ({found}): it was removed from the spec"
-        self._reset(draft, place, found, reason, Call("DELETE", subscription_path(self.topic, name), query))
+        call = Call("DELETE", subscription_path(self.topic, name), query)
+        self._clear(draft, Verb.DELETE, place, found, reason, call)

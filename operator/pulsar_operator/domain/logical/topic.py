@@ -311,7 +311,7 @@ def _plan_partitioned(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, me
     elif live < desired:
         draft.actions.append(
             Action(
-                Verb.SET,
+                Verb.CHANGE,
                 PARTITIONS,
                 Call("POST", path, body=desired),
                 f"Set spec.partitions to {desired} (was {live}): new partitions are added",

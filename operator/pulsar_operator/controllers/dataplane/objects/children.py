@@ -37,6 +37,9 @@ log = logging.getLogger(__name__)
 OWNED = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, SERVICE_ACCOUNTS, PDBS)
 """Types of children that carry an owner reference and are pruned when they are no longer rendered."""
 
+RECORDED = frozenset({STATEFUL_SETS, SERVICES})
+"""Types of children whose pruning is an event: pods end, or the address of a Service is lost."""
+
 _BY_KIND = {kind.kind: kind for kind in (*OWNED, PODS)}
 
 
@@ -133,9 +136,8 @@ async def prune(actor: Actor, live: Live, rendered: Iterable[Json], *, keep: fro
             if (kind.kind, name) in desired or component_of(obj) in kept or controller_uid(obj) != uid:
                 continue
             if kind != CONFIG_MAPS:
-                await actor.delete(
-                    kind, obj, "removed from spec", reason=Reason.DELETED if kind == STATEFUL_SETS else None
-                )
+                reason = Reason.DELETED if kind in RECORDED else None
+                await actor.delete(kind, obj, "it is no longer part of the specification", reason=reason)
 
 
 async def prune_configurations(actor: Actor, live: Live, rendered: Iterable[Json]) -> None:

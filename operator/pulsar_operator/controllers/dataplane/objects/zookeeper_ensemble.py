@@ -148,7 +148,8 @@ async def delete_volumes(actor: Actor, owner: Owner) -> None:
 async def delete_ours(actor: Actor, kind: ResourceType, found: Json, *, ours: bool) -> None:
     """Deletes an object that the operator created; one of another creator stays, with an event."""
     if ours:
-        await actor.delete(kind, found, "reclaimPolicy is Delete", reason=Reason.DELETED if kind == PVCS else None)
+        reason = None if kind == CONFIG_MAPS else Reason.DELETED  # a ConfigMap is a record of the operator
+        await actor.delete(kind, found, "reclaimPolicy is Delete", reason=reason)
     else:
         why = "it was not created by this operator for this object. Delete it if it is no longer needed"
         await actor.warn(Reason.NOT_DELETED, f"{kind.kind} {found['metadata']['name']} kept: {why}")

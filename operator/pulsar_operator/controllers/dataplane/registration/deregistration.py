@@ -9,14 +9,13 @@ domain/dataplane/registration/deregistration.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Final
 
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ReclaimPolicy
 from pulsar_operator.controllers.core.actor import Actor
-from pulsar_operator.controllers.core.bounded import each_of
 from pulsar_operator.controllers.core.clusters import allows, instance_of, owner_text, pulsar_name
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.stores import Store, configuration_store, metadata_store
@@ -24,7 +23,6 @@ from pulsar_operator.controllers.dataplane.objects.dependents import confirmed_d
 from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_manifest, record_name, write_record
 from pulsar_operator.controllers.dataplane.objects.tear_down_record import can_be_kept
 from pulsar_operator.controllers.dataplane.observed.namespace_inventory import (
-    AT_ONCE,
     Others,
     has_own_store,
     left_behind,
@@ -36,16 +34,29 @@ from pulsar_operator.controllers.dataplane.observed.namespace_inventory import (
     with_cursor,
 )
 from pulsar_operator.controllers.dataplane.registration.name_claims import claimant_there
+from pulsar_operator.controllers.dataplane.registration.store_answers import (
+    SilentError,
+    answer_of,
+    stored_at,
+    stored_below,
+)
 from pulsar_operator.domain.conditions import parse_time, seconds_since
 from pulsar_operator.domain.dataplane.registration.deregistration import (
     OWN_TENANT,
     DeregistrationFacts,
     DeregistrationPlan,
     Removal,
+    list_text,
     paths_of_lists,
     plan_deregistration,
 )
-from pulsar_operator.domain.dataplane.registration.metadata import DamagedRecordError, Record, Refusal, parse_record
+from pulsar_operator.domain.dataplane.registration.metadata import (
+    DamagedRecordError,
+    Record,
+    Refusal,
+    Write,
+    parse_record,
+)
 from pulsar_operator.domain.dataplane.registration.registration import POLICIES_PATH, Stored, claim_path, cluster_path
 from pulsar_operator.domain.logical.replication_backlog import REPLICATOR
 from pulsar_operator.ports import (
@@ -60,8 +71,6 @@ from pulsar_operator.ports import (
     RefusedError,
     ZooKeeperSession,
 )
-
-T = TypeVar("T")
 
 ROUNDS: Final = 6
 """Reads of the store in one pass: another writer may restore what was removed, and the next pass continues."""
@@ -82,10 +91,6 @@ class Waiting:
     text: str
     reason: Reason | None = None
     """Why it is blocked; None if it continues automatically."""
-
-
-class _SilentError(Exception):
-    """The configuration store gave no usable answer."""
 
 
 async def deregistration_of(deps: Deps, obj: Json, actor: Actor) -> Deregistration | None:
@@ -197,7 +202,7 @@ class Deregistration:
                     await self._report(plan.notes if not brokers_run else ())
                     return wrote
                 silent, wrote = 0, True
-            except _SilentError as error:
+            except SilentError as error:
                 silent, wrote = silent + 1, True  # what was not answered may have been done
                 if silent > 1:  # a server that went takes an answer with it, not the store
                     text = f"the configuration store, to take cluster {self._name} out of it: {error}"
@@ -255,16 +260,16 @@ class Deregistration:
         record = self._known = await self._record()
         session = await self._session()
         claim, entry = claim_path(self._name), cluster_path(self._name)
-        nodes = await _nodes(session, [claim, entry])
-        apart = await _answer(self._others.apart(session, self._name))
+        nodes = await stored_at(session, [claim, entry])
+        apart = await answer_of(self._others.apart(session, self._name))
         last = not (self._others.staying or apart)
         self._last, below = last, dict[str, Stored]()
         if nodes[claim] is not None and not last:
-            tenants = await _answer(session.children(POLICIES_PATH)) or []
-            of_pulsar = await _answer(session.children(f"{POLICIES_PATH}/{OWN_TENANT}")) or []
-            nodes |= await _nodes(session, paths_of_lists(tenants, of_pulsar))
+            tenants = await answer_of(session.children(POLICIES_PATH)) or []
+            of_pulsar = await answer_of(session.children(f"{POLICIES_PATH}/{OWN_TENANT}")) or []
+            nodes |= await stored_at(session, paths_of_lists(tenants, of_pulsar))
         if nodes[claim] is not None and not brokers_run:
-            below = await _below(session, entry)
+            below = await stored_below(session, entry)
         instance_id = record.instance_id if record is not None else (self._obj.get("status") or {}).get("instanceId")
         data, owner = node.data if (node := nodes[claim]) is not None else None, owner_text(self._obj)
         return plan_deregistration(
@@ -285,7 +290,7 @@ class Deregistration:
 
     async def _session(self) -> ZooKeeperSession:
         assert self._store is not None
-        return await _answer(self._deps.zookeeper.session(self._store.servers, self._store.chroot))
+        return await answer_of(self._deps.zookeeper.session(self._store.servers, self._store.chroot))
 
     async def _record(self) -> Record | None:
         meta = self._obj["metadata"]
@@ -300,12 +305,13 @@ class Deregistration:
     async def _carry_out(self, plan: DeregistrationPlan) -> bool:
         """Carries out the next part of a plan; returns whether there was any."""
         session = await self._session()
-        for write in plan.narrowing:
-            assert write.version is not None, "lists of clusters are those that were read"
-            await _answer(session.set(write.path, write.data, version=write.version))
-            self._actor.record_write(f"Updated {write.path} in {self._store}: {write.why}")
-        for removal in plan.removals:
-            await self._remove(session, removal)
+        await self._narrow(session, plan.narrowing)
+        for removal in plan.removals[:-1]:
+            await answer_of(session.delete(removal.path, version=removal.version))
+            self._actor.record_write(f"Deleted {removal.path} in {self._store}: {removal.why}")
+        for removal in plan.removals[-1:]:
+            below = len(plan.removals) - 1
+            await self._remove(session, removal, f" with {below} nodes below it" if below else "")
         if plan.narrowing or plan.removals:
             await self._report(plan.notes)
             return True
@@ -318,9 +324,23 @@ class Deregistration:
         await self._remove(session, plan.claim)
         return True
 
-    async def _remove(self, session: ZooKeeperSession, removal: Removal) -> None:
-        await _answer(session.delete(removal.path, version=removal.version))
-        await self._actor.record_event(Reason.DELETED, f"Deleted {removal.path} in {self._store}: {removal.why}")
+    async def _narrow(self, session: ZooKeeperSession, narrowing: Sequence[Write]) -> None:
+        """Writes narrowed lists. What was written is one event for each list, also if a write fails."""
+        done: dict[str, list[str]] = {}
+        try:
+            for write in narrowing:
+                assert write.version is not None, "lists of clusters are those that were read"
+                await answer_of(session.set(write.path, write.data, version=write.version))
+                self._actor.record_write(f"Updated {write.path} in {self._store}: {write.why}")
+                done.setdefault(list_text(write), []).append(write.path.removeprefix(f"{POLICIES_PATH}/"))
+        finally:
+            for text, names in done.items():
+                taken = f"Took cluster {self._name} out of {text} in {self._store} ({len(names)}): {named(names)}"
+                await self._actor.record_event(Reason.CHANGED, taken)
+
+    async def _remove(self, session: ZooKeeperSession, removal: Removal, more: str = "") -> None:
+        await answer_of(session.delete(removal.path, version=removal.version))
+        await self._actor.record_event(Reason.DELETED, f"Deleted {removal.path}{more} in {self._store}: {removal.why}")
 
     async def _report(self, notes: Sequence[str]) -> None:
         for note in notes:
@@ -341,7 +361,7 @@ class Deregistration:
         Nothing is reported to a cluster that may not refer to the instance."""
         if self._last or not allows(self._instance, self._obj):
             return
-        found = naming(await _answer(namespace_policies(session)), self._name)
+        found = naming(await answer_of(namespace_policies(session)), self._name)
         if found:
             await self._actor.warn(
                 Reason.NOT_DELETED,
@@ -366,31 +386,3 @@ class Deregistration:
             rule = "goes with its volumes" if delete else "stays on its volumes"
             text = f"{self._name} leaves topics of {len(found)} namespaces in its own metadata store: {named(found)}"
             await self._actor.warn(Reason.NOT_DELETED, f"{text}. No broker deleted them; what they hold {rule}")
-
-
-async def _answer(call: Awaitable[T]) -> T:
-    """Returns the answer of ZooKeeper."""
-    try:
-        return await call
-    except (ConflictError, NotFoundError):
-        raise
-    except PortError as error:
-        raise _SilentError(str(error)) from error
-
-
-async def _nodes(session: ZooKeeperSession, paths: Sequence[str]) -> dict[str, Stored | None]:
-    nodes = await each_of(paths, lambda path: _answer(session.get(path)), AT_ONCE)
-    stored = (None if node is None else Stored(node.data, node.version) for node in nodes)
-    return dict(zip(paths, stored, strict=True))
-
-
-async def _below(session: ZooKeeperSession, path: str) -> dict[str, Stored]:
-    """Returns all nodes below one."""
-    found: dict[str, Stored] = {}
-    for name in await _answer(session.children(path)) or ():
-        child = f"{path}/{name}"
-        node = await _answer(session.get(child))
-        if node is not None:
-            found[child] = Stored(node.data, node.version)
-            found |= await _below(session, child)
-    return found

@@ -116,6 +116,12 @@ def is_claim_of(data: bytes, owner: str) -> bool:
         return False
 
 
+def list_text(write: Write) -> str:
+    """Returns which list a write narrows, and of what: tenants are one path segment, namespaces are two."""
+    of_tenant = "/" not in write.path.removeprefix(f"{POLICIES_PATH}/")
+    return f"{OF_TENANT} of tenants" if of_tenant else f"the lists of clusters of namespaces of tenant {OWN_TENANT}"
+
+
 def plan_deregistration(facts: DeregistrationFacts) -> DeregistrationPlan | Refusal:
     """Returns the next changes, or a refusal if the nodes cannot be read."""
     name, claim, entry = facts.cluster_name, claim_path(facts.cluster_name), cluster_path(facts.cluster_name)
