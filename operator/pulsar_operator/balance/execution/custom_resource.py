@@ -29,6 +29,8 @@ STEPS_FILE = "steps.json"
 WORDS_FILE = "steps.txt"
 BROKERS_FILE = "brokers.txt"
 APPROVE = "approve"
+NOT_SHOWN = "none"
+"""In place of the id of a replaced proposal: an approval without an id may have been given before the proposal."""
 COMMANDS = (APPROVE, "refresh", "stop")
 CHANGED = "the ConfigMap does not hold the steps as they were written"
 MAX_STEPS_BYTES = 900_000
@@ -69,12 +71,15 @@ def refused_approval(command: Command, ident: str, replaced: str | None, how: st
     """Returns why an approval does not approve the proposal with this id; empty if it does.
 
     ``replaced`` is the proposal that waited for approval before this one replaced it: an approval without an id may
-    mean that one. ``how`` is the command that approves the current one.
+    mean that one. It is NOT_SHOWN if that one is not known, or there was none. ``how`` is the command that approves the
+    current one.
     """
     if command.proposal == ident or (not command.proposal and replaced is None):
         return ""
     if command.proposal:
         cause = f"Approval of proposal {command.proposal} is refused: the proposal is {ident} now."
+    elif replaced == NOT_SHOWN:
+        cause = f"Approval without an id is refused: it may be older than proposal {ident}."
     else:
         cause = f"Approval without an id is refused: proposal {ident} took the place of proposal {replaced}."
     return f"{cause} Review it, then {how}"

@@ -12,7 +12,7 @@ from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.rebalance import PulsarRebalanceStatus
-from pulsar_operator.balance.execution.custom_resource import Command, command_of, is_own, refused_approval
+from pulsar_operator.balance.execution.custom_resource import NOT_SHOWN, Command, command_of, is_own, refused_approval
 from pulsar_operator.balance.execution.drain import DRAIN, brokers_change, purpose_of
 from pulsar_operator.balance.planner import plan as planner
 from pulsar_operator.controllers.core.clusters import published_endpoint
@@ -51,6 +51,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
             return super().begin(obj)
         # A part of what was under way is no plan to continue with, and what was done once is not done again unasked.
         state = super().begin({**obj, "status": {}})
+        state.set(replaced_proposal=NOT_SHOWN)  # one may have been shown before
         if not is_own(obj) or _stopped_by_user(stored):
             state.set(approval_required=True)
         return state

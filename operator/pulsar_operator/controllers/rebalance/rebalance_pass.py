@@ -12,7 +12,7 @@ from pulsar_operator.api.constants import ANNOTATION_REBALANCE, ConditionType, K
 from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.rebalance import ProgressStatus, PulsarRebalanceSpec, PulsarRebalanceStatus
-from pulsar_operator.balance.execution.custom_resource import is_standing, summary
+from pulsar_operator.balance.execution.custom_resource import APPROVE, NOT_SHOWN, is_standing, summary
 from pulsar_operator.balance.execution.driver import Decision, Memory, believed, decide
 from pulsar_operator.balance.execution.partial import Silence
 from pulsar_operator.balance.execution.steady import SteadyOptions
@@ -251,15 +251,30 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
         )
 
     async def write(self) -> None:
-        """Writes the status, then removes a completed command from the object; see Context."""
+        """Writes the status, then removes a completed command from the object; see Context.
+
+        An approval without an id that is there before the first status with a proposal is not for that proposal, which
+        the status says: the pass may end before the command is removed.
+        """
+        new = self.conditions.is_true(ConditionType.PROPOSAL_READY) and self.status.proposal != self.before.proposal
+        if new and self.status.replaced_proposal is None and _command_in(await self._read_again()) == APPROVE:
+            self.set(replaced_proposal=NOT_SHOWN)
         await super().write()
         if not self.done_command or not self.actor.act:
             return
-        fresh = await self.deps.kube.get(CUSTOM[Kind.REBALANCE], self.meta.namespace, self.meta.name)
-        if fresh is None or fresh["metadata"]["uid"] != self.meta.uid:
+        fresh = await self._read_again()
+        if fresh is None or (asked := _command_in(fresh)) is None:
             return
-        given = fresh["metadata"].get("annotations") or {}
-        asked = given.get(ANNOTATION_REBALANCE)
-        if asked is not None and asked == self.meta.annotations.get(ANNOTATION_REBALANCE):  # else another one came
+        if asked == self.meta.annotations.get(ANNOTATION_REBALANCE):  # else another one came
             pointer = ANNOTATION_REBALANCE.replace("~", "~0").replace("/", "~1")
             await self.deps.kube.remove_entries(fresh, [f"/metadata/annotations/{pointer}"])
+
+    async def _read_again(self) -> Json | None:
+        """Returns the object as it is now; None if it does not exist any more."""
+        fresh = await self.deps.kube.get(CUSTOM[Kind.REBALANCE], self.meta.namespace, self.meta.name)
+        return fresh if fresh is not None and fresh["metadata"]["uid"] == self.meta.uid else None
+
+
+def _command_in(obj: Json | None) -> str | None:
+    """Returns the text of the annotation with the command; None if there is none."""
+    return ((obj or {}).get("metadata", {}).get("annotations") or {}).get(ANNOTATION_REBALANCE)
