@@ -249,14 +249,17 @@ class FakeKube:
         found[:] = [each for each in found if each["message"] != message]
         found.append({"type": "Warning", "reason": reason, "message": message, "lastTimestamp": self.time()})
 
-    def edit(self, kind: ResourceType, namespace: str, name: str, change: Callable[[Json], None]) -> Json:
-        """Somebody edits the object in place: ``change`` gets a copy to alter. Not recorded."""
+    def edit(
+        self, kind: ResourceType, namespace: str, name: str, change: Callable[[Json], None], *, counted: bool = True
+    ) -> Json:
+        """Somebody edits the object in place: ``change`` gets a copy to alter. Not recorded. If it is not ``counted``
+        the generation stays, as when another version of the definition reads what is stored."""
         key = id_of(kind, namespace, name)
         live = self._objects[key]
         new = deepcopy(live)
         change(new)
         # Who changed it may still have it.
-        return deepcopy(self._store(key, live, deepcopy(new)))
+        return deepcopy(self._store(key, live, deepcopy(new), spec=counted))
 
     def set_status(self, kind: ResourceType, namespace: str, name: str, status: Json) -> Json:
         """A workload controller replaces the status. Not recorded."""

@@ -62,8 +62,17 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         return None if state.meta.deleting else await super().run(state)
 
     async def refuse(self, state: RebalancePass, /) -> Outcome | None:
-        """See ObjectReconciler."""
-        state.status = PulsarRebalanceStatus(approval_required=state.status.approval_required)
+        """See ObjectReconciler. What was done and what is under way stays in the status, until a version accepts the
+        specification or a person edits it. After an edit a new proposal is due, except to an execution."""
+        status, executing = state.status, state.was(ConditionType.EXECUTING)
+        if executing:
+            execution.hold(state)
+        if executing or status.observed_generation == state.meta.generation:
+            state.carry(*LIFE)
+            return await super().refuse(state)
+        shown = status.proposal if state.was(ConditionType.PROPOSAL_READY) else None
+        replaced = shown.id if shown is not None else status.replaced_proposal
+        state.status = PulsarRebalanceStatus(approval_required=status.approval_required, replaced_proposal=replaced)
         return await super().refuse(state)
 
     async def converge(self, state: RebalancePass, /) -> Outcome:

@@ -132,13 +132,17 @@ def blocked(state: RebalancePass) -> datetime:
     return since
 
 
-def _paused(state: RebalancePass) -> Outcome:
-    """Handles a pause during the execution. Pulsar's balancer stays off for a while, since the pause may be short.
-
-    A requested step is verified again afterwards, with its full timeout.
-    """
-    left = HOLD_SECONDS - seconds_since(blocked(state), state.now)
+def hold(state: RebalancePass) -> datetime:
+    """Holds the execution, so that a requested step is verified again afterwards, with its full timeout. Returns the
+    time since which no step is executed."""
+    since = blocked(state)
     state.progress(current=None, current_since=None)
+    return since
+
+
+def _paused(state: RebalancePass) -> Outcome:
+    """Handles a pause during the execution. Pulsar's balancer stays off for a while, since the pause may be short."""
+    left = HOLD_SECONDS - seconds_since(hold(state), state.now)
     text = f"Paused after {_done(state)}"
     if left <= 0:
         text += (
