@@ -5,13 +5,17 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable, Iterator
 from math import isfinite
+from typing import Any
 
+import msgspec
 import pytest
 
+from pulsar_operator.balance.model import topic_statistics
 from pulsar_operator.balance.model.load import CostModel
 from pulsar_operator.balance.model.observation import usage_of
 from pulsar_operator.balance.model.pieces import FormatError
 from pulsar_operator.balance.model.statistics import BundleTraffic, TopicTraffic, TopicTrafficByBundle, UsageFigures
+from pulsar_operator.balance.model.topic_statistics import TopicsReader
 
 MIB = 1 << 20
 
@@ -117,3 +121,57 @@ def test_no_figure_makes_a_topic_heavier_than_traffic_can_be(field: str, number:
         else:
             weights = [load.weight for load in reader.bundles.values()]
         assert len(weights) == 1 and isfinite(weights[0]) and 0 <= weights[0] < 1e16
+
+
+class _Counting:
+    """The decoder, and how many bytes it was given."""
+
+    def __init__(self, decoder: Any) -> None:
+        self._decoder, self.bytes = decoder, 0
+
+    def decode(self, text: bytes) -> Any:
+        """See msgspec.json.Decoder."""
+        self.bytes += len(text)
+        return self._decoder.decode(text)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("letter", ["n", "\u00e9"])
+def test_long_names_of_a_place_are_not_read_again_with_every_piece(
+    place: int, letter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A decoder takes milliseconds for them, in the event loop."""
+    counting = _Counting(topic_statistics._DECODER)
+    monkeypatch.setattr(topic_statistics, "_DECODER", counting)
+    names = ["t/n", "0x00000000_0xffffffff", "persistent"]
+    names[place] = letter * 500_000
+    found: list[tuple[str, str, str]] = []
+    reader = TopicsReader(lambda *topic: found.append(topic[:3]), lambda _: False)
+    pieces = ["".join(f'{{"{name}":' for name in names) + '{"persistent://t/n/0":{}']
+    pieces += [f',"persistent://t/n/{number}":{{}}' for number in range(1, 300)]
+    for piece in [*pieces, "}}}}"]:
+        reader.feed(piece.encode())
+    reader.end()
+    assert found == [(*names[:2], f"persistent://t/n/{number}") for number in range(300)]
+    assert counting.bytes < 4 * reader.size
+
+
+def test_the_names_of_a_place_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
+    encode = msgspec.json.encode
+
+    def counted(name: str) -> bytes:
+        encoded.append(name)
+        return encode(name)
+
+    monkeypatch.setattr(msgspec.json, "encode", counted)
+    found: list[tuple[str, str, str]] = []
+    reader = TopicsReader(lambda *topic: found.append(topic[:3]), lambda _: False)
+    for place in ("", "a"):
+        reader.feed(b'{"":{"":{"":{"persistent://0":{}' if not place else b'}}},"a":{"":{"":{"persistent://0":{}')
+        for number in range(1, 50):
+            reader.feed(f',"persistent://{number}":{{}}'.encode())
+    reader.feed(b"}}}}")
+    reader.end()
+    assert found == [(place, "", f"persistent://{number}") for place in ("", "a") for number in range(50)]
+    assert encoded == ["", "", "", "a", "", ""]

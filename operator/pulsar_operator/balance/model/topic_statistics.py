@@ -10,7 +10,6 @@ whole topics.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -26,6 +25,9 @@ STARTS: Final = (b'},"persistent://', b'{"persistent://', b'},"non-persistent://
 """Bytes with which a topic starts, after another topic and as the first of its domain."""
 CLOSING: Final = b"}}}}"
 """Ends the maps of a domain, a bundle, a namespace and the document."""
+LONGEST_OPENING: Final = 4096
+"""Bytes of the names of a place up to which a decoder reads on: it reads them again with every piece. Pulsar's longest
+path of a namespace is far shorter."""
 
 
 class TopicFigures(NamedTuple):
@@ -58,13 +60,15 @@ class TopicsReader:
     """Reads a document of topic statistics piece by piece. It buffers the bytes after the last start of a topic, up to
     the limit of a token.
 
-    If a map of the document has a key twice, which Pulsar does not write, the first of the two values may be lost.
+    If a map of the document has a key twice, which Pulsar does not write, the first of the two values may be lost, and
+    topics of later pieces may be passed on under another namespace, bundle or domain of the document.
     """
 
     def __init__(self, take: TakeTopic, skips: Callable[[str], bool], limits: Limits = DEFAULT) -> None:
         """``skips`` says which namespaces are left out."""
         self._take, self._skips, self._limits = take, skips, limits
         self._events: _TopicEvents | None = None
+        self._place: tuple[str, str, str] | None = None
         self._opening = b""
         self._pending = bytearray()
         self._size = self._topics = 0
@@ -87,6 +91,8 @@ class TopicsReader:
         at = next((found for start in STARTS if (found := self._pending.rfind(start, known)) >= 0), -1)
         if at >= 0:
             self._decode(at)
+            if len(self._opening) > LONGEST_OPENING and self._events is None:
+                self._read_events()
         elif len(self._pending) > self._limits.token:
             self._read_events()
 
@@ -127,7 +133,9 @@ class TopicsReader:
                         raise FormatError(f"of more than {self._limits.topics} topics")
                     for topic, entry in topics.items():
                         self._take(namespace, bundle, topic, entry.figures())
-        self._opening = "".join(f"{{{json.dumps(name)}:" for name in place).encode() + b"{"
+        if place != self._place:
+            self._place = place
+            self._opening = b"".join(b"{%b:" % msgspec.json.encode(name) for name in place) + b"{"
         return True
 
     def _read_events(self) -> None:
