@@ -26,6 +26,7 @@ from pulsar_operator.domain.dataplane.decommission.decommission_record import (
     parse_decommission_record,
 )
 from pulsar_operator.domain.dataplane.objects.absent_pods import short
+from pulsar_operator.domain.render.listeners import BOOKKEEPER_HTTP_PORT
 from pulsar_operator.ports import (
     CUSTOM,
     AdminEndpoint,
@@ -54,7 +55,7 @@ ORDER = (
 )
 """Kinds in the order of their release: children before parents."""
 ATTEMPTS = 5
-READONLY_URL = "http://127.0.0.1:8000/api/v1/bookie/state/readonly"
+READONLY_URL = f"http://127.0.0.1:{BOOKKEEPER_HTTP_PORT}/api/v1/bookie/state/readonly"
 """URL of a bookie's own HTTP server, which is called inside its pod."""
 STORAGE_SECONDS = 30.0
 """Deadline of a cluster for its metadata store and bookies together. All clusters are released concurrently."""

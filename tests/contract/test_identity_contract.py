@@ -21,7 +21,8 @@ from pulsar_operator.domain.bookkeeper.bookie_ids import (
     settled,
 )
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
-from pulsar_operator.domain.render.child_names import bookie_id, pod_host
+from pulsar_operator.domain.render.child_names import pod_host
+from pulsar_operator.domain.render.listeners import bookie_id
 
 WORKLOAD, NAMESPACE, DOMAIN = "east-bookie", "pulsar", "cluster.local"
 FIRST = bookie_id(WORKLOAD, 0, NAMESPACE, DOMAIN)

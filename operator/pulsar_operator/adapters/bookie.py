@@ -22,9 +22,9 @@ from yarl import URL
 
 from pulsar_operator import __version__
 from pulsar_operator.adapters.fence import Fence, open_fence
+from pulsar_operator.domain.render.listeners import BOOKKEEPER_HTTP_PORT
 from pulsar_operator.ports import DiskInfo, NotFoundError, RefusedError, UnavailableError
 
-PORT = 8000
 DEADLINE_SECONDS = 5.0
 MAX_BODY_BYTES = 64 * 1024
 READONLY = "/api/v1/bookie/state/readonly"
@@ -35,7 +35,9 @@ RECOVER = "/api/v1/autorecovery/bookie"
 class HttpBookies:
     """Calls bookies and auto-recovery pods by their host names."""
 
-    def __init__(self, *, port: int = PORT, deadline: float = DEADLINE_SECONDS, fence: Fence = open_fence) -> None:
+    def __init__(
+        self, *, port: int = BOOKKEEPER_HTTP_PORT, deadline: float = DEADLINE_SECONDS, fence: Fence = open_fence
+    ) -> None:
         """``port`` is that of BookKeeper's HTTP servers. ``deadline`` is the time limit of a call in seconds."""
         self._port, self._deadline, self._fence = port, deadline, fence
 

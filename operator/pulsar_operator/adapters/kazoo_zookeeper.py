@@ -30,11 +30,11 @@ from pulsar_operator.adapters.fence import Fence, open_fence
 from pulsar_operator.adapters.zookeeper_errors import port_error
 from pulsar_operator.adapters.zookeeper_state import ServerStates
 from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
+from pulsar_operator.domain.render.listeners import ZOOKEEPER_PORT
 from pulsar_operator.ports import ConflictError, Node, NotFoundError, RefusedError, UnavailableError
 
 log = logging.getLogger(__name__)
 
-DEFAULT_PORT = 2181
 PARENT_ATTEMPTS = 3
 """Maximum attempts of a create if another client deletes the parents it has just created."""
 
@@ -348,7 +348,7 @@ def canonical_servers(servers: str) -> str:
     hosts = [host.strip() for host in servers.split(",") if host.strip()]
     if not hosts:
         raise RefusedError(f"ZooKeeper servers {servers!r} name no host: give host:port,...")
-    return ",".join(host if ":" in host else f"{host}:{DEFAULT_PORT}" for host in hosts)
+    return ",".join(host if ":" in host else f"{host}:{ZOOKEEPER_PORT}" for host in hosts)
 
 
 def _checked(path: str) -> str:

@@ -16,7 +16,7 @@ from pulsar_start.identity import RECORD_PATH, Names, parse_record
 from pulsar_operator.adapters.kazoo_zookeeper import canonical_servers
 from pulsar_operator.api.constants import ANNOTATION_RACK, LABEL_COMPONENT, Component
 from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
-from pulsar_operator.domain.render.child_names import bookie_id
+from pulsar_operator.domain.render.listeners import bookie_id
 from pulsar_operator.domain.render.pod_racks import RACK_VARIABLE
 from pulsar_operator.ports import (
     CONFIG_MAPS,

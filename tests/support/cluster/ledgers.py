@@ -19,7 +19,7 @@ from pulsar_operator.domain.bookkeeper.bookie_ids import OwnBookies, host_of
 from pulsar_operator.domain.bookkeeper.ledgers import LedgerState, decode_ledger
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.znodes import AVAILABLE, COOKIES, LEDGERS, READONLY_NAME, ledger_id, ledger_path
-from pulsar_operator.domain.render.child_names import bookie_id
+from pulsar_operator.domain.render.listeners import bookie_id
 from pulsar_operator.ports import PVCS, STATEFUL_SETS, Json
 from tests.fakes.admin import AdminCall, FakeAdmin
 from tests.fakes.kube import FakeKube

@@ -22,7 +22,8 @@ from pulsar_operator.domain.bookkeeper.bookie_ids import (
 )
 from pulsar_operator.domain.bookkeeper.ledgers import checked_bookie_id
 from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
-from pulsar_operator.domain.render.child_names import bookie_id, pod_host
+from pulsar_operator.domain.render.child_names import pod_host
+from pulsar_operator.domain.render.listeners import bookie_id
 
 WORKLOAD = "c-bookie"
 FIRST = bookie_id(WORKLOAD, 0, "ns", "cluster.local")

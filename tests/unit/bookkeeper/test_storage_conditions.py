@@ -24,7 +24,7 @@ from pulsar_operator.domain.bookkeeper.storage_facts import (
     not_replicated,
     replicated,
 )
-from pulsar_operator.domain.render.child_names import bookie_id
+from pulsar_operator.domain.render.listeners import bookie_id
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WORKLOAD = "c-bookie"

@@ -8,7 +8,8 @@ from pulsar_operator.api.constants import Component
 from pulsar_operator.controllers.dataplane.bookkeeper.storage_facts import storage_facts
 from pulsar_operator.domain.bookkeeper.ledgers import decode_ledger
 from pulsar_operator.domain.bookkeeper.znodes import ledger_path
-from pulsar_operator.domain.render.child_names import bookie_id, pod_host, workload_name
+from pulsar_operator.domain.render.child_names import pod_host, workload_name
+from pulsar_operator.domain.render.listeners import bookie_id
 from pulsar_operator.ports import PODS, UnavailableError
 from tests.support.bookkeeper.encoding import ledger
 from tests.support.cluster.copies import converged

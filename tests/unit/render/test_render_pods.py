@@ -12,7 +12,7 @@ from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.domain.render import render_cluster, render_configuration_store, spec_problems
-from pulsar_operator.domain.render.checks import PORTS
+from pulsar_operator.domain.render.listeners import SERVED
 from pulsar_operator.domain.render.mounts import KERNEL, NEEDED, SEALED
 from pulsar_operator.domain.render.pod_checks import pod_problems
 from tests.support.cluster.pod_fields import EVERY_FIELD, USERS
@@ -29,7 +29,7 @@ def pod_spec(component: Component, spec: PulsarClusterSpec) -> Json:
 
 
 def problems(**pod: Any) -> list[str]:
-    return pod_problems("spec.broker.pod", PodTemplate.model_validate(pod), PORTS[Component.BROKER])
+    return pod_problems("spec.broker.pod", PodTemplate.model_validate(pod), SERVED[Component.BROKER].ports)
 
 
 ENV: list[tuple[Json, Json]] = [
@@ -376,4 +376,4 @@ def test_a_configuration_store_annotates_the_identity_it_has() -> None:
 def test_the_ports_of_every_main_container_are_known_to_the_check(spec: PulsarClusterSpec) -> None:
     for component, manifests in render_cluster(inputs(spec)).ordered():
         ports = container(manifests)["ports"]
-        assert {port["name"]: port["containerPort"] for port in ports} == PORTS[component]
+        assert {port["name"]: port["containerPort"] for port in ports} == SERVED[component].ports

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.base import Jvm, Preset
-from pulsar_operator.domain.render.child_names import bookie_id
+from pulsar_operator.domain.render.listeners import bookie_id
 from pulsar_operator.domain.render.presets import jvm_arguments, preset_values
 
 # Heap, direct memory, CPU, initial heap, requested and allowed beyond these; memory in MiB.

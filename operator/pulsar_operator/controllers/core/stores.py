@@ -8,16 +8,14 @@ replaced or removed, no bundle unloaded. The pass of the PulsarInstance checks t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pulsar_operator.api.constants import ConditionType, Kind
 from pulsar_operator.controllers.core.clusters import instance_of
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.watch_cache import reader_of
+from pulsar_operator.domain.render.listeners import ZOOKEEPER_PORT
 from pulsar_operator.ports import Deps, Json
-
-PORT: Final = 2181
-"""Default port of a ZooKeeper server."""
 
 
 class Store(NamedTuple):
@@ -60,8 +58,8 @@ def _store(instance: Json) -> tuple[frozenset[str], str]:
     external = ((instance.get("spec") or {}).get("configurationStore") or {}).get("external") or {}
     servers, chroot = configuration_store(instance) or (external.get("servers"), external.get("chroot"))
     named = (each.strip().lower() for each in str(servers or "").split(","))
-    full = frozenset(each if each.rpartition(":")[2].isdigit() else f"{each}:{PORT}" for each in named if each)
-    return full, str(chroot or "").strip("/")
+    full = (each if each.rpartition(":")[2].isdigit() else f"{each}:{ZOOKEEPER_PORT}" for each in named if each)
+    return frozenset(full), str(chroot or "").strip("/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,7 @@ render_configuration_store and store_problems do the same for a configuration st
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.checks import spec_problems, store_problems
 from pulsar_operator.domain.render.child_names import Owner, selector_text, workload_name
-from pulsar_operator.domain.render.cluster import (
-    broker_web_service_url,
-    local_store,
-    render_cluster,
-    render_configuration_store,
-)
+from pulsar_operator.domain.render.cluster import local_store, render_cluster, render_configuration_store
 from pulsar_operator.domain.render.config import check_config
 from pulsar_operator.domain.render.inputs import (
     BRING_UP_ORDER,
@@ -23,6 +18,7 @@ from pulsar_operator.domain.render.inputs import (
     RenderedCluster,
     RenderedStore,
 )
+from pulsar_operator.domain.render.listeners import ListenerPlan
 from pulsar_operator.domain.render.quorum import Quorum, QuorumError, resolve_quorum
 from pulsar_operator.domain.render.zookeeper import FOUNDED_KEY, SUPER_DIGEST_KEY, founded_name
 
@@ -33,13 +29,13 @@ __all__ = [
     "ClusterEndpoints",
     "ClusterInputs",
     "ImageTemplates",
+    "ListenerPlan",
     "Owner",
     "Quorum",
     "QuorumError",
     "RenderedCluster",
     "RenderedStore",
     "StoreAddress",
-    "broker_web_service_url",
     "check_config",
     "founded_name",
     "local_store",

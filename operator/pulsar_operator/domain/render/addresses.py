@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ZOOKEEPER_PORT = 2181
+from pulsar_operator.domain.render.listeners import ZOOKEEPER_PORT
 
 
 @dataclass(frozen=True)

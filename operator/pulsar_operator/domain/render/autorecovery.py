@@ -10,14 +10,12 @@ from pulsar_operator.domain.render.bookie import bookkeeper_config
 from pulsar_operator.domain.render.common import (
     Manifest,
     Probes,
-    http_get,
 )
 from pulsar_operator.domain.render.config import for_autorecovery
 from pulsar_operator.domain.render.inputs import ClusterInputs
+from pulsar_operator.domain.render.listeners import http_probe
 from pulsar_operator.domain.render.pod_racks import copying_racks
 from pulsar_operator.domain.render.workloads import component_workload, manifests
-
-PORTS = {"http": 8000}
 
 
 def render_autorecovery(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAddress) -> list[Manifest]:
@@ -35,11 +33,10 @@ def render_autorecovery(inputs: ClusterInputs, bookkeeper: BookKeeper, store: St
         copying_racks(bookkeeper),
         bookkeeper_config(store, spec.broker.max_message_size if spec.broker else None),
         replicas=desired.replicas,
-        ports=PORTS,
         probes=Probes(
-            readiness=http_get("/heartbeat", "http"),
-            liveness=http_get("/heartbeat", "http"),
-            startup=http_get("/heartbeat", "http"),
+            readiness=http_probe("/heartbeat"),
+            liveness=http_probe("/heartbeat"),
+            startup=http_probe("/heartbeat"),
         ),
         grace_seconds=30,
     )

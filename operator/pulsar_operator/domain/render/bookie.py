@@ -9,16 +9,14 @@ from pulsar_operator.domain.render.common import (
     Claim,
     Manifest,
     Probes,
-    http_get,
 )
 from pulsar_operator.domain.render.config import for_bookies
 from pulsar_operator.domain.render.inputs import ClusterInputs
+from pulsar_operator.domain.render.listeners import http_probe
 from pulsar_operator.domain.render.pod_racks import racks_from_pods, spread_over, wait_for_rack
 from pulsar_operator.domain.render.volumes import volume_limits
 from pulsar_operator.domain.render.workloads import component_workload, manifests
 from pulsar_operator.domain.render.writecache import FRAME_PADDING, write_cache
-
-PORTS = {"bookie": 3181, "http": 8000}
 
 
 def frame_size(max_message_size: int | None) -> dict[str, str]:
@@ -34,7 +32,6 @@ def bookkeeper_config(store: StoreAddress, max_message_size: int | None) -> dict
         # The stock file names localhost here; it is not used beside metadataServiceUri and only misleads readers.
         "zkServers": "",
         "httpServerEnabled": "true",
-        "httpServerPort": str(PORTS["http"]),
         **frame_size(max_message_size),
     }
 
@@ -68,7 +65,6 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
     sized = {**volume_limits(bookkeeper, spec.preset), **write_cache(bookkeeper, spec.preset, message)}
     owned = {
         **bookkeeper_config(store, message),
-        "bookiePort": str(PORTS["bookie"]),
         "journalDirectories": ",".join(claim.path for claim in claims if claim.name.startswith("journal-")),
         "ledgerDirectories": ",".join(claim.path for claim in claims if claim.name.startswith("ledgers-")),
         "autoRecoveryDaemonEnabled": "false",
@@ -82,15 +78,14 @@ def render_bookie(inputs: ClusterInputs, bookkeeper: BookKeeper, store: StoreAdd
         owned,
         env=wait_for_rack(bookkeeper),
         replicas=bookkeeper.replicas,
-        ports=PORTS,
         probes=Probes(
-            readiness=http_get("/api/v1/bookie/is_ready", "http"),
+            readiness=http_probe("/api/v1/bookie/is_ready"),
             # A bookie that fails to register may stay up as a zombie with /heartbeat 200 (observed on 4.0.8); only
             # is_ready tells, and it is 200 on a read-only bookie. After a hard kill the start program waits for the
             # session of the killed process (pulsar_start/registration.py). What is left for the probe: a wait that
             # lasted as long as it may, a process of the same id that lives elsewhere, a bookie that ended by itself.
-            liveness=http_get("/api/v1/bookie/is_ready", "http"),
-            startup=http_get("/heartbeat", "http"),
+            liveness=http_probe("/api/v1/bookie/is_ready"),
+            startup=http_probe("/heartbeat"),
             # HTTP comes up after the journal has been replayed, which takes as long as the journal is big.
             startup_seconds=1800,
         ),

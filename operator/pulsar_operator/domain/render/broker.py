@@ -9,16 +9,14 @@ from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.common import (
     Manifest,
     Probes,
-    http_get,
-    tcp,
 )
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.lifetime import shutdown_seconds
+from pulsar_operator.domain.render.listeners import http_probe, tcp_probe
 from pulsar_operator.domain.render.pod_racks import broker_racks
 from pulsar_operator.domain.render.quorum import Quorum
 from pulsar_operator.domain.render.workloads import component_workload, manifests
 
-PORTS = {"pulsar": 6650, "http": 8080}
 GRACE_SECONDS = 90
 """Termination grace period in seconds. A broker has two thirds of it to hand over its bundles."""
 
@@ -60,8 +58,6 @@ def render_broker(
         "clusterName": inputs.cluster_name,
         "metadataStoreUrl": store.url,
         "configurationMetadataStoreUrl": configuration.url,
-        "brokerServicePort": str(PORTS["pulsar"]),
-        "webServicePort": str(PORTS["http"]),
         **quorum.settings(),
         **broker_racks(spec.bookkeeper),
         "brokerShutdownTimeoutMs": str(shutdown_seconds(broker.pod, GRACE_SECONDS) * 1000),
@@ -78,13 +74,12 @@ def render_broker(
         broker.config,
         owned,
         replicas=broker.replicas,
-        ports=PORTS,
         probes=Probes(
-            readiness=http_get("/admin/v2/brokers/ready", "http"),
-            liveness=tcp("http"),
-            startup=http_get("/admin/v2/brokers/ready", "http"),
+            readiness=http_probe("/admin/v2/brokers/ready"),
+            liveness=tcp_probe(),
+            startup=http_probe("/admin/v2/brokers/ready"),
             startup_seconds=600,
         ),
         grace_seconds=GRACE_SECONDS,
     )
-    return manifests(workload, client_ports=("pulsar", "http"), exposed=broker.service)
+    return manifests(workload, exposed=broker.service)

@@ -15,29 +15,17 @@ from pulsar_operator.api.v1alpha1.cluster import (
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.api.v1alpha1.quantities import MEBI, quantity
-from pulsar_operator.domain.render import autorecovery, bookie, zookeeper
-from pulsar_operator.domain.render import broker as brokers
-from pulsar_operator.domain.render import proxy as proxies
 from pulsar_operator.domain.render.config import check_config, check_jvm
+from pulsar_operator.domain.render.listeners import SERVED
 from pulsar_operator.domain.render.pod_checks import pod_problems, written_problems
 from pulsar_operator.domain.render.pod_racks import rack_problems
 from pulsar_operator.domain.render.presets import direct_mebibytes, heap_mebibytes
 from pulsar_operator.domain.render.properties import property_problems
+from pulsar_operator.domain.render.proxy import drain_problems
 from pulsar_operator.domain.render.quorum import Quorum, QuorumError, resolve_quorum
 from pulsar_operator.domain.render.volumes import store_volume_problems, volume_problems
 from pulsar_operator.domain.render.writecache import write_cache_problems
 from pulsar_operator.domain.windows import window_problems
-
-PORTS = {
-    Component.ZOOKEEPER: zookeeper.PORTS,
-    Component.CONFIGURATION_STORE: zookeeper.PORTS,
-    Component.BOOKIE: bookie.PORTS,
-    Component.AUTORECOVERY: autorecovery.PORTS,
-    Component.BROKER: brokers.PORTS,
-    Component.PROXY: proxies.PORTS,
-    Component.STANDALONE: brokers.PORTS,
-}
-"""Ports of the main container of each component."""
 
 
 def spec_problems(spec: PulsarClusterSpec, quorum: Quorum | None = None) -> list[str]:
@@ -64,7 +52,7 @@ def spec_problems(spec: PulsarClusterSpec, quorum: Quorum | None = None) -> list
     found += _problems(Component.BROKER, "spec.broker", broker.config, broker.jvm, broker.pod)
     if proxy:
         found += _problems(Component.PROXY, "spec.proxy", proxy.config, proxy.jvm, proxy.pod)
-        found += proxies.drain_problems(proxy)
+        found += drain_problems(proxy)
         found += memory_problems(Component.PROXY, "spec.proxy", spec.preset, proxy.jvm, proxy.resources)
     found += memory_problems(Component.BOOKIE, "spec.bookkeeper", spec.preset, keeper.jvm, keeper.resources)
     found += memory_problems(
@@ -125,7 +113,7 @@ def _problems(
         *check_config(component, config),
         *check_jvm(f"{field}.jvm", jvm),
         *property_problems(component, field, jvm, pod),
-        *pod_problems(f"{field}.pod", pod, PORTS[component]),
+        *pod_problems(f"{field}.pod", pod, SERVED[component].ports),
         *written_problems(field, jvm, pod),
     ]
 

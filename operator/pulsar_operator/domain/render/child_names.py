@@ -138,11 +138,6 @@ def is_labelled(owner: Owner, obj: Mapping[str, Any]) -> bool:
     return owner_labels(owner.kind, owner.name).items() <= found.items()
 
 
-def bookie_id(workload: str, ordinal: int, namespace: str, cluster_domain: str, port: int = 3181) -> str:
-    """Returns the id with which a bookie registers: BookKeeper builds it from advertisedAddress and bookiePort."""
-    return f"{pod_host(workload, ordinal, namespace, cluster_domain)}:{port}"
-
-
 def owner_labels(kind: Kind, name: str) -> dict[str, str]:
     """Returns the labels of everything that belongs to a custom resource, including volumes and Secrets."""
     return {LABEL_MANAGED_BY: MANAGED_BY, LABEL_OWNER_KIND: kind.value, LABEL_OWNER_NAME: label_value(name)}

@@ -11,8 +11,8 @@ from pulsar_operator.api.v1alpha1.platform import Platform
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.autorecovery import render_autorecovery
 from pulsar_operator.domain.render.bookie import render_bookie
-from pulsar_operator.domain.render.broker import PORTS, render_broker
-from pulsar_operator.domain.render.child_names import Owner, bookie_id, service_host, workload_name
+from pulsar_operator.domain.render.broker import render_broker
+from pulsar_operator.domain.render.child_names import Owner
 from pulsar_operator.domain.render.common import Manifest, metadata, service_account
 from pulsar_operator.domain.render.inputs import ClusterEndpoints, ClusterInputs, RenderedCluster, RenderedStore
 from pulsar_operator.domain.render.proxy import render_proxy
@@ -60,7 +60,7 @@ def render_cluster(inputs: ClusterInputs) -> RenderedCluster:
     if spec.proxy:
         components[Component.PROXY] = render_proxy(inputs, spec.proxy, store=store, configuration=configuration)
     front = Component.PROXY if spec.proxy and spec.proxy.replicas else Component.BROKER
-    bookies = workload_name(owner.name, Component.BOOKIE)
+    bookies = inputs.listeners(Component.BOOKIE)
     return RenderedCluster(
         shared=[service_account(owner)],
         components=components,
@@ -68,9 +68,7 @@ def render_cluster(inputs: ClusterInputs) -> RenderedCluster:
         metadata_store=store,
         configuration_store=configuration,
         quorum=quorum,
-        bookie_ids=tuple(
-            bookie_id(bookies, ordinal, owner.namespace, spec.cluster_domain) for ordinal in range(keeper.replicas)
-        ),
+        bookie_ids=tuple(bookies.bookie_id(ordinal) for ordinal in range(keeper.replicas)),
     )
 
 
@@ -112,22 +110,13 @@ def local_store(inputs: ClusterInputs) -> StoreAddress:
     raise ValueError("spec.metadataStore is absent: set spec.metadataStore.managed or spec.metadataStore.external")
 
 
-def broker_web_service_url(owner: Owner, cluster_domain: str) -> str:
-    """Returns the admin REST URL of a cluster's brokers."""
-    name = workload_name(owner.name, Component.BROKER)
-    return f"http://{service_host(name, owner.namespace, cluster_domain)}:{PORTS['http']}"
-
-
 def _endpoints(inputs: ClusterInputs, front: Component, broker: Component) -> ClusterEndpoints:
-    def host(component: Component) -> str:
-        name = workload_name(inputs.owner.name, component)
-        return service_host(name, inputs.owner.namespace, inputs.spec.cluster_domain)
-
+    clients, brokers = inputs.listeners(front), inputs.listeners(broker)
     return ClusterEndpoints(
-        service_url=f"pulsar://{host(front)}:{PORTS['pulsar']}",
-        web_service_url=f"http://{host(front)}:{PORTS['http']}",
-        broker_service_url=f"pulsar://{host(broker)}:{PORTS['pulsar']}",
-        broker_web_service_url=f"http://{host(broker)}:{PORTS['http']}",
+        service_url=clients.service_url,
+        web_service_url=clients.web_service_url,
+        broker_service_url=brokers.service_url,
+        broker_web_service_url=brokers.web_service_url,
     )
 
 

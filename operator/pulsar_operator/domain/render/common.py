@@ -18,17 +18,15 @@ from pulsar_operator.domain.render.child_names import (
     Owner,
     config_map_name,
     digest,
-    headless_name,
     labels,
     owner_labels,
     selector_labels,
     service_account_name,
-    service_host,
-    workload_name,
 )
 from pulsar_operator.domain.render.config import JVM_FILE, OVERRIDES_FILE, ip_arguments, jvm_text, overrides_text
 from pulsar_operator.domain.render.containers import SECURITY, init_containers, sidecars
 from pulsar_operator.domain.render.lifetime import grace_seconds, limited, pre_stop, timings
+from pulsar_operator.domain.render.listeners import ListenerPlan
 from pulsar_operator.domain.render.pod_extras import env_entries, env_sources, mount_entries, volume_entries
 from pulsar_operator.domain.render.pod_placement import ZONE, affinity, zone_spread
 
@@ -73,9 +71,7 @@ class Probes:
 class Workload:
     """Everything that differs between the StatefulSets of components."""
 
-    owner: Owner
-    component: Component
-    cluster_domain: str
+    listeners: ListenerPlan
     platform: Platform
     replicas: int
     image: str
@@ -84,7 +80,6 @@ class Workload:
     config: Mapping[str, str]
     jvm: Sequence[str]
     resources: Manifest
-    ports: Mapping[str, int]
     probes: Probes
     pod: PodTemplate | None = None
     env: Sequence[Manifest] = ()
@@ -98,19 +93,19 @@ class Workload:
     """Component name for the start program if it differs from ``component``."""
 
     @property
+    def owner(self) -> Owner:
+        """Returns the custom resource that the workload belongs to."""
+        return self.listeners.owner
+
+    @property
+    def component(self) -> Component:
+        """Returns the component."""
+        return self.listeners.component
+
+    @property
     def name(self) -> str:
         """Returns the name of the StatefulSet and of the client Service."""
-        return workload_name(self.owner.name, self.component)
-
-    @property
-    def headless_host(self) -> str:
-        """Returns the domain of the pods' names."""
-        return service_host(headless_name(self.name), self.owner.namespace, self.cluster_domain)
-
-    @property
-    def pod_host_template(self) -> str:
-        """Returns the full name of the pod, which Kubernetes composes from POD_NAME."""
-        return f"$(POD_NAME).{self.headless_host}"
+        return self.listeners.workload
 
 
 def metadata(owner: Owner, name: str, component: Component | None, annotations: Manifest | None = None) -> Manifest:
@@ -137,16 +132,6 @@ def metadata(owner: Owner, name: str, component: Component | None, annotations: 
     if annotations:
         meta["annotations"] = dict(annotations)
     return meta
-
-
-def http_get(path: str, port: str) -> Manifest:
-    """Returns a probe handler for an HTTP GET."""
-    return {"httpGet": {"path": path, "port": port}}
-
-
-def tcp(port: str) -> Manifest:
-    """Returns a probe handler for a TCP connection."""
-    return {"tcpSocket": {"port": port}}
 
 
 def env_value(name: str, value: str) -> Manifest:
@@ -214,7 +199,7 @@ def stateful_set(workload: Workload, config_data: Mapping[str, str]) -> Manifest
     owner, component = workload.owner, workload.component
     spec: Manifest = {
         "replicas": workload.replicas,
-        "serviceName": headless_name(workload.name),
+        "serviceName": workload.listeners.headless,
         "podManagementPolicy": "Parallel",
         "updateStrategy": {"type": "OnDelete"},
         "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
@@ -299,7 +284,7 @@ def _container(workload: Workload, pod: PodTemplate) -> Manifest:
         "command": [*START, workload.run_as or workload.component.value],
         "env": env,
         **env_sources(pod.env_from),
-        "ports": [{"name": name, "containerPort": port} for name, port in workload.ports.items()],
+        "ports": [{"name": name, "containerPort": port} for name, port in workload.listeners.ports.items()],
         "resources": workload.resources,
         "securityContext": dict(SECURITY),
         # The last lines of a failed start reach the pod's status, and from there the cluster's conditions.

@@ -11,6 +11,7 @@ from pulsar_operator.api.v1alpha1.images import Images
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.child_names import Owner
 from pulsar_operator.domain.render.common import Manifest
+from pulsar_operator.domain.render.listeners import ListenerPlan
 from pulsar_operator.domain.render.quorum import Quorum
 
 BRING_UP_ORDER = (
@@ -70,6 +71,10 @@ class ClusterInputs:
     def standalone(self) -> bool:
         """Whether the cluster has mode Standalone, with a single pod."""
         return self.spec.mode is ClusterMode.STANDALONE
+
+    def listeners(self, component: Component) -> ListenerPlan:
+        """Returns the listener plan of a component."""
+        return ListenerPlan(self.owner, component, self.spec.cluster_domain)
 
     def image(self, component: Component) -> str:
         """Returns the image of a component."""

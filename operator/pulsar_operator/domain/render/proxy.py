@@ -6,18 +6,15 @@ from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import Proxy
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
 from pulsar_operator.domain.render.addresses import StoreAddress
-from pulsar_operator.domain.render.child_names import headless_name, service_host, workload_name
 from pulsar_operator.domain.render.common import (
     RENDERED_FOLDER,
     Manifest,
     Probes,
-    http_get,
 )
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.lifetime import LEAST_SECONDS
+from pulsar_operator.domain.render.listeners import http_probe
 from pulsar_operator.domain.render.workloads import component_workload, manifests
-
-PORTS = {"pulsar": 6650, "http": 8080}
 
 
 def proxy_pod(proxy: Proxy) -> PodTemplate | None:
@@ -55,27 +52,22 @@ def render_proxy(
         "clusterName": inputs.cluster_name,
         "metadataStoreUrl": store.url,
         "configurationMetadataStoreUrl": configuration.url,
-        "servicePort": str(PORTS["pulsar"]),
-        "webServicePort": str(PORTS["http"]),
         "statusFilePath": f"{RENDERED_FOLDER}/proxy.conf",
     }
-    brokers = headless_name(workload_name(inputs.owner.name, Component.BROKER))
-    allowed = "*." + service_host(brokers, inputs.owner.namespace, inputs.spec.cluster_domain)
     workload = component_workload(
         inputs,
         Component.PROXY,
         proxy,
         # Without it a client may name any host on a broker port, and the proxy connects it there.
-        {"brokerProxyAllowedHostNames": allowed},
+        {"brokerProxyAllowedHostNames": f"*.{inputs.listeners(Component.BROKER).headless_host}"},
         proxy.config,
         owned,
         replicas=proxy.replicas,
-        ports=PORTS,
         probes=Probes(
-            readiness=http_get("/status.html", "http"),
-            liveness=http_get("/status.html", "http"),
-            startup=http_get("/status.html", "http"),
+            readiness=http_probe("/status.html"),
+            liveness=http_probe("/status.html"),
+            startup=http_probe("/status.html"),
         ),
         pod=proxy_pod(proxy),
     )
-    return manifests(workload, client_ports=("pulsar", "http"), exposed=proxy.service)
+    return manifests(workload, exposed=proxy.service)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pulsar_operator.api.v1alpha1.services import BrokerService, ProxyService, ServiceType
-from pulsar_operator.domain.render.child_names import headless_name, selector_labels
+from pulsar_operator.domain.render.child_names import selector_labels
 from pulsar_operator.domain.render.common import Manifest, Workload, metadata
 
 Exposed = BrokerService | ProxyService
@@ -17,25 +17,25 @@ def headless_service(workload: Workload) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": metadata(workload.owner, headless_name(workload.name), workload.component),
+        "metadata": metadata(workload.owner, workload.listeners.headless, workload.component),
         "spec": {
             "type": "ClusterIP",
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
             **_ip_versions(workload),
             "selector": selector_labels(workload.owner, workload.component),
-            "ports": _service_ports(workload.ports),
+            "ports": _service_ports(workload.listeners.ports),
         },
     }
 
 
-def client_service(workload: Workload, ports: Sequence[str], exposed: Exposed | None = None) -> Manifest:
+def client_service(workload: Workload, exposed: Exposed | None = None) -> Manifest:
     """Returns the Service for all ready pods. ``exposed`` sets annotations and, for a Service that may be reached from
     outside, its type and ports."""
     outer = exposed if isinstance(exposed, ProxyService) else ProxyService()
     kind = outer.type
     fixed = outer.node_ports if kind is not ServiceType.CLUSTER_IP else None
-    entries = _service_ports({name: workload.ports[name] for name in ports})
+    entries = _service_ports(workload.listeners.client_ports)
     for entry in entries:
         node_port = getattr(fixed, entry["name"], None) if fixed else None
         if node_port:
@@ -105,5 +105,4 @@ def _ip_versions(workload: Workload) -> Manifest:
 
 
 def _service_ports(ports: Mapping[str, int]) -> list[Manifest]:
-    # A service mesh treats a port as HTTP only where the name or appProtocol says so; "http" is such a name.
     return [{"name": name, "port": port, "targetPort": name, "protocol": "TCP"} for name, port in ports.items()]

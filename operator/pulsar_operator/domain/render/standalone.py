@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import Standalone
-from pulsar_operator.domain.render.broker import GRACE_SECONDS, PORTS
+from pulsar_operator.domain.render.broker import GRACE_SECONDS
 from pulsar_operator.domain.render.common import (
     Claim,
     Manifest,
     Probes,
-    http_get,
-    tcp,
 )
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.lifetime import shutdown_seconds
+from pulsar_operator.domain.render.listeners import http_probe, tcp_probe
 from pulsar_operator.domain.render.workloads import component_workload, manifests
 
 
@@ -28,8 +27,6 @@ def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Man
     """
     owned = {
         "clusterName": inputs.cluster_name,
-        "brokerServicePort": str(PORTS["pulsar"]),
-        "webServicePort": str(PORTS["http"]),
         "brokerShutdownTimeoutMs": str(shutdown_seconds(standalone.pod, GRACE_SECONDS) * 1000),
         "functionsWorkerEnabled": "false",
     }
@@ -44,14 +41,13 @@ def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Man
         owned,
         advertise="advertisedAddress" not in (standalone.config or {}),
         replicas=1,
-        ports=PORTS,
         probes=Probes(
-            readiness=http_get("/admin/v2/brokers/ready", "http"),
-            liveness=tcp("http"),
-            startup=http_get("/admin/v2/brokers/ready", "http"),
+            readiness=http_probe("/admin/v2/brokers/ready"),
+            liveness=tcp_probe(),
+            startup=http_probe("/admin/v2/brokers/ready"),
             startup_seconds=600,
         ),
         claims=(Claim("data", "/pulsar/data/standalone", str(storage.size), storage.storage_class_name),),
         grace_seconds=GRACE_SECONDS,
     )
-    return manifests(workload, client_ports=("pulsar", "http"), exposed=standalone.service, usual_budget=False)
+    return manifests(workload, exposed=standalone.service, usual_budget=False)

@@ -50,32 +50,29 @@ def component_workload(
 ) -> Workload:
     """Returns the workload of a component of a cluster.
 
-    ``layers`` of configuration override the preset's; the last takes precedence. Unless ``advertise`` is false, each
-    pod advertises its full name. ``more`` are other fields of Workload.
+    ``layers`` of configuration override the preset's; the last takes precedence, and the ports are added. Unless
+    ``advertise`` is false, each pod advertises its full name. ``more`` are other fields of Workload.
     """
-    spec = inputs.spec
+    spec, listeners = inputs.spec, inputs.listeners(component)
     workload = Workload(
-        owner=inputs.owner,
-        component=component,
-        cluster_domain=spec.cluster_domain,
+        listeners=listeners,
         platform=spec.platform,
         image=inputs.image(component),
         pull_policy=spec.image.pull_policy.value,
         pull_secrets=spec.image.pull_secrets,
-        config=layered(preset_values(spec.preset).config.get(component), *layers),
+        config=layered(preset_values(spec.preset).config.get(component), *layers, listeners.settings),
         jvm=jvm_arguments(component, spec.preset, settings.jvm),
         resources=container_resources(component, spec.preset, settings.jvm, settings.resources),
         **{"pod": settings.pod, **more},
     )
     # The broker's id, also in redirects and look-ups, the first id of a bookie and the name of an auditor.
-    address = [conf_value("advertisedAddress", workload.pod_host_template)] if advertise else []
+    address = [conf_value("advertisedAddress", listeners.advertised_address)] if advertise else []
     return replace(workload, env=[*address, *env])
 
 
 def manifests(
     workload: Workload,
     *,
-    client_ports: Sequence[str] = (),
     exposed: Exposed | None = None,
     evict_unhealthy: bool = True,
     usual_budget: bool = True,
@@ -83,14 +80,14 @@ def manifests(
     """Returns the manifests of a workload in the order of application: its own ServiceAccount, ConfigMap, Services,
     PodDisruptionBudget, StatefulSet.
 
-    ``client_ports`` are the ports of the Service for all pods. For the budget see disruption_budget.
+    For the budget see disruption_budget.
     """
     settings = config_map(workload)
     return [
         *own_account(workload),
         settings,
         headless_service(workload),
-        *([client_service(workload, client_ports, exposed)] if client_ports else []),
+        *([client_service(workload, exposed)] if workload.listeners.client_ports else []),
         *disruption_budget(workload, evict_unhealthy=evict_unhealthy, usual=usual_budget),
         stateful_set(workload, settings["data"]),
     ]

@@ -9,8 +9,8 @@ from pulsar_operator.api.v1alpha1.base import Preset
 from pulsar_operator.api.v1alpha1.images import Pulling
 from pulsar_operator.api.v1alpha1.instance import ManagedZooKeeper
 from pulsar_operator.api.v1alpha1.platform import Platform
-from pulsar_operator.domain.render.addresses import ZOOKEEPER_PORT, StoreAddress
-from pulsar_operator.domain.render.child_names import Owner, service_host, workload_name
+from pulsar_operator.domain.render.addresses import StoreAddress
+from pulsar_operator.domain.render.child_names import Owner, workload_name
 from pulsar_operator.domain.render.common import (
     START,
     Claim,
@@ -18,9 +18,9 @@ from pulsar_operator.domain.render.common import (
     Probes,
     Workload,
     env_value,
-    tcp,
 )
 from pulsar_operator.domain.render.config import layered
+from pulsar_operator.domain.render.listeners import HTTP, METRICS_PORTS, ListenerPlan, tcp_probe
 from pulsar_operator.domain.render.presets import container_resources, jvm_arguments, preset_values
 from pulsar_operator.domain.render.volumes import store_limits
 from pulsar_operator.domain.render.workloads import manifests
@@ -29,12 +29,9 @@ SUPER_DIGEST_KEY = "digest"
 """Key in the superuser Secret, whose value has ZooKeeper's format: ``super:<base64 of SHA-1>``."""
 FOUNDED_KEY = "founded"
 """Key in the ConfigMap that records that an ensemble was initialized."""
-PORTS = {"client": ZOOKEEPER_PORT, "quorum": 2888, "election": 3888}
-METRICS_PORTS = {"http": 8000}
-"""The same name and number as the bookies' port."""
 METRICS = {
     "metricsProvider.className": "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
-    "metricsProvider.httpPort": str(METRICS_PORTS["http"]),
+    "metricsProvider.httpPort": str(METRICS_PORTS[HTTP]),
 }
 """Settings without which a server exposes no metrics (ZooKeeper Monitor Guide, "New Metrics System")."""
 
@@ -57,10 +54,8 @@ def render_zookeeper(
     without a quorum must stay up, or no quorum could form.
     """
     workload = Workload(
-        owner=owner,
-        component=component,
+        listeners=ListenerPlan(owner, component, cluster_domain, metrics=store.metrics),
         run_as="zookeeper",
-        cluster_domain=cluster_domain,
         platform=platform,
         replicas=store.replicas,
         image=image,
@@ -69,11 +64,10 @@ def render_zookeeper(
         config=layered(preset_values(preset).config.get(component), store_limits(store), store.config, _metrics(store)),
         jvm=jvm_arguments(component, preset, store.jvm),
         resources=container_resources(component, preset, store.jvm, store.resources),
-        ports={**PORTS, **METRICS_PORTS} if store.metrics else PORTS,
         probes=Probes(
             readiness={"exec": {"command": [*START, "probe", "zookeeper"]}},
-            liveness=tcp("client"),
-            startup=tcp("client"),
+            liveness=tcp_probe("client"),
+            startup=tcp_probe("client"),
         ),
         pod=store.pod,
         claims=(Claim("data", "/pulsar/data/zookeeper", str(store.storage.size), store.storage.storage_class_name),),
@@ -81,7 +75,7 @@ def render_zookeeper(
     )
     env = [
         env_value("ZOO_REPLICAS", str(store.replicas)),
-        env_value("ZOO_DOMAIN", workload.headless_host),
+        env_value("ZOO_DOMAIN", workload.listeners.headless_host),
         env_value("ZOO_STS_NAME", workload.name),
         *_super_digest(super_digest_secret),
         # Read at each start of a container: what it says may change without another revision of the pods.
@@ -93,7 +87,7 @@ def render_zookeeper(
         },
     ]
     # Not ready is not dead: evicting an unready server could take the quorum's last log.
-    return manifests(replace(workload, env=env), client_ports=("client",), evict_unhealthy=False)
+    return manifests(replace(workload, env=env), evict_unhealthy=False)
 
 
 def founded_name(owner: str, component: Component) -> str:
@@ -103,10 +97,9 @@ def founded_name(owner: str, component: Component) -> str:
 
 
 def store_address(owner: Owner, component: Component, cluster_domain: str) -> StoreAddress:
-    """Returns the address of the client Service. It does not depend on the size of the ensemble, so a change of size
-    causes no rollout. The Service is never called just ``zk``, which Pulsar would parse as the scheme."""
-    host = service_host(workload_name(owner.name, component), owner.namespace, cluster_domain)
-    return StoreAddress(f"{host}:{ZOOKEEPER_PORT}")
+    """Returns the address of the client Service. The Service is never called just ``zk``, which Pulsar would parse as
+    the scheme."""
+    return StoreAddress(ListenerPlan(owner, component, cluster_domain).store_servers)
 
 
 def _metrics(store: ManagedZooKeeper) -> dict[str, str]:

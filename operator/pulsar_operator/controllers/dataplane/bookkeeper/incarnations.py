@@ -28,14 +28,15 @@ from pulsar_operator.domain.bookkeeper.protobuf import UndecodableError
 from pulsar_operator.domain.bookkeeper.storage_facts import StorageFacts, own_bookies_of
 from pulsar_operator.domain.dataplane.decommission.volume_claims import parse_empty_mark
 from pulsar_operator.domain.dataplane.registration.metadata import DamagedRecordError, parse_record
-from pulsar_operator.domain.render.child_names import bookie_id, labels, workload_name
+from pulsar_operator.domain.render import ListenerPlan
+from pulsar_operator.domain.render.child_names import labels
 from pulsar_operator.ports import CONFIG_MAPS, ConflictError, Deps, NotFoundError, UnavailableError, ZooKeeperSession
 
 
 def own_bookies_in(facts: ClusterFacts, storage: StorageFacts | None) -> OwnBookies:
     """Returns the ids of the cluster's own bookies, with the incarnations in the metadata store."""
-    workload = workload_name(facts.owner.name, Component.BOOKIE)
-    return own_bookies_of(bookie_id(workload, 0, facts.owner.namespace, facts.spec.cluster_domain), storage)
+    bookies = ListenerPlan(facts.owner, Component.BOOKIE, facts.spec.cluster_domain)
+    return own_bookies_of(bookies.bookie_id(0), storage)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from pulsar_operator.controllers.dataplane.registration.deregistration import Wa
 from pulsar_operator.controllers.dataplane.registration.name_claims import registered_with
 from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.registration.metadata import DamagedRecordError, parse_record
-from pulsar_operator.domain.render import Owner, broker_web_service_url
+from pulsar_operator.domain.render import ListenerPlan, Owner
 from pulsar_operator.domain.render.child_names import is_labelled
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, AdminEndpoint, Deps, Json, PortError, RefusedError
 
@@ -156,9 +156,8 @@ async def _restore_balancer(
     there, record = live.stateful_set(Component.BROKER), BalancerRecord.of(actor, owner, live)
     if there is None or "deletionTimestamp" in there["metadata"] or not (before or record.listed):
         return
-    endpoint = published_endpoint(obj) or AdminEndpoint(
-        pulsar_name(obj), broker_web_service_url(owner, spec.cluster_domain)
-    )
+    brokers = ListenerPlan(owner, Component.BROKER, spec.cluster_domain)
+    endpoint = published_endpoint(obj) or AdminEndpoint(pulsar_name(obj), brokers.web_service_url)
     try:
         await restore_load_balancer(deps, actor, endpoint, before, record)
     except PortError as error:

@@ -33,8 +33,7 @@ from pulsar_operator.domain.dataplane.decommission.volume_requests import FALSE
 from pulsar_operator.domain.dataplane.objects.pods import pods_of, restarts
 from pulsar_operator.domain.dataplane.registration.quorum_record import default_ensemble
 from pulsar_operator.domain.dataplane.scaling.replicas import replicas_of
-from pulsar_operator.domain.render import BRING_UP_ORDER
-from pulsar_operator.domain.render.child_names import pod_host, workload_name
+from pulsar_operator.domain.render import BRING_UP_ORDER, ListenerPlan
 from pulsar_operator.domain.render.volumes import disk_shares
 from pulsar_operator.ports import Json, PortError, UnavailableError, ZooKeeperSession
 
@@ -213,9 +212,8 @@ class DecommissionObservation:
 
     def host(self, component: Component, ordinal: int) -> str:
         """Returns the host name of a pod."""
-        owner = self.ctx.facts.owner
-        workload = workload_name(owner.name, component)
-        return pod_host(workload, ordinal, owner.namespace, self.ctx.facts.spec.cluster_domain)
+        facts = self.ctx.facts
+        return ListenerPlan(facts.owner, component, facts.spec.cluster_domain).pod_host(ordinal)
 
     async def readonly(self, ordinal: int) -> bool | None:
         """Returns whether a bookie reports itself as read-only; None if it does not answer."""

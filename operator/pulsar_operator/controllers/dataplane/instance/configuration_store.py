@@ -42,7 +42,13 @@ from pulsar_operator.domain.dataplane.objects.local_volumes import with_local_vo
 from pulsar_operator.domain.dataplane.objects.pods import observe_component
 from pulsar_operator.domain.dataplane.rollout.checks import READINESS, ROLLOUT_IN_PROGRESS, decide
 from pulsar_operator.domain.dataplane.rollout.facts import RolloutFacts, given_up_since
-from pulsar_operator.domain.render import ImageTemplates, RenderedStore, render_configuration_store, store_problems
+from pulsar_operator.domain.render import (
+    ImageTemplates,
+    ListenerPlan,
+    RenderedStore,
+    render_configuration_store,
+    store_problems,
+)
 from pulsar_operator.domain.render.settings import judge, left_out, unchecked
 from pulsar_operator.ports import STATEFUL_SETS
 
@@ -168,8 +174,8 @@ async def _rollout(state: InstancePass, live: Live, component: Component) -> Blo
     decision = decide(facts, READINESS)
     if decision.candidate is None or decision.blocker is not None:
         return None
-    namespace, domain = state.meta.namespace, state.spec.cluster_domain
-    facts = replace(facts, servers=await observe_servers(state.actor.deps, states[0], namespace, domain))
+    listeners = ListenerPlan(state.owner, component, state.spec.cluster_domain)
+    facts = replace(facts, servers=await observe_servers(state.actor.deps, states[0], listeners))
     return (await roll_out(state.actor, live, facts))[1].blocker
 
 

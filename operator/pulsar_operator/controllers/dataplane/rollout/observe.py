@@ -43,12 +43,10 @@ from pulsar_operator.domain.dataplane.rollout.facts import (
 from pulsar_operator.domain.dataplane.rollout.order import next_pods
 from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder
 from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import ServerState
-from pulsar_operator.domain.render import BRING_UP_ORDER
-from pulsar_operator.domain.render.child_names import pod_host
+from pulsar_operator.domain.render import BRING_UP_ORDER, ListenerPlan
 from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import Deps, PortError
 
-CLIENT_PORT: Final = 2181
 _ABSENT: Final = frozenset({Reason.POD_REFUSED, Reason.NODE_UNREACHABLE})
 
 
@@ -63,7 +61,9 @@ async def observe(
     asked = {each.component for each in next_pods(found) if blocker_of(found, each, BLOCKERS + READINESS) is None}
     if Component.ZOOKEEPER in asked:
         ensemble = found.of(Component.ZOOKEEPER)
-        servers = await observe_servers(actor.deps, ensemble, facts.owner.namespace, facts.spec.cluster_domain)
+        servers = await observe_servers(
+            actor.deps, ensemble, ListenerPlan(facts.owner, ensemble.component, facts.spec.cluster_domain)
+        )
         found = replace(found, servers=servers)
     if Component.BOOKIE in asked:
         try:
@@ -140,14 +140,13 @@ def _stores(facts: ClusterFacts, view: ClusterView) -> Blocker | None:
 
 
 async def observe_servers(
-    deps: Deps, ensemble: ComponentState, namespace: str, cluster_domain: str
+    deps: Deps, ensemble: ComponentState, listeners: ListenerPlan
 ) -> Mapping[str, ServerState | None]:
     """Returns the state of each server of an ensemble, by pod; None for one that does not answer."""
 
     async def state(pod: int) -> ServerState | None:
-        host = pod_host(ensemble.name, pod, namespace, cluster_domain)
         try:
-            return await deps.zookeeper.server_state(f"{host}:{CLIENT_PORT}")
+            return await deps.zookeeper.server_state(listeners.store_server(pod))
         except PortError:
             return None
 

@@ -31,6 +31,7 @@ from typing import Final
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.domain.dataplane.objects.pods import PodFacts
+from pulsar_operator.domain.render.listeners import HTTP, pod_url
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,6 @@ SORTS: Final[Mapping[Component, tuple[Sort, ...]]] = MappingProxyType(
 )
 """Kinds of operations that are compared, by component; a component that is missing is not compared."""
 
-_PORT = "http"
-"""Name of the port at which the operator's containers serve metrics."""
 PATHS: Final[Mapping[Component, str]] = MappingProxyType({Component.BROKER: "/metrics/", Component.PROXY: "/metrics/"})
 """Path of the page if it is not /metrics; Jetty answers that with a redirect."""
 
@@ -252,7 +251,7 @@ def metrics_url(component: Component, pod: PodFacts) -> str | None:
     address = str((pod.raw.get("status") or {}).get("podIP") or "")
     containers = (pod.raw.get("spec") or {}).get("containers") or ()
     ports = [port for each in containers if each.get("name") == component.value for port in each.get("ports") or ()]
-    port = next((each["containerPort"] for each in ports if each.get("name") == _PORT), None)
+    port = next((each["containerPort"] for each in ports if each.get("name") == HTTP), None)
     if not address or port is None:
         return None
-    return f"http://{f'[{address}]' if ':' in address else address}:{port}{PATHS.get(component, '/metrics')}"
+    return pod_url(address, port, PATHS.get(component, "/metrics"))
