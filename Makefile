@@ -41,7 +41,7 @@ demo-geo-down: setup ## Remove the cluster of demo-geo
 test: setup ## Everything, in two lanes at once (half an hour); SLICE=name adds a slice of the long tests
 	@$(PY) -m tests.suite test --slice '$(SLICE)'
 
-test-fast: setup ## Static checks, unit and contract tests; Python and Java alone
+test-fast: setup ## Static checks, unit and contract tests; Python, Java and openssl alone
 	@$(PY) -m tests.suite fast
 
 lint: setup ## Static checks
@@ -123,12 +123,13 @@ CONFORMANCE = $(PY) -m e2e.kind java-client && mkdir -p build && $(PY) -m pulsar
 	$(if $(FOREIGN_SERVICE_URL),--foreign-service-url '$(FOREIGN_SERVICE_URL)') \
 	$(if $(FOREIGN_ADMIN_URL),--foreign-admin-url '$(FOREIGN_ADMIN_URL)') \
 	$(if $(TOKEN_FILE),--token-file '$(TOKEN_FILE)') \
+	$(if $(CA_FILE),--ca-file '$(CA_FILE)') \
 	$(if $(ROLE_TOKEN_FILE),--role '$(ROLE)' --role-token-file '$(ROLE_TOKEN_FILE)') \
 	--java-classpath "$$($(PY) -c 'from e2e.kind.paths import paths; print(paths().java_client)')"
 # What the demo's cluster skips is known.
 EXPECTED = $(if $(filter file,$(origin SERVICE_URL)),--expect-skips)
 
-verify: setup ## Prove with real clients what Pulsar promises (SERVICE_URL, ADMIN_URL, TOKEN_FILE, ROLE, ROLE_TOKEN_FILE, ONLY)
+verify: setup ## Prove with real clients what Pulsar promises (SERVICE_URL, ADMIN_URL, TOKEN_FILE, CA_FILE, ROLE, ROLE_TOKEN_FILE, ONLY)
 	@$(CONFORMANCE) $(EXPECTED) --json build/conformance.json --junit build/conformance.xml
 
 verify-mutations: setup ## Break what each of those checks proves and see it fail (the same variables)

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,12 +17,14 @@ from pulsar_conformance.admin import AdminError
 from pulsar_conformance.catalogue import all_checks, all_mutations, select
 from pulsar_conformance.commands import fault_command, scale_command
 from pulsar_conformance.context import Remote, Role
+from pulsar_conformance.credentials import Access, Token
 from pulsar_conformance.java.client import JavaProcess
 from pulsar_conformance.mutate import run_mutations
 from pulsar_conformance.runner import JavaMissingError, RemoteError, Target, instance, run_checks
 
 TOKEN_VARIABLE = "CONFORMANCE_TOKEN"
 ROLE_TOKEN_VARIABLE = "CONFORMANCE_ROLE_TOKEN"
+FOREIGN_TOKEN_VARIABLE = "CONFORMANCE_FOREIGN_TOKEN"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -48,6 +51,19 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--workers", type=int, default=8, help="checks at the same time (8)")
     found.add_argument("--wait-limit", type=float, default=400, help="longest wait for the broker's own work, s (400)")
     found.add_argument("--token-file", type=Path, help=f"a superuser's token; or {TOKEN_VARIABLE}")
+    found.add_argument(
+        "--foreign-token-file",
+        type=Path,
+        help=f"a superuser's token there, which is the only one it gets; or {FOREIGN_TOKEN_VARIABLE}",
+    )
+    found.add_argument(
+        "--token-host",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="admin REST may send the token on to this host, or to hosts that end with .SUFFIX; may be repeated",
+    )
+    found.add_argument("--ca-file", type=Path, help="PEM file with the authorities of the servers (the system's)")
     found.add_argument("--role", metavar="NAME", help="a role without rights, for the checks of permissions")
     found.add_argument("--role-token-file", type=Path, help=f"its token; or {ROLE_TOKEN_VARIABLE}")
     found.add_argument(
@@ -93,20 +109,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         if any(urls) and not all(urls):
             print(f"another cluster needs both: --{kind}-service-url and --{kind}-admin-url", file=sys.stderr)
             return 2
-    role_token = _secret(arguments.role_token_file, ROLE_TOKEN_VARIABLE)
+    try:
+        role_token = _token(arguments.role_token_file, ROLE_TOKEN_VARIABLE)
+        token = _token(arguments.token_file, TOKEN_VARIABLE)
+        foreign_token = _token(arguments.foreign_token_file, FOREIGN_TOKEN_VARIABLE)
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    access = Access(token, arguments.ca_file, tuple(arguments.token_host))
     log = Path(tempfile.mkstemp(prefix="conformance-client-", suffix=".log")[1])
     target = Target(
         arguments.service_url,
         arguments.admin_url,
         arguments.tenant,
-        _secret(arguments.token_file, TOKEN_VARIABLE),
+        access,
         Role(arguments.role, role_token) if arguments.role and role_token else None,
         arguments.wait_limit,
         str(log),
         scale_command(arguments.scale_command),
         fault_command(arguments.fault_command),
         Remote(*remote_urls) if all(remote_urls) else None,
-        Remote(*foreign_urls) if all(foreign_urls) else None,
+        Remote(*foreign_urls, access=replace(access, token=foreign_token)) if all(foreign_urls) else None,
     )
     try:
         with instance(target, None if arguments.without_java else partial(_java, arguments.java_classpath)) as found:
@@ -157,10 +180,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0 if report.good(outcomes) and not surprises else 1
 
 
-def _secret(file: Path | None, variable: str) -> str | None:
-    if file is not None:
-        return file.read_text(encoding="utf-8").strip()
-    return os.environ.get(variable) or None
+def _token(file: Path | None, variable: str) -> Token | None:
+    """Raises OSError, ValueError for a file without a token."""
+    text = os.environ.get(variable, "")
+    found = Token(text, file) if file is not None or text else None
+    if found is not None:
+        found()
+    return found
 
 
 def _java(classpath: str | None) -> JavaProcess:

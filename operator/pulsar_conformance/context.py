@@ -7,13 +7,14 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import pulsar
 
 from pulsar_conformance.admin import Admin, AdminError, topic_path
 from pulsar_conformance.cleaning import remove_topics
+from pulsar_conformance.credentials import Access, Token
 from pulsar_conformance.java.client import JavaClient, JavaProcess
 from pulsar_conformance.model import CheckFailed, CheckSkipped
 from pulsar_conformance.tamper import Tamper, unwrap
@@ -32,17 +33,19 @@ class Role:
     """A role that is no superuser, with its token: for the checks of permissions."""
 
     name: str
-    token: str = field(repr=False)
+    token: Token
 
 
 @dataclass(frozen=True)
 class Remote:
-    """Another cluster, of this instance or of another one; the suite's own role is known there too."""
+    """Another cluster, of this instance or of another one."""
 
     service_url: str
     admin_url: str
     settings: Mapping[str, str] = field(default_factory=dict)
     """Its brokers' configuration at run time."""
+    access: Access = field(default_factory=Access)
+    """Of a cluster of another instance: who asks it. Another cluster of this instance is asked as this one is."""
 
     @property
     def cluster(self) -> str:
@@ -59,7 +62,7 @@ class Instance:
     tenant: str
     run: str
     """A few characters that no other run has: part of every name."""
-    token: str | None = field(default=None, repr=False)
+    access: Access = field(default_factory=Access)
     role: Role | None = None
     remote: Remote | None = None
     """Another cluster of the instance."""
@@ -107,7 +110,11 @@ class Context:
     @property
     def admin(self) -> Admin:
         """Admin REST as the suite's own role."""
-        return Admin(self.instance.admin_url, self.tamper, self.instance.token)
+        return Admin(self.instance.admin_url, self.tamper, self.instance.access)
+
+    def as_role(self, role: Role) -> Access:
+        """The access of another role, with the same trust."""
+        return replace(self.instance.access, token=role.token)
 
     @property
     def namespace(self) -> str:
@@ -235,11 +242,9 @@ class Context:
 
     # --- clients
 
-    def client(self, *, token: str | None = None, service_url: str | None = None, **options: Any) -> Any:
-        """Returns a new client, which is closed with the check. ``token`` and ``service_url`` replace the suite's."""
-        found = token or self.instance.token
-        if found:
-            options.setdefault("authentication", pulsar.AuthenticationToken(found))
+    def client(self, *, access: Access | None = None, service_url: str | None = None, **options: Any) -> Any:
+        """Returns a new client, which is closed with the check. ``access`` and ``service_url`` replace the suite's."""
+        options = {**(access or self.instance.access).client_options(), **options}
         options.setdefault("operation_timeout_seconds", PATIENCE)
         log = pulsar.FileLogger(pulsar.LoggerLevel.Warn, self.instance.client_log)
         made = pulsar.Client(service_url or self.instance.service_url, logger=log, **options)
@@ -273,7 +278,7 @@ class Context:
         process = self.instance.java
         if process is None:
             raise CheckSkipped(f"{NEEDS_JAVA}: {self.instance.java_missing or 'not built'}")
-        made = process.client(self.instance.service_url, token=self.instance.token, **conf)
+        made = process.client(self.instance.service_url, access=self.instance.access, **conf)
         self._cleanups.append(made.close)
         return made
 
@@ -401,5 +406,5 @@ class Context:
             with contextlib.suppress(Exception):
                 client.close()
         self.instance.left.extend(self._namespaces)
-        admin = Admin(self.instance.admin_url, Tamper(), self.instance.token)
+        admin = Admin(self.instance.admin_url, Tamper(), self.instance.access)
         return remove_topics(admin, [found for found in self._namespaces if found not in self._replicated])

@@ -14,6 +14,7 @@ from typing import TypeVar
 from pulsar_conformance.admin import Admin, AdminError
 from pulsar_conformance.cleaning import remove_namespaces
 from pulsar_conformance.context import Context, Instance, Remote, Role
+from pulsar_conformance.credentials import Access
 from pulsar_conformance.java.client import JavaProcess
 from pulsar_conformance.model import Check, CheckFailed, CheckSkipped, Outcome, Status
 from pulsar_conformance.tamper import Rule, Tamper
@@ -30,7 +31,7 @@ class Target:
     service_url: str
     admin_url: str
     tenant: str = "conformance"
-    token: str | None = field(default=None, repr=False)
+    access: Access = field(default_factory=Access)
     role: Role | None = None
     wait_limit: float = 400
     client_log: str = os.devnull
@@ -59,18 +60,18 @@ def instance(target: Target, java: Callable[[], JavaProcess] | None) -> Iterator
     is none of the instance, the one of another instance has this cluster's name, or either does not answer,
     JavaMissingError when ``java`` fails.
     """
-    admin = Admin(target.admin_url, Tamper(), target.token)
+    admin = Admin(target.admin_url, Tamper(), target.access)
     settings = admin.get("brokers/configuration/runtime")
     clusters = tuple(sorted(name for name in admin.get("clusters") if name != "global"))
     local = settings["clusterName"]
-    remote = _remote(target.remote, target.token, local, clusters) if target.remote else None
-    foreign = _foreign(target.foreign, target.token, local) if target.foreign else None
+    remote = _remote(target.remote, target.access, local, clusters) if target.remote else None
+    foreign = _foreign(target.foreign, local) if target.foreign else None
     found = Instance(
         service_url=target.service_url,
         admin_url=target.admin_url,
         tenant=target.tenant,
         run=secrets.token_hex(3),
-        token=target.token,
+        access=target.access,
         role=target.role,
         remote=remote,
         foreign=foreign,
@@ -93,29 +94,29 @@ def instance(target: Target, java: Callable[[], JavaProcess] | None) -> Iterator
         yield found
 
 
-def _remote(given: Remote, token: str | None, local: str, clusters: Sequence[str]) -> Remote:
+def _remote(given: Remote, access: Access, local: str, clusters: Sequence[str]) -> Remote:
     """The other cluster of the instance, with its settings. Raises RemoteError."""
-    found = _with_settings(given, token, "the other cluster")
+    found = _with_settings(given, access, "the other cluster")
     name, url = found.cluster, found.admin_url
     if name == local or name not in clusters:
         raise RemoteError(f"{url} is of cluster {name}, and not of another one of {local}'s: {', '.join(clusters)}")
     return found
 
 
-def _foreign(given: Remote, token: str | None, local: str) -> Remote:
+def _foreign(given: Remote, local: str) -> Remote:
     """The cluster of another instance, with its settings. Raises RemoteError.
 
     Whether its instance really is another one is what the check proves.
     """
-    found = _with_settings(given, token, "the cluster of another instance")
+    found = _with_settings(given, given.access, "the cluster of another instance")
     if found.cluster == local:
         raise RemoteError(f"{found.admin_url} is of a cluster {local} too: name a cluster of another name")
     return found
 
 
-def _with_settings(given: Remote, token: str | None, what: str) -> Remote:
+def _with_settings(given: Remote, access: Access, what: str) -> Remote:
     try:
-        settings = Admin(given.admin_url, Tamper(), token).get("brokers/configuration/runtime")
+        settings = Admin(given.admin_url, Tamper(), access).get("brokers/configuration/runtime")
     except (AdminError, OSError) as error:
         raise RemoteError(f"admin REST of {what} at {given.admin_url} does not answer: {error}") from error
     return replace(given, settings=settings)
@@ -191,7 +192,7 @@ def clean(found: Instance, warned: Callable[[str], None]) -> None:
     No check may run.
     """
     left, found.left[:] = found.left[:], []
-    admin = Admin(found.admin_url, Tamper(), found.token)
+    admin = Admin(found.admin_url, Tamper(), found.access)
     remote = replace(admin, url=found.remote.admin_url) if found.remote else None
     for kept in remove_namespaces(admin, left, found.settings.get("clusterName", ""), remote):
         warned(f"not cleaned up: {kept}")

@@ -83,6 +83,13 @@ class Settings(BaseModel):
         str | None,
         Field(description="file with a superuser's bearer token, read anew every round; {cluster} is replaced"),
     ] = None
+    token_host: Annotated[
+        Several,
+        Field(
+            description="host that the token is for, or .SUFFIX of hosts; may be repeated (the variable: separated by "
+            "commas); {cluster} is replaced; none = every broker that a cluster lists"
+        ),
+    ] = ()
     ca_file: Annotated[
         str | None, Field(description="file with the CA certificates of the servers; {cluster} is replaced")
     ] = None
@@ -107,7 +114,7 @@ class Settings(BaseModel):
     def _check(self) -> Settings:
         self.clusters()
         self.address()
-        for template in (self.broker_url, self.token_file, self.ca_file):
+        for template in (self.broker_url, self.token_file, self.ca_file, *self.token_host):
             unknown = set(re.findall(r"\{(\w*)\}", template or "")) - {"broker", "host", "port", "cluster"}
             if unknown:
                 raise ValueError(
@@ -170,11 +177,15 @@ def add_arguments(parser: argparse.ArgumentParser, only: Sequence[str] = ()) -> 
         needed = " (needed)" if field.is_required() else ""
         parser.add_argument(
             "--" + name.replace("_", "-"),
-            action="append" if name == "cluster" else "store",
+            action="append" if name in SEVERAL else "store",
             choices=_choices(field.annotation),
             metavar=None if _choices(field.annotation) else name.rpartition("_")[2].upper(),
             help=f"{field.description}{default}{needed}".replace("%", "%%"),
         )
+
+
+SEVERAL = ("cluster", "token_host")
+"""Settings with several values."""
 
 
 def _choices(annotation: Any) -> tuple[str, ...] | None:

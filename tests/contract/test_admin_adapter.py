@@ -10,7 +10,8 @@ from urllib.parse import unquote
 import pytest
 from aiohttp import web
 
-from pulsar_operator.adapters.admin import AiohttpAdmin, build_url
+from pulsar_operator.adapters.admin import AiohttpAdmin
+from pulsar_operator.adapters.admin_urls import build_url
 from pulsar_operator.ports import (
     AdminEndpoint,
     ConflictError,

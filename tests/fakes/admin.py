@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote
 
 from aiohttp import web
 
-from pulsar_operator.adapters.admin import build_url
 from pulsar_operator.adapters.admin_answers import CANCELLED
+from pulsar_operator.adapters.admin_urls import build_url
 from pulsar_operator.domain.logical.topic import METADATA
 from pulsar_operator.ports import (
     AdminEndpoint,

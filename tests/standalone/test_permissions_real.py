@@ -12,6 +12,7 @@ import pytest
 from e2e.kind.paths import paths
 from pulsar_conformance.catalogue import all_checks, all_mutations, select
 from pulsar_conformance.context import Instance, Role
+from pulsar_conformance.credentials import Access, Token
 from pulsar_conformance.model import Check, Outcome, Status, is_slot
 from pulsar_conformance.mutate import Verdict, try_mutations
 from pulsar_conformance.runner import Target, instance, run_checks
@@ -35,8 +36,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
         target = Target(
             found.running.service_url,
             found.running.admin_url,
-            token=found.admin_token,
-            role=Role(found.role, found.role_token),
+            access=Access(Token(found.admin_token)),
+            role=Role(found.role, Token(found.role_token)),
             client_log=str(folder / "client.log"),
         )
         with instance(target, None) as asked:

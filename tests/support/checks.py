@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pulsar_conformance.context import Context, Instance, Role
+from pulsar_conformance.credentials import Access, Token
 from pulsar_conformance.model import Check, CheckFailed, CheckSkipped
 
 SECRET = "eyJhbGciOiJIUzI1NiJ9.suite"
@@ -60,8 +61,8 @@ def instance() -> Instance:
         "http://p:8080",
         "tenant",
         "abc123",
-        token=SECRET,
-        role=Role("nobody", ROLE_SECRET),
+        access=Access(Token(SECRET)),
+        role=Role("nobody", Token(ROLE_SECRET)),
         version="4.0.8",
         clusters=("east",),
         brokers=("b:8080",),

@@ -258,12 +258,12 @@ def permissions_none(ctx: Context) -> str:
     role = _role(ctx)
     topic = ctx.topic()
     _revoke(ctx, role)
-    client = ctx.client(token=role.token)
+    client = ctx.client(access=ctx.as_role(role))
     denied = pulsar.AuthorizationError
     produce = ctx.refused(denied, lambda: ctx.producer(topic, client=client))
     ctx.refused(denied, lambda: ctx.consumer(topic, client=client))
     ctx.refused(denied, lambda: ctx.reader(topic, client=client))
-    admin = Admin(ctx.instance.admin_url, ctx.tamper, role.token)
+    admin = Admin(ctx.instance.admin_url, ctx.tamper, ctx.as_role(role))
     refusal = ctx.refused(AdminError, lambda: admin.get(f"namespaces/{ctx.namespace}"))
     consumer = ctx.consumer(topic, client=ctx.client())
     ctx.send(ctx.producer(topic, client=ctx.client()), ["m"])
@@ -281,7 +281,7 @@ def permissions_produce(ctx: Context) -> str:
     """Grant of produce alone; what it sent is read by the suite's own role."""
     role = _role(ctx)
     topic = ctx.topic()
-    client = ctx.client(token=role.token)
+    client = ctx.client(access=ctx.as_role(role))
     _grant(ctx, role, "produce")
     _may(ctx, lambda: ctx.producer(topic, client=client).send(b"mine"), "the role may produce")
     refusal = ctx.refused(pulsar.AuthorizationError, lambda: ctx.consumer(topic, client=client))
@@ -300,7 +300,7 @@ def permissions_consume(ctx: Context) -> str:
     """Grant of consume alone; it reads what the suite's own role sent."""
     role = _role(ctx)
     topic = ctx.topic()
-    client = ctx.client(token=role.token)
+    client = ctx.client(access=ctx.as_role(role))
     _grant(ctx, role, "consume")
     _may(ctx, lambda: ctx.consumer(topic, client=client).close(), "the role may consume")
     ctx.send(ctx.producer(topic, client=ctx.client()), ["theirs"])
@@ -320,7 +320,7 @@ def permissions_revoked(ctx: Context) -> str:
     """A producer runs, its right is revoked: the broker closes it and takes no new one."""
     role = _role(ctx)
     topic = ctx.topic()
-    client = ctx.client(token=role.token)
+    client = ctx.client(access=ctx.as_role(role))
     _grant(ctx, role, "produce", "consume")
     consumer = ctx.consumer(topic, client=ctx.client())
     _may(ctx, lambda: ctx.producer(topic, client=client).send(b"m"), "the role may produce")
@@ -343,7 +343,7 @@ def permissions_revoked(ctx: Context) -> str:
 def permissions_other_namespace(ctx: Context) -> str:
     """Granted in the first, refused in the second."""
     role = _role(ctx)
-    client = ctx.client(token=role.token)
+    client = ctx.client(access=ctx.as_role(role))
     topic = ctx.topic()
     other = ctx.topic(namespace=ctx.new_namespace())
     _grant(ctx, role, "produce", "consume")
@@ -366,7 +366,7 @@ def tenant_admin(ctx: Context) -> str:
     clusters = ctx.admin.get(f"tenants/{ctx.instance.tenant}")["allowedClusters"]
     ctx.admin.put(f"tenants/{tenant}", {"adminRoles": [role.name], "allowedClusters": clusters})
     ctx.defer(lambda: ctx.admin.delete(f"tenants/{tenant}"))
-    admin = Admin(ctx.instance.admin_url, ctx.tamper, role.token)
+    admin = Admin(ctx.instance.admin_url, ctx.tamper, ctx.as_role(role))
     ctx.defer(lambda: ctx.admin.delete(f"namespaces/{tenant}/own"))
     try:
         admin.put(f"namespaces/{tenant}/own")

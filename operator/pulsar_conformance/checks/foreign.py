@@ -32,7 +32,7 @@ def foreign_cluster(ctx: Context) -> str:
     """Lists and refusals here; then a tenant, a namespace and a topic of the same name in both, used in both."""
     here, other = ctx.setting("clusterName"), _foreign(ctx)
     there = other.cluster
-    near, far = ctx.admin, replace(ctx.admin, url=other.admin_url)
+    near, far = ctx.admin, replace(ctx.admin, url=other.admin_url, access=other.access)
     for admin, own, foreign in ((near, here, there), (far, there, here)):
         listed = admin.get("clusters")
         ctx.expect(own in listed and foreign not in listed, f"the instance of {own} lists {listed}")
@@ -51,7 +51,7 @@ def foreign_cluster(ctx: Context) -> str:
     for admin, seconds in zip((near, far), TTL, strict=True):
         admin.post(ttl, seconds)
 
-    clients = (ctx.client(), ctx.client(service_url=other.service_url))
+    clients = (ctx.client(), ctx.client(service_url=other.service_url, access=other.access))
     for client in clients:
         ctx.defer(client.close)
     consumers = [ctx.consumer(topic, client=client) for client in clients]

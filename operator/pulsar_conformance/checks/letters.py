@@ -31,7 +31,7 @@ def default_names(ctx: Context) -> str:
     <subscription>-RETRY is there, as if it were. Behind such a proxy the clients here ask about another topic first.
     """
     topics = _topics(ctx)
-    wire = ctx.tamper.wrap("client", Wire(ctx.instance.service_url, token=ctx.instance.token))
+    wire = ctx.tamper.wrap("client", Wire(ctx.instance.service_url, access=ctx.instance.access))
     misled = wire.finds(f"persistent://{ctx.namespace}/sub-RETRY")
 
     def consumer(name: str) -> Any:

@@ -103,9 +103,8 @@ def listener(ctx: Context) -> str:
 
 def _client(ctx: Context) -> Any:
     found = ctx.instance
-    security = {"authentication": pulsar.AuthenticationToken(found.token)} if found.token else {}
     log = pulsar.FileLogger(pulsar.LoggerLevel.Warn, found.client_log)
-    return Client(found.service_url, logger=log, operation_timeout_seconds=20, **security)
+    return Client(found.service_url, logger=log, operation_timeout_seconds=20, **found.access.client_options())
 
 
 async def _within(ctx: Context, pending: list[asyncio.Future[Any]]) -> list[Any]:

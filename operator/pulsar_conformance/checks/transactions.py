@@ -29,7 +29,7 @@ def off(ctx: Context) -> str:
     """
     ctx.require(not enabled(ctx), f"brokers have {SWITCH}=true: transactions.on proves them")
     reason = denial(ctx, "admin/v3/transactions/coordinators", SWITCH)
-    wire = ctx.tamper.wrap("client", Wire(ctx.instance.service_url, broker(ctx), ctx.instance.token))
+    wire = ctx.tamper.wrap("client", Wire(ctx.instance.service_url, broker(ctx), ctx.instance.access))
     refusal = wire.new_transaction()
     ctx.expect(refusal is not None, "a broker that was asked for a transaction gave one")
     ctx.expect(

@@ -18,6 +18,7 @@ from pathlib import Path
 import pulsar
 
 from pulsar_conformance.counting.client import TYPES, CountingError, CountingRun
+from pulsar_conformance.credentials import Token
 
 _EVERY = 2.0
 
@@ -40,8 +41,8 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--consumers", type=int, default=1)
     add("--batching", action="store_true")
     add("--send-timeout", type=float, default=30, help="seconds")
-    add("--token-file", type=Path, help="file with the token to authenticate with")
-    add("--trust-certs", help="file of trusted certificates, for pulsar+ssl")
+    add("--token-file", type=Path, help="file with the token to authenticate with; read at each connection")
+    add("--ca-file", "--trust-certs", help="PEM file with the authorities of the servers, for pulsar+ssl")
     add("--strict", action="store_true", help="exit code 1 for anything that failed, not for violations alone")
     add("--json", type=Path, help="write the report there too")
     return parser.parse_args(argv)
@@ -50,8 +51,8 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run, print a line every 2 s and the report; returns the exit code."""
     given = arguments(argv)
-    token = pulsar.AuthenticationToken(given.token_file.read_text().strip()) if given.token_file else None
     try:
+        token = pulsar.AuthenticationToken(Token(file=given.token_file).supplier()) if given.token_file else None
         run = CountingRun(
             given.service_url,
             given.topic,
@@ -65,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             batching=given.batching,
             read_url=given.read_url,
             authentication=token,
-            trust_certs=given.trust_certs,
+            trust_certs=given.ca_file,
             send_timeout=given.send_timeout,
         )
         with run:
@@ -73,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             with run.operation("by hand", settle_within=None):
                 watch(run, given.seconds)
             report = run.finish(given.drain)
-    except (CountingError, ValueError) as problem:
+    except (CountingError, OSError, ValueError) as problem:
         print(problem, file=sys.stderr)
         return 2
     print(report.text())

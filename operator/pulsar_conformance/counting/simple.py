@@ -8,11 +8,12 @@ import pulsar
 def client(
     service_url: str, *, authentication: pulsar.Authentication | None = None, trust_certs: str | None = None
 ) -> pulsar.Client:
-    """A client with bounded waits and quiet logs; ``trust_certs`` is a file, for pulsar+ssl."""
+    """A client with bounded waits and quiet logs; ``trust_certs`` is a file, for pulsar+ssl. It verifies host names."""
     return pulsar.Client(
         service_url,
         authentication=authentication,
         tls_trust_certs_file_path=trust_certs,
+        tls_validate_hostname=True,
         operation_timeout_seconds=30,
         logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
     )

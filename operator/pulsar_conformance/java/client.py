@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TypedDict, Unpack, overload
 
+from pulsar_conformance.credentials import Access
 from pulsar_conformance.java.protocol import Connection, JavaError, JavaMessage, JavaPending, JavaProcessDied, Pipes
 
 __all__ = [
@@ -77,15 +78,25 @@ class JavaProcess:
             raise
         return cls(connection)
 
-    def client(self, service_url: str, *, token: str | None = None, **conf: object) -> JavaClient:
+    def client(self, service_url: str, *, access: Access | None = None, **conf: object) -> JavaClient:
         """A client; conf as in the module's text, such as ``enableTransaction=True``. Operations end after 20 s.
 
         Without transactions it is ready immediately, whether or not anything answers at the URL.
         """
         limit = _seconds(conf.get("operationTimeoutMs"), OPERATION_LIMIT)
+        token = access.token if access is not None else None
+        if access is not None:
+            conf = {"tlsHostnameVerificationEnable": True, **conf}
+        if access is not None and access.ca_file is not None:
+            conf = {"tlsTrustCertsFilePath": str(access.ca_file), **conf}
         try:
             made = self._connection.call(
-                "client.create", limit + MARGIN, service_url=service_url, token=token, conf=conf
+                "client.create",
+                limit + MARGIN,
+                service_url=service_url,
+                token=token.text or None if token is not None else None,
+                token_file=str(token.file) if token is not None and token.file is not None else None,
+                conf=conf,
             )
         except JavaError as error:
             if error.type == "OperationTimeoutException" and conf.get("enableTransaction"):

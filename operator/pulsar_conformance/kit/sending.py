@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -90,11 +89,7 @@ def stored(ctx: Context, topic: str, position: int = 1, subscription: str = "sub
 
     Admin REST, peekNthMessage: x-pulsar-compression, x-pulsar-sequence-id, x-pulsar-num-batch-message and others.
     """
-    url = f"{ctx.instance.admin_url.rstrip('/')}/admin/v2/{ctx.path(topic)}/subscription/{subscription}"
-    headers = {"Authorization": f"Bearer {ctx.instance.token}"} if ctx.instance.token else {}
-    request = urllib.request.Request(f"{url}/position/{position}", headers=headers)
-    with urllib.request.urlopen(request, timeout=ctx.admin.timeout) as answer:
-        return {name.lower(): value for name, value in answer.headers.items()}
+    return ctx.admin.headers(f"{ctx.path(topic)}/subscription/{subscription}/position/{position}")
 
 
 def heads(messages: list[Any]) -> set[bytes]:

@@ -6,12 +6,13 @@ Commands are frames of two sizes and a BaseCommand, see PulsarApi.proto of Pulsa
 from __future__ import annotations
 
 import socket
-import ssl
 import struct
 import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from pulsar_conformance.credentials import Access
 
 NOT_ALLOWED = 22
 """ServerError.NotAllowedError."""
@@ -39,7 +40,7 @@ class Wire:
 
     service_url: str
     broker: str = ""
-    token: str | None = field(default=None, repr=False)
+    access: Access = field(default_factory=Access)
 
     def new_transaction(self) -> Refusal | None:
         """Ask for a transaction of 10 s; None when there is one. Raises OSError when no broker answers."""
@@ -61,8 +62,8 @@ class Wire:
             connect = _text(1, "conformance") + _number(4, PROTOCOL_VERSION)
             if self.broker:
                 connect += _text(6, self.broker)
-            if self.token:
-                connect += _text(3, self.token) + _text(5, "token")
+            if self.access.token is not None:
+                connect += _text(3, self.access.token()) + _text(5, "token")
             line.sendall(_command(CONNECT, connect))
             # Connected, or why not: then the command is not carried out either.
             refusal = _refusal(line)
@@ -75,7 +76,7 @@ class Wire:
         place = urllib.parse.urlsplit(self.service_url.split(",")[0])
         host, secure = place.hostname or "", place.scheme == "pulsar+ssl"
         line = socket.create_connection((host, place.port or (6651 if secure else 6650)), LIMIT)
-        return ssl.create_default_context().wrap_socket(line, server_hostname=host) if secure else line
+        return self.access.context().wrap_socket(line, server_hostname=host) if secure else line
 
 
 def _refusal(line: socket.socket) -> Refusal | None:

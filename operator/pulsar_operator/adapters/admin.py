@@ -5,7 +5,10 @@ Implements :class:`pulsar_operator.ports.PulsarAdminPort`. Only this module hand
 * **Deadlines.** A broker whose metadata store is unavailable accepts a request and never answers it (observed on
 4.0.8), so every call has one total deadline that covers queueing for a slot, redirects, retries and reading the body.
 * **Redirects** (307 to the owner of a bundle, to the leader, or to another cluster) are followed by this module: the
-method and body are kept, at most ten hops, http and https only.
+method and body are kept, at most ten hops, http and https only. A request with a token is only sent to hosts of its
+cluster, whatever a redirect says.
+* **Access.** Each access (admin_access.py) has a session with its own connections, so that neither a token nor a
+trusted certificate of one cluster is used for another one.
 * **Retries** with exponential back-off and jitter: requests that certainly had no effect (no connection, 429, 503) for
 every method; a broken connection or an expired metadata session only for idempotent methods.
 * **Retry-After** is obeyed within the deadline. A longer one ends the call immediately and is passed to the caller.
@@ -19,6 +22,7 @@ import asyncio
 import contextlib
 import json
 import random
+import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -28,16 +32,11 @@ import aiohttp
 from yarl import URL
 
 from pulsar_operator import __version__
+from pulsar_operator.adapters.admin_access import Accesses, check_host, not_trusted
 from pulsar_operator.adapters.admin_answers import Answer, interpret
+from pulsar_operator.adapters.admin_urls import build_url, display_path, redirect_target
 from pulsar_operator.adapters.fence import Fence, open_fence
-from pulsar_operator.adapters.urls import encoded_path, encoded_query
-from pulsar_operator.ports import (
-    AdminEndpoint,
-    DeadlineError,
-    MetricsPort,
-    RefusedError,
-    UnavailableError,
-)
+from pulsar_operator.ports import AdminAccess, AdminEndpoint, DeadlineError, MetricsPort, UnavailableError
 
 DEADLINE_SECONDS = 15.0
 CONCURRENCY = 16
@@ -58,7 +57,6 @@ MAX_BACKOFF_SECONDS = 3.0
 REDIRECTS = frozenset({301, 302, 307, 308})
 IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 RETRIABLE = frozenset({429, 503})
-UNSAFE_SEGMENTS = frozenset({"", ".", ".."})
 SESSION_EXPIRED = "SessionExpired"
 """Word in the answer 500 to the first write after a metadata store is available again (observed on 4.0.8)."""
 
@@ -67,13 +65,18 @@ SESSION_EXPIRED = "SessionExpired"
 class _Request:
     """One HTTP request, the same for every attempt and hop."""
 
-    cluster: str
+    endpoint: AdminEndpoint
     method: str
     url: URL
     data: bytes | None
     content_type: str
     sink: _Sink | None = None
     """Receives the body of a success, which is then not part of the answer; None for a normal call."""
+
+    @property
+    def cluster(self) -> str:
+        """Returns the name of the cluster in Pulsar."""
+        return self.endpoint.cluster
 
 
 class _Sink:
@@ -102,7 +105,7 @@ class _AttemptError(Exception):
 
 
 class AiohttpAdmin:
-    """The admin port over one shared aiohttp session, which the first call opens."""
+    """The admin port over one aiohttp session for each access, which the first call opens."""
 
     def __init__(
         self,
@@ -127,14 +130,15 @@ class AiohttpAdmin:
         self._user_agent = user_agent
         self._rng = rng or random.Random()
         self._fence = fence
-        self._session: aiohttp.ClientSession | None = None
+        self._accesses = Accesses()
+        self._sessions: dict[tuple[str, AdminAccess] | None, aiohttp.ClientSession] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._stream_slots: dict[str, asyncio.Semaphore] = {}
 
     async def close(self) -> None:
         """Closes the connections. A later call would open new ones."""
-        session, self._session = self._session, None
-        if session is not None:
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
             await session.close()
 
     async def call(
@@ -157,7 +161,7 @@ class AiohttpAdmin:
         seconds = self._deadline if deadline is None else deadline
         words = f"{method} {display_path(path)} at cluster {endpoint.cluster}"
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        request = _Request(endpoint.cluster, method, build_url(endpoint.url, path, query), data, content_type)
+        request = _Request(endpoint, method, build_url(endpoint.url, path, query), data, content_type)
         slot = self._slots.setdefault(endpoint.cluster, asyncio.Semaphore(self._concurrency))
         last: list[str] = []
         try:
@@ -166,7 +170,7 @@ class AiohttpAdmin:
         except TimeoutError:
             detail = f" (last attempt: {last[-1]})" if last else ""
             raise DeadlineError(f"{words}: no answer within {seconds:g} s{detail}") from None
-        return interpret(answer, words, text=text)
+        return interpret(answer, words, text=text, access=endpoint.access)
 
     async def stream(
         self,
@@ -190,7 +194,7 @@ class AiohttpAdmin:
             limit = asyncio.timeout_at(min(end, loop.time() + self._silence))
             sink = _Sink(feed, lambda: limit.reschedule(min(end, loop.time() + self._silence)))
             url = build_url(endpoint.url, path, query)
-            request = _Request(endpoint.cluster, "GET", url, None, "application/json", sink)
+            request = _Request(endpoint, "GET", url, None, "application/json", sink)
             try:
                 async with limit:
                     answer = await self._attempts(request, last, contextlib.nullcontext(), until=limit.when())
@@ -203,7 +207,7 @@ class AiohttpAdmin:
                 detail = f", {sink.bytes} bytes came" if sink.bytes else f" (last attempt: {last[-1]})" if last else ""
                 raise DeadlineError(f"{words}: {what}{detail}") from None
         if not 200 <= answer.status < 300:
-            interpret(answer, words)
+            interpret(answer, words, access=endpoint.access)
             raise UnavailableError(f"{words}: HTTP {answer.status}")
 
     async def _attempts(
@@ -256,7 +260,8 @@ class AiohttpAdmin:
         )
 
     async def _once(self, request: _Request) -> Answer:
-        url, cluster = request.url, request.cluster
+        url, cluster, access = request.url, request.cluster, request.endpoint.access
+        check_host(request.endpoint, url)
         if request.method != "GET":
             self._fence(f"{request.method} at cluster {cluster}")
         headers = {"User-Agent": self._user_agent, "Accept": "application/json"}
@@ -264,11 +269,15 @@ class AiohttpAdmin:
             headers["Accept-Encoding"] = "identity"
         if request.data is not None or request.method in {"PUT", "POST"}:
             headers["Content-Type"] = request.content_type
+        trust: ssl.SSLContext | bool = True
+        if access is not None:
+            headers |= self._accesses.headers(access)
+            trust = self._accesses.trust(access)
         started = monotonic()
         status = "error"
         try:
-            async with self._open().request(
-                request.method, url, data=request.data, headers=headers, allow_redirects=False
+            async with self._open(request.endpoint).request(
+                request.method, url, data=request.data, headers=headers, allow_redirects=False, ssl=trust
             ) as response:
                 if request.sink is not None and 200 <= response.status < 300:
                     await request.sink.take(response.content)
@@ -285,6 +294,8 @@ class AiohttpAdmin:
                 )
         except aiohttp.InvalidURL as error:
             raise UnavailableError(f"the address of cluster {cluster} is no valid URL") from error
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise UnavailableError(not_trusted(request.endpoint, url, error)) from error
         except aiohttp.ClientConnectorError as error:
             raise _AttemptError(f"no connection to {url.host}:{url.port} ({_short(error)})", sent=False) from error
         except (aiohttp.ClientError, ConnectionError, OSError) as error:
@@ -305,62 +316,18 @@ class AiohttpAdmin:
             raise UnavailableError(f"an answer of more than {most} bytes from cluster {cluster}")
         return body
 
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
+    def _open(self, endpoint: AdminEndpoint) -> aiohttp.ClientSession:
+        key = None if endpoint.access is None else (endpoint.cluster, endpoint.access)
+        session = self._sessions.get(key)
+        if session is None:
             # The call's own deadline is the only one; no cookies, no proxy settings from the environment.
-            self._session = aiohttp.ClientSession(
+            session = self._sessions[key] = aiohttp.ClientSession(
                 timeout=aiohttp.ClientTimeout(total=None),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15),
                 trust_env=False,
             )
-        return self._session
-
-
-def build_url(base: str, path: Sequence[str], query: Mapping[str, str] | None = None) -> URL:
-    """Returns the URL of a call. Every segment is percent-encoded completely, so a "/" in a name stays part of it.
-
-    Raises RefusedError for a segment that is empty or made of dots, and for text that UTF-8 cannot represent (half of a
-    surrogate pair, which JSON can escape); UnavailableError for a base that is not an http URL.
-    """
-    try:
-        unsafe = next((segment for segment in path if segment in UNSAFE_SEGMENTS), None)
-        encoded = encoded_path(path) if unsafe is None else ""
-    except UnicodeEncodeError as error:
-        unsafe = str(error.object)
-    if unsafe is not None:
-        raise RefusedError(f"the name {unsafe!a} cannot be used in a path of Pulsar's admin REST")
-    try:
-        encoded += f"?{encoded_query(sorted(query.items()))}" if query else ""
-    except UnicodeEncodeError as error:
-        raise RefusedError(f"the value {error.object!a} cannot be sent to Pulsar's admin REST") from None
-    if not base.startswith(("http://", "https://")):
-        raise UnavailableError("the admin address must start with http:// or https://")
-    try:
-        return URL(f"{base.rstrip('/')}/admin/v2{encoded}", encoded=True)
-    except ValueError as error:
-        raise UnavailableError("the admin address is no valid URL") from error
-
-
-def display_path(path: Sequence[str]) -> str:
-    """Returns the path for messages: encoded, so that a hostile name cannot forge a log line, and truncated."""
-    try:
-        return encoded_path(path)[:301]
-    except UnicodeEncodeError:
-        return encoded_path(segment.encode(errors="replace").decode() for segment in path)[:301]
-
-
-def redirect_target(current: URL, location: str) -> URL:
-    """Returns the target of a redirect, byte for byte. Raises UnavailableError if it is not http or https."""
-    try:
-        target = URL(location, encoded=True)
-        if not target.scheme:
-            target = current.join(target)
-    except ValueError as error:
-        raise UnavailableError("a redirect to something that is no URL") from error
-    if target.scheme not in {"http", "https"} or not target.host:
-        raise UnavailableError(f"a redirect to scheme {target.scheme!r} is not followed")
-    return target
+        return session
 
 
 def _retriable(method: str, answer: Answer) -> bool:

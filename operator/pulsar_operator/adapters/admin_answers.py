@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulsar_operator.domain.texts import without_tokens
-from pulsar_operator.ports import ConflictError, NotFoundError, RefusedError, UnavailableError, UnownedError
+from pulsar_operator.ports import (
+    AccessError,
+    AdminAccess,
+    AuthenticationError,
+    AuthorizationError,
+    ConflictError,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+    UnownedError,
+)
 
 UNAVAILABLE = frozenset({408, 429})
 SCHEMA_REFUSALS = ("IncompatibleSchemaException", "InvalidSchemaDataException")
@@ -23,6 +33,17 @@ RACE = "[no message for java.util.ConcurrentModificationException]"
 """Explanation with 400 if a broker reads isolation policies while they change (observed on 4.0.8)."""
 NOT_IMPLEMENTED = 501
 """The broker lacks something that the call needs, such as a plug-in. This is a refusal, not a failure."""
+UNAUTHENTICATED, FORBIDDEN = 401, 403
+UNAUTHORIZED = (
+    "Unauthorized to ",
+    "Don't have permission",
+    "You don't have admin permission",
+    "This operation requires super-user access",
+    "Proxy not authorized",
+    "Original principal",
+)
+"""Beginnings of the explanations with 401 and 403 that are about the role of a request (packages broker.web and
+broker.admin of 4.0.8). Other explanations with 401 are about its token, and with 403 about what it asks for."""
 UNEXPECTED = "--- An unexpected error occurred in the server ---"
 """Beginning of the explanation of an error without its own status. The message and a stack trace follow."""
 
@@ -39,9 +60,9 @@ class Answer:
     """Whether the body is HTML, which comes from a proxy before Pulsar."""
 
 
-def interpret(answer: Answer, words: str, *, text: bool = False) -> Any:
+def interpret(answer: Answer, words: str, *, text: bool = False, access: AdminAccess | None = None) -> Any:
     """Returns the decoded body of a success. Raises the error (ports/errors.py) of the status, with Pulsar's
-    explanation."""
+    explanation. ``access`` is that of the request."""
     if 200 <= answer.status < 300:
         if not answer.body.strip():
             return None
@@ -53,6 +74,8 @@ def interpret(answer: Answer, words: str, *, text: bool = False) -> Any:
             raise UnavailableError(f"{words}: HTTP {answer.status} with a body that is not JSON") from error
     reason = reason_of(answer.body)
     message = f"{words}: HTTP {answer.status}" + (f": {reason}" if reason else "")
+    if (denied := _denied(answer.status, reason, message, access)) is not None:
+        raise denied
     if answer.status == 404:
         if not _is_pulsars(answer):
             # A proxy in front of Pulsar does not know the route: the answer says nothing about the content of Pulsar.
@@ -67,6 +90,27 @@ def interpret(answer: Answer, words: str, *, text: bool = False) -> Any:
     if refused or answer.status == NOT_IMPLEMENTED or _refuses_schema(answer):
         raise RefusedError(message, status=answer.status)
     raise UnavailableError(message, retry_after=answer.retry_after, status=answer.status)
+
+
+def _denied(status: int, reason: str, message: str, access: AdminAccess | None) -> AccessError | None:
+    """Returns the error of an answer by which Pulsar does not admit the client; None for any other answer."""
+    token = f"the token in {access.token_file}" if access is not None and access.token_file is not None else None
+    if status in (UNAUTHENTICATED, FORBIDDEN) and reason.startswith(UNAUTHORIZED):
+        role = f"The role of {token}" if token is not None else "The role of a client without a token"
+        text = (
+            f"{role} may not do this. It needs to be one of superUserRoles of the brokers: add it, or provide a token "
+            "of a role that is"
+        )
+        return AuthorizationError(f"{text}. {message}", status=status)
+    if status != UNAUTHENTICATED:
+        return None
+    text = "The brokers require a token, and none was sent: provide one of a role in their superUserRoles"
+    if token is not None:
+        text = (
+            f"The brokers refused {token}. It has expired, is for another audience, or is signed with a key that they "
+            "do not know: replace it, or correct the settings of the brokers"
+        )
+    return AuthenticationError(f"{text}. {message}", status=status)
 
 
 def _is_pulsars(answer: Answer) -> bool:

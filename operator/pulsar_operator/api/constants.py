@@ -190,6 +190,8 @@ class Reason(StrEnum):
     VERSION_REFUSED = "VersionRefused"
     INTERNAL_ERROR = "InternalError"
     FORBIDDEN = "Forbidden"
+    AUTHENTICATION_FAILED = "AuthenticationFailed"
+    AUTHORIZATION_FAILED = "AuthorizationFailed"
     DELETING = "Deleting"
     NOT_APPLICABLE = "NotApplicable"
     # references
@@ -324,3 +326,7 @@ class Reason(StrEnum):
     STABILIZING = "Stabilizing"
     AT_LIMIT = "AtLimit"
     REBALANCING = "Rebalancing"
+
+
+NO_ANSWER = frozenset({Reason.ADMIN_UNREACHABLE, Reason.AUTHENTICATION_FAILED, Reason.AUTHORIZATION_FAILED})
+"""Reasons with which nothing is known of what a cluster has: it does not answer, or it does not admit the operator."""

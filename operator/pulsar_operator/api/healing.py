@@ -26,6 +26,9 @@ class Healing(StrEnum):
 
 _OTHERS = {
     Reason.FORBIDDEN,
+    # Somebody corrects the settings of brokers, or the keys that they know.
+    Reason.AUTHENTICATION_FAILED,
+    Reason.AUTHORIZATION_FAILED,
     Reason.REFERENCE_NOT_FOUND,
     Reason.REFERENCE_NOT_ALLOWED,
     Reason.DUPLICATE,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any, TextIO
 
-import aiohttp
-
 from pulsar_operator.adapters.admin import AiohttpAdmin
 from pulsar_operator.export.calls import DEADLINE_SECONDS, ExportError
 from pulsar_operator.export.options import Options
@@ -15,20 +13,6 @@ from pulsar_operator.export.reader import CONCURRENCY, Exporter
 
 PARTLY = 3
 """Exit code of an export from which objects are missing because they could not be read."""
-
-
-class TokenAdmin(AiohttpAdmin):
-    """The admin port with a token. Like Pulsar's own client it also sends it to redirect targets of brokers."""
-
-    def __init__(self, metrics: Any, *, deadline: float, token: str | None) -> None:
-        super().__init__(metrics, deadline=deadline, concurrency=CONCURRENCY)
-        self._token = token
-
-    def _open(self) -> aiohttp.ClientSession:
-        session = super()._open()
-        if self._token is not None:
-            session.headers["Authorization"] = f"Bearer {self._token}"
-        return session
 
 
 class _NoMetrics:
@@ -41,7 +25,8 @@ class _NoMetrics:
 async def export(options: Options, *, out: TextIO | None = None, err: TextIO | None = None) -> int:
     """Runs the command. Returns 0, or PARTLY if something could not be read. Raises ExportError."""
     errors = err or sys.stderr
-    admin = TokenAdmin(_NoMetrics(), deadline=DEADLINE_SECONDS, token=options.token)
+    metrics: Any = _NoMetrics()
+    admin = AiohttpAdmin(metrics, deadline=DEADLINE_SECONDS, concurrency=CONCURRENCY)
     try:
         exported = await Exporter(admin, options, Progress(errors)).run()
     finally:
@@ -56,4 +41,4 @@ async def export(options: Options, *, out: TextIO | None = None, err: TextIO | N
     return PARTLY if exported.failed else 0
 
 
-__all__ = ["PARTLY", "ExportError", "Exported", "Exporter", "Options", "Progress", "TokenAdmin", "export"]
+__all__ = ["PARTLY", "ExportError", "Exported", "Exporter", "Options", "Progress", "export"]

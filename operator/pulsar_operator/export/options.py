@@ -6,23 +6,23 @@ import argparse
 import re
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
+from pulsar_operator.adapters.admin_access import read_token, trusted
 from pulsar_operator.api.v1alpha1.base import DNS_LABEL
+from pulsar_operator.ports import AdminAccess
 
 DEFAULT_INSTANCE = "pulsar"
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _NAMESPACE = re.compile(DNS_LABEL)
-_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
+_HOST = re.compile(r"\.?[A-Za-z0-9]([-A-Za-z0-9._:]{0,251}[A-Za-z0-9])?")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Options:
-    """The options of the user. They are not printed, since they contain the token."""
+    """The options of the user."""
 
     admin_url: str
-    token: str | None = None
     instance: str = DEFAULT_INSTANCE
     namespace: str | None = None
     tenants: re.Pattern[str] | None = None
@@ -35,6 +35,17 @@ class Options:
     cluster: str | None = None
     output: str = "-"
     token_file: str | None = None
+    token_hosts: tuple[str, ...] = ()
+    """Hosts that the token may be sent to besides that of the URL; see ports.AdminAccess.hosts."""
+    ca_file: str | None = None
+
+    @property
+    def access(self) -> AdminAccess | None:
+        """Returns how Pulsar is trusted and who asks; None without a token and a CA file."""
+        if self.token_file is None and self.ca_file is None:
+            return None
+        hosts = (str(urlsplit(self.admin_url).hostname), *self.token_hosts)
+        return AdminAccess(hosts, self.token_file, self.ca_file)
 
     @property
     def command(self) -> str:
@@ -42,6 +53,7 @@ class Options:
         words = ["pulsar-operator", "export", "--admin-url", self.admin_url]
         values = {
             "--token-file": self.token_file,
+            "--ca-file": self.ca_file,
             "--instance": self.instance if self.instance != DEFAULT_INSTANCE else None,
             "--namespace": self.namespace,
             "--tenants": self.tenants.pattern if self.tenants is not None else None,
@@ -51,6 +63,7 @@ class Options:
         }
         for name, value in values.items():
             words += [name, value] if value is not None else []
+        words += [word for host in self.token_hosts for word in ("--token-host", host)]
         flags = {
             "--no-exclude-system": self.exclude_system,
             "--no-topic-policies": self.topic_policies,
@@ -65,6 +78,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument("--admin-url", required=True, metavar="URL", help="admin REST of a broker or proxy, http(s)://")
     parser.add_argument("--token-file", metavar="FILE", help="file with a token of a role that may read everything")
+    parser.add_argument(
+        "--token-host",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="host, or .SUFFIX of hosts, to which a redirect may send the token besides the host of the URL; may be "
+        "repeated",
+    )
+    parser.add_argument(
+        "--ca-file", metavar="FILE", help="PEM file with the authorities of an https URL (default: the system's)"
+    )
     parser.add_argument(
         "--instance",
         default=DEFAULT_INSTANCE,
@@ -138,9 +162,12 @@ def options_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Op
         tenants = re.compile(given.tenants) if given.tenants is not None else None
     except re.error as error:
         parser.error(f"--tenants {given.tenants!r} is no regular expression: {error}")
+    for host in given.token_host:
+        if _HOST.fullmatch(host) is None:
+            parser.error(f"--token-host {host!r} is no host: give a name such as broker.example, or .example")
+    _check_files(parser, given.token_file, given.ca_file)
     return Options(
         admin_url=url,
-        token=_token(parser, given.token_file),
         instance=given.instance,
         namespace=given.namespace,
         tenants=tenants,
@@ -152,18 +179,17 @@ def options_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Op
         cluster=given.cluster or None,
         output=given.output,
         token_file=given.token_file,
+        token_hosts=tuple(given.token_host),
+        ca_file=given.ca_file,
     )
 
 
-def _token(parser: argparse.ArgumentParser, file: str | None) -> str | None:
-    if file is None:
-        return None
+def _check_files(parser: argparse.ArgumentParser, token_file: str | None, ca_file: str | None) -> None:
+    """Reads the files once, so that a wrong one is reported before anything is asked. They are read again when used."""
     try:
-        token = Path(file).read_text(encoding="ascii").strip()
-    except OSError as error:
-        parser.error(f"--token-file {file}: {error.strerror}")
-    except ValueError:
-        token = ""
-    if _TOKEN.fullmatch(token) is None:
-        parser.error(f"--token-file {file} holds no token: one word of letters, digits and the characters . _ - + / =")
-    return token
+        if token_file is not None:
+            read_token(token_file)
+        if ca_file is not None:
+            trusted(ca_file)
+    except ValueError as error:
+        parser.error(str(error))

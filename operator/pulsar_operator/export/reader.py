@@ -96,7 +96,7 @@ class Exporter:
     def __init__(self, admin: PulsarAdminPort, options: Options, progress: Progress) -> None:
         self._options = options
         self._progress = progress
-        endpoint = AdminEndpoint(options.cluster or "source", options.admin_url)
+        endpoint = AdminEndpoint(options.cluster or "source", options.admin_url, options.access)
         self._calls = Calls(admin, endpoint, options.command)
         self._settings = Settings(options.instance, options.cluster or "", options.namespace)
         self._version: str | None = None

@@ -4,11 +4,14 @@ Rules for every implementation: no call blocks the event loop, every call has a 
 here, and results are plain data. The same contract tests run against each fake and the real implementation.
 """
 
-from pulsar_operator.ports.admin import AdminEndpoint, PulsarAdminPort
+from pulsar_operator.ports.admin import AdminAccess, AdminEndpoint, PulsarAdminPort
 from pulsar_operator.ports.bookies import BookiePort, DiskInfo
 from pulsar_operator.ports.counters import CountersPort, Scrape
 from pulsar_operator.ports.deps import Deps, OperatorImages
 from pulsar_operator.ports.errors import (
+    AccessError,
+    AuthenticationError,
+    AuthorizationError,
     ConflictError,
     DeadlineError,
     ForbiddenError,
@@ -58,7 +61,11 @@ __all__ = [
     "SERVICES",
     "SERVICE_ACCOUNTS",
     "STATEFUL_SETS",
+    "AccessError",
+    "AdminAccess",
     "AdminEndpoint",
+    "AuthenticationError",
+    "AuthorizationError",
     "BookiePort",
     "Clock",
     "ConflictError",

@@ -8,6 +8,23 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
+class AdminAccess:
+    """How a client trusts the servers of one cluster and identifies itself to them.
+
+    It holds no secret: files are named here, and read where they are used.
+    """
+
+    hosts: tuple[str, ...] = ()
+    """Names of the hosts that requests with a token may be sent to. A name that begins with a dot stands for every name
+    that ends with it."""
+    token_file: str | None = None
+    """File with the token that requests carry. If None, they carry none."""
+    ca_file: str | None = None
+    """PEM file with the certificates of the authorities that sign the servers' certificates. If None, those of the
+    system are trusted."""
+
+
+@dataclass(frozen=True)
 class AdminEndpoint:
     """Address of the admin REST API of one cluster."""
 
@@ -15,6 +32,8 @@ class AdminEndpoint:
     """Name of the cluster in Pulsar, by which concurrency is limited."""
     url: str
     """Base URL such as http://c-broker.ns.svc.cluster.local:8080."""
+    access: AdminAccess | None = None
+    """Trust and identity of the requests. If None, they carry no token and may be redirected to any host."""
 
 
 class PulsarAdminPort(Protocol):
@@ -40,8 +59,9 @@ class PulsarAdminPort(Protocol):
         sent as JSON. With ``text`` the answer is plain text regardless of its content type, as for some endpoints of
         Pulsar.
 
-        Raises NotFoundError (404), ConflictError (409), RefusedError (other 4xx, with Pulsar's message; status 0 if not
-        sent), DeadlineError, UnavailableError.
+        Raises NotFoundError (404), ConflictError (409), AuthenticationError and AuthorizationError (401, 403),
+        RefusedError (other 4xx, with Pulsar's message; status 0 if not sent), DeadlineError, UnavailableError; the last
+        one also for a host that is not among those of the endpoint's access, which receives no request.
         """
 
     async def stream(

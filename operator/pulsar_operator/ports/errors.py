@@ -48,6 +48,21 @@ class ForbiddenError(RefusedError):
         super().__init__(message, status=403)
 
 
+class AccessError(RefusedError):
+    """Pulsar does not admit this process: not its identity, or not what it asks for. The message has the remedy.
+
+    The answer says nothing about the content of Pulsar, and a person may change something so that the call is admitted.
+    """
+
+
+class AuthenticationError(AccessError):
+    """Pulsar does not accept the token of the request, or the request has none (HTTP 401)."""
+
+
+class AuthorizationError(AccessError):
+    """Pulsar knows the role of the token, and the role may not do this (HTTP 401, 403)."""
+
+
 class ServerError(PortError):
     """The Kubernetes API server answered one request with HTTP 500: an admission webhook did not answer, or a pod has
     two PodDisruptionBudgets. Other requests may succeed. The call may have taken effect."""

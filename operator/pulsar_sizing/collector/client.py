@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from pulsar_operator.api.hosts import is_host_of
 from pulsar_operator.balance.model.pieces import FormatError
 from pulsar_sizing.collector.parse import CpuReader
 
@@ -54,12 +55,18 @@ class Target:
     """Bearer token, read again for every round."""
     ca_file: Path | None = None
     """CA certificates that servers are checked with, besides none of the system's."""
+    token_hosts: tuple[str, ...] = ()
+    """Hosts that the token is for; one that begins with a dot stands for all that end with it. Empty = every broker
+    that the cluster lists."""
 
     def address(self, broker: str) -> str:
-        """Web address of a broker. Raises CollectError for an id that is not host:port."""
+        """Web address of a broker. Raises CollectError for an id that is not host:port, or of a host that the token is
+        not for."""
         found = _BROKER_ID.fullmatch(broker)
         if found is None:
             raise CollectError("its id is not host:port")
+        if self.token_file is not None and self.token_hosts and not is_host_of(found["host"], self.token_hosts):
+            raise CollectError("its host is none that the token is for: see --token-host")
         template = self.broker_url or urlsplit(self.admin_urls[0]).scheme + "://{broker}"
         return template.replace("{broker}", broker).replace("{host}", found["host"]).replace("{port}", found["port"])
 
@@ -182,8 +189,9 @@ async def _explained(deadline: float) -> AsyncIterator[None]:
             yield
     except TimeoutError:
         raise CollectError(f"no whole answer within {deadline:g} s") from None
-    except aiohttp.ClientConnectorCertificateError:
-        raise CollectError("its TLS certificate is not trusted: give --ca-file") from None
+    except aiohttp.ClientConnectorCertificateError as error:
+        why = getattr(error.certificate_error, "verify_message", "") or "its host has another name"
+        raise CollectError(f"its TLS certificate is not trusted ({why}): give --ca-file") from None
     except aiohttp.ClientConnectorError as error:
         raise CollectError(f"no connection: {_reason(error.os_error)}", again=True) from None
     except (aiohttp.ClientError, OSError) as error:

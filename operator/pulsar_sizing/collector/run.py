@@ -49,6 +49,7 @@ def targets(settings: Settings) -> list[Target]:
             settings.broker_url.replace("{cluster}", cluster) if settings.broker_url else None,
             settings.file(settings.token_file, cluster),
             settings.file(settings.ca_file, cluster),
+            tuple(host.replace("{cluster}", cluster) for host in settings.token_host),
         )
         for cluster, urls in settings.clusters().items()
     ]

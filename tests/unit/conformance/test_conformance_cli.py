@@ -13,6 +13,7 @@ import pytest
 
 from pulsar_conformance import __main__ as cli
 from pulsar_conformance.context import Context
+from pulsar_conformance.credentials import Access
 from pulsar_conformance.java.client import JavaProcess
 from pulsar_conformance.model import Check, CheckFailed, CheckSkipped
 from pulsar_conformance.tamper import Mutation, drop
@@ -153,7 +154,7 @@ class Started(JavaProcess):
     def __init__(self) -> None:
         self.closed = False
 
-    def client(self, service_url: str, *, token: str | None = None, **conf: object) -> Any:
+    def client(self, service_url: str, *, access: Access | None = None, **conf: object) -> Any:
         """Its client is a word."""
         return Word("Java")
 

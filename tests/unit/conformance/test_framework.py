@@ -189,7 +189,7 @@ def test_junit_says_it_for_build_servers(outcomes: list[Outcome], tmp_path: Path
 
 
 def test_tokens_are_in_no_text(found: Instance, outcomes: list[Outcome], tmp_path: Path) -> None:
-    target = Target("pulsar://p", "http://p", token=SECRET, role=found.role)
+    target = Target("pulsar://p", "http://p", access=found.access, role=found.role)
     report.write_junit(tmp_path / "r.xml", outcomes, 1)
     texts = [
         *map(repr, (found, target, found.role, Context(found, "t.x"), Context(found, "t.x").admin)),

@@ -17,6 +17,7 @@ import pytest
 from e2e.kind import javaclient, versions
 from e2e.kind.cache import Cache
 from e2e.kind.shell import CommandError, Log
+from pulsar_conformance.credentials import Access, Token
 from pulsar_conformance.java import protocol
 from pulsar_conformance.java.client import JavaClient, JavaMessage, JavaProcess, JavaTransaction
 from pulsar_conformance.java.protocol import Connection, JavaError, JavaProcessDied, Pipes
@@ -318,10 +319,14 @@ def test_a_client_without_coordinators_says_what_is_off(
     process: FakeProcess, pool: ThreadPoolExecutor, transactions: bool, hint: str
 ) -> None:
     making = pool.submit(
-        JavaProcess(process.connection).client, "pulsar://x", token="hush", enableTransaction=transactions
+        JavaProcess(process.connection).client,
+        "pulsar://x",
+        access=Access(Token("hush"), Path("/ca.crt")),
+        enableTransaction=transactions,
     )
     request = process.request()
-    assert request["token"] == "hush"
+    assert (request["token"], request.get("token_file")) == ("hush", None)
+    assert request["conf"]["tlsTrustCertsFilePath"] == "/ca.crt" and request["conf"]["tlsHostnameVerificationEnable"]
     process.fail(request["id"], "OperationTimeoutException", "client.create gave no answer within 25000 ms")
     with pytest.raises(JavaError) as caught:
         making.result(PATIENCE)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from pulsar_conformance.credentials import Access, Token
 from pulsar_conformance.kit.wire import NOT_ALLOWED, PROTOCOL_VERSION, Refusal, Wire
 
 TOPIC = "persistent://t/n/sub-RETRY"
@@ -75,5 +76,5 @@ def test_a_proxy_is_told_a_broker_only_where_there_is_one(broker: str, named: bo
 
 def test_the_token_goes_with_the_connection() -> None:
     with played(CONNECTED, answer(22, 1, 0, 2, 1, 3, 0)) as (url, asked):
-        Wire(url, token="secret").finds(TOPIC)
-    assert b"secret" in asked[0] and "secret" not in repr(Wire(url, token="secret"))
+        Wire(url, access=Access(Token("secret"))).finds(TOPIC)
+    assert b"secret" in asked[0] and "secret" not in repr(Wire(url, access=Access(Token("secret"))))

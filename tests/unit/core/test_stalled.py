@@ -10,7 +10,7 @@ import pytest
 from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.healing import HEALING, SETS, Healing
 from pulsar_operator.api.v1alpha1 import wire
-from pulsar_operator.controllers.core.failures import of_exception, of_forbidden, report_failure
+from pulsar_operator.controllers.core.failures import of_denied, of_exception, report_failure
 from pulsar_operator.domain.conditions import FALSE, STALLED_SECONDS, TRUE, UNKNOWN, ConditionSet, timestamp
 from pulsar_operator.ports import ForbiddenError, Key
 from tests.support.logical.world import DRY_RUN, LogicalWorld
@@ -146,7 +146,7 @@ async def test_a_missing_right_that_is_not_given_stalls() -> None:
     deps = w.controllers[Kind.TENANT].deps
     key = Key(Kind.TENANT, "apps", "t")
     for failure, expected in (
-        (of_forbidden(ForbiddenError("the operator may not get secrets")), "True"),
+        (of_denied(ForbiddenError("the operator may not get secrets")), "True"),
         (of_exception(KeyError("x")), "absent"),
     ):
         for _ in range(70):

@@ -136,7 +136,26 @@ def test_the_token_is_sent_and_never_reported(
     assert run(["export", "--admin-url", server.url, "--token-file", str(file)]) == 0
     out, err = capsys.readouterr()
     assert len(documents(out)) == 7 and TOKEN not in out + err
-    assert TOKEN not in repr(Options(server.url, token=TOKEN))
+
+
+def test_the_token_does_not_follow_a_redirect_to_another_host(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    elsewhere = server.url.replace("127.0.0.1", "localhost")
+
+    def moved(request: web.Request) -> web.StreamResponse | None:
+        if request.host.startswith("localhost") or "tenants" not in request.path:
+            return None
+        return web.Response(status=307, headers={"Location": f"{elsewhere}{request.raw_path}"})
+
+    server.script = moved
+    command = ["export", "--admin-url", server.url, "--token-file", str(file)]
+    assert run(command) == 1
+    assert "no request is sent to localhost:" in capsys.readouterr().err
+    assert run([*command, "--token-host", "localhost"]) == 0
+    assert len(documents(capsys.readouterr().out)) == 7
 
 
 @pytest.mark.parametrize(
@@ -150,7 +169,9 @@ def test_the_token_is_sent_and_never_reported(
         (["--admin-url", "http://a", "--tenants", "("], "--tenants '(' is no regular expression"),
         (["--admin-url", "http://a", "--instance", "A b"], "--instance 'A b'"),
         (["--admin-url", "http://a", "--namespace", "x.y"], "--namespace 'x.y'"),
-        (["--admin-url", "http://a", "--token-file", "/nowhere"], "--token-file /nowhere: No such file"),
+        (["--admin-url", "http://a", "--token-file", "/nowhere"], "token file /nowhere cannot be read: No such file"),
+        (["--admin-url", "http://a", "--ca-file", "/nowhere"], "CA file /nowhere cannot be read: No such file"),
+        (["--admin-url", "http://a", "--token-host", "http://b"], "--token-host 'http://b' is no host"),
         (["--admin-url", "http://a", "--topic-sets", "1"], "--topic-sets 1: it takes 2 topics at least"),
         (["--admin-url", "http://a", "--topic-sets", "many"], "--topic-sets"),
         (["--admin-url", "http://a", "--colour"], "--colour"),

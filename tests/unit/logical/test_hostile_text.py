@@ -10,7 +10,8 @@ from urllib.parse import parse_qsl, unquote
 
 import pytest
 
-from pulsar_operator.adapters.admin import AiohttpAdmin, build_url, display_path
+from pulsar_operator.adapters.admin import AiohttpAdmin
+from pulsar_operator.adapters.admin_urls import build_url, display_path
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.api.v1alpha1 import MODELS
 from pulsar_operator.domain.policies import Scope

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from pulsar_sizing import __main__ as main
+from pulsar_sizing.collector.client import CollectError
 from pulsar_sizing.collector.run import targets
 from pulsar_sizing.job import cli
 from pulsar_sizing.logs import Formatter
@@ -45,6 +46,7 @@ def test_every_setting_is_an_option_and_a_variable() -> None:
         "admin_url": "http://east:8080",
         "broker_url": "https://{host}:8443",
         "token_file": "/token",
+        "token_host": ".east-broker-headless",
         "ca_file": "/ca",
         "interval": "30",
         "deadline": "10",
@@ -98,11 +100,15 @@ def test_several_clusters() -> None:
 def test_files_and_addresses_by_cluster() -> None:
     settings = parse(
         *BASE, "--cluster", "a=http://a", "--cluster", "b=http://b", "--token-file", "/s/{cluster}/token",
-        "--broker-url", "http://{host}.{cluster}.mesh:{port}", "--ca-file", "/ca.crt",
+        "--broker-url", "http://{host}.{cluster}.mesh:{port}", "--ca-file", "/ca.crt", "--token-host", "x",
+        "--token-host", ".{cluster}-broker-headless",
     )  # fmt: skip
     a, b = targets(settings)
     assert (a.token_file, b.token_file, a.ca_file) == (Path("/s/a/token"), Path("/s/b/token"), Path("/ca.crt"))
     assert b.address("x:1") == "http://x.b.mesh:1"
+    assert b.address("b-broker-0.b-broker-headless:1") == "http://b-broker-0.b-broker-headless.b.mesh:1"
+    with pytest.raises(CollectError, match="none that the token is for"):
+        b.address("b-broker-0.a-broker-headless:1")
     assert settings.retention_days == 14
 
 

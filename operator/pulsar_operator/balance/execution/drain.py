@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pulsar_operator.api.constants import LABEL_PURPOSE, Component, ConditionType, Reason
+from pulsar_operator.api.constants import LABEL_PURPOSE, NO_ANSWER, Component, ConditionType, Reason
 from pulsar_operator.api.v1alpha1.cluster import Drain
 from pulsar_operator.balance.execution.custom_resource import own_rebalance
 from pulsar_operator.domain.texts import sentence
@@ -23,7 +23,7 @@ REPEAT_SECONDS: Final = 30
 MAX_MOVES: Final = 3000
 """Maximum steps of a proposal, which fit in a ConfigMap; the rest is in the next one."""
 DRAIN, FILL = "drain", "fill"
-_BLIND: Final = frozenset({Reason.NO_DATA.value, Reason.ADMIN_UNREACHABLE.value, Reason.WAITING_FOR_BROKERS.value})
+_BLIND: Final = frozenset({Reason.NO_DATA.value, Reason.WAITING_FOR_BROKERS.value, *(each.value for each in NO_ANSWER)})
 
 
 @dataclass(frozen=True)

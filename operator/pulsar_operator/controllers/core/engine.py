@@ -16,9 +16,9 @@ from typing import Protocol
 from pulsar_operator.api.constants import LABEL_OWNER_KIND, LABEL_OWNER_NAME, PLURALS, Kind
 from pulsar_operator.controllers.core.failures import (
     Failure,
+    of_denied,
     of_exception,
     of_failures,
-    of_forbidden,
     of_timeout,
     report_failure,
 )
@@ -29,7 +29,7 @@ from pulsar_operator.controllers.core.watch_cache import WatchCache
 from pulsar_operator.controllers.core.work_queue import WorkQueue
 from pulsar_operator.controllers.core.world import World, fields
 from pulsar_operator.domain.texts import quoted
-from pulsar_operator.ports import Deps, ForbiddenError, Json, Key, PortError, RefusedError
+from pulsar_operator.ports import AccessError, Deps, ForbiddenError, Json, Key, PortError, RefusedError
 
 log = logging.getLogger(__name__)
 
@@ -206,8 +206,8 @@ class Engine:
                 outcome = await self._reconcilers[key.kind].reconcile(key)
         except PortError as problem:
             error, least = f"{type(problem).__name__}: {quoted(str(problem))}", problem.retry_after
-            if isinstance(problem, ForbiddenError):
-                failure = of_forbidden(problem)
+            if isinstance(problem, ForbiddenError | AccessError):
+                failure = of_denied(problem)
             elif isinstance(problem, RefusedError):  # no use in waiting for another answer
                 failure = of_exception(problem)
             elif self._failures.get(key, 0) >= PATIENCE:

@@ -13,7 +13,7 @@ from pulsar_operator.api.v1alpha1.base import Condition
 from pulsar_operator.controllers.core.status import condition_of, write_condition
 from pulsar_operator.domain.conditions import TRUE, UNKNOWN, timestamp
 from pulsar_operator.domain.texts import quoted
-from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError
+from pulsar_operator.ports import CUSTOM, AccessError, AuthenticationError, Deps, ForbiddenError, Json, Key, PortError
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +39,18 @@ def reason_of(error: PortError) -> tuple[Reason, str]:
     """Returns the reason and message of a condition that is Unknown because of a failed call."""
     if isinstance(error, ForbiddenError):
         return Reason.FORBIDDEN, f"{quoted(str(error))}: {GRANT}"
+    if isinstance(error, AccessError):
+        return reason_of_access(error), quoted(str(error))
     return Reason.INTERNAL_ERROR, quoted(str(error))
 
 
-def of_forbidden(error: ForbiddenError) -> Failure:
-    """Returns the failure for a missing permission."""
+def reason_of_access(error: AccessError) -> Reason:
+    """Returns the reason of a condition for a call that Pulsar does not admit."""
+    return Reason.AUTHENTICATION_FAILED if isinstance(error, AuthenticationError) else Reason.AUTHORIZATION_FAILED
+
+
+def of_denied(error: ForbiddenError | AccessError) -> Failure:
+    """Returns the failure for a missing permission, in Kubernetes or in Pulsar."""
     return Failure(*reason_of(error))
 
 

@@ -182,7 +182,7 @@ class LogicalController(
         if unreachable and ctx.conditions.is_true(ConditionType.READY):
             why = "; ".join(f"{each}: {scope.admin.why(each)}" for each in unreachable)
             text = f"{name} is in sync where clusters answer; no answer from {why}"
-            ctx.conditions.set(ConditionType.READY, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
+            ctx.conditions.set(ConditionType.READY, UNKNOWN, scope.admin.reason(unreachable), text)
             after = WAIT_SECONDS
         degraded = self.degraded(ctx, facts)
         if degraded is not None and ctx.conditions.is_true(ConditionType.READY):

@@ -103,7 +103,7 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         )
         if desired and not any(found.values()):
             why = "; ".join(map(scope.admin.why, sorted(desired)))
-            raise AdminUnreachableError(f"no cluster of isolation policy {name} answers ({why})")
+            raise scope.admin.no_answer(f"no cluster of isolation policy {name} answers ({why})", sorted(desired))
         facts = IsolationFacts(
             name=name,
             instance_clusters=scope.names,

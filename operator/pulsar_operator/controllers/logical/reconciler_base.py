@@ -121,8 +121,9 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
             self._hindered(ctx, Reason.PARENT_NOT_READY, f"Pulsar does not find what is needed: {error}")
             return Outcome(backoff=True)
         except AdminUnreachableError as error:
-            text = f"Pulsar's admin REST gives no usable answer: {error}"
-            self._hindered(ctx, Reason.ADMIN_UNREACHABLE, text, cluster=error.cluster)
+            denied = error.reason is not Reason.ADMIN_UNREACHABLE
+            text = str(error) if denied else f"Pulsar's admin REST gives no usable answer: {error}"
+            self._hindered(ctx, error.reason, text, cluster=error.cluster)
             return Outcome(requeue_after=error.retry_after, backoff=True)
 
     def _hindered(

@@ -12,6 +12,7 @@ from typing import Any
 from pulsar_operator.api.constants import ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ObjectReference
 from pulsar_operator.controllers.core.clusters import members, pulsar_name, serving_endpoint
+from pulsar_operator.controllers.core.failures import reason_of_access
 from pulsar_operator.controllers.core.index import PARENT_FIELD
 from pulsar_operator.controllers.core.objects import described
 from pulsar_operator.controllers.core.references import resolve
@@ -24,6 +25,7 @@ from pulsar_operator.domain.dataplane.instance.reachability import PATIENCE_SECO
 from pulsar_operator.domain.logical.pulsar_names import partition_count
 from pulsar_operator.domain.policies import Call
 from pulsar_operator.ports import (
+    AccessError,
     AdminEndpoint,
     ConflictError,
     DeadlineError,
@@ -77,10 +79,12 @@ class AdminUnreachableError(UnavailableError):
 
     cluster = ""
     """The cluster that did not answer, if it is a single one."""
+    reason = Reason.ADMIN_UNREACHABLE
+    """Reason of conditions: another one if the cluster answered that it does not admit the operator."""
 
-    def of(self, cluster: str) -> AdminUnreachableError:
-        """Sets the cluster and returns the error."""
-        self.cluster = cluster
+    def of(self, cluster: str, reason: Reason = Reason.ADMIN_UNREACHABLE) -> AdminUnreachableError:
+        """Sets the cluster and the reason, and returns the error."""
+        self.cluster, self.reason = cluster, reason
         return self
 
 
@@ -147,6 +151,8 @@ class Admin:
         self._endpoints = {c.name: c.endpoint for c in clusters if c.endpoint is not None}
         self.failures: dict[str, str] = {}
         """Why a cluster gave no usable answer, as of its last failure."""
+        self._denied: dict[str, Reason] = {}
+        """Reasons of clusters that do not admit the operator."""
 
     @property
     def usable(self) -> tuple[str, ...]:
@@ -170,6 +176,10 @@ class Admin:
             return await self._call(endpoint, call, patience)
         except NotFoundError as error:
             raise MissingInPulsarError(str(error)) from error
+        except AccessError as error:
+            text = self.failures[cluster] = f"{error} (see {described(self._clusters[cluster])})"
+            reason = self._denied[cluster] = reason_of_access(error)
+            raise AdminUnreachableError(text, status=error.status).of(cluster, reason) from error
         except UnavailableError as error:
             text = self.failures[cluster] = f"{error} (see {described(self._clusters[cluster])})"
             failed = AdminUnreachableError(text, retry_after=error.retry_after, status=error.status)
@@ -184,6 +194,14 @@ class Admin:
         call = Call("GET", ("clusters",))
         cluster, answer = await self.anywhere(call)
         return frozenset(_names(cluster, call, answer))
+
+    def no_answer(self, text: str, clusters: Iterable[str]) -> AdminUnreachableError:
+        """Returns the error for clusters none of which answered."""
+        return AdminUnreachableError(text).of("", self.reason(clusters))
+
+    def reason(self, clusters: Iterable[str]) -> Reason:
+        """Returns the reason of a condition for clusters that did not answer."""
+        return next((self._denied[each] for each in clusters if each in self._denied), Reason.ADMIN_UNREACHABLE)
 
     def why(self, cluster: str) -> str:
         """Returns why a cluster did not answer, in this pass or in a concurrent one."""
@@ -259,7 +277,7 @@ class Admin:
                 errors.append(error)
         if not errors:
             raise AdminUnreachableError(f"no cluster of {object_text(self._instance)} has ready brokers")
-        raise errors[0].of(" or ".join(order))
+        raise errors[0].of(" or ".join(order), errors[0].reason)
 
     async def find(self, call: Call) -> tuple[str, Any] | None:
         """Returns the same as :meth:`anywhere`; None if the object does not exist."""

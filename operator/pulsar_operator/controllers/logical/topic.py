@@ -38,7 +38,6 @@ from pulsar_operator.controllers.logical.replicated_topic_deletion import (
     unrestored,
 )
 from pulsar_operator.controllers.logical.scope import (
-    AdminUnreachableError,
     ObstacleError,
     Scope,
     resolve_scope,
@@ -254,7 +253,8 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
             found = await find_topic(scope, path, holders)
         if not found.clusters:
             why = "; ".join(map(scope.admin.why, found.unreachable))
-            raise AdminUnreachableError(f"no cluster of namespace {'/'.join(scope.place)} answers ({why})")
+            text = f"no cluster of namespace {'/'.join(scope.place)} answers ({why})"
+            raise scope.admin.no_answer(text, found.unreachable)
         reported = {cluster: record_in({"properties": each}) for cluster, each in found.properties.items()}
         ctx.records |= {cluster: text for cluster, text in reported.items() if text}
         return found

@@ -25,7 +25,7 @@ from pulsar_operator.controllers.rebalance import execution, proposal
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, LIFE, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet, parse_time, seconds_since
 from pulsar_operator.domain.stored import parsed, unreadable
-from pulsar_operator.ports import CUSTOM, Deps, ForbiddenError, Json, Key, PortError
+from pulsar_operator.ports import CUSTOM, AccessError, Deps, ForbiddenError, Json, Key, PortError
 
 
 class RebalanceController(ObjectReconciler[RebalancePass]):
@@ -91,7 +91,7 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         except PortError as error:
             state.carry(*LIFE)
             state.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is valid")
-            if isinstance(error, ForbiddenError):
+            if isinstance(error, ForbiddenError | AccessError):
                 state.conditions.set(ConditionType.READY, UNKNOWN, *reason_of(error))
             else:
                 state.conditions.set(ConditionType.READY, False, Reason.ADMIN_UNREACHABLE, str(error)[:2000])

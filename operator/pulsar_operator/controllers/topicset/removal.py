@@ -130,7 +130,7 @@ class Removal:
         except ObstacleError as obstacle:
             blocker = Blocker(obstacle.reason, obstacle.message)
         except AdminUnreachableError as error:
-            blocker = Blocker(Reason.ADMIN_UNREACHABLE, str(error))
+            blocker = Blocker(error.reason, str(error))
             if not error.status:
                 # The others are first next time: it may be this topic alone that gives no answer.
                 _note(item, blocker, now)

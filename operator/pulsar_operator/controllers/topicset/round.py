@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pulsar_operator.api.constants import ConditionType, Kind, Reason
+from pulsar_operator.api.constants import NO_ANSWER, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.topic import PulsarTopicSpec, PulsarTopicStatus
 from pulsar_operator.api.v1alpha1.topic_set import PulsarTopicSetSpec, PulsarTopicSetStatus
 from pulsar_operator.controllers.core.objects import Meta
@@ -239,7 +239,7 @@ class Round:
         try:
             await topics._converge(ctx, self.scope)
         except AdminUnreachableError as error:
-            self._note(item, State.PENDING, Reason.ADMIN_UNREACHABLE, str(error), now)
+            self._note(item, State.PENDING, error.reason, str(error), now)
             return False
         except ObstacleError as obstacle:
             state = STATES.get(obstacle.reason, State.PENDING)
@@ -295,7 +295,7 @@ class Round:
         for each in after.clusters:
             if each.exists and each.name in self.listing.topics:
                 self.listing.topics[each.name][name] = each.partitions or 0
-        muted = ready.status.value == "Unknown" and ready.reason == Reason.ADMIN_UNREACHABLE.value
+        muted = ready.status.value == "Unknown" and ready.reason in NO_ANSWER
         item.status = after
         if accepted.status.value == "False":
             self._note(item, State.REFUSED, Reason(accepted.reason), accepted.message, now, after)

@@ -1,5 +1,9 @@
 package io.pulsaroperator.conformance;
 
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.apache.pulsar.client.api.AuthenticationFactory;
@@ -30,6 +34,8 @@ final class ClientOperations implements Operations {
                 .loadConf(Conf.checked(request.map("conf"), defaults, ClientConfigurationData.class))
                 .serviceUrl(request.text("service_url"));
         request.optionalText("token").ifPresent(token -> builder.authentication(AuthenticationFactory.token(token)));
+        request.optionalText("token_file").ifPresent(file -> builder.authentication(
+                AuthenticationFactory.token(() -> tokenIn(Path.of(file)))));
         CompletableFuture<PulsarClient> making = new CompletableFuture<>();
         Thread maker = new Thread(() -> make(builder, making), "client-maker");
         maker.setDaemon(true);
@@ -43,6 +49,15 @@ final class ClientOperations implements Operations {
             }
         });
         return result;
+    }
+
+    /** The token of a file, which is read whenever the client connects: it may hold another one by then. */
+    private static String tokenIn(Path file) {
+        try {
+            return Files.readString(file).strip();
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
     }
 
     private static void make(ClientBuilder builder, CompletableFuture<PulsarClient> making) {

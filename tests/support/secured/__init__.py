@@ -1,0 +1,1 @@
+"""Servers with certificates and tokens, for the clients of Pulsar's admin REST."""
