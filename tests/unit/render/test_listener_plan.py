@@ -25,7 +25,7 @@ OTHERS = {
     Path("controllers/core/traffic.py"): "the port of the collector",
     Path("export/options.py"): "an example in a message",
     Path("api/v1alpha1/isolation_policy.py"): "an example in a message",
-    Path("adapters/admin.py"): "the check of a URL that the adapter is given",
+    Path("adapters/admin_urls.py"): "the check of a URL that the adapter is given",
 }
 """Modules with a number that is none of a listener of Pulsar, or that only shows one to a reader."""
 _IN_TEXT = re.compile(
