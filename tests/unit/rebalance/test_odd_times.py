@@ -79,7 +79,7 @@ async def test_an_execution_with_an_odd_time_begins_again(field: str) -> None:
     world.kube.set_status(CUSTOM[Kind.REBALANCE], NS, "once", live["status"])
     await world.run(seconds=60)
     assert world.condition("Ready")[1] == "StatusUnreadable"
-    world.command("approve")
+    world.command(f"approve-{world.status()['proposal']['id']}")
     await world.run(seconds=900)
     assert world.spread() < 1.2 and world.condition("Ready")[1] != "InternalError"
 
