@@ -245,7 +245,7 @@ GOOD = {"current": 5, "desired": 5, "replicas": 2}
         ({"broker": GOOD, "bookkeeper": ODD}, (4, None, 7), (5, 2, 7)),
         ({"broker": GOOD, "functionWorker": ODD}, (4, None, None), (5, 2, 3)),
         ("odd", (4, 6, 7), (4, 6, 7)),
-        ({"broker": GOOD, "unreadable": 7}, (4, 6, None), (5, 6, 3)),
+        ({"broker": GOOD, "unreadable": 7}, (4, 6, None), (5, 2, 3)),
         ({"broker": GOOD, "unreadable": ["broker", "proxy"]}, (4, 6, None), (5, 6, 3)),
         ({"proxy": ODD}, (None, None, None), (2, 2, 3)),
     ],

@@ -57,7 +57,8 @@ from pulsar_operator.domain.dataplane.observed.running_versions import record_of
 from pulsar_operator.domain.dataplane.observed.store_sessions import session_of, with_store_unavailable
 from pulsar_operator.domain.dataplane.rollout.restart import with_reason_kept, with_restart
 from pulsar_operator.domain.dataplane.rollout.versions import VersionDecision, decide
-from pulsar_operator.domain.dataplane.scaling.replicas import with_desired, with_quorum, with_unreadable
+from pulsar_operator.domain.dataplane.scaling.replicas import unknown_of, with_desired, with_quorum, with_unreadable
+from pulsar_operator.domain.dataplane.scaling.scaling_status import unread_rows
 from pulsar_operator.domain.render import (
     BRING_UP_ORDER,
     ClusterInputs,
@@ -155,11 +156,13 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         except PortError as error:
             reason, text = reason_of(error)
             view = replace(view, error=text, error_reason=reason)
+        declared, now, unread = spec, deps.clock.now(), {}
         if view.live is not None:
-            spec = with_desired(spec, ctx.before, view.live, deps.clock.now())
+            spec = with_desired(spec, ctx.before, view.live, now)
             spec = with_quorum(spec, view.rendered.quorum if view.rendered is not None else None)
-        ctx.spec, ctx.view = spec, view
-        set_conditions(ctx.conditions, spec, view, deleting=meta.deleting, paused=meta.paused, acts=actor.act)
+            unread = unread_rows(declared, spec, unknown_of(ctx.before), view.live, now)
+        ctx.spec, ctx.view, acts = spec, view, actor.act
+        set_conditions(ctx.conditions, spec, view, deleting=meta.deleting, paused=meta.paused, acts=acts, unread=unread)
         return self._next(ctx)
 
     def _next(self, ctx: ClusterPass) -> Outcome:

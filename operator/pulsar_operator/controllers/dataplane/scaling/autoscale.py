@@ -47,39 +47,41 @@ from pulsar_operator.domain.dataplane.scaling.replicas import (
     unknown_of,
     workload_replicas,
 )
-from pulsar_operator.domain.dataplane.scaling.scaling_status import NOUNS, kept, unknown
+from pulsar_operator.domain.dataplane.scaling.scaling_status import NOUNS, kept, unread_rows
 from pulsar_operator.domain.render import BRING_UP_ORDER
 
 
 async def autoscale(ctx: PhaseContext) -> ScalingFact:
     """Decides for each component that has autoscaling. If autoscaling was removed, the last number is kept."""
-    stored, lost = rows_of(ctx.facts.before), unknown_of(ctx.facts.before)
+    facts, now = ctx.facts, ctx.actor.deps.clock.now()
+    stored, lost = rows_of(facts.before), unknown_of(facts.before)
+    unread = unread_rows(facts.declared, facts.spec, lost, facts.live, now)
     rows: dict[Component, ComponentScalingStatus] = {}
     again = False
     for component in SCALED:
-        part, before = part_of(ctx.facts.declared, component), stored.get(component)
+        part, before = part_of(facts.declared, component), stored.get(component)
         if part is None:
             continue
         if component in lost:
-            rows[component] = await _unknown(ctx, component, part)
+            if component in unread:
+                rows[component] = unread[component]
+                await _report(ctx, component, part, unread[component])
         elif part.autoscaling is not None:
             rows[component] = await _decided(ctx, component, before)
             again = again or rows[component].desired != _number(ctx, component)
         elif before is not None:
-            last = kept(before, part.replicas, workload_replicas(ctx.live, component))
+            last = kept(before, part.replicas, workload_replicas(ctx.live, component), now)
             if last is not None:
                 rows[component] = last
     return ScalingFact(rows, again)
 
 
-async def _unknown(ctx: PhaseContext, component: Component, part: Part) -> ComponentScalingStatus:
-    deps, there = ctx.actor.deps, workload_replicas(ctx.live, component)
-    row = unknown(part, _number(ctx, component), there, deps.clock.now())
+async def _report(ctx: PhaseContext, component: Component, part: Part, row: ComponentScalingStatus) -> None:
+    """Reports a decision that could not be read."""
+    meta, reason = ctx.facts.meta, Reason.STATUS_UNREADABLE
     if part.autoscaling is not None:
-        meta, reason = ctx.facts.meta, Reason.STATUS_UNREADABLE
-        deps.metrics.scaling_decided(meta.namespace, meta.name, component.value, reason.value)
-    await ctx.actor.warn(Reason.STATUS_UNREADABLE, f"{NOUNS[component].capitalize()}: {row.message}")
-    return row
+        ctx.actor.deps.metrics.scaling_decided(meta.namespace, meta.name, component.value, reason.value)
+    await ctx.actor.warn(reason, f"{NOUNS[component].capitalize()}: {row.message}")
 
 
 def _number(ctx: PhaseContext, component: Component) -> int:

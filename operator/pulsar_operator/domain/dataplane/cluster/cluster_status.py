@@ -34,6 +34,7 @@ from pulsar_operator.domain.dataplane.objects.absent_pods import missing_rows
 from pulsar_operator.domain.dataplane.observed.remote_clusters import known_urls, remote_changes, remote_rows
 from pulsar_operator.domain.dataplane.observed.running_versions import pod_versions
 from pulsar_operator.domain.dataplane.scaling import scaling_status
+from pulsar_operator.domain.dataplane.scaling.replicas import Rows
 from pulsar_operator.domain.render import Owner, selector_text
 
 CLUSTER_CONDITIONS = (
@@ -67,8 +68,10 @@ def set_conditions(
     deleting: bool,
     paused: bool,
     acts: bool = True,
+    unread: Rows | None = None,
 ) -> None:
-    """Sets every condition of the cluster. ``acts`` is False during a pause or a dry run."""
+    """Sets every condition of the cluster. ``acts`` is False during a pause or a dry run. ``unread`` are the records of
+    components whose last decision on replicas could not be read, if the pass decided nothing."""
     _accepted(conditions, view)
     if spec.mode is ClusterMode.STANDALONE:
         _standalone(conditions, view)
@@ -86,7 +89,7 @@ def set_conditions(
         set_replicated(conditions, view, acts=acts)
         set_racks(conditions, spec, view)
         decided = view.scaling.rows if view.scaling is not None else None
-        scaling_status.set_condition(conditions, spec, decided, view.error)
+        scaling_status.set_condition(conditions, spec, decided, unread or {}, view.error)
         _balancing(conditions, spec, view)
     _up_to_date(conditions, view)
     set_config_condition(conditions, view.config, spec.version if view.config_unchecked else None)

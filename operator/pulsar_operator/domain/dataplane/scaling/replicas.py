@@ -50,8 +50,8 @@ def unknown_of(status: PulsarClusterStatus) -> frozenset[Component]:
 def with_unreadable(status: PulsarClusterStatus, lost: Collection[str]) -> PulsarClusterStatus:
     """A status that names the components whose decisions were among what could not be read (`stored.unreadable`). It is
     written with them until each has a decision again."""
-    every = not {_MEMBER, f"{_MEMBER}.unreadable"}.isdisjoint(lost)
-    names = {name for name in FIELDS.values() if every or f"{_MEMBER}.{name}" in lost}
+    # A list of them that is odd says nothing of any.
+    names = {name for name in FIELDS.values() if not {_MEMBER, f"{_MEMBER}.{name}"}.isdisjoint(lost)}
     found = status.autoscaling or AutoscalingStatus()
     names = {name for name in names if getattr(found, name) is None}
     if not names:
@@ -72,7 +72,7 @@ def replicas(part: Part, row: ComponentScalingStatus | None, there: int | None, 
     limits = part.autoscaling
     if limits is None:
         return row.desired if row is not None and row.replicas == part.replicas else part.replicas
-    if row is not None and (there is None or _counts(row, now)):
+    if row is not None and (there is None or is_recent(row, now)):
         # No decision goes beyond the limits but towards them: those were moved since, or a stranger wrote it. More than
         # the maximum are kept, also of a workload that is gone: what is stored may need them.
         had = row.current if there is None else there
@@ -85,7 +85,7 @@ def replicas(part: Part, row: ComponentScalingStatus | None, there: int | None, 
     return max(limits.min_replicas, min(part.replicas, limits.max_replicas)) if there is None else there
 
 
-def _counts(row: ComponentScalingStatus, now: datetime) -> bool:
+def is_recent(row: ComponentScalingStatus, now: datetime) -> bool:
     """Whether a decision was confirmed recently, as passes do while they can (``updatedTime``)."""
     written = parse_time(row.updated_time)
     return written is not None and abs((now - written).total_seconds()) <= COUNTS_SECONDS

@@ -5,7 +5,7 @@ The decisions are in balance/autoscaling; controllers/dataplane/scaling/autoscal
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -14,7 +14,16 @@ from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster import PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.scaling_status import AutoscalingStatus, ComponentScalingStatus
 from pulsar_operator.domain.conditions import FALSE, TRUE, UNKNOWN, ConditionSet, reason_named, timestamp
-from pulsar_operator.domain.dataplane.scaling.replicas import SCALED, Part, Rows, part_of
+from pulsar_operator.domain.dataplane.objects.live_objects import Live
+from pulsar_operator.domain.dataplane.scaling.replicas import (
+    FIELDS,
+    SCALED,
+    Part,
+    Rows,
+    is_recent,
+    part_of,
+    workload_replicas,
+)
 
 WELL: Final = frozenset({Reason.WITHIN_TARGET, Reason.SCALED_OUT, Reason.SCALED_IN})
 NOUNS: Final[Mapping[Component, str]] = {
@@ -24,11 +33,16 @@ NOUNS: Final[Mapping[Component, str]] = {
 }
 
 
-def kept(row: ComponentScalingStatus, replicas: int, current: int | None) -> ComponentScalingStatus | None:
-    """Returns the record after autoscaling is removed, so that the replicas stay; None if ``replicas`` was changed, and
-    counts again."""
-    if row.replicas != replicas:
+def kept(
+    row: ComponentScalingStatus, replicas: int, current: int | None, now: datetime
+) -> ComponentScalingStatus | None:
+    """Returns the record after autoscaling is removed, or after a decision that could not be read, so that the replicas
+    stay; None if ``replicas`` was changed, and counts again."""
+    unread = row.reason == Reason.STATUS_UNREADABLE.value
+    if row.replicas != replicas or (unread and row.desired == replicas and not is_recent(row, now)):
         return None
+    if unread:
+        return row.model_copy(update={"current": row.desired if current is None else current})
     there = row.desired if current is None else current
     return ComponentScalingStatus(
         current=there,
@@ -39,23 +53,49 @@ def kept(row: ComponentScalingStatus, replicas: int, current: int | None) -> Com
     )
 
 
-def unknown(part: Part, replicas: int, current: int | None, now: datetime) -> ComponentScalingStatus:
-    """What is remembered where the last decision could not be read: the number of pods stays as it is. With autoscaling
-    the next pass decides again, without what the last decisions knew."""
-    number, decides = replicas if current is None else current, part.autoscaling is not None
-    remedy = "It decides again in the next pass" if decides else "To change it, change replicas in the specification"
-    text = (
-        f"The operator keeps {number} replicas: it could not read its last decision in the status, which another "
-        f"version may have written. {remedy}"
-    )
+def unknown(
+    component: Component, part: Part, number: int, now: datetime, *, gone: bool = False
+) -> ComponentScalingStatus | None:
+    """Returns the record of a component whose last decision could not be read: the ``number`` of pods that run stays,
+    or if the workload is ``gone`` the number of the specification counts. With autoscaling the next pass decides again,
+    without what the last decisions knew. None if nothing is to be reported: the specification counts anyway."""
+    path, decides = f"spec.{FIELDS[component]}.replicas", part.autoscaling is not None
+    if gone:
+        text = f"The operator creates the workload, which was gone, with {number} replicas by {path}"
+        remedy = "If it had another number, set that in the specification"
+    elif decides:
+        text, remedy = f"The operator keeps {number} replicas", ""
+    elif number != part.replicas:
+        text = f"The operator keeps {number} replicas although {path} is {part.replicas}"
+        remedy = f"Set {path} to {number}: from then on the specification counts again, also with another number"
+    else:
+        return None
+    text += ": it could not read its last decision in the status, which another version may have written"
     return ComponentScalingStatus(
         current=number,
         desired=number,
         replicas=part.replicas,
-        reason=Reason.STATUS_UNREADABLE.value if decides else None,
-        message=text,
+        reason=Reason.STATUS_UNREADABLE.value,
+        message=f"{text}. {'It decides again in the next pass' if decides else remedy}",
         updated_time=timestamp(now),
     )
+
+
+def unread_rows(
+    declared: PulsarClusterSpec, spec: PulsarClusterSpec, lost: Collection[Component], live: Live, now: datetime
+) -> dict[Component, ComponentScalingStatus]:
+    """Returns the records of the components whose last decision could not be read (``lost``). ``spec`` has the replicas
+    that count (`with_desired`), ``live`` is what the pass found first."""
+    found = {}
+    for component in lost:
+        part, counts = part_of(declared, component), part_of(spec, component)
+        if part is None or counts is None:
+            continue
+        gone = workload_replicas(live, component) is None
+        row = unknown(component, part, counts.replicas, now, gone=gone)
+        if row is not None:
+            found[component] = row
+    return found
 
 
 def scaling_condition(rows: Rows) -> tuple[ConditionStatus, Reason, str] | None:
@@ -81,14 +121,24 @@ def status_of(rows: Rows) -> AutoscalingStatus | None:
     )
 
 
-def set_condition(conditions: ConditionSet, spec: PulsarClusterSpec, rows: Rows | None, error: str | None) -> None:
-    """Sets condition ScalingActive if any component has autoscaling. ``rows`` are the decisions of this pass, None if
-    there are none; ``error`` is what ended the pass."""
+def set_condition(
+    conditions: ConditionSet, spec: PulsarClusterSpec, rows: Rows | None, lost: Rows, error: str | None
+) -> None:
+    """Sets condition ScalingActive if any component has autoscaling, or a record with a reason. ``rows`` are the
+    decisions of this pass, None if there are none: then ``lost`` are the records of the components whose last decision
+    could not be read. ``error`` is what ended the pass."""
     kind, parts = ConditionType.SCALING_ACTIVE, [part_of(spec, component) for component in SCALED]
-    if all(part is None or part.autoscaling is None for part in parts):
-        return
-    found = scaling_condition(rows) if rows is not None else None
+    found = scaling_condition(lost if rows is None else rows)
+    scaled = any(part is not None and part.autoscaling is not None for part in parts)
     if found is not None:
         conditions.set(kind, *found)
-    elif not conditions.carry(kind):
+    elif (scaled or (rows is None and _reported(conditions))) and conditions.carry(kind):
+        return
+    elif scaled:
         conditions.set(kind, UNKNOWN, Reason.UNKNOWN, error or "Nothing was decided yet")
+
+
+def _reported(conditions: ConditionSet) -> bool:
+    """Whether the stored condition says that a decision could not be read."""
+    kind, reason = ConditionType.SCALING_ACTIVE.value, Reason.STATUS_UNREADABLE.value
+    return any((each.get("type"), each.get("reason")) == (kind, reason) for each in conditions.previous)
