@@ -51,6 +51,13 @@ def test_what_is_copied_is_sent_to_the_builder(product: Product) -> None:
         assert any(source == path or source.startswith(f"{path}/") for path in sent), source
 
 
+def test_the_image_of_the_suite_has_all_its_packages() -> None:
+    (suite,) = [product for product in PRODUCTS if product.folder == "conformance_image"]
+    packages = {path.parent.name for path in (ROOT / "operator/pulsar_conformance").glob("*/__init__.py")}
+    copied = {Path(source).name for source in copy_sources(text_of(suite)) if not source.endswith(".py")}
+    assert packages - copied == {"java"}, "of which it gets the Python side alone"
+
+
 def test_what_python_leaves_behind_is_not_sent() -> None:
     assert {"**/__pycache__", "**/*.pyc"} <= set((ROOT / ".dockerignore").read_text().splitlines())
 
