@@ -149,7 +149,8 @@ def _apart(
     for name, (_, dead) in names.items():
         full = f"persistent://{ctx.namespace}/{dead}"
         ctx.eventually(lambda full=full: _arrived(ctx, full) > 0, f"a dead letter in {dead}")  # type: ignore[misc]
-        letters = ctx.texts(ctx.drain(ctx.reader(full), quiet=0.3, ack=False))
+        until = ctx.came(f"of {name}")
+        letters = ctx.texts(ctx.drain(ctx.reader(full), until=until, quiet=0.3, ack=False))
         ctx.expect(letters == [f"of {name}"], f"{dead} was to hold the letter of {name} only, it holds {letters}")
     there = {topic.rsplit("/", 1)[1] for topic in ctx.admin.get(f"persistent/{ctx.namespace}")}
     expected = {*topics, *(one for pair in names.values() for one in pair)}
