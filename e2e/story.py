@@ -57,6 +57,7 @@ AREAS = (
     "test_proxies",
     "test_racks",
     "test_safety",
+    "test_security",
     "test_sizing_executors",
     "test_uninstall",
     "test_upgrade",

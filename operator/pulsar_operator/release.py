@@ -13,7 +13,7 @@ from typing import Protocol
 
 from pulsar_operator.api.constants import FINALIZER, Kind
 from pulsar_operator.api.v1alpha1.cluster_status import BalancerStatus
-from pulsar_operator.controllers.core.clusters import pulsar_name
+from pulsar_operator.controllers.core.clusters import published_endpoint
 from pulsar_operator.controllers.core.stores import metadata_store
 from pulsar_operator.controllers.dataplane.balancing.load_balancer import FLAGS, restore
 from pulsar_operator.controllers.dataplane.bookkeeper.recovery_delay import restore_delay
@@ -29,7 +29,6 @@ from pulsar_operator.domain.dataplane.objects.absent_pods import short
 from pulsar_operator.domain.render.listeners import BOOKKEEPER_HTTP_PORT
 from pulsar_operator.ports import (
     CUSTOM,
-    AdminEndpoint,
     BookiePort,
     ConflictError,
     Json,
@@ -118,13 +117,13 @@ async def release_balancers(kube: Finalizers, admin: PulsarAdminPort, say: Calla
         return
     for obj in await kube.list(resource, None):
         status, meta = obj.get("status") or {}, obj["metadata"]
-        url = (status.get("endpoints") or {}).get("brokerWebServiceUrl")
-        if not status.get("balancer") or not url:
+        endpoint = published_endpoint(obj)
+        if not status.get("balancer") or endpoint is None:
             continue
         name = f"{Kind.CLUSTER.value} {meta['namespace']}/{meta['name']}"
         try:
             before = BalancerStatus.model_validate(status["balancer"])
-            await restore(admin, AdminEndpoint(pulsar_name(obj), str(url)), before)
+            await restore(admin, endpoint, before)
         except Exception as error:
             remedy = f"check {' and '.join(FLAGS)} manually"
             say(f"{name}: settings of Pulsar's balancer NOT restored: {_words(error)}; {remedy}")

@@ -32,6 +32,7 @@ from pulsar_operator.adapters.kube_http import KubeClient, load_configuration
 from pulsar_operator.adapters.lease import KubeLeaseStore, Lease
 from pulsar_operator.adapters.metrics import PrometheusMetrics
 from pulsar_operator.adapters.reflector import Reflector, follow
+from pulsar_operator.adapters.service_account_tokens import ServiceAccountTokens
 from pulsar_operator.adapters.sizing import HttpSizing
 from pulsar_operator.adapters.watch_monitor import WatchMonitor
 from pulsar_operator.adapters.watch_requests import WatchClient, new_session
@@ -50,6 +51,7 @@ from pulsar_operator.controllers.logical.topic import TopicController
 from pulsar_operator.controllers.rebalance.controller import RebalanceController
 from pulsar_operator.controllers.topicset.controller import TopicSetController
 from pulsar_operator.domain.dataplane.rollout.versions import Jumps
+from pulsar_operator.domain.render import account_role
 from pulsar_operator.domain.render.settings import KnownSettings
 from pulsar_operator.domain.texts import quoted
 from pulsar_operator.handlers import lifecycle
@@ -104,7 +106,7 @@ class Operator:
         self._recorder = EventRecorder(behind, self.metrics, clock, reporter=settings.pod_name)
         self._kube = KubeAdapter(behind, self.metrics, self._recorder, namespaces=settings.watch_namespaces)
         self._zookeeper = KazooZooKeeper(fence=fence)
-        self._admin = AiohttpAdmin(self.metrics, fence=fence)
+        self._admin = AiohttpAdmin(self.metrics, fence=fence, tokens=tokens_of(settings, client))
         deps = Deps(
             kube=self._kube,
             zookeeper=self._zookeeper,
@@ -118,6 +120,9 @@ class Operator:
             counters=HttpCounters(clock),
             jumps=known_jumps(settings),
             settings=known_settings(),
+            operator_role=account_role(settings.namespace, settings.service_account)
+            if settings.service_account
+            else "",
         )
         cache = WatchCache(DirectReader(deps))
         self.deps = replace(deps, reader=cache)
@@ -302,6 +307,13 @@ def known_settings() -> KnownSettings:
     return KnownSettings.parse({name: json.loads(each.read_text(encoding="utf-8")) for name, each in files.items()})
 
 
+def tokens_of(settings: Settings, client: KubeClient) -> ServiceAccountTokens | None:
+    """Returns the tokens of the operator's ServiceAccount; None if the settings name none."""
+    if settings.service_account is None:
+        return None
+    return ServiceAccountTokens(client, SystemClock(), namespace=settings.namespace, name=settings.service_account)
+
+
 def lease_of(settings: Settings, client: KubeClient) -> Lease:
     """Returns the Lease of this process. A random part distinguishes two processes in one pod or on one machine."""
     return Lease(
@@ -342,7 +354,8 @@ async def release(settings: Settings, *, wait: float) -> int:
     behind = client.fenced(fence)
     recorder = EventRecorder(behind, metrics, SystemClock(), reporter=settings.pod_name)
     kube = KubeAdapter(behind, metrics, recorder, namespaces=settings.watch_namespaces)
-    admin, zookeeper = AiohttpAdmin(metrics, fence=fence), KazooZooKeeper(fence=fence)
+    admin = AiohttpAdmin(metrics, fence=fence, tokens=tokens_of(settings, client))
+    zookeeper = KazooZooKeeper(fence=fence)
     kept: asyncio.Task[None] | None = None
     try:
         try:

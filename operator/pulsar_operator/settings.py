@@ -60,6 +60,9 @@ class Settings(BaseModel):
     """Namespace of the operator itself: its Lease is there. In a pod the default is the pod's own."""
     pod_name: str = "pulsar-operator"
     """Name of the operator's pod, for the Lease and for events. The default is the host name."""
+    service_account: str | None = None
+    """Name of the operator's ServiceAccount, by which it identifies itself to a Pulsar that authenticates its clients.
+    Without it the operator has no role there."""
     workers: Annotated[int, Field(ge=1, le=500)] = 20
     """Concurrent reconcile passes."""
     resync_seconds: Annotated[float, Field(ge=1)] = 600.0

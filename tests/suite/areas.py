@@ -73,6 +73,8 @@ SLICES: Sequence[Slice] = (
     Slice("geo", 4, "twelve minutes without it", soak=True),
     Slice("geo", 5, "a third cluster joins and leaves, the operator killed in each phase; one gets other addresses"),
     Slice("geo", 6, "a replicator that is connected and delivers nothing"),
+    Slice("security", 1, "clients with tokens of ServiceAccounts, and those that are refused"),
+    Slice("security", 2, "connections through a proxy that outlive their tokens", soak=True),
     Slice("storage", 1, "compaction while bookies are away"),
     Slice("safety", 1, "a rename, a deletion of what retention keeps, two clusters in one apply"),
     Slice("safety", 2, "the release of the chart pulsar uninstalled with live tenants, and installed again"),

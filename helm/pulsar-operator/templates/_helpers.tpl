@@ -90,6 +90,11 @@ app.kubernetes.io/component: uninstall
   valueFrom:
     fieldRef:
       fieldPath: metadata.name
+# Its role in a Pulsar that authenticates its clients.
+- name: PULSAR_OPERATOR_SERVICE_ACCOUNT
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.serviceAccountName
 # Empty = all namespaces.
 - name: PULSAR_OPERATOR_WATCH_NAMESPACES
   value: {{ include "pulsar-operator.watchNamespaces" . | trimAll "*" | quote }}

@@ -104,6 +104,14 @@ listing namespaces, anything on nodes, persistentvolumes, CustomResourceDefiniti
   verbs: [get, update]
 {{- end -}}
 
+{{/* Tokens of the operator's own ServiceAccount alone, for a Pulsar that authenticates its clients. */}}
+{{- define "pulsar-operator.tokenRules" -}}
+- apiGroups: [""]
+  resources: [serviceaccounts/token]
+  resourceNames: [{{ include "pulsar-operator.serviceAccountName" . | quote }}]
+  verbs: [create]
+{{- end -}}
+
 {{/* Rights on nodes (rbac.readNodes), which are in no namespace: for racks of bookies by a label that pods lack. */}}
 {{- define "pulsar-operator.nodeRules" -}}
 - apiGroups: [""]

@@ -32,8 +32,8 @@ import aiohttp
 from yarl import URL
 
 from pulsar_operator import __version__
-from pulsar_operator.adapters.admin_access import Accesses, check_host, not_trusted
-from pulsar_operator.adapters.admin_answers import Answer, interpret
+from pulsar_operator.adapters.admin_access import Accesses, Tokens, check_host, not_trusted
+from pulsar_operator.adapters.admin_answers import UNAUTHENTICATED, Answer, interpret
 from pulsar_operator.adapters.admin_urls import build_url, display_path, redirect_target
 from pulsar_operator.adapters.fence import Fence, open_fence
 from pulsar_operator.ports import AdminAccess, AdminEndpoint, DeadlineError, MetricsPort, UnavailableError
@@ -119,10 +119,12 @@ class AiohttpAdmin:
         user_agent: str = f"pulsar-operator/{__version__}",
         rng: random.Random | None = None,
         fence: Fence = open_fence,
+        tokens: Tokens | None = None,
     ) -> None:
         """``deadline`` is the default total time of a call in seconds, ``concurrency`` the maximum concurrent calls and
         ``streams`` the maximum concurrent streams per cluster. ``silence`` is the time in seconds without a byte after
-        which a stream ends, ``most_bytes`` the maximum size of a call's answer."""
+        which a stream ends, ``most_bytes`` the maximum size of a call's answer. ``tokens`` are those that endpoints
+        with an audience ask for."""
         self._metrics = metrics
         self._deadline = deadline
         self._concurrency, self._streaming = concurrency, streams
@@ -130,7 +132,7 @@ class AiohttpAdmin:
         self._user_agent = user_agent
         self._rng = rng or random.Random()
         self._fence = fence
-        self._accesses = Accesses()
+        self._accesses = Accesses(tokens)
         self._sessions: dict[tuple[str, AdminAccess] | None, aiohttp.ClientSession] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._stream_slots: dict[str, asyncio.Semaphore] = {}
@@ -271,7 +273,7 @@ class AiohttpAdmin:
             headers["Content-Type"] = request.content_type
         trust: ssl.SSLContext | bool = True
         if access is not None:
-            headers |= self._accesses.headers(access)
+            headers |= await self._accesses.headers(access)
             trust = self._accesses.trust(access)
         started = monotonic()
         status = "error"
@@ -285,6 +287,8 @@ class AiohttpAdmin:
                 else:
                     body = await self._body(response.content, cluster)
                 status = str(response.status)
+                if response.status == UNAUTHENTICATED:
+                    self._accesses.refused(access)
                 return Answer(
                     response.status,
                     body,

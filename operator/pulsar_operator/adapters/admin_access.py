@@ -10,33 +10,63 @@ import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import aiohttp
 from yarl import URL
 
 from pulsar_operator.api.hosts import is_host_of
-from pulsar_operator.ports import AdminAccess, AdminEndpoint, UnavailableError
+from pulsar_operator.ports import AdminAccess, AdminEndpoint, ForbiddenError, UnavailableError
 
 TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
 """A token of the Bearer scheme (RFC 6750, b64token), which no line end can be part of."""
 _Stamp = tuple[int, int, int]
 
 
-class Accesses:
-    """The files of accesses, as they are now."""
+class Tokens(Protocol):
+    """Tokens of this process by audience (service_account_tokens.py)."""
 
-    def __init__(self) -> None:
+    async def token(self, audience: str) -> str:
+        """Returns a token for an audience. Raises PortError if there is none."""
+
+    def refused(self, audience: str) -> None:
+        """Forgets a token that a server refused."""
+
+
+class Accesses:
+    """The files and tokens of accesses, as they are now."""
+
+    def __init__(self, tokens: Tokens | None = None) -> None:
+        """``tokens`` are those of this process; None if it has no ServiceAccount."""
+        self._tokens = tokens
         self._trusted: dict[str, tuple[_Stamp, ssl.SSLContext]] = {}
 
-    def headers(self, access: AdminAccess) -> Mapping[str, str]:
-        """Returns the headers that identify this process. Raises UnavailableError if the token cannot be read."""
-        if access.token_file is None:
+    async def headers(self, access: AdminAccess) -> Mapping[str, str]:
+        """Returns the headers that identify this process. Raises PortError if there is no token."""
+        if access.token is None:
             return {}
+        return {"Authorization": f"Bearer {await self._token(access)}"}
+
+    async def _token(self, access: AdminAccess) -> str:
+        if access.token_file is not None:
+            try:
+                return read_token(access.token_file)
+            except ValueError as error:
+                raise UnavailableError(str(error)) from None
+        if self._tokens is None:
+            raise UnavailableError(
+                "the operator has no ServiceAccount to identify itself with: set PULSAR_OPERATOR_SERVICE_ACCOUNT"
+            )
         try:
-            return {"Authorization": f"Bearer {read_token(access.token_file)}"}
-        except ValueError as error:
-            raise UnavailableError(str(error)) from None
+            return await self._tokens.token(str(access.audience))
+        except ForbiddenError as error:
+            raise UnavailableError(f"the operator may not request a token of its ServiceAccount: {error}") from None
+
+    def refused(self, access: AdminAccess | None) -> None:
+        """Has the next request carry a new token, if it is one of this process."""
+        if access is not None and access.audience is not None and self._tokens is not None:
+            self._tokens.refused(access.audience)
 
     def trust(self, access: AdminAccess) -> ssl.SSLContext | bool:
         """Returns the context for connections, which verifies certificates and host names; True for the authorities of
@@ -90,7 +120,7 @@ def check_host(endpoint: AdminEndpoint, url: URL) -> None:
     The hosts of the cluster may, and only over TLS if the cluster's own address uses it.
     """
     access = endpoint.access
-    if access is None or access.token_file is None:
+    if access is None or access.token is None:
         return
     host = f"{url.host}:{url.port}"
     if not is_host_of(url.host or "", access.hosts):

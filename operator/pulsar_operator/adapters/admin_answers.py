@@ -94,7 +94,7 @@ def interpret(answer: Answer, words: str, *, text: bool = False, access: AdminAc
 
 def _denied(status: int, reason: str, message: str, access: AdminAccess | None) -> AccessError | None:
     """Returns the error of an answer by which Pulsar does not admit the client; None for any other answer."""
-    token = f"the token in {access.token_file}" if access is not None and access.token_file is not None else None
+    token = access.token if access is not None else None
     if status in (UNAUTHENTICATED, FORBIDDEN) and reason.startswith(UNAUTHORIZED):
         role = f"The role of {token}" if token is not None else "The role of a client without a token"
         text = (

@@ -18,10 +18,20 @@ class AdminAccess:
     """Names of the hosts that requests with a token may be sent to. A name that begins with a dot stands for every name
     that ends with it."""
     token_file: str | None = None
-    """File with the token that requests carry. If None, they carry none."""
+    """File with the token that requests carry."""
     ca_file: str | None = None
     """PEM file with the certificates of the authorities that sign the servers' certificates. If None, those of the
     system are trusted."""
+    audience: str | None = None
+    """Audience of the token that requests carry, of the ServiceAccount of this process. If None, and there is no file,
+    they carry no token."""
+
+    @property
+    def token(self) -> str | None:
+        """Returns what the token is called in messages; None if requests carry none."""
+        if self.token_file is not None:
+            return f"the token in {self.token_file}"
+        return f"the operator's token for audience {self.audience}" if self.audience is not None else None
 
 
 @dataclass(frozen=True)

@@ -53,5 +53,7 @@ class Deps:
     """What this process read from configuration stores."""
     jumps: Jumps = field(default_factory=Jumps)
     """Allowed upgrades and downgrades between versions of Pulsar; by default none."""
+    operator_role: str = ""
+    """Role of the operator in a Pulsar that authenticates its clients; empty if it has no ServiceAccount."""
     settings: KnownSettings = field(default_factory=KnownSettings)
     """Names of settings by version of Pulsar; empty by default."""

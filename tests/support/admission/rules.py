@@ -65,6 +65,7 @@ def spec_of(kind: Kind, *patches: Json) -> Json:
 PI, PC, PTN, PNS, PT = Kind.INSTANCE, Kind.CLUSTER, Kind.TENANT, Kind.NAMESPACE, Kind.TOPIC
 
 MANAGED: Json = {"configurationStore": {"cluster": None, "managed": {}}}
+SECURED: Json = {"serviceAccountTokens": {}}
 EXTERNAL = {"configurationStore": {"cluster": None, "external": {"servers": "zk:2181", "chroot": "/pulsar"}}}
 EXTERNAL_META = {"metadataStore": {"managed": None, "external": {"servers": "zk:2181", "chroot": "/east"}}}
 STANDALONE: Json = {
@@ -102,6 +103,20 @@ CREATES: tuple[Create, ...] = (
     Create(PI, "name-of-40", name="i" * 40),
     Create(PI, "name-of-41", refused=NAME_RULE, name="i" * 41),
     Create(PI, "name-with-dot", refused=NAME_RULE, name="a.b"),
+    Create(PI, "secured", {"authentication": SECURED, "authorization": {"superUserRoles": ["a:b", "c"]}}),
+    Create(PI, "authorization-alone", {"authorization": {}}, "spec.authorization needs spec.authentication"),
+    Create(PI, "authentication-empty", {"authentication": {}}, "Required value"),
+    *(
+        Create(
+            PI, f"audience-{name}", {"authentication": {"serviceAccountTokens": {"additionalAudiences": [text]}}}, no
+        )
+        for name, text, no in (
+            ("url", "https://pulsar.example/x", None),
+            ("two", "a,b", PATTERN),
+            ("none", "", PATTERN),
+        )
+    ),
+    Create(PI, "superusers-in-one", {"authentication": SECURED, "authorization": {"superUserRoles": ["a,b"]}}, PATTERN),
     Create(PI, "store-none", {"configurationStore": {"cluster": None}}, "exactly one of managed, cluster and external"),
     Create(PI, "store-two", {"configurationStore": {"managed": {}}}, "exactly one of managed, cluster and external"),
     Create(PI, "store-managed", MANAGED),

@@ -36,6 +36,7 @@ SHOWN: dict[str, str] = {
     r"\.(requests|limits)\{\}$|\.size$|maxMarkDeletesPerSecond$": "a quantity, which the definition insists on",
     r"external\.(servers|chroot)$|^clusterDomain$": "an address, which has no password: what does not answer",
     r"[cC]lusters\[\]$|^confirmations\[\]\.cluster$": NAMES,
+    r"superUserRoles\[\]$|additionalAudiences\[\]$": NAMES,
     r"adminRoles\[\]$|permissions\[\]\.role$|subscriptionPermissions\[\]\.": NAMES,
     r"^subscriptions\[\]\.name$|shadowTopics\[\]$|entryFilters\[\]$|resourceGroup$|ffinityGroup": NAMES,
     r"persistence\.storageClass$": NAMES,

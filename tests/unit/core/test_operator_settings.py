@@ -19,6 +19,7 @@ def test_defaults_and_values() -> None:
         {
             "PULSAR_OPERATOR_WATCH_NAMESPACES": "b, a,b ,",
             "PULSAR_OPERATOR_WORKERS": "3",
+            "PULSAR_OPERATOR_SERVICE_ACCOUNT": "operator",
             "PULSAR_OPERATOR_LOG_LEVEL": "DEBUG",
             "PULSAR_OPERATOR_IMAGE_BROKER": "registry.example/broker:{version}",
             "PULSAR_OPERATOR_LEASE_SECONDS": "",
@@ -27,6 +28,7 @@ def test_defaults_and_values() -> None:
         }
     )
     assert settings.watch_namespaces == ("b", "a") and settings.workers == 3 and settings.log_level == "debug"
+    assert settings.service_account == "operator" and load({}).service_account is None
     assert settings.images.broker == "registry.example/broker:{version}"
     assert settings.images.bookie == "pulsar-bookie:{version}"
     assert settings.lease_seconds == Settings().lease_seconds and str(settings.kubeconfig) == "/some/file"

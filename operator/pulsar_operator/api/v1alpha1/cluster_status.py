@@ -232,6 +232,8 @@ class Endpoints(ApiModel):
     """URL of the binary protocol of the brokers, which is also registered for geo-replication."""
     broker_web_service_url: str | None = None
     """URL of the admin REST API of the brokers."""
+    token_audience: str | None = None
+    """Audience that the token of a client must have. Unset if the instance has no authentication."""
 
 
 class FlagStatus(ApiModel):

@@ -26,6 +26,7 @@ from pulsar_operator.api.v1alpha1.base import (
 from pulsar_operator.api.v1alpha1.images import StoreImages
 from pulsar_operator.api.v1alpha1.platform import Platform
 from pulsar_operator.api.v1alpha1.pods import PodTemplate
+from pulsar_operator.api.v1alpha1.security import Authentication, Authorization
 
 ZOOKEEPER_SERVERS = r"^[A-Za-z0-9.-]+(:[0-9]{1,5})?(,[A-Za-z0-9.-]+(:[0-9]{1,5})?)*$"
 CHROOT = r"^(/[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
@@ -120,6 +121,10 @@ class ConfigurationStore(ApiModel):
     """ZooKeeper ensemble that already exists."""
 
 
+CREATION_ONLY = (
+    "it is set when the PulsarInstance is created, because this version does not switch running clusters over. Create "
+    "another instance with it, and move the clients there"
+)
 INSTANCE_RULES = (
     object_name_rule("PulsarInstance", max_length=40, why="the configuration store's pods are named after it"),
 )
@@ -134,6 +139,20 @@ class PulsarInstanceSpec(ApiModel):
                 "clusterDomain",
                 why="the stored membership of a managed ensemble contains it",
                 remedy=RECLAIM_FIRST,
+            ),
+            immutable(
+                "authentication",
+                why="a running cluster would refuse the clients that it has",
+                remedy=CREATION_ONLY,
+            ),
+            (
+                "has(self.authorization) == has(oldSelf.authorization)",
+                "spec.authorization can neither be added nor removed (a running cluster would refuse the clients that "
+                f"it has, or admit everybody): {CREATION_ONLY}",
+            ),
+            (
+                "!has(self.authorization) || has(self.authentication)",
+                "spec.authorization needs spec.authentication: without it no client has a role",
             ),
         )
     )
@@ -156,6 +175,12 @@ class PulsarInstanceSpec(ApiModel):
     Delete deletes them."""
     platform: Platform = Field(default=Platform())
     """Settings of a managed configuration store that depend on the Kubernetes distribution."""
+    authentication: Authentication | None = None
+    """Authentication of the clients of all clusters, which cannot be changed. If unset, everybody who reaches a broker
+    or a proxy may do everything."""
+    authorization: Authorization | None = None
+    """Authorization of the clients of all clusters, which can neither be added nor removed. If unset, every client may
+    do everything."""
 
 
 MAX_OUTAGES: Final = 8

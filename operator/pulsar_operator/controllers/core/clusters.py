@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from pulsar_operator.api.constants import ConditionType, Kind
 from pulsar_operator.controllers.core.index import SERVING_PARTS, allows_references, key_of, references
 from pulsar_operator.controllers.core.status import is_true
-from pulsar_operator.ports import AdminEndpoint, Json, Key
+from pulsar_operator.domain.render import headless_name
+from pulsar_operator.ports import AdminAccess, AdminEndpoint, Json, Key
 
 
 def pulsar_name(cluster: Json) -> str:
@@ -51,8 +52,19 @@ def allows(target: Json, child: Json) -> bool:
 
 def published_endpoint(cluster: Json) -> AdminEndpoint | None:
     """Returns the web service of the brokers from the status of the cluster; None until the status has it."""
-    url = ((cluster.get("status") or {}).get("endpoints") or {}).get("brokerWebServiceUrl")
-    return AdminEndpoint(pulsar_name(cluster), str(url)) if url else None
+    known = (cluster.get("status") or {}).get("endpoints") or {}
+    url, audience = known.get("brokerWebServiceUrl"), known.get("tokenAudience")
+    return brokers_endpoint(pulsar_name(cluster), str(url), audience) if url else None
+
+
+def brokers_endpoint(cluster: str, url: str, audience: str | None) -> AdminEndpoint:
+    """Returns the endpoint of the brokers' Service. With an audience, requests carry the operator's token for it, to
+    that Service and to single brokers, which are names below its headless Service."""
+    if audience is None:
+        return AdminEndpoint(cluster, url)
+    host = urlsplit(url).hostname or ""
+    service, _, domain = host.partition(".")
+    return AdminEndpoint(cluster, url, AdminAccess((host, f".{headless_name(service)}.{domain}"), audience=audience))
 
 
 def serving_endpoint(cluster: Json) -> AdminEndpoint | None:
@@ -78,4 +90,4 @@ def by_name(clusters: Iterable[Json]) -> dict[str, Json]:
 
 def broker_endpoint(cluster: AdminEndpoint, broker: str) -> AdminEndpoint:
     """Returns the endpoint of a single broker, by its id (host:webPort), with the scheme of the cluster's endpoint."""
-    return AdminEndpoint(cluster.cluster, f"{urlsplit(cluster.url).scheme}://{broker}")
+    return AdminEndpoint(cluster.cluster, f"{urlsplit(cluster.url).scheme}://{broker}", cluster.access)

@@ -7,6 +7,7 @@ from pulsar_operator.api.v1alpha1.cluster import Broker
 from pulsar_operator.api.v1alpha1.load_balancing import LoadManager
 from pulsar_operator.domain.render.addresses import StoreAddress
 from pulsar_operator.domain.render.common import (
+    RENDERED_FOLDER,
     Manifest,
     Probes,
 )
@@ -15,6 +16,7 @@ from pulsar_operator.domain.render.lifetime import shutdown_seconds
 from pulsar_operator.domain.render.listeners import http_probe, tcp_probe
 from pulsar_operator.domain.render.pod_racks import broker_racks
 from pulsar_operator.domain.render.quorum import Quorum
+from pulsar_operator.domain.render.security import Security, broker_security
 from pulsar_operator.domain.render.workloads import component_workload, manifests
 
 GRACE_SECONDS = 90
@@ -44,6 +46,22 @@ def recommended_config(manager: LoadManager) -> dict[str, str]:
     }
 
 
+STATUS_PAGE = "/status.html"
+"""Page that answers 200 if the broker has started, no thread is deadlocked and the file of statusFilePath exists. It is
+the one page of brokers that needs no token."""
+
+
+def broker_probes(security: Security | None) -> Probes:
+    """Returns the probes of brokers, or of a standalone pod. The kubelet has no token."""
+    started = http_probe("/admin/v2/brokers/ready" if security is None else STATUS_PAGE)
+    return Probes(readiness=started, liveness=tcp_probe(), startup=started, startup_seconds=600)
+
+
+def status_file(security: Security | None, name: str) -> dict[str, str]:
+    """Returns the setting without which the status page never answers 200: a file that every running pod has."""
+    return {} if security is None else {"statusFilePath": f"{RENDERED_FOLDER}/{name}"}
+
+
 def render_broker(
     inputs: ClusterInputs, broker: Broker, *, store: StoreAddress, configuration: StoreAddress, quorum: Quorum
 ) -> list[Manifest]:
@@ -62,6 +80,7 @@ def render_broker(
         **broker_racks(spec.bookkeeper),
         "brokerShutdownTimeoutMs": str(shutdown_seconds(broker.pod, GRACE_SECONDS) * 1000),
         "functionsWorkerEnabled": "false",
+        **broker_security(inputs.security, inputs.owner),
     }
     if broker.max_message_size is not None:
         # Frames on the wire, to bookies too, follow from it inside the broker.
@@ -70,16 +89,12 @@ def render_broker(
         inputs,
         Component.BROKER,
         broker,
-        recommended_config(spec.load_balancing.manager),
+        recommended_config(spec.load_balancing.manager) | status_file(inputs.security, "broker.conf"),
         broker.config,
         owned,
         replicas=broker.replicas,
-        probes=Probes(
-            readiness=http_probe("/admin/v2/brokers/ready"),
-            liveness=tcp_probe(),
-            startup=http_probe("/admin/v2/brokers/ready"),
-            startup_seconds=600,
-        ),
+        probes=broker_probes(inputs.security),
         grace_seconds=GRACE_SECONDS,
+        token_audience=inputs.token_audience,
     )
     return manifests(workload, exposed=broker.service)

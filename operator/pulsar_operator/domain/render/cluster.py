@@ -117,6 +117,7 @@ def _endpoints(inputs: ClusterInputs, front: Component, broker: Component) -> Cl
         web_service_url=clients.web_service_url,
         broker_service_url=brokers.service_url,
         broker_web_service_url=brokers.web_service_url,
+        token_audience=inputs.token_audience,
     )
 
 

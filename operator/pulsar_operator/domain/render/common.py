@@ -29,6 +29,7 @@ from pulsar_operator.domain.render.lifetime import grace_seconds, limited, pre_s
 from pulsar_operator.domain.render.listeners import ListenerPlan
 from pulsar_operator.domain.render.pod_extras import env_entries, env_sources, mount_entries, volume_entries
 from pulsar_operator.domain.render.pod_placement import ZONE, affinity, zone_spread
+from pulsar_operator.domain.render.security import token_mounts, token_volumes
 
 Manifest = dict[str, Any]
 
@@ -91,6 +92,8 @@ class Workload:
     """Label over whose values the pods are spread, unless the user sets one."""
     run_as: str | None = None
     """Component name for the start program if it differs from ``component``."""
+    token_audience: str | None = None
+    """Audience of the token that the pods get, of a ServiceAccount of the component alone. If None, they get none."""
 
     @property
     def owner(self) -> Owner:
@@ -176,12 +179,13 @@ def service_account(owner: Owner) -> Manifest:
 
 
 def own_account(workload: Workload) -> list[Manifest]:
-    """Returns the ServiceAccount of a single component if a user gave it annotations; otherwise none.
+    """Returns the ServiceAccount of a single component if a user gave it annotations, or if it is the component's role
+    in Pulsar; otherwise none.
 
-    The permissions that a cloud provider grants to it then apply to these pods only.
+    The permissions that a cloud provider or Pulsar grants to it then apply to these pods only.
     """
     annotations = workload.pod.service_account_annotations if workload.pod else None
-    if not annotations:
+    if not annotations and workload.token_audience is None:
         return []
     return [_account(metadata(workload.owner, workload.name, workload.component, annotations))]
 
@@ -243,6 +247,7 @@ def pod_template(workload: Workload, config_data: Mapping[str, str]) -> Manifest
             {"name": "config", "configMap": {"name": config_map_name(workload.name, config_hash(config_data))}},
             *({"name": name, "emptyDir": limited(pod, name)} for name in WRITABLE),
             *_downward(workload),
+            *([] if workload.token_audience is None else token_volumes(workload.token_audience)),
             *volume_entries(pod.volumes),
         ],
     }
@@ -269,6 +274,7 @@ def _container(workload: Workload, pod: PodTemplate) -> Manifest:
     mounts += [{"name": name, "mountPath": path} for name, path in WRITABLE.items()]
     if workload.downward:
         mounts.append({"name": DOWNWARD, "mountPath": DOWNWARD_FOLDER, "readOnly": True})
+    mounts += [] if workload.token_audience is None else token_mounts()
     mounts += [{"name": claim.name, "mountPath": claim.path} for claim in workload.claims]
     mounts += mount_entries(pod.volume_mounts)
     # POD_NAME comes first: Kubernetes expands $(POD_NAME) only from variables defined before.

@@ -13,6 +13,7 @@ from pulsar_operator.domain.render.child_names import Owner
 from pulsar_operator.domain.render.common import Manifest
 from pulsar_operator.domain.render.listeners import ListenerPlan
 from pulsar_operator.domain.render.quorum import Quorum
+from pulsar_operator.domain.render.security import Security
 
 BRING_UP_ORDER = (
     Component.ZOOKEEPER,
@@ -61,6 +62,13 @@ class ClusterInputs:
     """CPU of the brokers if they differ, in the format of option --capacities of the sizing job."""
     quorum: Quorum | None = None
     """Quorums of existing ledgers; None if the cluster starts for the first time."""
+    security: Security | None = None
+    """Authentication and authorization of the instance; None if it has none."""
+
+    @property
+    def token_audience(self) -> str | None:
+        """Returns the audience of the tokens of clients; None without authentication."""
+        return self.security.audience if self.security is not None else None
 
     @property
     def cluster_name(self) -> str:
@@ -93,6 +101,8 @@ class ClusterEndpoints:
     """Binary protocol of the brokers, for ClusterData."""
     broker_web_service_url: str
     """Admin REST of the brokers, for ClusterData and for the operator's calls."""
+    token_audience: str | None = None
+    """Audience of the tokens of ServiceAccounts that all of them accept; None without authentication."""
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,13 @@ from pulsar_operator.domain.render.lifetime import grace_problems
 from pulsar_operator.domain.render.mounts import is_within, mount_problems, normal
 from pulsar_operator.domain.render.pod_extras import twice
 from pulsar_operator.domain.render.pod_placement import spread_problems
+from pulsar_operator.domain.render.security import VOLUMES
 from pulsar_operator.domain.render.shapes import shape_problems
 
 ENV_PREFIXES = ("PULSAR_CONF_", "ZOO_", "POD_", "PULSAR_OPERATOR_")
 _ENV_NAMES = ("PULSAR_HOME", "PULSAR_DATA", "PULSAR_LOGS", "PULSAR_RENDERED")
 
-_VOLUMES = re.compile("|".join({"config", *WRITABLE, *CLAIM_TEMPLATES.values()}))
+_VOLUMES = re.compile("|".join({"config", *WRITABLE, *VOLUMES, *CLAIM_TEMPLATES.values()}))
 _PROFILES = (
     "container.apparmor.security.beta.kubernetes.io/",
     "container.seccomp.security.alpha.kubernetes.io/",

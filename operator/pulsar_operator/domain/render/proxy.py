@@ -14,6 +14,7 @@ from pulsar_operator.domain.render.common import (
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.lifetime import LEAST_SECONDS
 from pulsar_operator.domain.render.listeners import http_probe
+from pulsar_operator.domain.render.security import proxy_security
 from pulsar_operator.domain.render.workloads import component_workload, manifests
 
 
@@ -53,6 +54,7 @@ def render_proxy(
         "metadataStoreUrl": store.url,
         "configurationMetadataStoreUrl": configuration.url,
         "statusFilePath": f"{RENDERED_FOLDER}/proxy.conf",
+        **proxy_security(inputs.security),
     }
     workload = component_workload(
         inputs,
@@ -69,5 +71,6 @@ def render_proxy(
             startup=http_probe("/status.html"),
         ),
         pod=proxy_pod(proxy),
+        token_audience=inputs.token_audience,
     )
     return manifests(workload, exposed=proxy.service)

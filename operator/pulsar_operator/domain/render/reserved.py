@@ -24,7 +24,8 @@ _PORTS = "ports are fixed, Services and probes name them"
 _ADDRESS = "it follows from the pod's DNS name"
 _QUORUM = "use spec.bookkeeper.ensemble"
 _MESSAGE = "use spec.broker.maxMessageSize, which sets brokers and bookies in step"
-_AUTH = "authentication and authorization cannot be configured in this version"
+_AUTH = "use spec.authentication and spec.authorization of the PulsarInstance"
+_STORE_AUTH = "authentication of bookies and ZooKeeper cannot be configured in this version"
 _TLS = "TLS cannot be configured in this version"
 _VOLUMES = "it follows from the volumes of the pod"
 _BALANCER = "use spec.loadBalancing.manager"
@@ -61,7 +62,7 @@ _OLD_METADATA = _keys(
     _CONFIGURATION,
     "configurationMetadataStoreUrl configurationStoreServers globalZookeeperServers configurationStoreConfigPath",
 )
-_SERVER_TLS_PREFIXES = {
+_SERVER_PREFIXES = {
     "tls": _TLS,
     "brokerClientTls": _TLS,
     "brokerClientTrustCerts": _TLS,
@@ -74,6 +75,22 @@ _SERVER_TLS_PREFIXES = {
     "replicationTls": _TLS,
     "sasl": _AUTH,
     "kinit": _AUTH,
+    "openID": _AUTH,
+    # Settings of the clients inside of a broker or proxy: the prefix is taken off, and the rest overrides the typed one
+    # (class PulsarService for brokerClient_, class BookKeeperClientFactoryImpl for bookkeeper_).
+    "brokerClient_auth": _AUTH,
+    "brokerClient_tls": _TLS,
+    "brokerClient_useTls": _TLS,
+    "brokerClient_useKeyStoreTls": _TLS,
+    "brokerClient_ssl": _TLS,
+    "brokerClient_serviceUrl": _ADDRESS,
+    "brokerClient_proxyServiceUrl": _ADDRESS,
+    "brokerClient_socks5": _ADDRESS,
+    "bookkeeper_clientAuthProvider": _STORE_AUTH,
+    "bookkeeper_bookieAuthProvider": _STORE_AUTH,
+    "bookkeeper_tls": _TLS,
+    "bookkeeper_clientKeyStore": _TLS,
+    "bookkeeper_clientTrustStore": _TLS,
 }
 
 _BROKER = {
@@ -96,7 +113,7 @@ _BROKER = {
     **_keys(_INTERNAL, "isRunningStandalone"),
     **_keys(_REPLICATORS, "replicatorPrefix"),
     **_keys(
-        _AUTH,
+        _STORE_AUTH,
         """bookkeeperClientAuthenticationPlugin bookkeeperClientAuthenticationParametersName
         bookkeeperClientAuthenticationParameters""",
     ),
@@ -120,7 +137,8 @@ _BOOKIE = {
     **_keys(_AUTORECOVERY, "autoRecoveryDaemonEnabled"),
     **_keys(_PROBES, "httpServerEnabled httpServerPort httpServerHost httpServerClass"),
     **_keys(
-        _AUTH, "bookieAuthProviderFactoryClass clientAuthProviderFactoryClass authorizedRoles permittedStartupUsers"
+        _STORE_AUTH,
+        "bookieAuthProviderFactoryClass clientAuthProviderFactoryClass authorizedRoles permittedStartupUsers",
     ),
     **_keys(
         "a bookie that recreates a missing cookie would hide lost data",
@@ -163,15 +181,15 @@ _ZOOKEEPER = {
     **_keys(_MEMBERSHIP, "dynamicConfigFile standaloneEnabled reconfigEnabled quorumListenOnAllIPs peerType"),
     **_keys("an empty server must not found a new ensemble over existing data", "snapshot.trust.empty db.autocreate"),
     **_keys(_PROBES, "4lw.commands.whitelist"),
-    **_keys(_AUTH, "skipACL DigestAuthenticationProvider.superDigest X509AuthenticationProvider.superUser"),
+    **_keys(_STORE_AUTH, "skipACL DigestAuthenticationProvider.superDigest X509AuthenticationProvider.superUser"),
     **_keys(_TLS, "secureClientPort secureClientPortAddress sslQuorum portUnification serverCnxnFactory"),
 }
 _ZOOKEEPER_PREFIXES = {
     "server.": _MEMBERSHIP,
     "group.": _MEMBERSHIP,
     "weight.": _MEMBERSHIP,
-    "authProvider": _AUTH,
-    "quorum.auth": _AUTH,
+    "authProvider": _STORE_AUTH,
+    "quorum.auth": _STORE_AUTH,
     "ssl.": _TLS,
     "zookeeper.": "write the key without the prefix zookeeper.",
 }
@@ -190,9 +208,9 @@ RESERVED_PREFIXES: Mapping[Component, Mapping[str, str]] = {
     Component.ZOOKEEPER: _ZOOKEEPER_PREFIXES,
     Component.BOOKIE: _BOOKIE_PREFIXES,
     Component.AUTORECOVERY: _BOOKIE_PREFIXES,
-    Component.BROKER: _SERVER_TLS_PREFIXES,
-    Component.PROXY: _SERVER_TLS_PREFIXES,
-    Component.STANDALONE: _SERVER_TLS_PREFIXES,
+    Component.BROKER: _SERVER_PREFIXES,
+    Component.PROXY: _SERVER_PREFIXES,
+    Component.STANDALONE: _SERVER_PREFIXES,
 }
 """Prefixes of reserved keys with the reason, by component."""
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from pulsar_operator.api.constants import Component
 from pulsar_operator.api.v1alpha1.cluster import Standalone
-from pulsar_operator.domain.render.broker import GRACE_SECONDS
-from pulsar_operator.domain.render.common import (
-    Claim,
-    Manifest,
-    Probes,
-)
+from pulsar_operator.domain.render.broker import GRACE_SECONDS, broker_probes, status_file
+from pulsar_operator.domain.render.common import Claim, Manifest
 from pulsar_operator.domain.render.inputs import ClusterInputs
 from pulsar_operator.domain.render.lifetime import shutdown_seconds
-from pulsar_operator.domain.render.listeners import http_probe, tcp_probe
+from pulsar_operator.domain.render.security import broker_security
 from pulsar_operator.domain.render.workloads import component_workload, manifests
 
 
@@ -29,6 +25,7 @@ def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Man
         "clusterName": inputs.cluster_name,
         "brokerShutdownTimeoutMs": str(shutdown_seconds(standalone.pod, GRACE_SECONDS) * 1000),
         "functionsWorkerEnabled": "false",
+        **broker_security(inputs.security, inputs.owner, Component.STANDALONE),
     }
     storage = standalone.storage
     workload = component_workload(
@@ -36,18 +33,15 @@ def render_standalone(inputs: ClusterInputs, standalone: Standalone) -> list[Man
         Component.STANDALONE,
         standalone,
         # The stock status file is a path of another machine.
-        {"brokerDeleteInactiveTopicsEnabled": "false", "statusFilePath": ""},
+        {"brokerDeleteInactiveTopicsEnabled": "false", "statusFilePath": ""}
+        | status_file(inputs.security, "standalone.conf"),
         standalone.config,
         owned,
         advertise="advertisedAddress" not in (standalone.config or {}),
         replicas=1,
-        probes=Probes(
-            readiness=http_probe("/admin/v2/brokers/ready"),
-            liveness=tcp_probe(),
-            startup=http_probe("/admin/v2/brokers/ready"),
-            startup_seconds=600,
-        ),
+        probes=broker_probes(inputs.security),
         claims=(Claim("data", "/pulsar/data/standalone", str(storage.size), storage.storage_class_name),),
         grace_seconds=GRACE_SECONDS,
+        token_audience=inputs.token_audience,
     )
     return manifests(workload, exposed=standalone.service, usual_budget=False)

@@ -206,6 +206,11 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         obj, meta, spec, actor = ctx.obj, ctx.meta, ctx.spec, ctx.actor
         facts = await observe(self.deps, obj, meta, sift(spec, self.deps.settings).spec, ctx.before, ctx.owner)
         view = replace(view, instance=facts.instance, live=facts.live)
+        known = facts.before.endpoints
+        if not facts.instance.found and known is not None and known.token_audience is not None:
+            # Rendered without the instance, its brokers would serve everybody.
+            why = facts.instance.store
+            return await restore(facts, replace(view, refused=(why.message,), refusal=why.reason), actor)
         leftovers = facts.live.of_previous_owner()
         if leftovers:
             text = f"{leftovers[0]} of the deleted object of the same name still exists"
@@ -252,6 +257,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
                 super_digest_secret=super_digest_name(owner.name, Component.ZOOKEEPER),
                 capacities=capacities_text(facts.live, facts.spec),
                 quorum=facts.quorum,
+                security=facts.instance.security,
             )
         )
         asked = facts.meta.annotations.get(ANNOTATION_RESTART)

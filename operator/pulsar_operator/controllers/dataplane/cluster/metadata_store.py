@@ -32,7 +32,9 @@ async def zookeeper(ctx: PhaseContext) -> None:
 
 
 async def standalone(ctx: PhaseContext) -> None:
-    """Applies the one pod with all components."""
+    """Applies the one pod with all components. Without its instance it is not known whom it may serve."""
+    if not ctx.facts.instance.found:
+        return
     await apply_children(ctx.actor, ctx.facts.live, ctx.rendered.of(Component.STANDALONE))
 
 

@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from pydantic import ValidationError
+
 from pulsar_operator.api.constants import Component, ConditionType, Kind, Reason
 from pulsar_operator.api.v1alpha1.base import ConditionStatus
 from pulsar_operator.api.v1alpha1.cluster import BookKeeper, ClusterMode, PulsarClusterSpec
 from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.instance import PulsarInstanceStatus
+from pulsar_operator.api.v1alpha1.security import Authentication, Authorization
 from pulsar_operator.balance.autoscaling.outlook import Read
-from pulsar_operator.controllers.core.clusters import published_endpoint, pulsar_name
+from pulsar_operator.controllers.core.clusters import brokers_endpoint, published_endpoint, pulsar_name
 from pulsar_operator.controllers.core.objects import Meta
-from pulsar_operator.controllers.core.references import resolve
+from pulsar_operator.controllers.core.references import Resolved, resolve
 from pulsar_operator.controllers.core.stores import store_state
 from pulsar_operator.controllers.dataplane.objects.children import observe_children
 from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_name
@@ -43,7 +46,7 @@ from pulsar_operator.domain.dataplane.registration.quorum_record import known_qu
 from pulsar_operator.domain.dataplane.rollout.facts import RollOrder
 from pulsar_operator.domain.dataplane.rollout.versions import downgrade
 from pulsar_operator.domain.dataplane.scaling.replicas import with_desired, with_quorum
-from pulsar_operator.domain.render import Owner, Quorum, RenderedCluster, selector_text
+from pulsar_operator.domain.render import Owner, Quorum, RenderedCluster, Security, security_of, selector_text
 from pulsar_operator.domain.render.child_names import workload_name
 from pulsar_operator.domain.stored import parsed
 from pulsar_operator.ports import CONFIG_MAPS, PVCS, STATEFUL_SETS, AdminEndpoint, Deps, Json
@@ -142,7 +145,8 @@ class ClusterFacts:
         """The brokers' Service, as rendered or else as published; None if there is neither."""
         if rendered is None:
             return published_endpoint(self.obj)
-        return AdminEndpoint(pulsar_name(self.obj), str(rendered.endpoints.broker_web_service_url))
+        urls = rendered.endpoints
+        return brokers_endpoint(pulsar_name(self.obj), urls.broker_web_service_url, urls.token_audience)
 
 
 async def observe(
@@ -217,6 +221,30 @@ async def _instance(deps: Deps, meta: Meta, spec: PulsarClusterSpec, before: Pul
                 message=f"{found.text} of spec.instanceRef does not exist: create it",
             ),
         )
+    try:
+        security = _security(deps, found.obj)
+    except ValidationError:
+        text = (
+            f"The authentication of {found.text} cannot be read by this version of the operator: upgrade the operator"
+        )
+        return InstanceFact(False, StoreFact(False, reason=Reason.PARENT_NOT_READY, message=text))
+    return replace(_store(found, meta, spec, before), security=security)
+
+
+def _security(deps: Deps, instance: Json) -> Security | None:
+    """Returns the authentication and authorization of an instance; None if it has none. Raises ValidationError."""
+    spec, meta = instance["spec"], instance["metadata"]
+    if spec.get("authentication") is None:
+        return None
+    tokens = Authentication.model_validate(spec["authentication"]).service_account_tokens
+    given = spec.get("authorization")
+    roles = Authorization.model_validate(given) if given is not None else None
+    return security_of(tokens, roles, namespace=meta["namespace"], name=meta["name"], operator=deps.operator_role)
+
+
+def _store(found: Resolved, meta: Meta, spec: PulsarClusterSpec, before: PulsarClusterStatus) -> InstanceFact:
+    """Returns what an existing instance says about its configuration store."""
+    assert found.obj is not None
     store = found.obj["spec"].get("configurationStore") or {}
     is_own = (store.get("cluster") or {}).get("name") == meta.name
     if (is_own and found.obj["metadata"]["namespace"] == meta.namespace) or spec.mode is ClusterMode.STANDALONE:

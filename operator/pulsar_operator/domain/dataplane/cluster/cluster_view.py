@@ -30,7 +30,7 @@ from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.objects.pods import ComponentFacts
 from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder
 from pulsar_operator.domain.dataplane.scaling.replicas import Rows
-from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster
+from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster, Security
 from pulsar_operator.domain.texts import sentence
 
 
@@ -42,6 +42,8 @@ class InstanceFact:
     store: StoreFact
     own_store: bool = False
     """Whether the cluster's own metadata store is the configuration store."""
+    security: Security | None = None
+    """Authentication and authorization of the instance; None if it has none, or was not found."""
 
     @property
     def store_known(self) -> bool:
