@@ -176,6 +176,24 @@ def test_rights_end_at_the_watched_namespaces(place: Place) -> None:
     assert wrong(place.server, token, place.a, [], lease) == []
 
 
+def test_tokens_of_its_own_account_alone(place: Place) -> None:
+    """By which it identifies itself to a Pulsar that authenticates its clients."""
+    place.install({"watchNamespaces": [place.a]})
+    token = place.server.service_account(place.own, RELEASE)
+    asked = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"audiences": ["pulsaroperator.io/a/b"], "expirationSeconds": 3600},
+    }
+
+    def request(namespace: str, name: str) -> int:
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        return place.server.request("POST", path, asked, token=token).code
+
+    eventually(lambda: request(place.own, RELEASE) == 201, what="a token of its own account", within=20, every=LOCAL)
+    assert [request(place.own, "default"), request(place.a, "default"), request(place.a, RELEASE)] == [403] * 3
+
+
 def test_rights_without_any_outside_the_watched_namespaces(place: Place) -> None:
     place.install({"watchNamespaces": [place.a], "rbac": {"customResourcesClusterWide": False}})
     token = place.server.service_account(place.own, RELEASE)

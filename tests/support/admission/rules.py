@@ -113,7 +113,7 @@ CREATES: tuple[Create, ...] = (
         for name, text, no in (
             ("url", "https://pulsar.example/x", None),
             ("two", "a,b", PATTERN),
-            ("none", "", PATTERN),
+            ("none", "", "at least 1 chars long"),
         )
     ),
     Create(PI, "superusers-in-one", {"authentication": SECURED, "authorization": {"superUserRoles": ["a,b"]}}, PATTERN),
