@@ -185,6 +185,12 @@ def sizing_schema() -> Json:
             "collector": struct(
                 "The collector of broker statistics.",
                 {
+                    "tokenAudience": text(
+                        "Audience of its token; empty = that of an instance with authentication.",
+                        "^[A-Za-z0-9][A-Za-z0-9._:/@-]*$",
+                        253,
+                        empty=True,
+                    ),
                     "intervalSeconds": whole("Seconds between rounds.", 10, 3600),
                     "retentionDays": whole("Days of traffic that are kept besides today.", 1, 3650),
                     "resources": resources_schema("Compute resources of its pod."),

@@ -70,6 +70,22 @@ the headless Service.
 {{- printf "http://%s-%s.%s.svc.%s:8080" (include "pulsar.clusterName" .) $component .Release.Namespace (default "cluster.local" $spec.clusterDomain) -}}
 {{- end -}}
 
+{{/* Domain of the names of single brokers, to which alone the collector's token is sent. */}}
+{{- define "pulsar.sizingBrokerDomain" -}}
+{{- $host := include "pulsar.sizingAdminUrl" . | trimPrefix "http://" | trimSuffix ":8080" -}}
+{{- $service := splitList "." $host | first -}}
+{{- printf ".%s-headless.%s" $service ($host | trimPrefix (printf "%s." $service)) -}}
+{{- end -}}
+
+{{/* Audience of the collector's token; empty = it has none. */}}
+{{- define "pulsar.sizingTokenAudience" -}}
+{{- if .Values.sizing.collector.tokenAudience -}}
+{{- .Values.sizing.collector.tokenAudience -}}
+{{- else if .Values.instance.spec.authentication -}}
+{{- printf "pulsaroperator.io/%s/%s" .Release.Namespace (include "pulsar.instanceName" .) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Whether Spark's executors are pods of their own. */}}
 {{- define "pulsar.sizingOnKubernetes" -}}
 {{- if hasPrefix "k8s://" .Values.sizing.job.master }}yes{{ end -}}

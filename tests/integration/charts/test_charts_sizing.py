@@ -194,6 +194,31 @@ def test_brokers_are_asked_and_not_proxies(helm: Helm, spec: Json) -> None:
     assert found.clusters() == {"c": (endpoints.broker_web_service_url,)}
 
 
+def test_without_authentication_the_collector_has_no_token(helm: Helm) -> None:
+    pod = collector_pod(rendered(helm, ON))
+    assert "token" not in str(pod["volumes"]) and collector_settings(rendered(helm, ON)).token_file is None
+
+
+@pytest.mark.parametrize(
+    ("values", "audience"),
+    [
+        ({"instance": {"spec": {"authentication": {"serviceAccountTokens": {}}}}}, "pulsaroperator.io/ops/demo"),
+        ({"sizing": {"enabled": True, "collector": {"tokenAudience": "other"}}}, "other"),
+    ],
+)
+def test_with_authentication_it_sends_its_token_to_brokers_alone(helm: Helm, values: Json, audience: str) -> None:
+    objects = rendered(helm, {**ON, **values})
+    (volume,) = [each for each in collector_pod(objects)["volumes"] if each["name"] == "pulsar-token"]
+    token = {"audience": audience, "expirationSeconds": 3600, "path": "token"}
+    assert volume["projected"]["sources"] == [{"serviceAccountToken": token}]
+    (mount,) = [
+        each for each in collector_pod(objects)["containers"][0]["volumeMounts"] if each["name"] == "pulsar-token"
+    ]
+    found = collector_settings(objects)
+    assert found.token_file == f"{mount['mountPath']}/token"
+    assert found.token_host == (".demo-broker-headless.ops.svc.cluster.local",)
+
+
 def test_collector_and_job_share_one_place(helm: Helm) -> None:
     values: Json = {
         "sizing": {
