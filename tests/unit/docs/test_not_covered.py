@@ -9,7 +9,7 @@ import pytest
 
 README = (Path(__file__).resolve().parents[3] / "README.md").read_text(encoding="utf-8")
 MISSING = {
-    "TLS, authentication, authorization",
+    "TLS",
     "Tiered storage",
     "Pulsar Functions and IO connectors",
     "Pulsar SQL",

@@ -127,7 +127,7 @@ async def test_a_declared_change_is_no_event_and_one_debug_line_for_each_field(
     assert all(len(event.message) <= 1000 for event in created)
     obj = world.get(Kind.TOPIC, "x")
     assert obj is not None
-    world.kube.put({**obj, "spec": {**obj["spec"], "policies": {"messageTTLSeconds": 60, "maxConsumers": 51}}})
+    world.kube.put({**obj, "spec": {**obj["spec"], "policies": {"messageTTLSeconds": 7200, "maxConsumers": 51}}})
     with caplog.at_level(logging.DEBUG, "pulsar_operator.controllers.logical.controller"):
         await world.reconcile(Kind.TOPIC, "x")
     assert [event for event in world.kube.events if event.object_name == "x"] == created

@@ -122,8 +122,8 @@ class ConfigurationStore(ApiModel):
 
 
 CREATION_ONLY = (
-    "it is set when the PulsarInstance is created, because this version does not switch running clusters over. Create "
-    "another instance with it, and move the clients there"
+    "it is set when the PulsarInstance is created, because this version does not switch running clusters over: "
+    "create another instance with it, and move the clients there"
 )
 INSTANCE_RULES = (
     object_name_rule("PulsarInstance", max_length=40, why="the configuration store's pods are named after it"),

@@ -24,7 +24,7 @@ from pulsar_operator.balance.planner.options import Options
 from pulsar_operator.balance.planner.proposal import Balance, BrokerLoad, Proposal
 from pulsar_operator.controllers.core.reconcile import Context
 from pulsar_operator.controllers.core.traffic import Traffic
-from pulsar_operator.domain.conditions import reason_named, seconds_since
+from pulsar_operator.domain.conditions import UNKNOWN, reason_named, seconds_since
 from pulsar_operator.ports import CUSTOM, Deps, Json
 
 LIFE = (
@@ -219,8 +219,9 @@ class RebalancePass(Context[PulsarRebalanceSpec, PulsarRebalanceStatus]):
         """Keeps conditions as they are stored."""
         for each in self.before.conditions:
             if each.type in kinds:
-                kind, is_true = ConditionType(each.type), each.status is ConditionStatus.TRUE
-                self.conditions.set(kind, is_true, reason_named(each.reason), each.message)
+                known = each.status is not ConditionStatus.UNKNOWN
+                status = each.status is ConditionStatus.TRUE if known else UNKNOWN
+                self.conditions.set(ConditionType(each.type), status, reason_named(each.reason), each.message)
 
     def flags(
         self, *, approved: bool, executing: bool, completed: bool, stopped: bool, reason: Reason, text: str
