@@ -53,9 +53,9 @@ from pulsar_operator.domain.render import BRING_UP_ORDER
 
 async def autoscale(ctx: PhaseContext) -> ScalingFact:
     """Decides for each component that has autoscaling. If autoscaling was removed, the last number is kept."""
-    facts, now = ctx.facts, ctx.actor.deps.clock.now()
+    facts, clock = ctx.facts, ctx.actor.deps.clock
     stored, lost = rows_of(facts.before), unknown_of(facts.before)
-    unread = unread_rows(facts.declared, facts.spec, lost, facts.live, now)
+    unread = unread_rows(facts.declared, facts.spec, lost, facts.live, clock.now()) if lost else {}
     rows: dict[Component, ComponentScalingStatus] = {}
     again = False
     for component in SCALED:
@@ -70,7 +70,7 @@ async def autoscale(ctx: PhaseContext) -> ScalingFact:
             rows[component] = await _decided(ctx, component, before)
             again = again or rows[component].desired != _number(ctx, component)
         elif before is not None:
-            last = kept(before, part.replicas, workload_replicas(ctx.live, component), now)
+            last = kept(before, part.replicas, workload_replicas(ctx.live, component), clock.now())
             if last is not None:
                 rows[component] = last
     return ScalingFact(rows, again)
