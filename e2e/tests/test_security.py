@@ -1,4 +1,4 @@
-"""examples/secure.yaml from nothing to Ready; who is let in, who is refused; connections that outlive their tokens."""
+"""examples/secure.yaml from nothing to Ready, the clients that Pulsar admits or refuses, and renewed tokens."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_brokers_restart_and_their_clients_go_on(secured: Deployed, tmp_path: Pa
 def test_a_connection_outlives_tokens_that_are_renewed_and_no_others(
     secured: Deployed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Through the proxy: one client reads its token anew, the other one has the first one for ever."""
+    """Both clients connect through the proxy. One reads a renewed token, and the other one keeps its first token."""
     kubectl, namespace = secured.kubectl, secured.namespace
     first = token(kubectl, namespace, "checkout", AUDIENCE, LIFETIME)
     begun = time.monotonic()

@@ -106,6 +106,19 @@ async def test_requests_carry_the_token_of_their_audience_and_a_new_one_after_a_
     assert "canary" not in f"{caught.value}{caught.value!r}{tokens._kept!r}{vars(tokens)!r}"
 
 
+async def test_refusals_in_a_row_request_one_new_token_a_minute() -> None:
+    """Brokers that refuse every token must not become a load on the API server."""
+    api, tokens = made()
+    first = await tokens.token("a")
+    for _ in range(15):
+        tokens.refused("a")
+        second = await tokens.token("a")
+    assert second != first and len(api.asked) == 2
+    api.clock.forward(61)
+    tokens.refused("a")
+    assert await tokens.token("a") != second and len(api.asked) == 3
+
+
 async def test_what_is_missing_is_said() -> None:
     api, tokens = made()
     access = AdminAccess(("localhost",), audience="a")

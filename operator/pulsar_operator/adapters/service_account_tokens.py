@@ -18,6 +18,9 @@ from pulsar_operator.ports import SERVICE_ACCOUNTS, Clock, PortError, Unavailabl
 
 LIFETIME_SECONDS = 3600
 """Requested lifetime in seconds. The API server may choose another one."""
+REFUSED_SECONDS = 60
+"""Seconds after a refusal in which further refusals request no other token: brokers that refuse every token must not
+become a load on the API server."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class ServiceAccountTokens:
         self._path = resource_path(SERVICE_ACCOUNTS, namespace, name, "token")
         self._kept: dict[str, _Token] = {}
         self._locks: dict[str, asyncio.Lock] = {}
+        self._refused: dict[str, datetime] = {}
 
     async def token(self, audience: str) -> str:
         """Returns a token for an audience. Raises PortError if there is none."""
@@ -52,8 +56,12 @@ class ServiceAccountTokens:
             return new.text
 
     def refused(self, audience: str) -> None:
-        """Forgets a token that a server refused, so that the next call requests another one."""
-        self._kept.pop(audience, None)
+        """Forgets a token that a server refused, so that the next call requests another one; once in
+        REFUSED_SECONDS."""
+        now, before = self._clock.now(), self._refused.get(audience)
+        if before is None or (now - before).total_seconds() >= REFUSED_SECONDS:
+            self._refused[audience] = now
+            self._kept.pop(audience, None)
 
     async def _requested(self, audience: str) -> _Token:
         body = {

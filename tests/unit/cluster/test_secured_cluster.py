@@ -6,10 +6,12 @@ import copy
 from typing import Any
 
 import pytest
+from yarl import URL
 
+from pulsar_operator.adapters.admin_access import check_host
 from pulsar_operator.api.constants import Kind
 from pulsar_operator.controllers.core.clusters import broker_endpoint, serving_endpoint
-from pulsar_operator.ports import CUSTOM, SERVICE_ACCOUNTS, STATEFUL_SETS, AdminAccess
+from pulsar_operator.ports import CUSTOM, SERVICE_ACCOUNTS, STATEFUL_SETS, AdminAccess, UnavailableError
 from tests.support.cluster.world import ClusterWorld, quickstart
 
 AUDIENCE = "pulsaroperator.io/pulsar/demo"
@@ -47,6 +49,19 @@ async def test_it_becomes_ready_and_is_asked_with_a_token_that_stays_with_it() -
     assert {"east-broker", "east-proxy"} <= set(await world.names(SERVICE_ACCOUNTS))
 
 
+@pytest.mark.parametrize("audience", ["https://kubernetes.default.svc.cluster.local", "pulsaroperator.io/other/prod"])
+async def test_a_status_chooses_neither_the_audience_nor_the_receiver_of_a_token(audience: str) -> None:
+    world = await secured()
+    cluster = await world.get(Kind.CLUSTER, "east")
+    before = serving_endpoint(cluster)
+    known = cluster["status"]["endpoints"]
+    known |= {"tokenAudience": audience, "brokerWebServiceUrl": "http://elsewhere.example:8080"}
+    endpoint = serving_endpoint(cluster)
+    assert before is not None and endpoint is not None and endpoint.access == before.access
+    with pytest.raises(UnavailableError, match=r"elsewhere\.example:8080: it is no host of cluster east"):
+        check_host(endpoint, URL(endpoint.url))
+
+
 async def test_without_authentication_no_call_carries_a_token() -> None:
     world = await ClusterWorld.fakes().bring_up()
     cluster = await world.get(Kind.CLUSTER, "east")
@@ -60,9 +75,11 @@ def unreadable(spec: dict[str, Any]) -> None:
     spec["authentication"] = {"serviceAccountTokens": {"discovery": "OfTheFuture"}}
 
 
+@pytest.mark.parametrize("status", ["stored", "lost"])
 @pytest.mark.parametrize("lost", ["instance", "its specification"])
-async def test_a_cluster_whose_instance_is_not_known_stays_as_it_is(lost: str) -> None:
-    """Rendered without the instance, brokers would be replaced by ones that serve everybody."""
+async def test_a_cluster_whose_instance_is_not_known_stays_as_it_is(lost: str, status: str) -> None:
+    """Rendered without the instance, brokers would be replaced by ones that serve everybody. A restored object has no
+    status."""
     world = await secured()
     before, accounts = await templates(world), set(await world.names(SERVICE_ACCOUNTS))
     if lost == "instance":
@@ -72,12 +89,15 @@ async def test_a_cluster_whose_instance_is_not_known_stays_as_it_is(lost: str) -
         await world.backstage.remove(CUSTOM[Kind.INSTANCE], world.namespace, "demo")
     else:
         await world.change(Kind.INSTANCE, "demo", unreadable)
+    if status == "lost":
+        await world.backstage.set_status(CUSTOM[Kind.CLUSTER], world.namespace, "east", {"endpoints": None})
     await world.annotate(Kind.CLUSTER, "east", "example.com/touched", "1")
     await world.run()
     assert await templates(world) == before
     assert set(await world.names(SERVICE_ACCOUNTS)) == accounts
-    cluster = await world.get(Kind.CLUSTER, "east")
-    assert cluster["status"]["endpoints"]["tokenAudience"] == AUDIENCE, "it is asked with its token still"
+    if status == "stored":
+        cluster = await world.get(Kind.CLUSTER, "east")
+        assert cluster["status"]["endpoints"]["tokenAudience"] == AUDIENCE, "it is asked with its token still"
     assert (await world.condition(Kind.CLUSTER, "east", "Accepted"))[0] == "False"
 
 

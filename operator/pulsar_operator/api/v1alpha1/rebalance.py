@@ -266,9 +266,9 @@ class PulsarRebalanceStatus(CommonStatus):
     """Consecutive failed executions of a standing rebalance. From two on, Pulsar's own balancer is restored. Unset if
     the last execution did what it planned, or if there was none."""
     replaced_proposal: Annotated[str, Field(max_length=32)] | None = None
-    """ID of the previous proposal, which was replaced while it waited for approval. none if the operator could not read
-    it, or if an approval was given before there was a proposal. The annotation must then contain the ID of the
-    proposal that it approves."""
+    """ID of the previous proposal, which was replaced while it waited for approval. The value is none if the operator
+    could not read that ID, or if the approval was given before the first proposal. If this field is set, the annotation
+    must contain the ID of the proposal that it approves."""
     approval_required: bool | None = None
     """Whether proposals need approval despite spec.autoApprove, because the operator could not read the status and so
     does not know what was executed. Unset once a proposal is approved."""

@@ -129,8 +129,8 @@ class ComponentScalingStatus(ApiModel):
     replicas: Annotated[int, Field(ge=0, le=1048576)]
     """Value of replicas in the spec at that time."""
     reason: Annotated[str, Field(max_length=64)] | None = None
-    """Reason of the last decision. Without autoscaling StatusUnreadable if the operator could not read it, otherwise
-    unset."""
+    """Reason of the last decision. Without autoscaling, it is StatusUnreadable if the operator could not read the last
+    decision, and unset otherwise."""
     message: Annotated[str, Field(max_length=2048)] | None = None
     """Explanation of the reason."""
     limited_by: Annotated[str, Field(max_length=128)] | None = None

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from pulsar_operator.api.constants import ConditionType, Kind
+from pulsar_operator.api.constants import Component, ConditionType, Kind
+from pulsar_operator.api.v1alpha1.cluster import ClusterMode, PulsarClusterSpec
 from pulsar_operator.controllers.core.index import SERVING_PARTS, allows_references, key_of, references
 from pulsar_operator.controllers.core.status import is_true
-from pulsar_operator.domain.render import headless_name
+from pulsar_operator.domain.render.child_names import headless_name, service_host, workload_name
+from pulsar_operator.domain.render.security import own_audience
 from pulsar_operator.ports import AdminAccess, AdminEndpoint, Json, Key
 
 
@@ -53,18 +55,27 @@ def allows(target: Json, child: Json) -> bool:
 def published_endpoint(cluster: Json) -> AdminEndpoint | None:
     """Returns the web service of the brokers from the status of the cluster; None until the status has it."""
     known = (cluster.get("status") or {}).get("endpoints") or {}
-    url, audience = known.get("brokerWebServiceUrl"), known.get("tokenAudience")
-    return brokers_endpoint(pulsar_name(cluster), str(url), audience) if url else None
+    url, secured = known.get("brokerWebServiceUrl"), known.get("tokenAudience") is not None
+    return brokers_endpoint(cluster, str(url), secured=secured) if url else None
 
 
-def brokers_endpoint(cluster: str, url: str, audience: str | None) -> AdminEndpoint:
-    """Returns the endpoint of the brokers' Service. With an audience, requests carry the operator's token for it, to
-    that Service and to single brokers, which are names below its headless Service."""
-    if audience is None:
-        return AdminEndpoint(cluster, url)
-    host = urlsplit(url).hostname or ""
-    service, _, domain = host.partition(".")
-    return AdminEndpoint(cluster, url, AdminAccess((host, f".{headless_name(service)}.{domain}"), audience=audience))
+def brokers_endpoint(cluster: Json, url: str, *, secured: bool) -> AdminEndpoint:
+    """Returns the endpoint of the brokers' Service. Requests to ``secured`` brokers carry the operator's token for the
+    instance, to that Service and to single brokers, which are names below its headless Service.
+
+    Audience and hosts follow from the specification. If they followed from the status, a user who may write the
+    status could choose who receives the operator's token, and what it opens.
+    """
+    instance = instance_of(cluster)
+    if not secured or instance is None:
+        return AdminEndpoint(pulsar_name(cluster), url)
+    meta, spec = cluster["metadata"], cluster["spec"]
+    standalone = spec.get("mode") == ClusterMode.STANDALONE.value
+    service = workload_name(meta["name"], Component.STANDALONE if standalone else Component.BROKER)
+    domain = spec.get("clusterDomain") or PulsarClusterSpec.model_fields["cluster_domain"].default
+    host, below = (service_host(each, meta["namespace"], domain) for each in (service, headless_name(service)))
+    access = AdminAccess((host, f".{below}"), audience=own_audience(instance.namespace, instance.name))
+    return AdminEndpoint(pulsar_name(cluster), url, access)
 
 
 def serving_endpoint(cluster: Json) -> AdminEndpoint | None:

@@ -129,6 +129,11 @@ def token_volumes(audience: str) -> list[dict[str, Any]]:
     ]
 
 
+def has_token(workload: Mapping[str, Any]) -> bool:
+    """Whether the pods of a StatefulSet get a token for Pulsar."""
+    return any(each.get("name") == TOKEN_VOLUME for each in workload["spec"]["template"]["spec"].get("volumes") or ())
+
+
 def token_mounts() -> list[dict[str, Any]]:
     """Returns the mounts of those volumes, in the main container alone."""
     return [

@@ -206,8 +206,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         obj, meta, spec, actor = ctx.obj, ctx.meta, ctx.spec, ctx.actor
         facts = await observe(self.deps, obj, meta, sift(spec, self.deps.settings).spec, ctx.before, ctx.owner)
         view = replace(view, instance=facts.instance, live=facts.live)
-        known = facts.before.endpoints
-        if not facts.instance.found and known is not None and known.token_audience is not None:
+        if not facts.instance.found and facts.secured:
             # Rendered without the instance, its brokers would serve everybody.
             why = facts.instance.store
             return await restore(facts, replace(view, refused=(why.message,), refusal=why.reason), actor)

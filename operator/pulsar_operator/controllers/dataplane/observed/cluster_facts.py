@@ -16,7 +16,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import PulsarClusterStatus
 from pulsar_operator.api.v1alpha1.instance import PulsarInstanceStatus
 from pulsar_operator.api.v1alpha1.security import Authentication, Authorization
 from pulsar_operator.balance.autoscaling.outlook import Read
-from pulsar_operator.controllers.core.clusters import brokers_endpoint, published_endpoint, pulsar_name
+from pulsar_operator.controllers.core.clusters import brokers_endpoint, published_endpoint
 from pulsar_operator.controllers.core.objects import Meta
 from pulsar_operator.controllers.core.references import Resolved, resolve
 from pulsar_operator.controllers.core.stores import store_state
@@ -48,6 +48,7 @@ from pulsar_operator.domain.dataplane.rollout.versions import downgrade
 from pulsar_operator.domain.dataplane.scaling.replicas import with_desired, with_quorum
 from pulsar_operator.domain.render import Owner, Quorum, RenderedCluster, Security, security_of, selector_text
 from pulsar_operator.domain.render.child_names import workload_name
+from pulsar_operator.domain.render.security import has_token
 from pulsar_operator.domain.stored import parsed
 from pulsar_operator.ports import CONFIG_MAPS, PVCS, STATEFUL_SETS, AdminEndpoint, Deps, Json
 
@@ -141,12 +142,19 @@ class ClusterFacts:
         """The order in which components get the newest template."""
         return RollOrder(backwards=downgrade(self.running or frozenset(), self.spec.version))
 
+    @property
+    def secured(self) -> bool:
+        """Whether brokers verify tokens, by their workload or by the stored status; either may be lost."""
+        known = self.before.endpoints
+        workloads = filter(None, map(self.live.stateful_set, (Component.BROKER, Component.STANDALONE)))
+        return (known is not None and known.token_audience is not None) or any(map(has_token, workloads))
+
     def brokers(self, rendered: RenderedCluster | None) -> AdminEndpoint | None:
         """The brokers' Service, as rendered or else as published; None if there is neither."""
         if rendered is None:
             return published_endpoint(self.obj)
         urls = rendered.endpoints
-        return brokers_endpoint(pulsar_name(self.obj), urls.broker_web_service_url, urls.token_audience)
+        return brokers_endpoint(self.obj, urls.broker_web_service_url, secured=urls.token_audience is not None)
 
 
 async def observe(
