@@ -180,15 +180,28 @@ class Place:
 
 async def with_other(admin: PulsarAdminPort, endpoint: AdminEndpoint) -> None:
     """Let the Pulsar know cluster OTHER."""
-    await admin.call(endpoint, "PUT", ("clusters", OTHER), body=NOWHERE)
+    await _created(admin, endpoint, ("clusters", OTHER), NOWHERE)
 
 
 async def with_tenant(admin: PulsarAdminPort, endpoint: AdminEndpoint, prefix: str) -> str:
     """Make a tenant that begins so, for places on a Pulsar that knows OTHER; its name."""
     tenant = f"{prefix}-{uuid.uuid4().hex[:10]}"
     body = {"adminRoles": [], "allowedClusters": [endpoint.cluster, OTHER]}
-    await admin.call(endpoint, "PUT", ("tenants", tenant), body=body)
+    await _created(admin, endpoint, ("tenants", tenant), body)
     return tenant
+
+
+async def _created(
+    admin: PulsarAdminPort, endpoint: AdminEndpoint, path: tuple[str, ...], body: dict[str, Any]
+) -> None:
+    """Create an object. The adapter sends a PUT again whose answer was lost, and Pulsar then says that the object
+    exists: it is accepted if it has these contents."""
+    try:
+        await admin.call(endpoint, "PUT", path, body=body)
+    except ConflictError:
+        found = await admin.call(endpoint, "GET", path)
+        if {field: found.get(field) for field in body} != body:
+            raise
 
 
 async def placed(admin: PulsarAdminPort, endpoint: AdminEndpoint, tenant: str, namespace: str) -> Place:
