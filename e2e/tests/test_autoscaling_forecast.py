@@ -83,7 +83,8 @@ def without_result(scaling: Scaling) -> bool:
     row = scaling.row()
     assert (row.get("desired"), row.get("reason")) == (2, "WithinTarget"), json.dumps(row)
     assert (
-        f"no forecast: the sizing service at http://{SERVICE}.{scaling.namespace}:8080 has no result" in row["message"]
+        f"There is no forecast, because the sizing service at http://{SERVICE}.{scaling.namespace}:8080 has no result"
+        in row["message"]
     )
     found = figures(row)
     # More, and the load alone asks for a third broker; less, and LEAST times as much asks for none.
@@ -184,8 +185,9 @@ def test_a_broker_more_before_a_recorded_peak(
     # For what was recorded, and once: the load that there was asked for none.
     (said,) = out
     found = re.match(
-        r"Scale brokers from 2 to 3: MessagesPerSecond: 2 ready pods carry (\d+)% .*, and recorded traffic grows "
-        r"([\d.]+) times before a new pod serves: \d are needed; changed from 2 to 3",
+        r"Scale brokers from 2 to 3\. According to MessagesPerSecond, 2 ready pods carry (\d+)% .*\. Recorded "
+        r"traffic grows ([\d.]+) times before a new pod serves\. \d pods are needed\. The number of replicas "
+        r"changes from 2 to 3",
         said,
     )
     assert found is not None and int(found[1]) < 100 * (1 + TOLERANCE) and float(found[2]) >= LEAST, said

@@ -113,7 +113,7 @@ def test_another_volume_is_asked_for(deployed: Deployed, capsys: pytest.CaptureF
         deployed.kubectl.run("annotate", "pod", "-n", deployed.namespace, POD, note)
 
     under_traffic(deployed, "a volume replaced", annotate, capsys)
-    assert re.search(rf"Bookie {POD}\.\S+ gets a new volume: a test", told(deployed))
+    assert re.search(rf"Bookie {POD}\.\S+ gets a new volume, as requested: a test", told(deployed))
 
 
 @pytest.mark.bookies(2)

@@ -144,7 +144,7 @@ def test_a_removal_is_taken_back_at_each_step(deployed: Deployed, capsys: pytest
         for topic in topics:
             topic.check(deployed.service_url, admin)
         client.close()
-    assert any("stays: spec.bookkeeper.replicas was raised again" in text for text in bookies.events("bookie-2"))
+    assert any("because spec.bookkeeper.replicas was raised again" in text for text in bookies.events("bookie-2"))
     assert not bookies.events("DisksFull") + bookies.events("BookieReadOnly"), "read-only by the operator is no news"
 
 
@@ -162,7 +162,7 @@ def test_a_removal_that_an_ensemble_has_no_room_for_is_refused(deployed: Deploye
             return str(found["message"]) if found["reason"] == "DecommissionRefused" else ""
 
         text = eventually(refused, within=120, what="DecommissionRefused")
-        assert f"namespace {wide} takes 3" in text and "2 writable bookies would be left" in text, text
+        assert f"namespace {wide} requires 3" in text and "only 2 writable bookies would be left" in text, text
         assert bookies.are(3) and not bookies.steps, "nothing was begun"
         bookies.patch(replicas=3)
         eventually(lambda: bookies.told("Progressing")["reason"] == "Ready", within=60, what="nothing is in progress")

@@ -26,10 +26,14 @@ def run(argv: Sequence[str]) -> int:
     commands.add_parser("run", help="watch and reconcile (default)")
     restoring = commands.add_parser(
         "release-finalizers",
-        help="take this operator's finalizers off all its custom resources, before it is uninstalled",
+        help="remove the finalizers of this operator from all its custom resources, before the operator is uninstalled",
     )
     restoring.add_argument(
-        "--wait", type=float, default=120.0, metavar="SECONDS", help="how long to wait for the running operator to end"
+        "--wait",
+        type=float,
+        default=120.0,
+        metavar="SECONDS",
+        help=("how long to wait until the running operator has ended"),
     )
     exporting = commands.add_parser(
         "export", help="write the tenants, namespaces and topics of a running Pulsar as manifests"

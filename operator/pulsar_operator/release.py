@@ -98,7 +98,7 @@ async def release_finalizers(kube: Finalizers, say: Callable[[str], None]) -> in
                 await _release(kube, resource, obj)
             except Exception as error:
                 failed += 1
-                say(f"{name}: NOT released: {_words(error)}")
+                say(f"{name} was NOT released: {_words(error)}")
             else:
                 released += 1
                 say(f"{name}: released")
@@ -125,10 +125,10 @@ async def release_balancers(kube: Finalizers, admin: PulsarAdminPort, say: Calla
             before = BalancerStatus.model_validate(status["balancer"])
             await restore(admin, endpoint, before)
         except Exception as error:
-            remedy = f"check {' and '.join(FLAGS)} manually"
-            say(f"{name}: settings of Pulsar's balancer NOT restored: {_words(error)}; {remedy}")
+            remedy = f"Check {' and '.join(FLAGS)} manually"
+            say(f"The settings of Pulsar's balancer in {name} were NOT restored: {_words(error)}. {remedy}")
         else:
-            say(f"{name}: settings of Pulsar's balancer restored")
+            say(f"The settings of Pulsar's balancer in {name} were restored")
 
 
 async def release_storage(
@@ -156,7 +156,7 @@ async def _release_or_report(
     except Exception as error:
         log.debug("release of the storage of %s failed", name, exc_info=True)
         say(
-            f"{name}: what the operator changed in BookKeeper may NOT be restored: {_words(error)}. Compare "
+            f"The changes of the operator in BookKeeper of {name} may NOT be restored: {_words(error)}. Compare "
             "lostBookieRecoveryDelay with status.recoveryDelay, and check for read-only bookies"
         )
 
@@ -179,7 +179,7 @@ async def _release_storage(
             session = await zookeeper.session(*store)
             delay = await restore_delay(session)
             if delay is not None:
-                say(f"{name}: lostBookieRecoveryDelay restored to {delay.before} s")
+                say(f"lostBookieRecoveryDelay of {name} was restored to {delay.before} s")
             await _make_writable(session, bookies, meta["namespace"], lambda text: say(f"{name}: {text}"))
     except (PortError, TimeoutError) as error:
         why = short(str(error)) or "no answer"
@@ -202,8 +202,9 @@ async def _make_writable(
     readonly = await session.get(f"{READONLY}/{record.bookie}") is not None
     if readonly and record.renewal is not None and record.renewal.claims:
         say(
-            f"bookie {record.bookie} stays read-only: its PersistentVolumeClaims are being deleted, and entries that "
-            "it accepted now would be lost with them. Install the operator again to finish"
+            f"Bookie {record.bookie} stays read-only, because its PersistentVolumeClaims are being deleted and "
+            "entries that it accepted now would be lost. To finish the replacement of its volume, install the "
+            "operator again"
         )
         return
     # Before the bookie is writable: if the release ends in between, the record says that it may accept entries.
@@ -214,14 +215,17 @@ async def _make_writable(
         try:
             await bookies.set_readonly(host_of(record.bookie), False)
         except PortError as error:
-            say(f"bookie {record.bookie} NOT made writable: {_words(error)}; {_command_for(record.bookie, namespace)}")
+            say(
+                f"Bookie {record.bookie} was NOT made writable: {_words(error)}. "
+                f"{_command_for(record.bookie, namespace)}"
+            )
             return
-        say(f"bookie {record.bookie} made writable")
+        say(f"Bookie {record.bookie} was made writable")
         if problem is None:
             _, problem = await _write_record(session, record.after_restore(), version)
     if problem is not None:
         say(
-            f"the record that bookie {record.bookie} is writable could NOT be written to the metadata store: "
+            f"The record that bookie {record.bookie} is writable could NOT be written to the metadata store: "
             f"{_words(problem)}"
         )
 
@@ -245,12 +249,13 @@ def _not_restored(status: Json, namespace: str, why: str) -> list[str]:
     if isinstance(delay, dict) and "before" in delay:
         pod = str(rows[0]["id"]).partition(".")[0] if rows else "<pod of a bookie>"
         found.append(
-            f"lostBookieRecoveryDelay NOT restored: {why}; run: kubectl -n {namespace} exec {pod} -- env BOOKIE_CONF="
-            f"/pulsar/conf-rendered/bookkeeper.conf bin/bookkeeper shell lostbookierecoverydelay -s {delay['before']}"
+            f"lostBookieRecoveryDelay was NOT restored: {why}. Run: kubectl -n {namespace} exec {pod} -- env "
+            "BOOKIE_CONF=/pulsar/conf-rendered/bookkeeper.conf bin/bookkeeper shell lostbookierecoverydelay -s "
+            f"{delay['before']}"
         )
     for row in rows:
         if row.get("step") and row.get("state") == BookieState.READ_ONLY:
-            found.append(f"bookie {row['id']} NOT made writable: {why}; {_command_for(str(row['id']), namespace)}")
+            found.append(f"Bookie {row['id']} was NOT made writable: {why}. {_command_for(str(row['id']), namespace)}")
     return found
 
 
@@ -258,7 +263,7 @@ def _command_for(bookie: str, namespace: str) -> str:
     """Returns the command that makes a bookie writable. It needs Python, which all images of this project have."""
     call = f"r.urlopen(r.Request('{READONLY_URL}', b'{{\\\"readOnly\\\": false}}', method='PUT'))"
     pod = bookie.partition(".")[0]
-    return f'run: kubectl -n {namespace} exec {pod} -- python3 -c "import urllib.request as r; {call}"'
+    return f'Run: kubectl -n {namespace} exec {pod} -- python3 -c "import urllib.request as r; {call}"'
 
 
 async def _release(kube: Finalizers, resource: ResourceType, obj: Json) -> None:

@@ -160,7 +160,9 @@ class Operator:
     async def run(self, stop: asyncio.Event) -> int:
         """Runs until ``stop`` is set (returns exit code 0), or until the Lease or a watch is lost (returns 1)."""
         log.info(
-            "pulsar-operator %s starts", __version__, extra={"namespaces": self._settings.watch_namespaces or "all"}
+            "pulsar-operator %s is starting",
+            __version__,
+            extra={"namespaces": self._settings.watch_namespaces or "all"},
         )
         await self.health.start()
         self._recorder.start()
@@ -194,9 +196,11 @@ class Operator:
                 try:
                     if await self._kube.installed(resource):
                         break
-                    self._phase = f"waiting for the definition {resource.plural}.{resource.group}: install the CRDs"
+                    self._phase = (
+                        f"waiting until the definition {resource.plural}.{resource.group} exists: install the CRDs"
+                    )
                 except PortError as error:
-                    self._phase = f"the API server does not say what it serves: {quoted(str(error))}"
+                    self._phase = f"the API server does not return which resources it serves: {quoted(str(error))}"
                 log.warning("%s", self._phase)
                 await asyncio.sleep(2.0)
         self._phase = None
@@ -241,9 +245,9 @@ class Operator:
         elif failed:
             code = EXIT_FAILED
             for task in failed:
-                log.error("%s ended, stopping", task.get_name(), exc_info=_exception(task))
+                log.error("%s ended, so the operator stops", task.get_name(), exc_info=_exception(task))
         else:
-            log.info("stopping: running passes may end within %g s", GRACE_SECONDS)
+            log.info("The operator is stopping. Running passes may end within %g s", GRACE_SECONDS)
         engine_stop.set()
         for task in working[:1]:
             await asyncio.wait([task])
@@ -364,8 +368,9 @@ async def release(settings: Settings, *, wait: float) -> int:
             )
         except TimeoutError:
             raise RuntimeError(
-                f"the Lease {settings.namespace}/{LEASE_NAME} is held by {lease.holder or 'an unknown process'} since "
-                f"more than {wait:g} s: stop that operator first (scale its Deployment to 0)"
+                f"The Lease {settings.namespace}/{LEASE_NAME} has been held by "
+                f"{lease.holder or 'an unknown process'} for more than {wait:g} s. Stop that operator first "
+                "(scale its Deployment to 0)"
             ) from None
         kept = asyncio.create_task(lease.keep(), name="lease")
         await release_balancers(kube, admin, lambda line: print(line, flush=True))

@@ -34,7 +34,7 @@ def _namespaces(value: Any) -> Any:
     names = tuple(dict.fromkeys(name.strip() for name in value.split(",") if name.strip()))
     for name in names:
         if not _DNS_LABEL.fullmatch(name):
-            raise ValueError(f"{name!r} is not a Kubernetes namespace name; give names separated by commas")
+            raise ValueError(f"{name!r} is not a valid name of a Kubernetes namespace. Give names separated by commas")
     return names
 
 
@@ -131,6 +131,6 @@ def _sentence(item: Any, given: Mapping[str, str]) -> str:
     variable = PREFIX + field.upper()
     if item["type"] == "extra_forbidden":
         known = ", ".join(PREFIX + name.upper() for name in sorted(Settings.model_fields))
-        return f"{variable} is not a setting of this version: remove it or use one of {known}"
+        return f"{variable} is not a setting of this version. Remove the variable, or use one of {known}"
     problem = item["msg"].removeprefix("Value error, ")
     return f"{variable} = {given.get(field)!r} cannot be used: {problem[0].lower() + problem[1:]}"

@@ -76,5 +76,5 @@ async def test_the_first_cluster_by_name_hangs_and_all_goes_on_at_the_other(admi
         assert len(heard) == TIMEOUTS, "then nobody asks it"
         assert {f"persistent://t/n/x{number}" for number in range(20)} <= set(w.pulsar.topics["b"])
         assert {w.condition(Kind.TOPIC, f"x{number}")[:2] for number in range(20)} == {("Unknown", "AdminUnreachable")}
-        assert "see status.clusters of PulsarInstance" in w.condition(Kind.TOPIC, "x0")[2]
+        assert "See status.clusters of PulsarInstance" in w.condition(Kind.TOPIC, "x0")[2]
         assert len(seen) > 20

@@ -103,7 +103,7 @@ class FakeAdmin(Streaming):
         if endpoint.cluster in self.down:
             raise UnavailableError(f"no connection to cluster {endpoint.cluster}")
         if endpoint.cluster in self.hanging:
-            raise DeadlineError(f"no answer from cluster {endpoint.cluster} within {deadline or 15:g} s")
+            raise DeadlineError(f"cluster {endpoint.cluster} did not answer within {deadline or 15:g} s")
         if content_type != media_type(method, path, body):
             raise RefusedError(f"{method} /{'/'.join(path)}: HTTP 415: {content_type}", status=415)
         # An endpoint is a cluster's own; a test of the port alone names it as it likes.

@@ -26,5 +26,5 @@ class FakeCounters:
             raise UnavailableError(f"{url} answered {page}", status=page)
         samples = parse(page.splitlines(), names)
         if not samples:
-            raise RefusedError(f"{url} has none of the counters that are compared")
+            raise RefusedError(f"{url} has none of the compared counters")
         return Scrape(self._clock.now(), samples)

@@ -171,7 +171,7 @@ class AiohttpAdmin:
                 answer = await self._attempts(request, last, slot, until=limit.when())
         except TimeoutError:
             detail = f" (last attempt: {last[-1]})" if last else ""
-            raise DeadlineError(f"{words}: no answer within {seconds:g} s{detail}") from None
+            raise DeadlineError(f"{words} got no answer within {seconds:g} s{detail}") from None
         return interpret(answer, words, text=text, access=endpoint.access)
 
     async def stream(
@@ -202,15 +202,21 @@ class AiohttpAdmin:
                     answer = await self._attempts(request, last, contextlib.nullcontext(), until=limit.when())
             except TimeoutError:
                 what = (
-                    f"no whole answer within {seconds:g} s"
+                    f"got no complete answer within {seconds:g} s"
                     if loop.time() >= end
-                    else f"nothing for {self._silence:g} s"
+                    else f"received no data for {self._silence:g} s"
                 )
-                detail = f", {sink.bytes} bytes came" if sink.bytes else f" (last attempt: {last[-1]})" if last else ""
-                raise DeadlineError(f"{words}: {what}{detail}") from None
+                detail = (
+                    (f" (received {sink.bytes} bytes)")
+                    if sink.bytes
+                    else f" (last attempt: {last[-1]})"
+                    if last
+                    else ""
+                )
+                raise DeadlineError(f"{words} {what}{detail}") from None
         if not 200 <= answer.status < 300:
             interpret(answer, words, access=endpoint.access)
-            raise UnavailableError(f"{words}: HTTP {answer.status}")
+            raise UnavailableError(f"{words} returned HTTP {answer.status}")
 
     async def _attempts(
         self,
@@ -233,10 +239,16 @@ class AiohttpAdmin:
             except _AttemptError as error:
                 last.append(str(error))
                 if request.sink is not None and request.sink.bytes:
-                    words = f"GET at cluster {request.cluster}: {error} after {request.sink.bytes} bytes of the answer"
+                    words = (
+                        f"GET at cluster {request.cluster} failed after {request.sink.bytes} bytes of the answer "
+                        f"({error})"
+                    )
                     raise UnavailableError(words) from None
                 if error.sent and request.method not in IDEMPOTENT:
-                    words = f"{request.method} at cluster {request.cluster}: {error}; it may have taken effect"
+                    words = (
+                        f"{request.method} at cluster {request.cluster} failed ({error}). The request may have taken "
+                        "effect"
+                    )
                     raise UnavailableError(words) from None
             else:
                 if not _retriable(request.method, answer):
@@ -255,10 +267,10 @@ class AiohttpAdmin:
             if answer.status not in REDIRECTS:
                 return answer
             if not answer.location:
-                raise UnavailableError(f"HTTP {answer.status} without a Location from cluster {request.cluster}")
+                raise UnavailableError(f"cluster {request.cluster} returned HTTP {answer.status} without a Location")
             request = replace(request, url=redirect_target(request.url, answer.location))
         raise UnavailableError(
-            f"more than {MAX_REDIRECTS} redirects at cluster {request.cluster}, the last to {request.url.host}"
+            f"cluster {request.cluster} returned more than {MAX_REDIRECTS} redirects, the last to {request.url.host}"
         )
 
     async def _once(self, request: _Request) -> Answer:
@@ -297,13 +309,15 @@ class AiohttpAdmin:
                     page=response.content_type == "text/html",
                 )
         except aiohttp.InvalidURL as error:
-            raise UnavailableError(f"the address of cluster {cluster} is no valid URL") from error
+            raise UnavailableError(f"the address of cluster {cluster} is not a valid URL") from error
         except aiohttp.ClientConnectorCertificateError as error:
             raise UnavailableError(not_trusted(request.endpoint, url, error)) from error
         except aiohttp.ClientConnectorError as error:
-            raise _AttemptError(f"no connection to {url.host}:{url.port} ({_short(error)})", sent=False) from error
+            raise _AttemptError(f"cannot connect to {url.host}:{url.port} ({_short(error)})", sent=False) from error
         except (aiohttp.ClientError, ConnectionError, OSError) as error:
-            raise _AttemptError(f"connection to {url.host}:{url.port} broke ({_short(error)})", sent=True) from error
+            raise _AttemptError(
+                f"the connection to {url.host}:{url.port} was lost ({_short(error)})", sent=True
+            ) from error
         except asyncio.CancelledError:
             status = "timeout"
             raise
@@ -317,7 +331,7 @@ class AiohttpAdmin:
         while body and len(body) <= most and not content.at_eof():
             body += await content.read(most + 1 - len(body))
         if len(body) > most:
-            raise UnavailableError(f"an answer of more than {most} bytes from cluster {cluster}")
+            raise UnavailableError(f"cluster {cluster} returned an answer of more than {most} bytes")
         return body
 
     def _open(self, endpoint: AdminEndpoint) -> aiohttp.ClientSession:

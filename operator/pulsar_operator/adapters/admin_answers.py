@@ -71,9 +71,9 @@ def interpret(answer: Answer, words: str, *, text: bool = False, access: AdminAc
         try:
             return json.loads(answer.body)
         except (ValueError, RecursionError) as error:
-            raise UnavailableError(f"{words}: HTTP {answer.status} with a body that is not JSON") from error
+            raise UnavailableError(f"{words} returned HTTP {answer.status} with a body that is not JSON") from error
     reason = reason_of(answer.body)
-    message = f"{words}: HTTP {answer.status}" + (f": {reason}" if reason else "")
+    message = f"{words} returned HTTP {answer.status}" + (f": {reason}" if reason else "")
     if (denied := _denied(answer.status, reason, message, access)) is not None:
         raise denied
     if answer.status == 404:
@@ -132,11 +132,11 @@ def plain(body: bytes, words: str, *, page: bool) -> str:
     """Returns a body that is text, which may look like HTML: the value of a property. Raises UnavailableError for an
     HTML page, by its content type."""
     if page:
-        raise UnavailableError(f"{words}: a page in HTML instead of an answer")
+        raise UnavailableError(f"{words} returned an HTML page instead of an answer")
     try:
         return body.decode()
     except UnicodeDecodeError:
-        raise UnavailableError(f"{words}: a body that is not UTF-8") from None
+        raise UnavailableError(f"{words} returned a body that is not UTF-8") from None
 
 
 def reason_of(body: bytes) -> str:

@@ -50,7 +50,9 @@ class HttpBookies:
         disk monitor changed it."""
         words = f"PUT {READONLY} at {host}"
         if _flag(await self._call("PUT", host, READONLY, {"readOnly": readonly}), words) is not readonly:
-            raise UnavailableError(f"{words}: the bookie is still {'writable' if readonly else 'read-only'}")
+            raise UnavailableError(
+                f"{words} had no effect, because the bookie is still {'writable' if readonly else 'read-only'}"
+            )
 
     async def disk(self, host: str) -> DiskInfo:
         """See ports.BookiePort."""
@@ -70,12 +72,12 @@ class HttpBookies:
         try:
             url = URL.build(scheme="http", host=host, port=self._port, path=path)
         except ValueError as error:
-            raise UnavailableError(f"{words}: no valid host name") from error
+            raise UnavailableError(f"{words} failed, because the host name is not valid") from error
         try:
             async with asyncio.timeout(self._deadline):
                 status, page, content = await _attempt(method, url, body)
         except TimeoutError:
-            raise UnavailableError(f"{words}: no answer within {self._deadline:g} s") from None
+            raise UnavailableError(f"{words} got no answer within {self._deadline:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
             reason = str(error).split("\n", 1)[0][:200] or type(error).__name__
             raise UnavailableError(f"{words}: {reason}") from error
@@ -102,16 +104,16 @@ async def _attempt(method: str, url: URL, body: Any) -> tuple[int, bool, bytes]:
 
 def _interpret(status: int, page: bool, content: bytes, words: str, *, text: bool) -> Any:
     answered = "" if page else content[:500].decode("utf-8", "replace").strip().split("\n", 1)[0]
-    message = f"{words}: HTTP {status}" + (f": {answered}" if answered else "")
+    message = f"{words} returned HTTP {status}" + (f": {answered}" if answered else "")
     if 200 <= status < 300 and len(content) <= MAX_BODY_BYTES:
         if text:
             return answered
         try:
             return json.loads(content)
         except ValueError as error:
-            raise UnavailableError(f"{words}: HTTP {status} with a body that is not JSON") from error
+            raise UnavailableError(f"{words} returned HTTP {status} with a body that is not JSON") from error
     if status == 404 and (page or not answered):
-        raise NotFoundError(f"{message}: no such endpoint")
+        raise NotFoundError(f"{message}, because the bookie has no such endpoint")
     if 400 <= status < 500 and status not in (408, 429):
         raise RefusedError(message, status=status)
     raise UnavailableError(message, status=status)
@@ -120,12 +122,12 @@ def _interpret(status: int, page: bool, content: bytes, words: str, *, text: boo
 def _flag(answer: Any, words: str) -> bool:
     found = answer.get("readOnly") if isinstance(answer, dict) else None
     if not isinstance(found, bool):
-        raise UnavailableError(f"{words}: an answer without readOnly")
+        raise UnavailableError(f"{words} returned an answer without readOnly")
     return found
 
 
 def _bytes(answer: Any, key: str, words: str) -> int:
     found = answer.get(key) if isinstance(answer, dict) else None
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise UnavailableError(f"{words}: an answer without {key}")
+        raise UnavailableError(f"{words} returned an answer without {key}")
     return found

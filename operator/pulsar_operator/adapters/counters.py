@@ -49,13 +49,13 @@ class HttpCounters:
                 session.get(url, allow_redirects=False) as answer,
             ):
                 if answer.status != 200:
-                    raise UnavailableError(f"{url} answered {answer.status}", status=answer.status)
+                    raise UnavailableError(f"{url} returned HTTP {answer.status}", status=answer.status)
                 async for lines in self._lines(url, answer.content):
                     samples += parse(lines, names)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise UnavailableError(f"{url} did not answer: {str(error) or type(error).__name__}") from error
+            raise UnavailableError(f"{url} did not answer ({str(error) or type(error).__name__})") from error
         if not samples:
-            raise RefusedError(f"{url} has none of the counters that are compared")
+            raise RefusedError(f"{url} has none of the compared counters")
         return samples
 
     async def _lines(self, url: str, content: aiohttp.StreamReader) -> AsyncIterator[list[str]]:
@@ -64,6 +64,6 @@ class HttpCounters:
             size += len(piece)
             *whole, rest = (rest + piece).split(b"\n")
             if size > self._max_bytes or len(rest) > LONGEST_LINE:
-                raise RefusedError(f"the metrics at {url} are larger than is read")
+                raise RefusedError(f"the metrics at {url} are larger than the operator reads")
             yield [line.decode(errors="replace") for line in whole]
         yield [rest.decode(errors="replace")]

@@ -21,7 +21,7 @@ def fence_of(is_leader: Callable[[], bool]) -> Fence:
 
     def check(what: str) -> None:
         if not is_leader():
-            raise UnavailableError(f"not sent, another process may hold the Lease by now: {what}")
+            raise UnavailableError(f"{what} was not sent, because another process may hold the Lease")
 
     return check
 

@@ -121,7 +121,7 @@ class KazooZooKeeper:
     async def server_state(self, server: str) -> ServerState:
         """Returns the current state of one server, without a session; see ports.ZooKeeperPort."""
         if self._closed:
-            raise UnavailableError(f"the ZooKeeper client is closed; {server} was not asked")
+            raise UnavailableError(f"the request to {server} was not sent, because the ZooKeeper client is closed")
         return await self._states.of(server)
 
     async def close(self) -> None:
@@ -189,7 +189,7 @@ class KazooZooKeeper:
         """Returns the live client for ``servers``, which is opened if there is none. Concurrent callers share one
         attempt."""
         if self._closed:
-            raise UnavailableError(f"the ZooKeeper client is closed; {servers} was not asked")
+            raise UnavailableError(f"the request to {servers} was not sent, because the ZooKeeper client is closed")
         connection = self._connections.get(servers) or self._open(servers)
         if connection.ready.done() and not connection.broken:
             return connection  # of a million reads each would make a timer and a future more
@@ -200,8 +200,8 @@ class KazooZooKeeper:
         except TimeoutError:
             self._discard(connection)
             raise UnavailableError(
-                f"no ZooKeeper server of {servers} accepted a session within {self._deadline:g} s: "
-                "check that the names resolve and that the servers run and have a quorum"
+                f"no ZooKeeper server of {servers} accepted a session within {self._deadline:g} s. Check that the "
+                "names resolve, and that the servers run and have a quorum"
             ) from None
         finally:
             connection.in_flight -= 1
@@ -220,7 +220,7 @@ class KazooZooKeeper:
                 logger=self._kazoo_log,
             )
         except ValueError as error:
-            raise RefusedError(f"ZooKeeper servers {servers!r} are not host:port,...: {error}") from error
+            raise RefusedError(f"ZooKeeper servers {servers!r} do not have the form host:port,... ({error})") from error
         connection = _Connection(servers, client, loop.create_future(), loop.time())
         self._connections[servers] = connection
         client.add_listener(lambda state: _call_soon(loop, self._state_changed, connection, state))
@@ -308,14 +308,14 @@ class _Session:
         """Replaces the content of that version. Raises ConflictError, NotFoundError."""
         full = self._full(path)
         if version < 0:  # ZooKeeper takes -1 for "any version", which would be a lost update
-            raise ConflictError(f"ZooKeeper node {full} cannot be set at version {version}: read it first")
+            raise ConflictError(f"ZooKeeper node {full} cannot be set at version {version} before it is read")
         await self._run("set", full, lambda client: client.set_async(full, data, version))
 
     async def delete(self, path: str, *, version: int) -> None:
         """Deletes that version of a node without children. Raises ConflictError, NotFoundError."""
         full = self._full(path)
         if version < 0:
-            raise ConflictError(f"ZooKeeper node {full} cannot be deleted at version {version}: read it first")
+            raise ConflictError(f"ZooKeeper node {full} cannot be deleted at version {version} before it is read")
         await self._run("delete", full, lambda client: client.delete_async(full, version))
 
     async def watch(self, path: str, on_change: Callable[[], None]) -> int | None:
@@ -347,7 +347,7 @@ def canonical_servers(servers: str) -> str:
     """Returns the connection string with every port and without blanks, so that equal ensembles share one client."""
     hosts = [host.strip() for host in servers.split(",") if host.strip()]
     if not hosts:
-        raise RefusedError(f"ZooKeeper servers {servers!r} name no host: give host:port,...")
+        raise RefusedError(f"ZooKeeper servers {servers!r} contain no host. Give host:port,...")
     return ",".join(host if ":" in host else f"{host}:{ZOOKEEPER_PORT}" for host in hosts)
 
 
@@ -360,7 +360,10 @@ def _checked(path: str) -> str:
         or any(segment in ("", ".", "..") for segment in segments[1:])
         or "\0" in path
     ):
-        raise RefusedError(f"{path!r} is not a ZooKeeper path: it must be absolute, without empty, . or .. segments")
+        raise RefusedError(
+            f"{path!r} is not a ZooKeeper path, because it must be absolute and have no segments that are empty, . or "
+            ".."
+        )
     return path
 
 

@@ -86,7 +86,7 @@ class KubeAdapter:
                 return await self._pages(kind, namespace, selector, limit)
             except GoneError:
                 continue
-        raise UnavailableError(f"list of {kind.plural}: the API server forgot the list's version {LIST_ATTEMPTS} times")
+        raise UnavailableError(f"the API server lost the version of the list of {kind.plural} {LIST_ATTEMPTS} times")
 
     async def _pages(self, kind: ResourceType, namespace: str | None, selector: str | None, limit: int) -> Items:
         query = {"limit": str(limit)} if limit else {}
@@ -108,7 +108,7 @@ class KubeAdapter:
                 return items
             if token in tokens:  # as from a proxy that answers without regard to the query
                 raise UnavailableError(
-                    f"list of {kind.plural}: the API server returned a continue token for the second time"
+                    f"the API server returned the same continue token twice for the list of {kind.plural}"
                 )
             tokens.add(token)
             query["continue"] = token
@@ -150,9 +150,9 @@ class KubeAdapter:
         ConflictError."""
         live = await self.get(kind, meta["namespace"], meta["name"])
         if live is None:
-            raise NotFoundError(f"{kind.kind} {meta['namespace']}/{meta['name']} is gone")
+            raise NotFoundError(f"{kind.kind} {meta['namespace']}/{meta['name']} no longer exists")
         if live["metadata"]["uid"] != meta["uid"]:
-            raise ConflictError(f"{kind.kind} {meta['namespace']}/{meta['name']} is another object by now")
+            raise ConflictError(f"{kind.kind} {meta['namespace']}/{meta['name']} was replaced by another object")
         return str(live["metadata"]["resourceVersion"])
 
     async def _apply(self, manifest: Json, subresource: str | None, manager: str) -> Json:

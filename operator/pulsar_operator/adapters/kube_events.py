@@ -85,7 +85,7 @@ class EventRecorder:
         try:
             self._record(involved, kind, reason, visible(message)[:MESSAGE_LIMIT])
         except Exception:
-            log.exception("an event could not be recorded", extra={"reason": reason})
+            log.exception("An event could not be recorded", extra={"reason": reason})
 
     def _record(self, involved: Json, kind: str, reason: str, message: str) -> None:
         now = self._clock.now()
@@ -128,9 +128,9 @@ class EventRecorder:
                     await self._write(series)
             except PortError as error:
                 # An Event is a courtesy: one attempt, then the log has it.
-                log.warning("an event was not written: %s", error)
+                log.warning("An event could not be written: %s", error)
             except Exception:
-                log.exception("an event was not written")
+                log.exception("An event could not be written")
             finally:
                 self._queue.task_done()
 

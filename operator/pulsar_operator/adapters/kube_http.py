@@ -68,8 +68,8 @@ def resource_of(manifest: Json) -> ResourceType:
     found = _TYPES.get((manifest["apiVersion"], manifest["kind"]))
     if found is None:
         raise ValueError(
-            f"{manifest['apiVersion']} {manifest['kind']} is no resource type of the operator: "
-            "declare it in ports/kube.py"
+            f"{manifest['apiVersion']} {manifest['kind']} is not a resource type of the operator. Declare it in "
+            "ports/kube.py"
         )
     return found
 
@@ -116,7 +116,7 @@ async def load_configuration(kubeconfig: Path | None) -> Configuration:
     except (kube_config.ConfigException, OSError) as error:
         where = f"kubeconfig file {kubeconfig}" if kubeconfig else "the pod's service account"
         raise RuntimeError(
-            f"no access to Kubernetes through {where}: {error}; outside of a pod set KUBECONFIG to a kubeconfig file"
+            f"cannot connect to Kubernetes with {where} ({error}). Outside of a pod set KUBECONFIG to a kubeconfig file"
         ) from error
     return configuration
 
@@ -177,9 +177,9 @@ class KubeClient:
                 finally:
                     response.response.release()
         except TimeoutError as error:
-            raise DeadlineError(f"{method} {path}: no answer within {limit:g} s") from error
+            raise DeadlineError(f"{method} {path} got no answer within {limit:g} s") from error
         except (aiohttp.ClientError, OSError, kube_config.ConfigException) as error:
-            raise UnavailableError(f"{method} {path}: {type(error).__name__}: {error}") from error
+            raise UnavailableError(f"{method} {path} failed ({type(error).__name__}: {error})") from error
         if response.status >= 300:
             raise error_of(response.status, response.headers, raw, f"{method} {path}")
         return _decode(raw, f"{method} {path}")
@@ -264,10 +264,10 @@ def _causes(details: Json) -> list[Json]:
 
 def _right(denied: re.Match[str]) -> str:
     """Returns a message about the missing permission, without the name of the account."""
-    resource, group, namespace = denied["resource"] or "what it asks for", denied["group"], denied["namespace"]
+    resource, group, namespace = denied["resource"] or "the requested resource", denied["group"], denied["namespace"]
     what = f"{resource}.{group}" if group else resource
     where = f"in Kubernetes namespace {namespace}" if namespace else "in the whole Kubernetes cluster"
-    return f"the operator may not {denied['verb']} {what} {where}"
+    return f"the operator has no permission to {denied['verb']} {what} {where}"
 
 
 def _budget(message: str, details: Json) -> str | None:
@@ -299,7 +299,7 @@ def _decode(raw: bytes, call: str) -> Json:
     try:
         answer = json.loads(raw)
     except ValueError as error:
-        raise UnavailableError(f"{call}: the answer is not JSON") from error
+        raise UnavailableError(f"{call} returned an answer that is not JSON") from error
     if not isinstance(answer, dict):
-        raise UnavailableError(f"{call}: the answer is not a JSON object")
+        raise UnavailableError(f"{call} returned an answer that is not a JSON object")
     return answer

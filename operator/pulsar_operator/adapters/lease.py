@@ -111,13 +111,13 @@ class Lease:
                         return
                     if reported != self.holder:
                         reported = self.holder
-                        log.info("waiting for the Lease held by %s", reported, extra={"holder": reported})
+                        log.info("Waiting for the Lease held by %s", reported, extra={"holder": reported})
                         if on_wait is not None and reported is not None:
                             on_wait(reported)
                 except ConflictError:
                     continue  # another process was faster; read again
                 except PortError as error:
-                    log.warning("the Lease cannot be read or written: %s", error)
+                    log.warning("The Lease cannot be read or written: %s", error)
                 await asyncio.sleep(min(self._seconds / 5, 2.0))
 
     async def keep(self) -> None:
@@ -126,17 +126,17 @@ class Lease:
             await asyncio.sleep(self.renew_interval)
             while True:
                 if not self.is_leader:
-                    log.error("the Lease was not renewed in time; stopping")
+                    log.error("The Lease was not renewed in time, so the operator stops")
                     return
                 try:
                     await self._renew()
                     break
                 except ConflictError as error:
                     if not await self._still_ours():
-                        log.error("the Lease was taken by %s; stopping: %s", self.holder, error)
+                        log.error("The Lease was taken by %s, so the operator stops: %s", self.holder, error)
                         return
                 except PortError as error:
-                    log.warning("the Lease was not renewed, trying again: %s", error)
+                    log.warning("The Lease was not renewed, and the operator tries again: %s", error)
                 await asyncio.sleep(min(1.0, self._seconds / 15))
 
     async def release(self) -> None:
@@ -148,7 +148,7 @@ class Lease:
         try:
             await self._store.replace({**lease, "spec": spec})
         except PortError as error:
-            log.warning("the Lease was not released, it will run out: %s", error)
+            log.warning("The Lease was not released and expires later: %s", error)
 
     async def _take(self, lease: Json | None) -> None:
         started = self._now()
@@ -170,7 +170,7 @@ class Lease:
 
     async def _renew(self) -> None:
         if self._lease is None:
-            raise ConflictError("the Lease is not held")
+            raise ConflictError("the operator does not hold the Lease")
         started = self._now()
         spec = {**self._lease["spec"], "renewTime": _micro(self._clock.now())}
         self._lease = await self._store.replace({**self._lease, "spec": spec})

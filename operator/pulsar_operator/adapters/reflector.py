@@ -128,7 +128,7 @@ class Reflector(Generic[K]):
             except WatchError as error:
                 await self._recover(error)
             except Exception as error:  # a defect in what reads this kind must not end it
-                log.exception("the watch of %s broke", self._health.path)
+                log.exception("The watch of %s ended with an error", self._health.path)
                 await self._recover(WatchError(DEFECT, f"{type(error).__name__}: {error}"))
 
     async def _recover(self, error: WatchError) -> None:
@@ -141,7 +141,7 @@ class Reflector(Generic[K]):
         self._reported = str(error)
         log.log(
             level,
-            "the watch of %s failed, %s again in %.1f s: %s",
+            "The watch of %s failed, %s again in %.1f s: %s",
             self._health.path,
             "watching" if self._version is not None else "listing",
             delay,
@@ -180,7 +180,7 @@ class Reflector(Generic[K]):
                 break
             barren = 0 if len(listed) > before else barren + 1
             if token in tokens or barren >= BARREN_PAGES:  # as from a proxy that answers without regard to the query
-                raise WatchError(GARBAGE, "a list returned a continue token twice, or pages without new objects")
+                raise WatchError(GARBAGE, "the list returned a continue token twice, or pages without new objects")
             tokens.add(token)
             query["continue"] = str(token)
         self._gone = 0
@@ -254,7 +254,7 @@ class Reflector(Generic[K]):
                 self._known[key] = self._receiver.keep(obj)
             self._receiver.observed(obj, deleted=deleted)
         except Exception:  # one odd object must not hide those after it
-            log.exception("an event of %s %s/%s was not taken in", self._kind.kind, *key)
+            log.exception("An event of %s %s/%s could not be processed", self._kind.kind, *key)
         return key
 
 

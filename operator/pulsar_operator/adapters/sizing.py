@@ -52,8 +52,8 @@ class HttpSizing:
             begin.popitem()  # the last one is cut off
         if not isinstance(begin, dict) or not begin.keys() >= OUTLOOK:
             raise RefusedError(
-                f"the sizing result at {address} is larger than {HEAD_BYTES} bytes and does not begin with the outlook "
-                "fields: another job wrote it"
+                f"the sizing result at {address} is larger than {HEAD_BYTES} bytes and does not begin with the "
+                "outlook fields, because another job wrote it"
             )
         return _read(begin, SizingOutlook, cluster, address)
 
@@ -73,17 +73,17 @@ async def _body(url: str, cluster: str, most: int, headers: dict[str, str] | Non
             if answer.status == 404:
                 return None
             if answer.status != 200:
-                raise UnavailableError(f"the sizing service at {address} answered {answer.status}")
+                raise UnavailableError(f"the sizing service at {address} returned HTTP {answer.status}")
             async for piece in answer.content.iter_any():
                 body += piece
                 if len(body) > most:
                     break
     except (aiohttp.InvalidURL, UnicodeError) as error:
         # Python's resolver raises UnicodeError for a name with an empty label, or one of more than 63 characters.
-        raise UnavailableError(f"the address of the sizing service, {address}, is no valid URL") from error
+        raise UnavailableError(f"the address of the sizing service, {address}, is not a valid URL") from error
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         reason = without_userinfo(str(error))[:200] or type(error).__name__
-        raise UnavailableError(f"the sizing service at {address} did not answer: {reason}") from error
+        raise UnavailableError(f"the sizing service at {address} did not answer ({reason})") from error
     return body
 
 
@@ -95,5 +95,5 @@ def _read(found: bytearray | dict[str, object], model: type[T], cluster: str, ad
         what = ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
         raise RefusedError(f"the sizing result at {address} cannot be read: {what}") from error
     if read.cluster != cluster:
-        raise RefusedError(f"the sizing result at {address} is of cluster {read.cluster[:100]}, not of {cluster}")
+        raise RefusedError(f"the sizing result at {address} belongs to cluster {read.cluster[:100]}, not to {cluster}")
     return read

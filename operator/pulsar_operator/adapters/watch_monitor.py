@@ -140,7 +140,7 @@ class WatchMonitor:
             stream = self._streams[path]
             each.append(f"{path} (for {stream.age:.0f} s: {stream.problem or stream.state})")
         more = f" and {len(blind) - SHOWN} more" if len(blind) > SHOWN else ""
-        return f"no event, no bookmark and no new stream on {', '.join(each)}{more}"
+        return f"there was no event, no bookmark and no new stream on {', '.join(each)}{more}"
 
     def states(self) -> Mapping[tuple[str, str], int]:
         """Returns the number of streams by kind and state."""

@@ -131,7 +131,7 @@ class WatchClient:
                     await _accepted(response, path)
                     raw = await response.read()
         except TimeoutError as error:
-            raise WatchError(TIMEOUT, f"no answer within {self._list_seconds:g} s") from error
+            raise WatchError(TIMEOUT, f"the server did not answer within {self._list_seconds:g} s") from error
         except (aiohttp.ClientError, OSError, kube_config.ConfigException) as error:
             raise WatchError(LOST, f"{type(error).__name__}: {error}") from error
         return _page(raw)
@@ -201,7 +201,7 @@ def _page(raw: bytes) -> Json:
         items = page["items"] = []
     well_formed = isinstance(meta, dict) and isinstance(meta.get("resourceVersion"), str) and meta["resourceVersion"]
     if not well_formed or not isinstance(items, list) or not all(map(_is_object, items)):
-        raise WatchError(GARBAGE, "the answer to a list is no list of objects")
+        raise WatchError(GARBAGE, "the answer to a list is not a list of objects")
     found: Json = page
     return found
 
@@ -222,7 +222,9 @@ async def _events(content: aiohttp.StreamReader, silence: float) -> AsyncIterato
             async with asyncio.timeout_at(until):
                 chunk = await content.readany()
         except TimeoutError as error:
-            raise WatchError(SILENT, f"no event or bookmark for {silence:g} s", version_good=True) from error
+            raise WatchError(
+                SILENT, f"the server sent no event or bookmark for {silence:g} s", version_good=True
+            ) from error
         except (aiohttp.ClientError, OSError) as error:
             _cut(rest, f"{type(error).__name__}: {error}", error)
         if not chunk:
@@ -244,7 +246,7 @@ async def _events(content: aiohttp.StreamReader, silence: float) -> AsyncIterato
 
 def _cut(rest: list[bytes], text: str, cause: Exception | None) -> NoReturn:
     if any(part.strip() for part in rest):
-        raise WatchError(TRUNCATED, f"{text} in the middle of an event") from cause
+        raise WatchError(TRUNCATED, f"the stream ended in the middle of an event ({text})") from cause
     raise WatchError(LOST, text, version_good=True) from cause
 
 
@@ -257,7 +259,7 @@ def _event(line: bytes) -> Event:
     if kind == "ERROR":
         raise _error_event(obj if isinstance(obj, dict) else {})
     if not isinstance(kind, str) or not isinstance(obj, dict) or not _is_event(kind, obj):
-        raise WatchError(GARBAGE, "a line of the stream is no event of an object")
+        raise WatchError(GARBAGE, "a line of the stream is not an event of an object")
     obj["metadata"].pop("managedFields", None)
     return kind, obj
 

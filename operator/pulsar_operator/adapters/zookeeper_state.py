@@ -44,20 +44,22 @@ class ServerStates:
         except TimeoutError:
             raise UnavailableError(f"ZooKeeper server {server} did not answer within {self._deadline:g} s") from None
         except (OSError, UnicodeError) as error:
-            raise UnavailableError(f"ZooKeeper server {server} does not answer: {error}") from error
+            raise UnavailableError(f"ZooKeeper server {server} does not answer ({error})") from error
 
     async def _of(self, server: str, host: str, port: int) -> ServerState:
         text = await self._ask(server, host, port, "srvr")
         mode, zxid = _MODE.search(text), _ZXID.search(text)
         if mode is None or zxid is None or mode[1] not in MODES:
-            raise UnavailableError(f"ZooKeeper server {server} answered srvr with: {_first_line(text)}")
+            raise UnavailableError(f"ZooKeeper server {server} answered command srvr with: {_first_line(text)}")
         found = ServerState(MODES[mode[1]], int(zxid[1], 16))
         if found.mode != "leader":
             return found
         text = await self._ask(server, host, port, "mntr")
         synced = _SYNCED.search(text)
         if synced is None:
-            raise UnavailableError(f"ZooKeeper server {server} leads, and answered mntr with: {_first_line(text)}")
+            raise UnavailableError(
+                f"ZooKeeper server {server} is the leader, but answered command mntr with: {_first_line(text)}"
+            )
         return ServerState(found.mode, found.zxid, int(synced[1]))
 
     async def _ask(self, server: str, host: str, port: int, word: str) -> str:
@@ -83,7 +85,7 @@ def address_of(server: str) -> tuple[str, int]:
     host, _, port = server.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or "," in server or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65536:
-        raise RefusedError(f"ZooKeeper server {server!r} is not host:port")
+        raise RefusedError(f"ZooKeeper server {server!r} does not have the form host:port")
     return host, int(port)
 
 

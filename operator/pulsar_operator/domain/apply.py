@@ -41,7 +41,7 @@ def why_apply(rendered: Json, live: Json | None) -> str | None:
     difference = first_difference(_without_identity(desired), live)
     if difference is None:
         foreign = foreign_entries(rendered, live)
-        return f"{foreign[0]} is not managed by this operator" if foreign else None
+        return f"{foreign[0]} is not managed by the operator" if foreign else None
     if difference.startswith(f"metadata.annotations.{ANNOTATION_APPLIED_HASH}"):
         return "its rendered content changed"
     return difference

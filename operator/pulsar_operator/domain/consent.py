@@ -99,15 +99,15 @@ def _why_not(question: Question, given: Sequence[ClusterConfirmation], now: date
     for each in given:
         if each.action is not question.action:
             continue
-        what = f"The confirmation {each.action.value} that is there is not used:"
+        what = f"The existing confirmation {each.action.value} is not used, because"
         if each.bookie != question.bookie:
-            return f"{what} it is about bookie {each.bookie}"
+            return f"{what} it applies to bookie {each.bookie}"
         if each.answers is None:
-            return f"{what} it has no field answers, so it may have been meant for an earlier occurrence"
+            return f"{what} it has no field answers and so may have been meant for an earlier occurrence"
         if not _fits(question, each):
-            return f"{what} it answers {each.answers}"
+            return f"{what} its field answers is {each.answers}"
         if _over(each, now):
-            return f"{what} it ended at {each.expires_time}"
+            return f"{what} it expired at {each.expires_time}"
     return None
 
 

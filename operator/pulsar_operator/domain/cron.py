@@ -18,7 +18,10 @@ from pulsar_operator.api.v1alpha1.compaction import CRON
 _ONE_NUMBER = re.compile(r"(?<![0-9])0*([0-9]+)-0*\1/[0-9]+(?![0-9])")
 """A range of one number with a step. cronsim reads it as a number with a step, which continues to the end of the
 field."""
-_REMEDY = "use minute, hour, day of the month, month and weekday that come, such as '0 2 * * 6' for Saturdays at two"
+_REMEDY = (
+    "Use existing values for minute, hour, day of the month, month and weekday, such as '0 2 * * 6' for Saturdays at "
+    "two"
+)
 _SOME_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 
@@ -34,12 +37,12 @@ class Schedule:
         """Returns the schedule. Raises ValueError that names the wrong field: the day of the month if none of the
         months has that day."""
         if not re.fullmatch(CRON, text):
-            raise ValueError(f"{text!r} is no schedule: not five fields of numbers; {_REMEDY}")
+            raise ValueError(f"{text!r} is not a schedule, because it does not have five fields of numbers. {_REMEDY}")
         schedule = Schedule(_ONE_NUMBER.sub(r"\1", text))
         try:
             schedule._times(_SOME_TIME)
         except CronSimError as error:
-            raise ValueError(f"{text!r} is no schedule: {str(error).lower()}; {_REMEDY}") from None
+            raise ValueError(f"{text!r} is not a schedule ({str(error).lower()}). {_REMEDY}") from None
         return schedule
 
     def next_after(self, moment: datetime) -> datetime | None:

@@ -81,8 +81,10 @@ def is_secret_name(name: str) -> bool:
 
 
 def sentence(text: str) -> str:
-    """Returns the text with its first letter in upper case, to follow a full stop."""
-    return text[:1].upper() + text[1:]
+    """Returns the text as it follows a full stop: with its first letter in upper case, unless it begins with a field,
+    an object or another name that is not a word."""
+    first = text.split(maxsplit=1)[0].rstrip(",;:").removesuffix("'s") if text.strip() else ""
+    return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
 
 
 def contains_secret(name: str, value: str) -> bool:

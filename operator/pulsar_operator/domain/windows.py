@@ -44,7 +44,7 @@ def closed_until(windows: Sequence[MaintenanceWindow], now: datetime) -> str | N
         return None
     found = min(_openings(windows, now), key=lambda each: each[0], default=None)
     if found is None:
-        return "a maintenance window; none opens within fifty years"
+        return "a maintenance window, but none opens within the next fifty years"
     opening, window = found
     local = opening.astimezone(_zone(window.time_zone)).isoformat(timespec="seconds")
     return f"the maintenance window that opens {local} ({window.time_zone})"
@@ -59,11 +59,11 @@ def window_problems(windows: Sequence[MaintenanceWindow]) -> list[str]:
         try:
             Schedule.parse(window.schedule)
         except ValueError as error:
-            found.append(f"{field}.schedule = {error}")
+            found.append(f"{field}.schedule is not valid: {error}")
         try:
             _zone(window.time_zone)
         except ValueError as error:
-            found.append(f"{field}.timeZone = {error}")
+            found.append(f"{field}.timeZone is not valid: {error}")
     return found
 
 
@@ -124,5 +124,5 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):  # OSError: America and others are folders
         raise ValueError(
-            f"{name!r} is no time zone: use a name of the IANA database, such as 'Europe/Berlin' or 'UTC'"
+            f"{name!r} is not a time zone. Use a name of the IANA database, such as 'Europe/Berlin' or 'UTC'"
         ) from None

@@ -34,10 +34,12 @@ async def export(options: Options, *, out: TextIO | None = None, err: TextIO | N
     try:
         old = write(exported, options.output, out or sys.stdout)
     except OSError as error:
-        raise ExportError(f"cannot write to {options.output}: {error.strerror or error}") from None
+        raise ExportError(f"the output cannot be written to {options.output}: {error.strerror or error}") from None
     summarise(exported, errors, options.command)
     if old:
-        print(f"not from this export: {', '.join(old[:MAX_LISTED])} in {options.output}", file=errors)
+        print(
+            f"These files in {options.output} do not belong to this export: {', '.join(old[:MAX_LISTED])}", file=errors
+        )
     return PARTLY if exported.failed else 0
 
 

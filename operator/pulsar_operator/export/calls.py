@@ -50,8 +50,8 @@ class Calls:
     def advice(self) -> str:
         """Returns the remedy if Pulsar does not answer."""
         return (
-            f"check the brokers (curl {self._endpoint.url.rstrip('/')}/admin/v2/brokers/health answers ok), then run "
-            f"again: {self._command}"
+            f"Check the brokers (curl {self._endpoint.url.rstrip('/')}/admin/v2/brokers/health must answer ok), "
+            f"then run the export again: {self._command}"
         )
 
     async def ask(self, call: Call, *, deadline: float = DEADLINE_SECONDS) -> Any:
@@ -64,7 +64,7 @@ class Calls:
                 raise
             self._unreachable += 1
             if self._unreachable >= UNREACHABLE_CALLS:
-                text = f"nothing is written: Pulsar does not answer any more: {error}; {self.advice}"
+                text = f"nothing was written, because Pulsar no longer answers: {error}. {self.advice}"
                 raise ExportError(text) from None
             raise
         except PortError:

@@ -76,8 +76,15 @@ class Options:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    parser.add_argument("--admin-url", required=True, metavar="URL", help="admin REST of a broker or proxy, http(s)://")
-    parser.add_argument("--token-file", metavar="FILE", help="file with a token of a role that may read everything")
+    parser.add_argument(
+        "--admin-url",
+        required=True,
+        metavar="URL",
+        help=("URL of the admin REST API of a broker or proxy (http or https)"),
+    )
+    parser.add_argument(
+        "--token-file", metavar="FILE", help=("file that contains a token of a role with permission to read everything")
+    )
     parser.add_argument(
         "--token-host",
         action="append",
@@ -93,49 +100,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--instance",
         default=DEFAULT_INSTANCE,
         metavar="NAME",
-        help=f"PulsarInstance the tenants refer to (default: {DEFAULT_INSTANCE})",
+        help=f"name of the PulsarInstance to which the tenants refer (default: {DEFAULT_INSTANCE})",
     )
-    parser.add_argument("--namespace", metavar="NAME", help="Kubernetes namespace of the objects (default: not named)")
-    parser.add_argument("--tenants", metavar="REGEX", help="only tenants whose whole name matches")
+    parser.add_argument(
+        "--namespace",
+        metavar="NAME",
+        help=("Kubernetes namespace of the objects (default: the manifests contain no namespace)"),
+    )
+    parser.add_argument("--tenants", metavar="REGEX", help="export only tenants whose complete name matches")
     parser.add_argument(
         "--exclude-system",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="leave out what brokers made for themselves (default)",
+        help="do not export objects that brokers created for themselves (default)",
     )
     parser.add_argument(
         "--topic-policies",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="read the policies of topics, in namespaces that have any (default)",
+        help="read the policies of topics in namespaces that have topic policies (default)",
     )
     parser.add_argument(
         "--subscriptions",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="read the durable subscriptions of persistent topics, one call for each topic, which loads it (default)",
+        help=(
+            "read the durable subscriptions of persistent topics with one call for each topic, which loads the topic "
+            "(default)"
+        ),
     )
     parser.add_argument(
         "--schemas",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="read the newest schema of topics, one call for each topic (default)",
+        help="read the newest schema of topics with one call for each topic (default)",
     )
     parser.add_argument(
         "--topic-sets",
         type=int,
         metavar="N",
-        help="write topics of a namespace that are alike as one PulsarTopicSet, where there are N or more; "
-        "those with permissions or subscriptions are written one by one (default: no sets)",
+        help="write at least N equal topics of a namespace as one PulsarTopicSet; topics with permissions or "
+        "subscriptions are written one by one (default: no sets)",
     )
     parser.add_argument(
-        "--cluster", metavar="NAME", help="Pulsar name of the cluster that answers (default: it is asked)"
+        "--cluster", metavar="NAME", help="name of the cluster in Pulsar (default: the name is read from Pulsar)"
     )
     parser.add_argument(
         "--output",
         default="-",
         metavar="FILE|-|DIR",
-        help="a file, standard output (-, default), or a directory (one that exists, or a name that ends with /), with "
+        help="file, standard output (-, the default), or directory (an existing one, or a name that ends with /) with "
         "one file for the tenants and one for each namespace",
     )
 
@@ -151,20 +165,20 @@ def options_of(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Op
     if not named:
         parser.error("--admin-url must be a URL such as http://broker.example:8080")
     if parts.username is not None or parts.query or parts.fragment:
-        parser.error("--admin-url must have no user, query or fragment: a token comes from --token-file")
+        parser.error("--admin-url must have no user, query or fragment. Use --token-file to give a token")
     if _SUBDOMAIN.fullmatch(given.instance) is None:
-        parser.error(f"--instance {given.instance!r} is no name of a Kubernetes object")
+        parser.error(f"--instance {given.instance!r} is not a valid name of a Kubernetes object")
     if given.namespace is not None and (_NAMESPACE.fullmatch(given.namespace) is None or len(given.namespace) > 63):
-        parser.error(f"--namespace {given.namespace!r} is no name of a Kubernetes namespace")
+        parser.error(f"--namespace {given.namespace!r} is not a valid name of a Kubernetes namespace")
     if given.topic_sets is not None and given.topic_sets < 2:
-        parser.error(f"--topic-sets {given.topic_sets}: it takes 2 topics at least to be alike")
+        parser.error(f"--topic-sets {given.topic_sets} is too small. The number must be at least 2")
     try:
         tenants = re.compile(given.tenants) if given.tenants is not None else None
     except re.error as error:
-        parser.error(f"--tenants {given.tenants!r} is no regular expression: {error}")
+        parser.error(f"--tenants {given.tenants!r} is not a regular expression: {error}")
     for host in given.token_host:
         if _HOST.fullmatch(host) is None:
-            parser.error(f"--token-host {host!r} is no host: give a name such as broker.example, or .example")
+            parser.error(f"--token-host {host!r} is not a host name. Give a name such as broker.example, or .example")
     _check_files(parser, given.token_file, given.ca_file)
     return Options(
         admin_url=url,

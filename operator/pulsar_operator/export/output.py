@@ -117,13 +117,17 @@ def summarise(exported: Exported, err: TextIO, command: str) -> None:
     for failed, words in ((True, "could not be read"), (False, "cannot be expressed")):
         these = [note for note in notes if note.failed is failed]
         if these:
-            print(f"{len(these)} things {words}, each is a comment in the output:", file=err)
+            print(f"{len(these)} items {words}. Each is listed in a comment of the output:", file=err)
         for note in these[:MAX_LISTED]:
             print(f"  {sentence(note)}", file=err)
         if len(these) > MAX_LISTED:
             print(f"  and {len(these) - MAX_LISTED} more", file=err)
     if exported.failed:
-        print(f"what could not be read is missing; when Pulsar answers for it, run again: {command}", file=err)
+        print(
+            "The output does not contain what could not be read. When Pulsar answers these requests, run the export "
+            f"again: {command}",
+            file=err,
+        )
 
 
 def _counts(exported: Exported, kind: Kind) -> tuple[int, int, int]:

@@ -111,7 +111,7 @@ class Exporter:
             self._settings = Settings(self._options.instance, cluster, self._options.namespace, system)
             tenants = [name for name in await self._calls.ask(Call("GET", ("tenants",))) or () if self._selected(name)]
         except PortError as error:
-            raise ExportError(f"nothing was read: {error}; {self._calls.advice}") from None
+            raise ExportError(f"nothing was read: {error}. {self._calls.advice}") from None
         self._progress.total("tenants", len(tenants))
         read = await each_of(sorted(tenants), self._tenant, CONCURRENCY)
         names = sorted(name for _, inside in read for name in inside)
@@ -161,7 +161,7 @@ class Exporter:
                 )
                 entries += [export_group(self._settings, name, live)] if live is not None else []
         except PortError as error:
-            entries.append(not_exported(Kind.RESOURCE_GROUP, about, f"could not be read: {error}", failed=True))
+            entries.append(not_exported(Kind.RESOURCE_GROUP, about, f"they could not be read: {error}", failed=True))
         about = f"isolation policies of cluster {cluster}"
         try:
             policies = await self._calls.find(Call("GET", isolation_path(cluster, "")[:-1])) or {}
@@ -174,7 +174,7 @@ class Exporter:
             together = export_domains(self._settings, domains)
             entries += [together] if together is not None else []
         except PortError as error:
-            entries.append(not_exported(Kind.ISOLATION_POLICY, about, f"could not be read: {error}", failed=True))
+            entries.append(not_exported(Kind.ISOLATION_POLICY, about, f"they could not be read: {error}", failed=True))
         return entries
 
     async def _answers(self, rows: Iterable[PolicyRow], base: tuple[str, ...]) -> dict[str, Any]:
@@ -210,7 +210,9 @@ class Exporter:
         except PortError:
             pass
         known = ", ".join(sorted(map(str, clusters))) or "none"
-        raise ExportError(f"cannot determine which of the clusters ({known}) answers: name it with --cluster")
+        raise ExportError(
+            f"the export cannot determine which of the clusters ({known}) answers. Give its name with --cluster"
+        )
 
     async def _tenant(self, tenant: str) -> tuple[Entry | None, list[str]]:
         """Returns the tenant, and its namespaces if the tenant has a manifest to refer to."""
@@ -221,13 +223,15 @@ class Exporter:
             entry = export_tenant(self._settings, tenant, live)
             inside = [str(name) for name in await self._calls.find(Call("GET", ("namespaces", tenant))) or ()]
         except PortError as error:
-            return not_exported(Kind.TENANT, f"tenant {tenant}", f"could not be read: {error}", failed=True), []
+            return not_exported(
+                Kind.TENANT, f"tenant {tenant}", f"the tenant could not be read: {error}", failed=True
+            ), []
         finally:
             self._progress.done("tenants")
         if self._options.exclude_system:
             inside = [name for name in inside if not is_system_namespace(name)]
         if entry.manifest is None and inside:
-            reason = f"{entry.notes[0].text}; with it its {len(inside)} namespaces are left out"
+            reason = f"{entry.notes[0].text}. Its {len(inside)} namespaces are not exported either"
             return not_exported(Kind.TENANT, entry.about, reason), []
         return entry, inside
 
@@ -236,7 +240,7 @@ class Exporter:
         about = f"namespace {full}"
         try:
             if "/" in name:
-                reason = "its name has three parts, a form Pulsar 2 gave up; there is no field for it"
+                reason = "the name has three parts, which only Pulsar 2 supported, and there is no field for it"
                 return _Namespace(tenant, name, not_exported(Kind.NAMESPACE, about, reason))
             base = namespace_path(tenant, name)
             live = await self._calls.find(Call("GET", base))
@@ -251,7 +255,7 @@ class Exporter:
                 await self._topics_of(found)
             return found
         except PortError as error:
-            entry = not_exported(Kind.NAMESPACE, about, f"could not be read: {error}", failed=True)
+            entry = not_exported(Kind.NAMESPACE, about, f"the namespace could not be read: {error}", failed=True)
             return _Namespace(tenant, name, entry)
         finally:
             self._progress.done("namespaces")
@@ -260,7 +264,7 @@ class Exporter:
         try:
             await self._list(found)
         except PortError as error:
-            note = Note(found.entry.about, f"its topics could not be listed: {error}", failed=True)
+            note = Note(found.entry.about, f"the topics of the namespace could not be listed: {error}", failed=True)
             found.entry = replace(found.entry, notes=(*found.entry.notes, note))
 
     async def _list(self, found: _Namespace) -> None:
@@ -321,7 +325,7 @@ class Exporter:
                 schema = await self._calls.readable(Call("GET", schema_path(*place, "schema")))
         except PortError as error:
             about = f"topic {topic_name(topic.persistent, *place)}"
-            return not_exported(Kind.TOPIC, about, f"could not be read: {error}", failed=True)
+            return not_exported(Kind.TOPIC, about, f"the topic could not be read: {error}", failed=True)
         finally:
             self._progress.done("topics")
         partitions = int(metadata.get("partitions") or 0)

@@ -80,7 +80,7 @@ def test_an_autoscaler_of_kubernetes_drives_brokers_unless_the_operator_does(
     scale["spec"]["replicas"] = 4
     answer = apiserver.request("PUT", f"{path(PC, namespace, 'sample')}/scale", scale)
     after = apiserver.request("GET", path(PC, namespace, "sample")).body["spec"]["broker"]["replicas"]
-    _judge(answer, "replicas is only the initial number while autoscaling is set" if scaled else None)
+    _judge(answer, "replicas is then only the initial number" if scaled else None)
     assert after == (2 if scaled else 4)
 
 

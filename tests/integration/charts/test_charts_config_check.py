@@ -151,7 +151,7 @@ OFFLOAD = {"driver": "S3", "bucket": "b", "region": "r"}
 def test_offload_policies_are_refused(checked: Checked, kind: Kind, spec: Json) -> None:
     answer = checked.create(kind, {**minimal(kind), **spec})
     assert answer.code == 422
-    assert "tiered storage cannot be configured in this version, no image has an offload driver" in answer.message
+    assert "this version does not support tiered storage and no image has an offload driver" in answer.message
     assert checked.create(kind, minimal(kind)).code == 201
 
 

@@ -181,7 +181,7 @@ def test_release_finalizers_waits_for_the_running_operator(namespace: str, start
     operator.ready()
     release = start_operator("release-finalizers", "--wait", "2", module="pulsar_operator")
     assert release.wait() == 1
-    assert any("stop that operator first" in line.get("text", "") for line in release.lines)
+    assert any("Stop that operator first" in line.get("text", "") for line in release.lines)
     assert operator.stop() == 0
 
 

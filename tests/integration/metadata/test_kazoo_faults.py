@@ -169,7 +169,7 @@ async def test_servers_are_written_one_way() -> None:
         with pytest.raises(RefusedError):
             canonical_servers(nonsense)
     port = KazooZooKeeper(deadline_seconds=1)
-    with pytest.raises(RefusedError, match="are not host:port"):
+    with pytest.raises(RefusedError, match="do not have the form host:port"):
         await port.session("host:notaport")
     await port.close()
 

@@ -43,14 +43,14 @@ def _behavior(tolerance: int, up: int, down: int) -> Json:
 
 
 LIMITS = "autoscaling.minReplicas must not exceed autoscaling.maxReplicas"
-STILL = "behavior.tolerancePercent 0 with a stabilizationWindowSeconds of 0"
-BANDWIDTH = "targets.bandwidthPercent is a share of targets.bandwidthLimit"
+STILL = "behavior.tolerancePercent must be above 0, or both stabilizationWindowSeconds"
+BANDWIDTH = "targets.bandwidthPercent is a percentage of targets.bandwidthLimit"
 NO_CPU = "autoscaling.targets.cpuPercent is a share of the CPU limit or request"
-FROZEN = "replicas is only the initial number while autoscaling is set"
+FROZEN = "replicas is then only the initial number"
 MARKS = "targets.lowDiskPercent must be below targets.diskPercent"
-NONE = "targets must name at least one of"
+NONE = "targets must contain at least one of"
 ENSEMBLE = "autoscaling.minReplicas must not be below ensemble.ensembleSize"
-SPLICED = "autoscaling.targets.bandwidthPercent needs config.proxyZeroCopyModeEnabled 'false'"
+SPLICED = "autoscaling.targets.bandwidthPercent requires config.proxyZeroCopyModeEnabled 'false'"
 BANDWIDTH_60 = {"bandwidthPercent": 60, "bandwidthLimit": "100Mi"}
 RECORDED = {"trafficSource": "Recorded"}
 COUNTED = {"config": {"proxyZeroCopyModeEnabled": "false"}}

@@ -26,7 +26,7 @@ POD_PATCHES: dict[str, tuple[Json, str | None]] = {
     "env-secret": (_env(valueFrom={"secretKeyRef": KEY}), None),
     "env-value-and-source": (
         _env(value="x", valueFrom={"secretKeyRef": KEY}),
-        "value and valueFrom exclude each other",
+        "value and valueFrom must not both be set",
     ),
     "env-two-sources": (
         _env(valueFrom={"secretKeyRef": KEY, "configMapKeyRef": KEY}),
@@ -59,12 +59,15 @@ ONE_CLASS = {"type": "LoadBalancer", "loadBalancerClass": "example.com/one"}
 CLASS_RULE = "service.loadBalancerClass is immutable while type is LoadBalancer"
 SERVICES: dict[str, tuple[Json, str | None]] = {
     "class": (ONE_CLASS, None),
-    "class-of-none": ({"loadBalancerClass": "example.com/one"}, "need type LoadBalancer"),
+    "class-of-none": ({"loadBalancerClass": "example.com/one"}, "require type LoadBalancer"),
     "ranges": ({"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.0/8", "2001:db8::/32"]}, None),
-    "ranges-of-node-port": ({"type": "NodePort", "loadBalancerSourceRanges": ["10.0.0.0/8"]}, "need type LoadBalancer"),
+    "ranges-of-node-port": (
+        {"type": "NodePort", "loadBalancerSourceRanges": ["10.0.0.0/8"]},
+        "require type LoadBalancer",
+    ),
     "ranges-without-mask": ({"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.0"]}, "should match"),
     "local": ({"type": "NodePort", "externalTrafficPolicy": "Local"}, None),
-    "local-inside": ({"externalTrafficPolicy": "Local"}, "needs type NodePort or LoadBalancer"),
+    "local-inside": ({"externalTrafficPolicy": "Local"}, "requires type NodePort or LoadBalancer"),
 }
 """Name -> spec.proxy.service and a fragment of the refusal; None = accepted."""
 SERVICE_CHANGES: dict[str, tuple[Json, Json, str | None]] = {
@@ -82,14 +85,17 @@ PLATFORMS: dict[str, tuple[Json, str | None]] = {
     "single": ({"ipFamilies": ["IPv6"]}, None),
     "single-of-two": ({"ipFamilies": ["IPv6", "IPv4"]}, "two entries with ipFamilyPolicy RequireDualStack"),
     "prefer": ({"ipFamilyPolicy": "PreferDualStack"}, None),
-    "prefer-one": ({"ipFamilyPolicy": "PreferDualStack", "ipFamilies": ["IPv6"]}, "must be absent with ipFamilyPolicy"),
+    "prefer-one": (
+        {"ipFamilyPolicy": "PreferDualStack", "ipFamilies": ["IPv6"]},
+        "must not be set with ipFamilyPolicy",
+    ),
 }
 """Name -> spec.platform and a fragment of the refusal; None = accepted."""
 PLATFORM_CHANGES: dict[str, tuple[Json, Json, str | None]] = {
     "other-first": (
         {"ipFamilies": ["IPv4"]},
         {"ipFamilies": ["IPv6"]},
-        "the first of platform.ipFamilies is immutable",
+        "The first entry of platform.ipFamilies is immutable",
     ),
     "second-added": ({"ipFamilies": ["IPv4"]}, {**DUAL, "ipFamilies": ["IPv4", "IPv6"]}, None),
 }

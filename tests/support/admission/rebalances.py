@@ -7,10 +7,10 @@ from tests.support.admission.rules import Create, Update
 
 PRB = Kind.REBALANCE
 BROKER = "east-broker-0.east-broker-headless.pulsar.svc.cluster.local:8080"
-NEEDED = "spec.brokers is required with mode AddBrokers and RemoveBrokers"
-BELONGS = "spec.brokers belongs to the modes AddBrokers and RemoveBrokers"
-TAKERS = "spec.excludedBrokers belongs to the mode RemoveBrokers"
-RECORDED = "spec.sizing belongs to trafficSource Recorded"
+NEEDED = "spec.brokers is required with modes AddBrokers and RemoveBrokers"
+BELONGS = "spec.brokers is allowed only with modes AddBrokers and RemoveBrokers"
+TAKERS = "spec.excludedBrokers is allowed only with mode RemoveBrokers"
+RECORDED = "spec.sizing is allowed only with trafficSource Recorded"
 PATTERN = "should match"
 
 REBALANCE_CREATES: tuple[Create, ...] = (

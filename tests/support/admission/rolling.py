@@ -7,10 +7,13 @@ from typing import Any
 from tests.support.admission.rules import PATTERN, PC, STANDALONE, Create, Json
 
 MINIMUM = "spec.bookkeeper.racks.minimum must not exceed spec.bookkeeper.replicas"
-FEWER = "spec.bookkeeper.racks.byOrdinal has fewer racks than racks.minimum"
+FEWER = "spec.bookkeeper.racks.byOrdinal must have at least racks.minimum racks"
 EITHER = "exactly one of topologyKey and byOrdinal must be set in spec.bookkeeper.racks"
 DEFAULT = "spec.bookkeeper.racks.byOrdinal must not contain default-rack"
-LOST = "bookie is the ordinal of the bookie whose ledgers are given up"
+LOST = (
+    "bookie must be set with action LoseLedgers and with no other action. Set it to the ordinal of the bookie whose "
+    "ledgers are given up"
+)
 ZONE = "timeZone must be a name of the IANA time zone database"
 
 
@@ -86,7 +89,12 @@ ROLLING_CREATES: tuple[Create, ...] = (
     Create(PC, "confirmed-roll-of-a-long-name", _confirmed("RollUnderReplicated", answers="x" * 193), "more than 192"),
     Create(PC, "confirmed-roll-of-two-words", _confirmed("RollUnderReplicated", answers="a b"), "should match"),
     Create(PC, "confirmed-adoption", _confirmed("AdoptMetadata", answers="734bf28c")),
-    Create(PC, "confirmed-adoption-of-anything", _confirmed("AdoptMetadata"), "answers is the instance id"),
+    Create(
+        PC,
+        "confirmed-adoption-of-anything",
+        _confirmed("AdoptMetadata"),
+        "answers must be set with action AdoptMetadata. Set it to the instance id",
+    ),
     Create(PC, "confirmed-adoption-of-a-bookie", _confirmed("AdoptMetadata", answers="a", bookie=0), LOST),
     Create(PC, "confirmed-loss-without-end", {"confirmations": [{"action": "LoseLedgers", "bookie": 0}]}, "Required"),
     Create(PC, "racks-by-label", _racks(**ROW)),

@@ -165,10 +165,10 @@ CREATES: tuple[Create, ...] = (
         PC, "standalone-missing", STANDALONE | {"standalone": None}, "spec.standalone is required in mode Standalone"
     ),
     *(
-        Create(PC, f"standalone-with-{part}", STANDALONE | {part: value}, "mode Standalone is one pod")
+        Create(PC, f"standalone-with-{part}", STANDALONE | {part: value}, "must not be set in mode Standalone")
         for part, value in (("metadataStore", {"managed": {}}), ("bookkeeper", {}), ("broker", {}), ("proxy", {}))
     ),
-    Create(PC, "distributed-with-standalone", {"standalone": {}}, "spec.standalone belongs to mode Standalone"),
+    Create(PC, "distributed-with-standalone", {"standalone": {}}, "spec.standalone is allowed only in mode Standalone"),
     Create(PC, "store-both", {"metadataStore": {"external": {"servers": "zk"}}}, "exactly one of managed and external"),
     Create(PC, "store-neither", {"metadataStore": {"managed": None}}, "exactly one of managed and external"),
     Create(PC, "store-external", EXTERNAL_META),
@@ -277,7 +277,7 @@ CREATES: tuple[Create, ...] = (
         for name in ("a b", " a.", "a%2Fb", "a?b#c", "süß", ".a", "a-partition-x")
     ),
     *(
-        Create(PT, f"name-{name}", {"name": name, "persistent": persistent}, "must not name a system topic")
+        Create(PT, f"name-{name}", {"name": name, "persistent": persistent}, "must not be the name of a system topic")
         for name in (*SYSTEM_TOPICS, f"a-b{SYSTEM_SUFFIX}")
         for persistent in (True, False)
     ),

@@ -10,11 +10,11 @@ from tests.support.admission.rules import CREATES, Create, Json, Update
 PTS = Kind.TOPIC_SET
 PATTERN = "should match"
 ONE_OF = "exactly one of spec.names, spec.count and spec.patterns"
-SELECTED = "the way topics are selected"
-SYSTEM = "must not name a system topic"
+SELECTED = "The way in which topics are selected"
+SYSTEM = "must not be the name of a system topic"
 IS_PARTITION = "-partition-N"
-PREFIX = "spec.count.prefix must not end like a partition"
-EXISTING = "spec.patterns selects topics that exist"
+PREFIX = "spec.count.prefix must not end with -partition-"
+EXISTING = "spec.patterns selects existing topics"
 
 COUNT: Json = {"names": None, "count": {"prefix": "x-", "number": 3}}
 PATTERNS: Json = {"names": None, "patterns": ["x-*"]}

@@ -231,7 +231,7 @@ UPDATES: tuple[Update, ...] = (
     Update(PT, "namespaceRef-changed", {}, {"namespaceRef": {"name": "other"}}, "spec.namespaceRef is immutable"),
     Update(PT, "persistent-changed", {}, {"persistent": False}, "spec.persistent is immutable"),
     Update(PT, "partitions-grow", {"partitions": 4}, {"partitions": 8}),
-    Update(PT, "partitions-shrink", {"partitions": 4}, {"partitions": 3}, "spec.partitions cannot shrink"),
+    Update(PT, "partitions-shrink", {"partitions": 4}, {"partitions": 3}, "spec.partitions cannot be reduced"),
     Update(PT, "partitions-removed", {"partitions": 4}, {"partitions": None}, "cannot become non-partitioned"),
     Update(PT, "partitions-added", {}, {"partitions": 4}, "cannot become non-partitioned"),
     Update(PT, "deletionPolicy", {}, {"deletionPolicy": "Delete"}),

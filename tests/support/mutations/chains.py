@@ -211,7 +211,7 @@ CHAINS: Mapping[Kind, tuple[Chain, ...]] = {
         Chain(
             "partitions",
             (2, 3),
-            more={"no_way_back": "spec.partitions cannot shrink", "stays": "Pulsar cannot remove a partition"},
+            more={"no_way_back": "spec.partitions cannot be reduced", "stays": "Pulsar cannot remove partitions"},
         ),
         Chain("policies", (ABSENT, {}), more=EMPTY),
         Chain("compaction", (ABSENT, {"schedule": "0 3 1 7 *"}), more=LATER),
@@ -324,7 +324,7 @@ CHAINS: Mapping[Kind, tuple[Chain, ...]] = {
         Chain(
             "template.partitions",
             (2, 3),
-            more={"no_way_back": "spec.template.partitions cannot shrink"},
+            more={"no_way_back": "spec.template.partitions cannot be reduced"},
         ),
     ),
 }

@@ -106,7 +106,7 @@ def test_a_prefix_is_what_a_number_makes_a_topic_name(prefix: str) -> None:
 @pytest.mark.parametrize("key", ["..", ".", "", "a\nb", "a\n", "a\x00", "\x7f", "k" * 257])
 def test_property_keys_that_could_not_be_removed_do_not_parse(key: str) -> None:
     spec = {"namespaceRef": {"name": "n"}, "name": "t", "properties": {"ok": "", key: "x"}}
-    with pytest.raises(ValidationError, match="a key of properties must have 1 to 256 characters, none of them a cont"):
+    with pytest.raises(ValidationError, match="a key of properties must have 1 to 256 characters without cont"):
         MODELS[Kind.TOPIC].spec.model_validate(spec)
 
 

@@ -147,7 +147,7 @@ def test_growth_from_nothing_or_by_nothing() -> None:
     ("step", "weights"), [(0.0, (1.0, 2.0)), (60.0, (1.0,)), (60.0, (1.0, -1.0)), (60.0, (1.0, float("nan")))]
 )
 def test_no_profile(step: float, weights: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="a profile has"):
+    with pytest.raises(ValueError, match="a profile must have"):
         Profile(step, weights)
 
 

@@ -110,15 +110,30 @@ NOW = MONDAY.timestamp()
         (Read(Outlook(NOW - 60, PROFILE, HOT)), True, 60.0, ""),
         (Read(Outlook(NOW + 1800, PROFILE, HOT)), True, 0.0, ""),  # it ends with the hour that it is
         (Read(Outlook(NOW + 90000, PROFILE, HOT)), True, 0.0, ""),  # a collector whose clock ran ahead within the day
-        (Read(Outlook(NOW + 90001, PROFILE, HOT)), False, None, "no forecast: recorded traffic ends 25.0 h from now"),
+        (
+            Read(Outlook(NOW + 90001, PROFILE, HOT)),
+            False,
+            None,
+            "There is no forecast, because recorded traffic ends 25.0 h in the future",
+        ),
         (Read(Outlook(NOW + 3e11, PROFILE, HOT), "away"), False, None, "the operator is wrong; away"),
         (Read(Outlook(NOW - 3600, PROFILE, HOT)), True, 3600.0, ""),
-        (Read(Outlook(NOW - 3601, PROFILE, HOT)), False, 3601.0, "no forecast: recorded traffic ended 1.0 h ago"),
+        (
+            Read(Outlook(NOW - 3601, PROFILE, HOT)),
+            False,
+            3601.0,
+            "There is no forecast, because recorded traffic ended 1.0 h ago",
+        ),
         (Read(Outlook(NOW - 7200, PROFILE, HOT), "away"), False, 7200.0, "(3600); away"),
-        (Read(Outlook(NOW - 60, PROFILE, HOT), "away"), True, 60.0, "the forecast is from an earlier read: away"),
-        (Read(Outlook(NOW - 60, None, HOT)), False, 60.0, f"no forecast: {NO_PROFILE}"),
-        (Read(None, "away"), False, None, "no forecast: away"),
-        (Read(), False, None, "no forecast: nothing was read yet"),
+        (
+            Read(Outlook(NOW - 60, PROFILE, HOT), "away"),
+            True,
+            60.0,
+            "The forecast is from an earlier read, because away",
+        ),
+        (Read(Outlook(NOW - 60, None, HOT)), False, 60.0, f"There is no forecast, because {NO_PROFILE}"),
+        (Read(None, "away"), False, None, "There is no forecast, because away"),
+        (Read(), False, None, "There is no forecast, because no sizing result has been read yet"),
     ],
 )
 def test_what_counts_and_what_is_said(read: Read, counts: bool, age: float | None, words: str) -> None:

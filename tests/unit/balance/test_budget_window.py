@@ -63,7 +63,7 @@ def test_what_is_left_of_a_budget_makes_no_smaller_pieces() -> None:
     whole = plan(model, Options(budget=Budget(max_moved_percent=9.0)))
     rest = plan(model, Options(budget=Budget(max_moved_percent=9.0, spent_percent=4.0)))
     assert whole.splits and rest.empty
-    assert rest.withheld == "the budget permits no step that helps"
+    assert rest.withheld == "the budget allows no step that helps"
 
 
 def test_only_what_was_done_is_charged_and_once() -> None:

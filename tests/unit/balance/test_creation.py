@@ -92,7 +92,7 @@ def test_declared_names_come_in_bundles_of_like_number_and_the_bundles_are_a_mul
     assert max(held.values()) <= -(-len(names) // 64)
     for i in range(40):
         assert max(per_bundle(found.boundaries, partitions(f"t{i}", 8)).values()) == 1
-    assert f"{bundles} bundles cut between 420 declared" in found.reason
+    assert f"{bundles} bundles follow from 420 declared" in found.reason
 
 
 def test_partitions_of_a_large_topic_are_nearly_even_over_brokers() -> None:

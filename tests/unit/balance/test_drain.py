@@ -59,12 +59,12 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
         ({"mixed_managers": True, "bundles": None}, True, False, "still had bundles"),
         ({"mixed_managers": True, "bundles": 0}, True, False, ""),
         ({"mixed_managers": True, "rebalance": rebalance(Ready=("False", "NoData"))}, True, False, "two load managers"),
-        ({"bundles": None, "failure": "timeout"}, False, False, "not known yet: timeout"),
+        ({"bundles": None, "failure": "timeout"}, False, False, "not known yet (timeout)"),
         (
             {"bundles": None, "failure": "timeout", "age": LATE},
             True,
             False,
-            "b-1 are not known: timeout",
+            "b-1 are not known (timeout)",
         ),
         (
             {"rebalance": rebalance(generation=0)},
@@ -92,7 +92,7 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
             },
             True,
             False,
-            "still had 4 bundles: because",
+            "still had 4 bundles after the drain ended (because)",
         ),
         (
             {
@@ -104,13 +104,13 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
             },
             False,
             False,
-            "which came after PulsarRebalance",
+            "which were assigned after PulsarRebalance",
         ),
         (
             {"rebalance": rebalance(progress={"finishedTime": "t", "done": 3, "total": 3}, Completed=("True", "C"))},
             False,
             False,
-            "which came after PulsarRebalance",
+            "which were assigned after PulsarRebalance",
         ),
         (
             {
@@ -127,7 +127,7 @@ def rebalance(generation: int = 1, *, progress: Any = None, **conditions: tuple[
             {"rebalance": rebalance(Ready=("False", "NoData")), "age": LATE},
             True,
             False,
-            "no plan for the 4 bundles",
+            "no plan was found for the 4 bundles",
         ),
         ({"rebalance": rebalance(Ready=("False", "BrokersChanging")), "age": LATE}, False, True, "because"),
     ],

@@ -18,7 +18,7 @@ from pulsar_operator.balance.planner.reasons import explained
 from tests.support.balancing.planning import ENDLESS, WIDTH, cluster, clusters, questions
 
 A, B, C = "a:8080", "b:8080", "c:8080"
-LOADS = re.compile(r"(\S+) carries (\d+\.\d\d) of its fair share, (\S+) (\d+\.\d\d)")
+LOADS = re.compile(r"(\S+) carries (\d+\.\d\d) of its fair share and (\S+) carries (\d+\.\d\d)")
 
 
 def loads_told(model: ClusterModel, proposal: Proposal) -> int:
@@ -51,7 +51,7 @@ def test_a_broker_that_is_emptied_shows_how_much_is_left() -> None:
     model = cluster({A: [3.0, 2.0, 1.0], B: [1.0]})
     proposal = plan(model, Options(Mode.REMOVE_BROKERS, ENDLESS, brokers=frozenset({A})))
     assert [move.reason for move in proposal.moves] == [
-        f"DrainingBrokers: {A} is being emptied and has {left}" for left in ("3 bundles", "2 bundles", "1 bundle")
+        f"DrainingBrokers: {A} is being emptied and still has {left}" for left in ("3 bundles", "2 bundles", "1 bundle")
     ]
 
 
@@ -66,11 +66,12 @@ def test_the_way_back_of_a_swap_is_reported_by_the_loads_of_then() -> None:
     heavy, light = move(0, A, B, 12.0), move(3, B, A, 3.0)
     balance = balance_of(model)
     there = explained(model, Proposal((), (heavy, light), balance, balance, 15.0)).moves
-    assert there[0].reason == f"BusiestBroker: {A} carries 1.33 of its fair share, {B} 0.67"
-    assert there[1].reason == f"BusiestBroker: {B} carries 1.47 of its fair share, {A} 0.53"
+    assert there[0].reason == f"BusiestBroker: {A} carries 1.33 of its fair share and {B} carries 0.67"
+    assert there[1].reason == f"BusiestBroker: {B} carries 1.47 of its fair share and {A} carries 0.53"
     back = explained(model, Proposal((), (light, heavy), balance, balance, 15.0)).moves
     assert back[0].reason == (
-        f"BusiestBroker: {B} carries 0.67 of its fair share, {A} 1.33; {B} makes room for a heavier bundle"
+        f"BusiestBroker: {B} carries 0.67 of its fair share and {A} carries 1.33, and {B} makes room for a heavier "
+        "bundle"
     )
 
 
@@ -79,14 +80,16 @@ def test_a_step_towards_the_busier_broker_shows_where_all_steps_lead() -> None:
     away, onto = move(0, A, C, 12.0), move(3, B, A, 3.0)
     balance = balance_of(model)
     told = explained(model, Proposal((), (onto, away), balance, balance, 15.0)).moves[0].reason
-    assert told.endswith("; after all steps they carry 0.70 and 1.10")
+    assert told.endswith(", and after all steps they carry 0.70 and 1.10")
 
 
 def test_a_cut_names_the_load_of_its_broker_and_a_sentence_stays() -> None:
     model = cluster({A: [[7.0, 4.0]], B: [3.0]})
     proposal = plan(model, Options(Mode.FULL, ENDLESS))
     assert len(proposal.splits) == 1
-    assert proposal.splits[0].reason.startswith(f"BusiestBroker: {A} carries 1.57 of its fair share, and no whole")
+    assert proposal.splits[0].reason.startswith(
+        f"BusiestBroker: {A} carries 1.57 of its fair share, and moving one of its whole"
+    )
     said = replace(proposal, splits=(replace(proposal.splits[0], reason="somebody wants it"),))
     assert explained(model, said).splits == said.splits
     assert explained(model, said).moves == proposal.moves, "a sentence is not told anew"

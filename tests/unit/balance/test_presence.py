@@ -61,12 +61,12 @@ walls = positions.map(lambda found: (0, *(each for each in found if 0 < each < L
     [
         (2, TODAY, TODAY, ""),
         (2, TODAY, (0, QUARTER, HALF, LAST_BOUNDARY), ""),
-        (2, TODAY, (0, QUARTER, LAST_BOUNDARY), "it had a boundary at 0x80000000 and has none there now"),
-        (2, TODAY, (0, LAST_BOUNDARY), "it had a boundary at 0x80000000 and has none there now"),
+        (2, TODAY, (0, QUARTER, LAST_BOUNDARY), "a boundary of the namespace at 0x80000000 no longer exists"),
+        (2, TODAY, (0, LAST_BOUNDARY), "a boundary of the namespace at 0x80000000 no longer exists"),
         (0, (), TODAY, ""),
         (2, (), TODAY, ""),
-        (4, (), TODAY, "it had 4 bundles and has 2 now"),
-        (1, (), (), "it had 1 bundles and has 0 now"),
+        (4, (), TODAY, "the namespace had 4 bundles and has 2 now"),
+        (1, (), (), "the namespace had 1 bundles and has 0 now"),
     ],
 )
 def test_a_boundary_that_went_shows_another_namespace(

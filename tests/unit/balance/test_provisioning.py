@@ -41,10 +41,10 @@ def partitions(weights: list[float]) -> list[tuple[str, float]]:
     ("topics", "now", "needed", "words"),
     [
         ([(TOPIC, 200.0)], 0, 4, "not partitioned and carries 200%"),
-        ([(TOPIC, 51.0)], 0, 2, "not turned into a partitioned one in place"),
-        (partitions([60.0, 60.0]), 2, 3, "with 3 each carries 50%"),
-        (partitions([80.0, 80.0, 80.0]), 3, 5, "Keys change their partition"),
-        (partitions([100.0, 10.0, 10.0, 10.0]), 4, 5, "check keys and routing"),
+        ([(TOPIC, 51.0)], 0, 2, "cannot convert the topic into a partitioned one"),
+        (partitions([60.0, 60.0]), 2, 3, "Each of 3 partitions would carry at most 50%"),
+        (partitions([80.0, 80.0, 80.0]), 3, 5, "Additional partitions change the partition of keys"),
+        (partitions([100.0, 10.0, 10.0, 10.0]), 4, 5, "Check keys and routing"),
         # The last partition is idle, but it is there.
         ([(partition_name(TOPIC, 0), 90.0), (partition_name(TOPIC, 7), 0.0)], 8, 9, "One of 8 partitions"),
     ],
@@ -93,7 +93,7 @@ def test_capacity_is_relative_and_a_hot_topic_is_named() -> None:
     found = verdict(400.0, large, capacity=100.0, target=0.7, hottest=300.0)
     assert found.verdict == "RightSized"
     assert "2 brokers would be utilized 67%" in found.reason
-    assert "partitions help there, brokers do not" in found.reason
+    assert "add partitions to the topic instead of brokers" in found.reason
     assert "partitions" not in verdict(400.0, large, capacity=100.0, target=0.7, hottest=280.0).reason
     assert "capacity" in verdict(400.0, large, capacity=None).reason
     assert verdict(1.0, [], capacity=1.0).verdict == "UnderProvisioned"

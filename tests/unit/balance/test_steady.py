@@ -81,7 +81,10 @@ def test_only_what_is_uneven_for_long_enough_is_overloaded() -> None:
     assert (verdict.act, verdict.uneven, verdict.overloaded) == (True, False, False)
     verdict, _ = observe(history, 11, balance(1.3, mean=0.7), {BROKER: 0.3})
     assert (verdict.act, verdict.uneven, verdict.overloaded) == (True, True, True)
-    assert verdict.reason == "the busiest broker has 1.30 times the mean load, the least busy one 0.30 of its share"
+    assert (
+        verdict.reason
+        == "the busiest broker has 1.30 times the mean load and the least busy broker has 0.30 of its share"
+    )
 
 
 def test_one_even_observation_starts_patience_again() -> None:

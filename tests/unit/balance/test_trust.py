@@ -115,9 +115,12 @@ def test_a_network_that_is_full_counts_by_itself() -> None:
 @pytest.mark.parametrize(
     ("figure", "why"),
     [
-        (lambda minute, each: 0.5, "has reported the same 50.0% of its CPU for "),
-        (lambda minute, each: 50.0 + minute / 100, "reports 5060% of its CPU"),
-        (lambda minute, each: 0.005 + minute / 1e6, "reports 0.5% of its CPU while its traffic takes about 5"),
+        (lambda minute, each: 0.5, "has reported the same CPU use of 50.0% for"),
+        (lambda minute, each: 50.0 + minute / 100, "reports that it uses 5060% of its CPU"),
+        (
+            lambda minute, each: 0.005 + minute / 1e6,
+            "reports that it uses 0.5% of its CPU although its traffic requires about 5",
+        ),
         (lambda minute, each: None, "reports no CPU use"),
     ],
 )
@@ -162,7 +165,7 @@ def test_a_figure_that_drifts_is_distrusted_within_hours_and_until_it_stands(cha
     first = next(minute for minute, judged in enumerate(found) if judged.drifting)
     assert first <= 250
     assert all(judged.drifting == {A} and A not in judged.used for judged in found[first:600])
-    assert "unlike its traffic" in distrusted(watched.records, 600 * MINUTE).get(A, "unlike its traffic")
+    assert "its traffic did not" in distrusted(watched.records, 600 * MINUTE).get(A, "its traffic did not")
     assert not any(judged.drifting for judged in found[900:])
 
 

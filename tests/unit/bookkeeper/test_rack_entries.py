@@ -165,8 +165,8 @@ def test_too_few(racks: Racks, known: KnownRacks, short: str | None) -> None:
 
 WRITTEN = {"b": "/a"}
 SAID = [
-    (LOOSE, TWO, WRITTEN, (TRUE, Reason.RACKS_KNOWN), "Bookies are in 2 racks, by ordinal: /a: 0; /b: 1"),
-    (LOOSE, ONE, WRITTEN, (TRUE, Reason.RACKS_KNOWN), "fewer than racks.minimum = 2"),
+    (LOOSE, TWO, WRITTEN, (TRUE, Reason.RACKS_KNOWN), "Bookies are in 2 racks (ordinals by rack: /a: 0; /b: 1)"),
+    (LOOSE, ONE, WRITTEN, (TRUE, Reason.RACKS_KNOWN), "racks.minimum is 2, so a rack stores more than one copy"),
     (ENFORCED, ONE, WRITTEN, (FALSE, Reason.TOO_FEW_RACKS), "set enforceMinimum to false"),
     (LOOSE, KnownRacks({}, {0: "pod 0", 1: "pod 1"}), WRITTEN, (FALSE, Reason.RACK_UNKNOWN), "pod 0 (and 1 more)"),
     (LOOSE, KnownRacks({}, {}, frozenset({2, 1})), WRITTEN, (UNKNOWN, Reason.PENDING), "1, 2"),

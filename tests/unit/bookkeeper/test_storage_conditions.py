@@ -49,16 +49,21 @@ def facts(**changes: Any) -> StorageFacts:
             facts(under_replicated=LACKING),
             F,
             Reason.UNDER_REPLICATED,
-            "missing since 2026-03-01T11:00:00Z: 3 ledgers",
+            "Copies of 3 ledgers have been missing since 2026-03-01T11:00:00Z",
         ),
-        (facts(under_replicated=UnderReplicated(1)), F, Reason.UNDER_REPLICATED, "Copies are missing: 1 ledger"),
+        (facts(under_replicated=UnderReplicated(1)), F, Reason.UNDER_REPLICATED, "Copies of 1 ledger are missing"),
         (facts(under_replicated=UnderReplicated(9, True)), F, Reason.UNDER_REPLICATED, "at least 9 ledgers"),
-        (facts(under_replicated=UnderReplicated(0, True)), U, Reason.UNKNOWN, "not be counted"),
+        (facts(under_replicated=UnderReplicated(0, True)), U, Reason.UNKNOWN, "could not be determined"),
         (facts(auditor=None), F, Reason.NO_AUDITOR, "No auto-recovery pod"),
-        (facts(auditor=None, under_replicated=LACKING), F, Reason.NO_AUDITOR, "before: 3 ledgers"),
+        (facts(auditor=None, under_replicated=LACKING), F, Reason.NO_AUDITOR, "(3 ledgers had missing copies before)"),
         (facts(disabled=True), F, Reason.REPLICATION_DISABLED, "autorecovery -enable"),
         (facts(disabled=True, auditor=None), F, Reason.REPLICATION_DISABLED, "switched off"),
-        (facts(disabled=True, under_replicated=LACKING), F, Reason.REPLICATION_DISABLED, "before: 3 ledgers"),
+        (
+            facts(disabled=True, under_replicated=LACKING),
+            F,
+            Reason.REPLICATION_DISABLED,
+            "(3 ledgers had missing copies before)",
+        ),
     ],
 )
 def test_replicated(found: StorageFacts | None, status: ConditionStatus, reason: Reason, words: str) -> None:
@@ -104,7 +109,7 @@ def condition(since: str, reason: Reason = Reason.UNDER_REPLICATED, status: str 
 )
 def test_since_when(previous: dict[str, str] | None, oldest: datetime | None, since: str | None) -> None:
     _, _, message = replicated(facts(under_replicated=UnderReplicated(2, oldest=oldest)), previous)
-    assert message == f"Copies are missing{f' since {since}' if since else ''}: 2 ledgers"
+    assert message == f"Copies of 2 ledgers {f'have been missing since {since}' if since else 'are missing'}"
 
 
 def test_what_ends_it() -> None:

@@ -67,7 +67,7 @@ def test_those_of_others_and_those_that_take_entries_are_not_named() -> None:
 def test_it_is_told_before_it_comes_to_that(usage: int, told: dict[str, int]) -> None:
     assert nearly(FACTS, {"a", "b"}, {"a": usage}, {}, STOCK) == told
     text = nearly_full(ReadOnlyBookies(STOCK, nearly={"b": 91, "a": 93, "x": 90, "y": 90}))
-    assert text == "nearly full, and read-only at 95 %: a (93 %), b (91 %), x (90 %) and 1 more"
+    assert text == "These bookies are nearly full and become read-only at 95 %: a (93 %), b (91 %), x (90 %) and 1 more"
 
 
 def test_a_percent_more_or_less_begins_and_ends_nothing() -> None:
@@ -82,7 +82,7 @@ def test_full_disks_stay_the_cause_until_it_takes_entries_again() -> None:
     before = BookieStatus(id="c", state="ReadOnly", usage=97, reason="DisksFull", since=THEN)
     (row,) = rows_of({"c": UNKNOWN}, {"c": 40}, {"c": before}, NOW)
     assert row == ReadOnly("c", FULL, 40, THEN)
-    assert "were used beyond 95 %, now 40 %" in describe_bookie(row, STOCK)
+    assert "were more than 95 % full (now 40 %)" in describe_bookie(row, STOCK)
     (row,) = rows_of({"c": UNKNOWN}, {"c": 40}, {"c": before.model_copy(update={"state": "Writable"})}, NOW)
     assert (row.reason, row.since) == (UNKNOWN, "2026-03-01T12:00:00Z")
     (row,) = rows_of({"c": FULL}, {"c": 97}, {"c": before.model_copy(update={"reason": "BookieReadOnly"})}, NOW)
@@ -112,13 +112,21 @@ def test_whether_ledgers_can_be_made(writable: int, widest: int | None, before: 
     size = None if widest is None else Widest(widest, "namespace shop/orders")
     fact = ReadOnlyBookies(STOCK, (ReadOnly("c", FULL, 97, THEN),), writable=writable, widest=size)
     assert fact.short(before) is short
-    assert ("namespace shop/orders takes" in describe_read_only(fact)) == (short and widest is not None)
+    assert ("Namespace shop/orders requires" in describe_read_only(fact)) == (short and widest is not None)
 
 
 def test_what_is_said_names_bookie_usage_time_and_remedy() -> None:
     full, other = ReadOnly("c", FULL, 97, THEN), ReadOnly("d", UNKNOWN, None, THEN)
     text = describe_read_only(ReadOnlyBookies(STOCK, (other, full), writable=3, widest=Widest(2, "the default")))
-    for words in ("bookie c", THEN, "beyond 95 %", "97 %", "spec.bookkeeper.replicas", "bookie d", "an unknown share"):
+    for words in (
+        "Bookie c",
+        THEN,
+        "more than 95 %",
+        "97 %",
+        "spec.bookkeeper.replicas",
+        "Bookie d",
+        "an unknown share",
+    ):
         assert words in text, words
     assert ReadOnlyBookies(STOCK, (other, full)).reason is FULL
     assert ReadOnlyBookies(STOCK, (other,)).reason is UNKNOWN

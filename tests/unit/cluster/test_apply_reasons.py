@@ -77,7 +77,7 @@ def test_an_absent_object_is_applied() -> None:
         (lambda o, c: c["env"].pop(0), "containers[main].env[A] is missing"),
         (lambda o, c: c["resources"]["limits"].update(cpu="600m"), 'limits.cpu changed from "600m" to "500m"'),
         (lambda o, c: o["metadata"]["labels"].clear(), "metadata.labels.app is missing"),
-        (lambda o, c: c["env"].append({"name": "X", "value": "by hand"}), "/env/2 is not managed by this operator"),
+        (lambda o, c: c["env"].append({"name": "X", "value": "by hand"}), "/env/2 is not managed by the operator"),
         (
             lambda o, c: o["spec"]["template"]["spec"]["nodeSelector"].update(zone="a"),
             "/nodeSelector/zone is not managed",

@@ -105,5 +105,5 @@ async def test_a_copy_that_never_has_room_is_not_begun_again_and_again() -> None
         for ordinal in range(2):
             use(found, ordinal, 93 if copying else 10)
         await found.round()
-    begun = [event for event in found.journal.events if "is writable again, and copying its ledgers" in event.message]
+    begun = [event for event in found.journal.events if "is writable again and its ledgers" in event.message]
     assert len(begun) <= 5, f"{len(begun)} times in 100 rounds"

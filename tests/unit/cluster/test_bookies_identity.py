@@ -242,7 +242,7 @@ async def test_one_that_ledgers_name_says_what_to_do_and_is_removed_once_none_do
     status, reason, text = await world.progressing()
     assert (status, reason) == ("False", "DecommissionRefused")
     assert bookie(2) in text and f"{named[0]}" in text
-    assert "Auto-recovery copies what other bookies have" in text and "cookie_create" in text
+    assert "Auto-recovery copies the entries that other bookies have" in text and "cookie_create" in text
     assert await world.replicas() == 3
     for number in named:
         world.store.remove(f"/ledgers/00/0000/L{number:04d}")

@@ -249,7 +249,7 @@ async def test_a_bookie_whose_volume_is_lost_is_not_made_under_its_old_cookie() 
     assert await world.all_ready() == {} and await world.replicas() == 3
     assert world.naming(2) == [] and 900 in world.ledgers()
     (told,) = [event.message for event in world.journal.events if event.reason == "VolumeLost"]
-    assert "is new, and there was none before" in told
+    assert "is new and had no predecessor" in told
 
 
 async def test_one_topic_that_fails_inside_does_not_keep_others_from_being_unloaded() -> None:

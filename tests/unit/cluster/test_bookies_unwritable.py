@@ -67,7 +67,7 @@ async def test_too_few_that_take_entries_are_no_ready_cluster() -> None:
         await disk(world, ordinal, FULL)
     await world.settle(20)
     status, reason, text = await told(world)
-    assert (status, reason) == ("False", "DisksFull") and "1 bookies take entries" in text and "takes 2" in text
+    assert (status, reason) == ("False", "DisksFull") and "requires 2 writable bookies, but only 1 are writable" in text
     assert (await world.condition(Kind.CLUSTER, "east"))[:2] == ("False", "DisksFull")
     assert (await world.condition(Kind.CLUSTER, "east", "Stalled"))[0] == "True", "nobody empties them by waiting"
     await disk(world, 2, HALF)
@@ -91,7 +91,7 @@ async def test_a_namespace_whose_affinity_group_takes_no_entries_is_named(by: st
     status, reason, text = await told(world)
     assert (status, reason) == ("False", "DisksFull")
     whose = "shop/orders" if by == "a policy" else "public/default"
-    assert f"1 bookies of affinity group gold take entries, and namespace {whose} takes 2" in text
+    assert f"namespace {whose} requires 2 writable bookies of affinity group gold" in text
     await disk(world, 1, HALF)
     await world.run()
     assert (await told(world))[:2] == ("True", "Ready")
@@ -116,7 +116,7 @@ async def test_a_namespace_may_take_more_than_the_default() -> None:
     await disk(world, 1, FULL)
     await world.settle(20)
     status, _, text = await told(world)
-    assert status == "False" and "namespace shop/wide takes 3" in text
+    assert status == "False" and "Namespace shop/wide requires 3" in text
 
 
 async def test_somebody_made_it_read_only_by_hand() -> None:

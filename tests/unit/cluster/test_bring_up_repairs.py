@@ -208,7 +208,7 @@ async def test_nor_one_of_a_lower_ordinal(foreign: tuple[int, ...]) -> None:
     assert not {bookie(ordinal) for ordinal in foreign} & set(world.store.children(AVAILABLE))
     status, reason, text = await world.progressing()
     assert (status, reason) == ("False", "ForeignVolume"), text
-    assert f"Bookie {bookie(foreign[0])} does not start: PersistentVolumeClaim {claims(foreign[0])[0]}" in text
+    assert f"Bookie {bookie(foreign[0])} does not start, because PersistentVolumeClaim {claims(foreign[0])[0]}" in text
     assert [world.volume(bookie(ordinal)) for ordinal in foreign] == volumes, "nothing of it is deleted"
     for ordinal in foreign:
         await lose(world, ordinal)

@@ -172,7 +172,7 @@ async def test_a_pause_and_a_dry_run_change_nothing() -> None:
     await minutes(world, loads, 2)
     assert await wanted(world) == 2 and await said(world) == ("False", "DryRun")
     pending = (await world.status(Kind.CLUSTER, "east"))["pendingActions"]
-    assert "Scale brokers from 2 to 3 (status.autoscaling says why)" in pending
+    assert "Scale brokers from 2 to 3 (status.autoscaling has the reason)" in pending
     await world.dry_run(Kind.CLUSTER, "east", on=False)
     await minutes(world, loads, 2)
     assert await wanted(world) == 3

@@ -167,7 +167,7 @@ async def test_a_dry_run_tells_and_adds_none() -> None:
     await looks(world, 3)
     assert await world.replicas() == 3 and await said(world) == ("False", "DryRun")
     pending = (await world.status(Kind.CLUSTER, "east"))["pendingActions"]
-    assert "Scale bookies from 3 to 4 (status.autoscaling says why)" in pending
+    assert "Scale bookies from 3 to 4 (status.autoscaling has the reason)" in pending
 
 
 @pytest.mark.parametrize("what", ["silent", "not registered", "no store"])

@@ -212,4 +212,4 @@ async def test_one_disk_that_is_larger_is_no_room_on_the_others() -> None:
     world.bookies.disks[host(0)] = DiskInfo(90 * 100 * GIB, 90 * 100 * GIB)
     await looks(world, 12, every=SPARSE)
     await at_rest(world, 3)
-    assert "what is stored needs 3" in await why(world)
+    assert "the stored data requires 3" in await why(world)

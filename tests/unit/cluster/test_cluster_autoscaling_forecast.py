@@ -79,7 +79,11 @@ async def test_without_a_forecast_the_same_load_asks_for_nothing() -> None:
         (lambda now: RefusedError("it cannot be read: version"), "no forecast: it cannot be read: version", False),
         (lambda now: None, "has no result for cluster east yet", False),
         (result, "no forecast: the sizing result has no traffic profile", True),
-        (lambda now: result(now - timedelta(hours=49), rising(now)), "no forecast: recorded traffic ended 49.", True),
+        (
+            lambda now: result(now - timedelta(hours=49), rising(now)),
+            "no forecast, because recorded traffic ended 49",
+            True,
+        ),
     ],
     ids=["away", "damaged", "none", "no-profile", "stale"],
 )
@@ -104,7 +108,7 @@ async def test_a_service_that_goes_away_takes_no_forecast_along() -> None:
     sizing.answer = AWAY
     await minutes(world, loads, 24)
     assert await wanted(world) == 3, "foreseen"
-    assert f"the forecast is from an earlier read: {AWAY}" in (await row(world))["message"]
+    assert f"The forecast is from an earlier read, because {AWAY}" in (await row(world))["message"]
     world.restart()
     await minutes(world, loads, 6)
     assert f"no forecast: {AWAY}" in (await row(world))["message"], "a new operator has read nothing"
@@ -174,5 +178,5 @@ async def test_a_topic_hotter_than_a_broker_asks_for_partitions_and_no_broker() 
         loads.total, loads.on_first = 1.3 * TARGET, 1.05 * TARGET
         await minutes(world, loads, 6)
         assert await wanted(world) == number
-        words = "persistent://busy/load/hot carries 1.60x the target load of a broker: add partitions"
+        words = "persistent://busy/load/hot carries 1.60x the target load of a broker. Add partitions"
         assert (words in (await row(world))["message"]) == (number == 2)

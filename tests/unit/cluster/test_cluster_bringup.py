@@ -28,10 +28,10 @@ async def test_bring_up_goes_by_observed_readiness_and_says_what_it_waits_for() 
     await world.run(each=look)
     assert await world.all_ready() == {}
     assert waited == [
-        "ZooKeeper is not ready: ZooKeeper: 0 of 1 ready",
-        "Bookies are not ready: bookies: 0 of 1 ready",
-        "Brokers are not ready: brokers: 0 of 1 ready",
-        "Proxies are not ready: proxies: 0 of 1 ready",
+        "0 of 1 ZooKeeper servers are ready",
+        "0 of 1 bookies are ready",
+        "0 of 1 brokers are ready",
+        "0 of 1 proxies are ready",
     ]
     assert "blocker" not in await world.status(Kind.CLUSTER, "east")
     assert world.journal.of(KUBERNETES, "apply", kind="StatefulSet") == [
@@ -65,15 +65,15 @@ async def test_nothing_is_created_before_what_it_needs_is_ready() -> None:
     [
         (
             "east-zookeeper-*",
-            ("MetadataReady", "WaitingForZooKeeper", "ZooKeeper is not ready: ZooKeeper: 0 of 1 ready"),
+            ("MetadataReady", "WaitingForZooKeeper", "0 of 1 ZooKeeper servers are ready"),
         ),
         (
             "east-bookie-*",
-            ("BrokersReady", "WaitingForBookies", "Bookies are not ready: bookies: 0 of 1 ready"),
+            ("BrokersReady", "WaitingForBookies", "0 of 1 bookies are ready"),
         ),
         (
             "east-broker-*",
-            ("ProxiesReady", "WaitingForBrokers", "Brokers are not ready: brokers: 0 of 1 ready"),
+            ("ProxiesReady", "WaitingForBrokers", "0 of 1 brokers are ready"),
         ),
     ],
 )
@@ -157,7 +157,7 @@ async def test_a_child_changed_by_hand_is_repaired_with_a_reason(
     assert found.get("data") == wanted.get("data")
     assert found["metadata"]["labels"] == wanted["metadata"]["labels"]
     assert [c.name for c in world.journal.since(mark) if c.verb == "apply"] == [name]
-    assert any(f"Updated {kind.kind} {name}:" in each.getMessage() for each in caplog.records)
+    assert any(f"Updated {kind.kind} {name}, because" in each.getMessage() for each in caplog.records)
     assert world.journal.events[events:] == [], "an internal write is no event"
 
 

@@ -92,7 +92,7 @@ async def began() -> tuple[ClusterWorld, str]:
     for name in BROKERS:
         await serve(world, name, 5000, 7)
     await world.run()
-    assert "its errors are not compared yet: too few operations" in await waits(world)
+    assert "are not compared yet, because there are too few operations" in await waits(world)
     return world, first
 
 
@@ -107,8 +107,8 @@ async def test_a_first_pod_that_errs_goes_back_although_it_is_ready(killed: bool
     await world.run()
     status, why, text = await world.condition(Kind.CLUSTER, "east", "Progressing")
     assert (status, why) == ("False", "CanaryFailed")
-    words = "errs more than its peers: 100 of its 1000 lines of the log are errors, theirs 0 of 2000"
-    assert f"pod {first} of version {NEW} {words}" in text
+    words = "on this pod 100 of 1000 lines of the log are errors, and on its peers 0 of 2000"
+    assert f"Pod {first} of version {NEW} has more errors than its peers: {words}" in text
     assert await newer(world) == [], "the last good template went back"
     assert [name for name in await newer(world, "east-bookie")] != [], "tiers before it stay"
     assert all(map(is_ready, await world.backstage.all(PODS)))

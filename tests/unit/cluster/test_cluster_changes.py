@@ -213,7 +213,7 @@ async def test_a_name_taken_by_a_foreign_service_is_refused_and_the_rest_converg
     status, _, message = await world.condition(Kind.CLUSTER, "east", "Accepted")
     assert status == "False"
     assert f"Service {NS}/east-proxy exists and does not belong to this object" in message
-    assert "delete or rename it" in message
+    assert "Delete or rename it" in message
     assert (await world.condition(Kind.CLUSTER, "east", "BrokersReady"))[0] == "True"
     assert (await world.condition(Kind.TOPIC, "clicks"))[0] == "True"
     await world.backstage.remove(SERVICES, NS, "east-proxy")

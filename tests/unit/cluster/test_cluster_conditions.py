@@ -71,7 +71,7 @@ def test_what_is_in_progress() -> None:
         (
             ClusterView(rollout=RolloutFact(rollout, leaves)),
             "RolloutInProgress",
-            "Rollout of the broker pods: 1 of 3 are done",
+            "rollout of the broker pods has replaced 1 of 3",
         ),
         (ClusterView(scale=ScaleFact(leaves)), "Draining", "4 bundles are left"),
         (ClusterView(stopped_for="No bookie is up"), "Pending", "No bookie is up"),

@@ -83,7 +83,9 @@ async def test_a_broker_that_does_not_end_keeps_bookies_and_zookeeper_running() 
     for _ in range(12):
         await world.round()
     assert await world.names(STATEFUL_SETS) == ["east-autorecovery", "east-bookie", "east-zookeeper"]
-    assert (await world.status(Kind.CLUSTER, "east"))["blocker"] == "The broker and standalone pods are not stopped yet"
+    assert (await world.status(Kind.CLUSTER, "east"))["blocker"] == (
+        "The broker and standalone pods have not stopped yet"
+    )
 
     def let_go(obj: dict[str, dict[str, list[str]]]) -> None:
         obj["metadata"]["finalizers"].remove(hold)
@@ -357,7 +359,7 @@ async def test_a_namespace_that_cannot_be_seen_is_not_gone() -> None:
     await world.delete_all()
     await rounds(world)
     live = await world.get(Kind.CLUSTER, "east")
-    assert f"{GUARD}; whether Kubernetes namespace {NS} is being deleted is not known" in str(live["status"])
+    assert f"{GUARD}. It could not be read whether Kubernetes namespace {NS} is being deleted" in str(live["status"])
 
 
 @pytest.mark.parametrize("going", [True, False])

@@ -252,7 +252,8 @@ async def test_the_entry_does_not_stay_since_a_status_was_lost_while_it_leaves()
     await world.reconcile(Key(Kind.CLUSTER, NS, "west"))
     found = await blocked(world)
     assert (
-        found is not None and "PulsarInstance pulsar/demo does not report where its configuration store is" in found[1]
+        found is not None
+        and ("PulsarInstance pulsar/demo does not have the address of its configuration store") in found[1]
     )
     await world.run()
     assert await blocked(world) is None and naming(world) == []

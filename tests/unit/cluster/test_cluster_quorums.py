@@ -94,7 +94,7 @@ async def test_fewer_bookies_than_an_ensemble_are_refused_until_it_is_made_small
     await world.run()
     status, reason, message = await world.condition(Kind.CLUSTER, "east", "Accepted")
     assert (status, reason) == ("False", "InvalidSpec")
-    assert "3 bookies are recorded as ensemble size; spec.bookkeeper.replicas = 2" in message
+    assert "spec.bookkeeper.replicas = 2 is less than the recorded ensemble size of 3 bookies" in message
     assert "set spec.bookkeeper.ensemble.ensembleSize to 2 first" in message
     assert await everywhere(world) == {"3/3/2"}
     await world.change(Kind.CLUSTER, "east", keeper(4, ensembleSize=2))
@@ -244,7 +244,7 @@ async def test_a_record_from_an_old_backup_takes_no_copies_away(labels: bool) ->
     assert (await world.uids(PODS)) == pods
     (message,) = repairs(world)
     assert f"ConfigMap {RECORD} said 1/1/1" in message and "brokers have 3/3/2" in message
-    assert "If 1/1/1 is meant, set spec.bookkeeper.ensemble" in message
+    assert "1/1/1, set spec.bookkeeper.ensemble" in message
 
 
 @pytest.mark.parametrize("change", [{"ensembleSize": 3}, {}])
@@ -270,7 +270,7 @@ async def test_a_record_that_cannot_be_read_changes_nothing(change: dict[str, in
     assert (await of_brokers(world), await recorded(world)) == ("2/2/2", "two of them")
     rollout = (await world.status(Kind.CLUSTER, "east"))["rollout"]
     assert (rollout["component"], rollout["podsDone"]) == ("broker", 0)
-    assert rollout["message"] == f"ConfigMap {RECORD} is damaged: see MetadataReady"
+    assert rollout["message"] == f"ConfigMap {RECORD} is damaged. See condition MetadataReady"
     await put_back(world, "2/2/2")
     await world.run()
     assert await everywhere(world) == {"3/2/2" if change else "2/2/2"}

@@ -73,7 +73,7 @@ async def test_the_other_clusters_of_the_instance_go_first(of: str | None) -> No
     clusters.cluster(HERE, "west", of=of)
     clusters.registered(clusters.cluster(THERE, "north"))
     waiting = await clusters.waits_for(east)
-    assert waiting is not None and waiting.endswith("Delete them first: elsewhere/north, pulsar/west")
+    assert waiting is not None and waiting.endswith("Delete these clusters first: elsewhere/north, pulsar/west")
 
 
 async def test_a_cluster_of_the_same_name_elsewhere_is_not_the_store() -> None:
@@ -103,7 +103,7 @@ async def test_one_that_was_allowed_once_holds_it_although_no_status_and_no_inst
     clusters.registered(clusters.cluster(HERE, "west"))
     clusters.kube.remove(CUSTOM[Kind.INSTANCE], HERE, "demo")
     waiting = await clusters.waits_for(east)
-    assert waiting is not None and waiting.endswith("Delete them first: elsewhere/north, pulsar/west")
+    assert waiting is not None and waiting.endswith("Delete these clusters first: elsewhere/north, pulsar/west")
 
 
 @pytest.mark.parametrize(("lost", "held"), [(1, True), (2, False)])

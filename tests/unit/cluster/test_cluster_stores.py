@@ -63,7 +63,7 @@ async def test_brokers_wait_for_a_managed_store_and_bookies_do_not() -> None:
     ]
     status, reason, message = await world.condition(Kind.CLUSTER, "east", "BrokersReady")
     assert (status, reason) == ("False", "WaitingForConfigurationStore")
-    assert "Configuration store: 0 of 3 ready" in message
+    assert "0 of 3 ZooKeeper servers of the configuration store are ready" in message
     world.workloads.troubles.clear()
     await world.run()
     assert await world.all_ready() == {}
@@ -247,7 +247,7 @@ async def test_a_reference_to_nothing_is_told_and_ends_when_it_appears() -> None
     world = await converged(*rest)
     status, reason, message = await world.condition(Kind.CLUSTER, "east", "BrokersReady")
     assert (status, reason) == ("False", "ReferenceNotFound")
-    assert 'PulsarInstance "pulsar/demo" of spec.instanceRef does not exist: create it' in message
+    assert 'PulsarInstance "pulsar/demo", which spec.instanceRef names, does not exist. Create it' in message
     assert (await world.condition(Kind.TENANT, "shop"))[1] == "ReferenceNotFound"
     assert "east-broker" not in await world.names(STATEFUL_SETS)
     await world.apply(instance)
@@ -274,7 +274,7 @@ async def test_an_instance_naming_a_cluster_that_does_not_exist() -> None:
     world = await converged(quickstart()[0])
     status, reason, message = await world.condition(Kind.INSTANCE, "demo", "ConfigurationStoreReady")
     assert (status, reason) == ("False", "ReferenceNotFound")
-    assert 'create it with spec.instanceRef.name "demo"' in message
+    assert 'Create the PulsarCluster with spec.instanceRef.name "demo"' in message
 
 
 @pytest.mark.parametrize("kind", [Kind.CLUSTER, Kind.INSTANCE])
@@ -308,8 +308,8 @@ async def test_a_dry_run_tells_in_words_and_writes_only_status() -> None:
     world = await converged(*found)
     assert {c.verb for c in world.journal.effects if c.kind != "PulsarInstance"} == {"status"}
     pending = (await world.status(Kind.CLUSTER, "east"))["pendingActions"]
-    assert "Create StatefulSet east-zookeeper: it does not exist" in pending
-    assert "Create Secret east-zookeeper-super: it does not exist" in pending
+    assert "Create StatefulSet east-zookeeper, because it does not exist" in pending
+    assert "Create Secret east-zookeeper-super, because it does not exist" in pending
     assert await world.names(STATEFUL_SETS) == []
     await world.dry_run(Kind.CLUSTER, "east", on=False)
     await world.run()
@@ -320,7 +320,7 @@ async def test_a_dry_run_tells_in_words_and_writes_only_status() -> None:
     mark = len(world.journal.effects)
     await world.run()
     pending = (await world.status(Kind.CLUSTER, "east"))["pendingActions"]
-    assert pending == ["Update StatefulSet east-broker: spec.replicas changed from 1 to 2"]
+    assert pending == ["Update StatefulSet east-broker, because spec.replicas changed from 1 to 2"]
     assert {c.verb for c in world.journal.since(mark)} == {"status"}
     assert world.journal.of(KUBERNETES, "delete") == []
 

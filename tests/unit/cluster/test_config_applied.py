@@ -72,7 +72,7 @@ async def test_a_misspelled_key_rolls_nothing_and_is_told(section: str, field: s
     status, reason, message = await told(world)
     assert (status, reason) == ("False", "ConfigNotApplied")
     assert message == (
-        f'{field} key "nosuchkeyatall" is not applied: Pulsar 4.0.8 does not know it: take it out, or write '
+        f'{field} key "nosuchkeyatall" is not applied, because Pulsar 4.0.8 does not know it. Remove the key, or write '
         "PULSAR_PREFIX_nosuchkeyatall to apply it unchecked. All other settings are applied"
     )
     assert await world.all_ready() == {}, "the cluster serves as before"
@@ -92,7 +92,7 @@ async def test_other_keys_are_applied() -> None:
     assert "batchIndexAcknowledgeEnable" not in text and "managedLedgerOffloadDriver" not in text
     _, _, message = await told(world)
     assert "write acknowledgmentAtBatchIndexLevelEnabled; " in message
-    assert "tiered storage cannot be configured in this version: no image has an offload driver" in message
+    assert "this version does not support tiered storage, because no image has an offload driver" in message
     assert await world.all_ready() == {}
 
 

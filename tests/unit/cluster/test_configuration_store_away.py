@@ -80,7 +80,7 @@ def test_a_store_that_hangs_is_away_after_five_seconds(session: bool) -> None:
 
     words, seconds = run_virtual(ask())
     assert words is not None
-    assert "zk:2181 answers no read within 5 s" in words
+    assert "zk:2181 does not answer a read within 5 s" in words
     assert seconds == READ_SECONDS
 
 

@@ -178,7 +178,7 @@ async def test_pairs_and_trouble_are_told() -> None:
     world = await two(1)
     condition, rows = await look(world)
     assert (condition["status"], condition["reason"], rows) == ("True", "Replicating", {})
-    assert condition["message"] == "Nothing is replicated yet"
+    assert condition["message"] == "No messages are replicated yet"
 
     condition, rows = await look(world, east=replicator(3), west=back(0))
     assert (condition["status"], condition["reason"]) == ("True", "Replicating")

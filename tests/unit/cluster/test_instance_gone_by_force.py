@@ -34,7 +34,10 @@ async def test_a_cluster_that_others_are_registered_beside_does_not_leave_silent
     await go(world, "east")
     found = await blocked(world, "east")
     assert found is not None and found[0] == "DependentsExist"
-    assert "PulsarInstance pulsar/demo" in found[1] and f"zk:{EXTERNAL}: south. Make the instance again" in found[1]
+    assert (
+        "PulsarInstance pulsar/demo" in found[1]
+        and (f"zk:{EXTERNAL} of the cluster: south. Create the instance again") in found[1]
+    )
     assert "east-broker" in await world.names(STATEFUL_SETS)
     await world.apply(again("demo", instance))
     await world.run()

@@ -42,7 +42,7 @@ async def test_the_store_stays_for_one_that_was_allowed_once_and_is_registered(r
     await world.run()
     status, reason, message = await world.condition(Kind.INSTANCE, "demo", "DeletionBlocked")
     assert (status, reason) == ("True", "DependentsExist")
-    assert "1 clusters that are not of the instance here are registered in it: north" in message
+    assert "1 clusters that do not belong to the instance are registered in the configuration store: north" in message
     assert "demo-configuration-store" in await world.names(STATEFUL_SETS)
     await world.backstage.remove(CUSTOM[Kind.CLUSTER], ELSEWHERE, "north")
     await world.run()

@@ -40,7 +40,7 @@ async def test_a_record_of_the_first_start_formats_nothing_over_volumes() -> Non
     mark = await store_lost_and_record_of_the_first_start(world)
     claims = await world.uids(PVCS)
     await world.run()
-    assert "the record is older than they are" in await refused(world, mark)
+    assert "The ConfigMap is therefore outdated" in await refused(world, mark)
     assert await world.uids(PVCS) == claims
 
 

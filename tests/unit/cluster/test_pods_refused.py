@@ -168,7 +168,9 @@ async def test_a_pod_that_is_missing_without_a_roll_is_named_with_its_cause() ->
     await world.run()
     status, found, message = await world.condition(Kind.CLUSTER, "east", "BrokersReady")
     assert (status, found) == ("False", "PodRefused")
-    assert "brokers: 2 of 3 ready; pod east-broker-1 does not exist: " in message and "exceeded quota: team" in message
+    assert (
+        "2 of 3 brokers are ready. Pod east-broker-1 does not exist: " in message and "exceeded quota: team" in message
+    )
     (row,) = (await world.status(Kind.CLUSTER, "east"))["missingPods"]
     for _ in range(3):
         world.clock.forward(500)
@@ -320,13 +322,16 @@ async def test_a_pod_on_a_lost_node_is_named_with_its_node_and_the_remedy() -> N
     await world.run()
     status, found, message = await world.condition(Kind.CLUSTER, "east", "BrokersReady")
     assert (status, found) == ("False", "NodeUnreachable")
-    assert "brokers: 2 of 3 ready; pod east-broker-1 is not Ready although" in message and "node node-7" in message
+    assert (
+        "2 of 3 brokers are ready. Pod east-broker-1 is not Ready, because the kubelet" in message
+        and "node node-7" in message
+    )
     await world.backstage.remove(PODS, NS, "east-broker-1")
     world.clock.forward(120)
     await world.run()
     status, found, message = await world.condition(Kind.CLUSTER, "east")
     assert (status, found) == ("False", "NodeUnreachable")
-    assert "pod east-broker-1 is Terminating since " in message
+    assert "Pod east-broker-1 has been Terminating since" in message
     assert "kubectl taint node node-7 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute" in message
     world.workloads.lost.clear()
     await world.run()
@@ -343,4 +348,4 @@ async def test_a_roll_that_waits_for_a_lost_node_says_so() -> None:
     await world.run()
     status, found, message = await world.condition(Kind.CLUSTER, "east", "Progressing")
     assert (status, found) == ("True", "NodeUnreachable")
-    assert message.startswith("Rollout of the bookie pods: ") and ". Pod east-bookie-0 is Terminating" in message
+    assert message.startswith("rollout of the bookie pods") and ". Pod east-bookie-0 is Terminating" in message

@@ -152,7 +152,7 @@ async def test_a_node_without_the_label_is_named() -> None:
     world.kube.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-of-a", "namespace": ""}})
     await world.run()
     message = (await told(world))[2]
-    assert "its node node-of-a has none either: label the node" in message and "1.35" not in message
+    assert "node node-of-a of the pod has no such label either. Label the node" in message and "1.35" not in message
 
 
 async def test_unscheduled_bookies_are_pending() -> None:
@@ -279,7 +279,7 @@ async def test_brokers_wait_for_the_racks_that_they_would_enforce() -> None:
 async def test_enforced_later_brokers_keep_what_they_have_until_there_are_racks() -> None:
     world = await begun(BY_LABEL, "aaa")
     await world.run()
-    assert "copies come together" in (await told(world))[2]
+    assert "a rack stores more than one copy of an entry" in (await told(world))[2]
     before = await world.configuration("east-broker")
     await racks_to(world, {**BY_LABEL, "enforceMinimum": True})
     await world.run()

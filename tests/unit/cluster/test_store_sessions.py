@@ -176,7 +176,7 @@ async def test_brokers_are_replaced_one_after_another_and_nobody_else() -> None:
     names = gone(world, mark)
     assert sorted(names) == [f"{cluster}-broker-{n}" for cluster in ("east", "west") for n in (0, 1)]
     assert {name.split("-")[0] for name in names[:2]} != {"east", "west"}, "one cluster after the other"
-    reason = "the configuration store was away until"
+    reason = "the configuration store was unavailable until"
     assert any(reason in event.message for event in world.journal.events)
     world.clock.forward(3600)
     await world.run()

@@ -42,7 +42,7 @@ async def test_without_budgets_a_cluster_comes_up_and_says_so() -> None:
     assert await world.backstage.all(PDBS) == []
     status, _, text = await world.condition(Kind.CLUSTER, "east", "Accepted")
     assert status == "False"
-    assert "PodDisruptionBudget east-" in text and "does not serve this type" in text
+    assert "PodDisruptionBudget east-" in text and "does not serve the type" in text
 
 
 async def test_a_rollout_goes_on_without_budgets() -> None:

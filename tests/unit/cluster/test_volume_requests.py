@@ -43,7 +43,7 @@ async def kept(world: LedgerWorld) -> list[VolumeRequest | None]:
 
 
 def told(world: LedgerWorld) -> list[str]:
-    return [event.message for event in world.journal.events if "was replaced before its volume was" in event.message]
+    return [event.message for event in world.journal.events if "was replaced before its volume" in event.message]
 
 
 async def waits(world: LedgerWorld) -> None:
@@ -117,7 +117,7 @@ async def test_while_the_cluster_is_paused_nothing_is_kept(world: LedgerWorld) -
     [
         (None, "new", None, None),
         ("disk", "a", None, VolumeRequest("disk", "a")),
-        ("", "a", None, VolumeRequest("no reason is given", "a")),
+        ("", "a", None, VolumeRequest("no reason was given", "a")),
         ("x" * 300, "a", None, VolumeRequest("x" * 200, "a")),
         ("false", "a", VolumeRequest("disk", "a"), None),
         ("false", "new", VolumeRequest("disk", "a"), None),

@@ -154,8 +154,10 @@ async def test_an_eviction_is_recorded_with_its_reason() -> None:
     stored, hand = kube.put(pod("b-0")), actor(kube)
     assert await hand.evict(stored, "other image", reason=Reason.POD_REPLACED) is None
     assert kube.writes == [("evict", "Pod", "b-0")] and kube.live(PODS, "ns", "b-0") is None
-    assert hand.done == ["Evicted Pod b-0: other image"] and hand.pending == []
-    assert [(event.reason, event.message) for event in kube.events] == [("PodReplaced", "Evicted Pod b-0: other image")]
+    assert hand.done == ["Evicted Pod b-0, because other image"] and hand.pending == []
+    assert [(event.reason, event.message) for event in kube.events] == [
+        ("PodReplaced", "Evicted Pod b-0, because other image")
+    ]
 
 
 async def test_a_refusal_is_reported_and_recorded_nowhere() -> None:
@@ -174,7 +176,7 @@ async def test_without_acting_it_is_pending() -> None:
     kube = FakeKube()
     stored, hand = kube.put(pod("b-0")), actor(kube, act=False)
     assert await hand.evict(stored, "other image", reason=Reason.POD_REPLACED) is None
-    assert hand.pending == ["Evict Pod b-0: other image"] and hand.done == [] and kube.calls == []
+    assert hand.pending == ["Evict Pod b-0, because other image"] and hand.done == [] and kube.calls == []
 
 
 async def test_a_part_that_writes_no_pods_evicts_none() -> None:

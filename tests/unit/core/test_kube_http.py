@@ -310,7 +310,7 @@ async def test_a_status_write_of_an_old_version_never_reaches_another_object(ben
     meta = {"name": "t", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
     bench.script.add(409, status("modified"))
     bench.script.add(200, tenant("ns", uid="other", resourceVersion="9"))
-    with pytest.raises(ConflictError, match="another object by now"):
+    with pytest.raises(ConflictError, match="replaced by another object"):
         await bench.kube.apply_status({**tenant("ns"), "metadata": meta, "status": {}})
     assert [a[0] for a in bench.script.asked] == ["PATCH", "GET"]
 

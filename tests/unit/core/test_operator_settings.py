@@ -41,10 +41,10 @@ def test_defaults_and_values() -> None:
         ("WORKERS", "0", "greater than or equal to 1"),
         ("LOG_FORMAT", "xml", "'json' or 'text'"),
         ("LOG_LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
-        ("WATCH_NAMESPACES", "a,B_c", "'B_c' is not a Kubernetes namespace name"),
+        ("WATCH_NAMESPACES", "a,B_c", "'B_c' is not a valid name of a Kubernetes namespace"),
         ("HEALTH_PORT", "70000", "less than or equal to 65535"),
         ("RESYNC_SECONDS", "nan", "greater than or equal to 1"),
-        ("UPGRADE_PATHS", "4.0.8 -> 4.0.9, 4.0.9", "'4.0.9' is no jump between versions; write 4.0.8 -> 4.0.9, or"),
+        ("UPGRADE_PATHS", "4.0.8 -> 4.0.9, 4.0.9", "'4.0.9' is not a jump between versions. Write 4.0.8 -> 4.0.9, or"),
     ],
 )
 def test_bad_values_name_variable_value_and_remedy(variable: str, value: str, words: str) -> None:

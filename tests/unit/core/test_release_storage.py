@@ -96,7 +96,7 @@ def world() -> World:
 
 async def test_the_delay_is_what_it_was(world: World) -> None:
     world.raised()
-    assert await world.released() == ["PulsarCluster pulsar/east: lostBookieRecoveryDelay restored to 0 s"]
+    assert await world.released() == ["lostBookieRecoveryDelay of PulsarCluster pulsar/east was restored to 0 s"]
     assert (world.data(DELAY_PATH), world.data(DELAY_RECORD_PATH)) == (b"0", None)
     assert await world.released() == []
 
@@ -119,7 +119,7 @@ async def test_a_bookie_that_leaves_takes_entries_again(world: World, renewal: R
 async def test_a_bookie_whose_claims_are_deleted_stays_read_only(world: World) -> None:
     world.leaves(renewal=Renewal(Cause.ASKED, "SMART errors", "uid", claims={"ledgers-0-east-bookie-2": "x"}))
     (said,) = await world.released()
-    assert "stays read-only: its PersistentVolumeClaims are being deleted" in said and world.readonly
+    assert "stays read-only, because its PersistentVolumeClaims are being deleted" in said and world.readonly
 
 
 async def test_a_bookie_that_is_not_read_only_is_not_asked(world: World) -> None:

@@ -132,7 +132,7 @@ def test_lists_are_made_at_once() -> None:
         await asyncio.sleep(60)
         slow = {("a", "i"), ("b", "t")}
         assert looked_at(site) == {(n, name) for n in NAMESPACES for name in "ictnx"} - slow
-        assert site.engine.not_ready() == "the objects were not listed yet"
+        assert site.engine.not_ready() == "The objects are not listed yet"
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

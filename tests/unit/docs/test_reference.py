@@ -75,7 +75,7 @@ def test_every_message_of_the_api_server_is_there(kind: Kind) -> None:
 @pytest.mark.parametrize(
     ("kind", "path", "said"),
     [
-        (Kind.NAMESPACE, "spec.tenantRef", "| object | **required** | immutable (it names data that already exists) |"),
+        (Kind.NAMESPACE, "spec.tenantRef", "| object | **required** | immutable (it names existing data) |"),
         (Kind.NAMESPACE, "spec.deletionPolicy", '| string | `"Retain"` | `Retain`, `Delete`, `ForceDelete` |'),
         (Kind.NAMESPACE, "spec.policies.maxTopics", "| integer |  | 0 to 2147483647 |"),
         (Kind.NAMESPACE, "spec.policies.retention.size", "| quantity | **required** | it must be a number of bytes"),

@@ -118,7 +118,7 @@ def test_to_a_file_and_to_a_directory(server: Server, tmp_path: Path, capsys: py
     assert "namespace" not in each[0]["metadata"]
     del server.pulsar.namespaces["t/m"]
     assert run(["export", "--admin-url", server.url, "--output", str(folder)]) == 0
-    assert "not from this export: t.m.yaml" in capsys.readouterr().err
+    assert "do not belong to this export: t.m.yaml" in capsys.readouterr().err
     assert run(["export", "--admin-url", server.url, "--output", str(file / "x")]) == 1
 
 
@@ -166,13 +166,13 @@ def test_the_token_does_not_follow_a_redirect_to_another_host(
         (["--admin-url", "http://"], "must be a URL such as"),
         (["--admin-url", "http://a:99999"], "must be a URL such as"),
         (["--admin-url", "http://me:pw@a"], "--token-file"),
-        (["--admin-url", "http://a", "--tenants", "("], "--tenants '(' is no regular expression"),
+        (["--admin-url", "http://a", "--tenants", "("], "--tenants '(' is not a regular expression"),
         (["--admin-url", "http://a", "--instance", "A b"], "--instance 'A b'"),
         (["--admin-url", "http://a", "--namespace", "x.y"], "--namespace 'x.y'"),
         (["--admin-url", "http://a", "--token-file", "/nowhere"], "token file /nowhere cannot be read: No such file"),
         (["--admin-url", "http://a", "--ca-file", "/nowhere"], "CA file /nowhere cannot be read: No such file"),
-        (["--admin-url", "http://a", "--token-host", "http://b"], "--token-host 'http://b' is no host"),
-        (["--admin-url", "http://a", "--topic-sets", "1"], "--topic-sets 1: it takes 2 topics at least"),
+        (["--admin-url", "http://a", "--token-host", "http://b"], "--token-host 'http://b' is not a host name"),
+        (["--admin-url", "http://a", "--topic-sets", "1"], "--topic-sets 1 is too small. The number must be at least"),
         (["--admin-url", "http://a", "--topic-sets", "many"], "--topic-sets"),
         (["--admin-url", "http://a", "--colour"], "--colour"),
     ],
@@ -191,7 +191,7 @@ def test_a_file_without_a_token(tmp_path: Path, content: str, capsys: pytest.Cap
     file.write_text(content)
     with pytest.raises(SystemExit) as ended:
         run(["export", "--admin-url", "http://a", "--token-file", str(file)])
-    assert ended.value.code == 2 and "holds no token" in capsys.readouterr().err
+    assert ended.value.code == 2 and "does not contain a token" in capsys.readouterr().err
 
 
 async def test_tenants_are_chosen_by_their_whole_name() -> None:
@@ -252,7 +252,7 @@ def test_a_pulsar_that_falls_silent_ends_the_export(pulsar: ExportPulsar) -> Non
         for number in range(500):
             await plain(FakeAdmin(pulsar), "PUT", "persistent", "t", "n", f"y{number}")
         admin = Failing(lambda call: len(call.path) > 4, pulsar)
-        with pytest.raises(ExportError, match=r"written: Pulsar does not answer any more.*; check the .* run"):
+        with pytest.raises(ExportError, match=r"written, because Pulsar no longer answers.*\. Check the .* run"):
             await exported(admin)
         return admin
 

@@ -34,15 +34,24 @@ def live(admin: FakeAdmin) -> dict[str, Any]:
         (
             "auth_policies",
             {"namespace_auth": {"r": [None]}},
-            'permissions: Pulsar has {"r": "[None]"}, which the field cannot express',
+            'permissions is {"r": "[None]"} in Pulsar, which the field cannot express',
         ),
-        ("properties", {"..": "ops"}, "entry \"..\" would not be admitted: properties: '..': a key of properties"),
-        ("offload_deletion_lag_ms", 0, "offload_deletion_lag_ms 0: there is no field"),
-        ("brand_new_policy", {"limit": 3}, 'brand_new_policy {"limit": 3}: there is no field'),
+        (
+            "properties",
+            {"..": "ops"},
+            "entry \"..\" is not exported, because the API server would refuse it: properties: '..' is not allowed, "
+            "because a key of properties",
+        ),
+        ("offload_deletion_lag_ms", 0, "offload_deletion_lag_ms 0 is not exported, because there is no field"),
+        ("brand_new_policy", {"limit": 3}, 'brand_new_policy {"limit": 3} is not exported, because there is no field'),
         ("clusterDispatchRate", {"a": {"dispatchThrottlingRateInMsg": 1}}, "clusterDispatchRate"),
-        ("schema_compatibility_strategy", "SIDEWAYS", 'policies.schema.compatibilityStrategy: Pulsar has "SIDEWAYS"'),
+        ("schema_compatibility_strategy", "SIDEWAYS", 'policies.schema.compatibilityStrategy is "SIDEWAYS" in Pulsar'),
         ("message_ttl_in_seconds", -5, "policies.messageTTLSeconds"),
-        ("retention_policies", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 5}, "which would not be admitted"),
+        (
+            "retention_policies",
+            {"retentionTimeInMinutes": 0, "retentionSizeInMB": 5},
+            "which the API server would refuse",
+        ),
         ("backlog_quota_map", {"message_age": {"limitTime": 0, "policy": "producer_exception"}}, "messageAge"),
         ("topicDispatchRate", {"a": {"dispatchThrottlingRateInMsg": 5, "ratePeriodInSecond": 0}}, "dispatchRate"),
         ("offload_policies", {"managedLedgerOffloadThresholdInBytes": 7}, "ThresholdInBytes"),
@@ -68,7 +77,7 @@ async def test_of_two_policies_that_do_not_go_together_one_is_left_out(admin: Fa
     live(admin)["backlog_quota_map"] = {"destination_storage": quota}
     found = await exported(admin)
     (note,) = notes(found)
-    assert "policies.retention: Pulsar has" in note and "must be larger than" in note
+    assert "policies.retention is" in note and "must be larger than" in note
     assert await dry_run(admin, found) == []
 
 
@@ -86,7 +95,8 @@ async def test_secrets_are_not_reported_but_their_presence_is(admin: FakeAdmin) 
     assert '"managedLedgerOffloadBucket": "b"' in note and '"newMember": 3' in note
     assert '"s3ManagedLedgerOffloadCredentialSecret": "(not shown)"' in note
     assert note.endswith(
-        "which is not managed: tiered storage cannot be configured in this version: no image has an offload driver"
+        "but is not managed, because this version does not support tiered storage, because no image has an offload "
+        "driver"
     )
     spec = next(m["spec"] for m in manifests(found) if m["metadata"]["name"] == "t.n")
     assert "offload" not in (spec.get("policies") or {})
@@ -134,7 +144,7 @@ async def test_partitions_without_their_topic_are_listed(admin: FakeAdmin) -> No
     await plain(admin, "PUT", "persistent", "t", "n", "kept", "partitions", body=2)
     found = await exported(admin)
     (note,) = notes(found)
-    assert note.startswith("topic persistent://t/n/lost-partition-3: ") and "ends like a partition" in note
+    assert note.startswith("topic persistent://t/n/lost-partition-3: ") and "ends with -partition-N" in note
     assert sorted(m["spec"]["name"] for m in manifests(found) if m["kind"] == "PulsarTopic") == ["kept", "x"]
 
 
@@ -144,7 +154,8 @@ async def test_local_and_global_policies_of_one_topic(admin: FakeAdmin) -> None:
     await plain(admin, "POST", *path, "maxConsumers", body=4, isGlobal="true")
     found = await exported(admin)
     assert notes(found) == [
-        "topic persistent://t/n/x: policies.maxConsumers: also set globally, to 4; a topic declares one scope"
+        "topic persistent://t/n/x: policies.maxConsumers is also set globally, to 4, but a topic declares only "
+        "one scope"
     ]
     spec = next(m["spec"] for m in manifests(found) if m["kind"] == "PulsarTopic")
     assert spec["policies"] == {"maxProducers": 3} and "policyScope" not in spec

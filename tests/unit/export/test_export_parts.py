@@ -82,15 +82,16 @@ async def test_they_can_be_left_out(admin: FakeAdmin) -> None:
     asked = {call.path[-1] for call in admin.calls[start:]} | {call.path[0] for call in admin.calls[start:]}
     assert not asked & {"stats", "partitioned-stats", "schemas"}
     assert not any({"subscriptions", "schema"} & set(m["spec"]) for m in manifests(found))
-    assert "# Not read: subscriptions, schemas, properties of topics" in text_of(found)
-    assert "# Not read: properties of topics" in text_of(await exported(admin))
+    assert "# These data were not read: subscriptions, schemas, properties of topics" in text_of(found)
+    assert "# These data were not read: properties of topics" in text_of(await exported(admin))
 
 
 async def test_what_functions_subscribed_is_named_and_left_out_unless_asked_for(admin: FakeAdmin) -> None:
     admin.pulsar.topics["a"][X].subscriptions["shop/apps/enrich"] = FakeSubscription()
     found = await exported(admin)
     assert notes(found) == [
-        f'topic {X}: subscriptions: "shop/apps/enrich", named like functions, which create their own subscriptions'
+        f'topic {X}: subscriptions: "shop/apps/enrich" are not exported, because they are named like the '
+        "subscriptions that functions create"
     ]
     assert not found.failed
     specs = {m["metadata"]["name"]: m["spec"] for m in manifests(await exported(admin, exclude_system=False))}
@@ -109,12 +110,15 @@ async def test_what_cannot_be_declared_is_named(admin: FakeAdmin) -> None:
     admin.pulsar.schemas["a", "t/n/p"][-1]["type"] = "KEY_VALUE_OF_A_NEWER_PULSAR"
     found = await exported(admin)
     p, said = "topic persistent://t/n/p: ", notes(found)
-    assert f'{p}subscriptions["only-one"] is missing in 1 of the partitions' in said
+    assert f'{p}subscriptions["only-one"] does not exist in 1 of the partitions' in said
     assert f'{p}subscriptions["orders"].replicated differs between the partitions' in said
     assert f'{p}subscriptions["a/b"].properties differ between the partitions' in said
     assert f"{p}schema: version 0 of type KEY_VALUE_OF_A_NEWER_PULSAR: the field has no such type" in said
-    assert len([note for note in said if "would not be admitted" in note]) == 70 + 3 - 64
-    assert any('subscriptions["orders"].properties: "api-token" may be secret' in note for note in said)
+    assert len([note for note in said if "the API server would refuse them" in note]) == 70 + 3 - 64
+    assert any(
+        'subscriptions["orders"].properties are not exported, because these values may be secret: "api-token"' in note
+        for note in said
+    )
     assert "s3cr3t" not in text_of(found) and not found.failed
     assert await dry_run(admin, found, "a") == []
 
@@ -143,8 +147,8 @@ def test_every_type_of_schema_is_exported_or_said_to_be_left_out(kind: SchemaTyp
 @pytest.mark.parametrize(
     ("properties", "said"),
     [
-        ({"password": "x"}, 'schema.properties: "password" may be a secret, its value is not written'),
-        ({f"p{number}": "" for number in range(17)}, "would not be admitted"),
+        ({"password": "x"}, 'schema.properties: "password" is not exported, because its value may be secret'),
+        ({f"p{number}": "" for number in range(17)}, "the API server would refuse them"),
     ],
 )
 def test_a_schema_keeps_its_definition_when_its_properties_cannot_be_declared(

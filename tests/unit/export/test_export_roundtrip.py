@@ -183,7 +183,7 @@ def test_any_policies_together(namespace: Chosen, topic: Chosen, parts: Chosen) 
                 await set_policy(admin, row, base, value)
         found = await exported(admin)
         # Pulsar compares less than the definitions do: of two that do not go together one is left out, and said so.
-        assert all("which would not be admitted" in note for note in notes(found)), notes(found)
+        assert all("which the API server would refuse" in note for note in notes(found)), notes(found)
         declared = manifests(found)
         assert await dry_run_of(admin, declared) == []
         if not notes(found):
@@ -203,7 +203,7 @@ async def test_several_clusters() -> None:
     admin.pulsar.namespaces["t/n"]["topicDispatchRate"] = {"a": rate, "b": rate}
     found = await exported(admin)
     (about,) = notes(found)
-    assert about.startswith("namespace t/n: it is also in b: what each cluster keeps for itself")
+    assert about.startswith("namespace t/n: the namespace is also in b. Settings that each cluster")
     assert await dry_run(admin, found, "a", "b") == []
     spec = next(m["spec"] for m in manifests(found) if m["kind"] == "PulsarNamespace")
     assert spec["replicationClusters"] == ["a", "b"] and spec["policies"] == {
@@ -211,5 +211,5 @@ async def test_several_clusters() -> None:
     }
     admin.pulsar.namespaces["t/n"]["topicDispatchRate"]["b"] = rate | {"dispatchThrottlingRateInMsg": 6}
     found = await exported(admin)
-    assert any("policies.dispatchRate: differs between the clusters" in note for note in notes(found))
+    assert any("policies.dispatchRate differs between the clusters" in note for note in notes(found))
     assert await dry_run(admin, found, "a", "b") == []

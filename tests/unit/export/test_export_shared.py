@@ -82,12 +82,12 @@ async def test_with_chosen_tenants_there_is_what_their_namespaces_have(admin: Fa
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"primary": ["b-0.h:8080"]}, 'primary: "b-0.h:8080" has a port'),
-        ({"namespaces": ["t/(?!x).*"]}, 'namespaces: "t/(?!x).*" is no expression of RE2'),
-        ({"secondary": ["(?P<host>b).*"]}, "is no expression of RE2"),
-        ({"secondary": ["b*+"]}, "is no expression of RE2"),
+        ({"primary": ["b-0.h:8080"]}, 'primary: "b-0.h:8080" contains a port'),
+        ({"namespaces": ["t/(?!x).*"]}, 'namespaces: "t/(?!x).*" is not an expression of RE2'),
+        ({"secondary": ["(?P<host>b).*"]}, "is not an expression of RE2"),
+        ({"secondary": ["b*+"]}, "is not an expression of RE2"),
         ({"primary": []}, "primary"),
-        ({"unload_scope": "sideways"}, 'unloadScope: Pulsar has "sideways", which the field cannot express'),
+        ({"unload_scope": "sideways"}, 'unloadScope is "sideways" in Pulsar, which the field cannot express'),
         ({"auto_failover_policy": {"policy_type": "other", "parameters": {}}}, "autoFailover"),
     ],
 )

@@ -332,7 +332,10 @@ async def test_a_deletion_names_the_cluster_that_it_waits_for_and_how_to_end_it(
     await w.run()
     status, reason, message = w.condition(Kind.NAMESPACE, "n", "DeletionBlocked")
     assert (status, reason) == ("True", "AdminUnreachable")
-    assert message.startswith("The deletion waits for cluster b. ") and "cluster b has no ready brokers" in message
+    assert (
+        message.startswith("The deletion waits until cluster b answers. ")
+        and "Cluster b has no ready brokers" in message
+    )
     assert f"kubectl -n {NS} describe pulsarcluster/b" in message
     assert """-p '{"spec":{"deletionPolicy":"Retain"}}'""" in message
 
@@ -370,7 +373,7 @@ async def test_a_cluster_of_the_namespace_that_is_none_of_the_instance_is_called
     await w.reconcile(Kind.TOPIC, "x")
     _, reason, message = w.condition(Kind.TOPIC, "x")
     assert reason == "AdminUnreachable" and "not asked" not in message
-    assert f"west is no cluster of PulsarInstance {NS}/prod (its clusters: a)" in message
+    assert f"west is no cluster of PulsarInstance {NS}/prod , which has: a." in message
     assert "a PulsarCluster whose spec.clusterName is west" in message
 
 

@@ -43,13 +43,13 @@ def test_the_following_time(schedule: str, after: str, following: str) -> None:
 @pytest.mark.parametrize(
     ("schedule", "words"),
     [
-        ("0 3 * *", "not five fields of numbers"),
-        ("0 3 * * * *", "not five fields of numbers"),
-        (" 0 3 * * *", "not five fields of numbers"),
-        ("0 3 * * *\n", "not five fields of numbers"),
-        ("0 3 L * *", "not five fields of numbers"),
-        ("0 3 * jan *", "not five fields of numbers"),
-        ("0 3 * * 1#2", "not five fields of numbers"),
+        ("0 3 * *", "not have five fields of numbers"),
+        ("0 3 * * * *", "not have five fields of numbers"),
+        (" 0 3 * * *", "not have five fields of numbers"),
+        ("0 3 * * *\n", "not have five fields of numbers"),
+        ("0 3 L * *", "not have five fields of numbers"),
+        ("0 3 * jan *", "not have five fields of numbers"),
+        ("0 3 * * 1#2", "not have five fields of numbers"),
         ("60 3 * * *", "bad minute"),
         ("0 24 * * *", "bad hour"),
         ("0 3 0 * *", "bad day-of-month"),
@@ -65,7 +65,7 @@ def test_the_following_time(schedule: str, after: str, following: str) -> None:
     ],
 )
 def test_what_is_no_schedule(schedule: str, words: str) -> None:
-    with pytest.raises(ValueError, match=f"is no schedule: .*{words}; use minute, hour"):
+    with pytest.raises(ValueError, match=f"is not a schedule.*{words}.*\. Use existing values for minute, hour"):
         Schedule.parse(schedule)
 
 

@@ -129,13 +129,13 @@ def test_the_message_names_field_values_count_time_and_remedy() -> None:
     entries = backed_off_entries(drift, {"permissions"})
     assert [e.field for e in entries] == [f"permissions[r{n}]" for n in range(5)]
     text = explain(entries, records)
-    assert "spec.permissions[r0]: declared w, found f" in text
+    assert "spec.permissions[r0] declares w, but Pulsar has f" in text
     assert "permissions[r3]" not in text and "and 2 more" in text
-    assert "repaired 3 times" in text
-    assert "last repair 2026-01-01T00:00:00Z, next not before 2026-01-01T00:15:00Z" in text
+    assert "repaired the field 3 times" in text
+    assert "the last repair was at 2026-01-01T00:00:00Z, and the next is not before 2026-01-01T00:15:00Z" in text
     assert "set spec.driftPolicy to Report" in text
     assert "policies.maxTopics" not in text
-    assert "policies.maxTopics: declared 5, found 6" in explain(drift, records)
+    assert "policies.maxTopics declares 5, but Pulsar has 6" in explain(drift, records)
 
 
 # ------------------------------------------------------------------------------------------------ every history

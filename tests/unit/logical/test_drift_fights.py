@@ -96,9 +96,9 @@ async def test_the_third_repair_waits_and_status_and_one_event_say_so() -> None:
     assert outcome.requeue_after == pytest.approx(299)
     status, reason, message = w.condition(NAMESPACE, "n", "Drifted")
     assert (status, reason) == ("True", "ConflictingWriter")
-    assert "spec.policies.messageTTLSeconds: declared 60, found 7" in message
-    assert "repaired 2 times" in message
-    assert "next not before 2026-01-01T00:05:01Z" in message
+    assert "spec.policies.messageTTLSeconds declares 60, but Pulsar has 7" in message
+    assert "repaired the field 2 times" in message
+    assert "the next is not before 2026-01-01T00:05:01Z" in message
     assert "set spec.driftPolicy to Report" in message
     assert w.condition(NAMESPACE, "n") == ("False", "ConflictingWriter", message)
     assert w.condition(NAMESPACE, "n", "Accepted")[0] == "True"
@@ -252,7 +252,7 @@ async def test_other_fields_are_repaired_in_the_meantime() -> None:
     outcome = await w.reconcile(NAMESPACE, "n")
     assert outcome.requeue_after == pytest.approx(290), "the first that is due"
     message = w.condition(NAMESPACE, "n", "Drifted")[2]
-    assert "spec.policies.maxTopics: declared 5, found 9" in message and "messageTTLSeconds" in message
+    assert "spec.policies.maxTopics declares 5, but Pulsar has 9" in message and "messageTTLSeconds" in message
     assert w.told() == 2, "one for each field"
 
 

@@ -74,7 +74,10 @@ async def test_a_plain_topic_is_not_ready_while_one_of_its_clusters_is_silent() 
     w.topic("x")
     await w.run()
     status, reason, message = w.condition(Kind.TOPIC, "x")
-    assert (status, reason) == ("Unknown", "AdminUnreachable") and "no answer from b: " in message
+    assert (status, reason) == (
+        "Unknown",
+        "AdminUnreachable",
+    ) and "its state in the other clusters is unknown (b: " in message
     assert (await w.reconcile(Kind.TOPIC, "x")).requeue_after == 15
     w.admin.down = set()
     await w.run()

@@ -296,7 +296,7 @@ async def test_dry_run_says_what_it_would_do() -> None:
     await w.run()
     assert w.pulsar.tenants == {}
     assert w.status(Kind.TENANT, "t")["pendingActions"] == [
-        "Create tenant t with clusters a: Pulsar has none of that name"
+        "Create tenant t with clusters a, because Pulsar has no tenant of that name"
     ]
     w.tenant(annotations={})
     await w.run()

@@ -189,7 +189,7 @@ async def test_a_topic_that_no_broker_has_just_now_is_waited_for_and_not_refused
     assert outcome.requeue_after == 15.0
     status, reason, message = w.condition(Kind.TOPIC, "x")
     assert (status, reason) == ("Unknown", "AdminUnreachable")
-    assert f"no answer from a: GET /persistent/t/n/x/maxProducers: HTTP 412: {UNOWNED}:{X}" in message
+    assert f"unknown (a: GET /persistent/t/n/x/maxProducers: HTTP 412: {UNOWNED}:{X}" in message
     assert w.condition(Kind.TOPIC, "x", "Accepted")[0] == "True"
     assert w.status(Kind.TOPIC, "x").get("refusedFields", []) == []
     assert "RejectedByPulsar" not in w.reasons(Kind.TOPIC)
@@ -284,7 +284,7 @@ async def test_what_a_cluster_keeps_is_set_in_each_and_a_silent_one_is_not_forgo
     assert set(w.pulsar.namespaces["t/n"]["topicDispatchRate"]) == {"b"}
     status, reason, message = w.condition(Kind.NAMESPACE, "n")
     assert (status, reason) == ("Unknown", "AdminUnreachable")
-    assert "no answer from b: " in message
+    assert "its state in the other clusters is unknown (b: " in message
     assert w.status(Kind.NAMESPACE, "n")["managedFields"] == ["policies.antiAffinityGroup", "policies.dispatchRate"]
     w.admin.down = set()
     await w.run()
@@ -327,13 +327,18 @@ async def test_a_policy_of_a_newer_pulsar_is_refused_by_name() -> None:
     ):
         status, reason, message = w.condition(kind, name, "Accepted")
         assert (status, reason) == ("False", "RejectedByPulsar")
-        assert f"spec.policies.{field} needs Pulsar 4.2.0 or later, the cluster runs 4.0.8" in message
+        assert (
+            f"spec.policies.{field} is not applied, because it requires Pulsar 4.2.0 or later and the cluster runs "
+            "4.0.8" in message
+        )
     assert w.pulsar.namespaces["t/n"]["max_topics_per_namespace"] == 3, "the rest converges"
     assert w.pulsar.topic_policies["a", "persistent://t/n/x"]["maxProducers"] == 3
 
 
 OFFLOAD = {"driver": "AwsS3", "bucket": "b"}
-NO_DRIVER = "is not applied: tiered storage cannot be configured in this version: no image has an offload driver"
+NO_DRIVER = (
+    "is not applied, because this version does not support tiered storage, because no image has an offload driver"
+)
 
 
 async def test_offload_is_refused_and_the_other_policies_are_applied() -> None:
@@ -346,7 +351,7 @@ async def test_offload_is_refused_and_the_other_policies_are_applied() -> None:
     for kind, name in ((Kind.NAMESPACE, "n"), (Kind.TOPIC, "x")):
         status, reason, message = w.condition(kind, name, "Accepted")
         assert (status, reason) == ("False", "NotSupported")
-        assert f"spec.policies.offload {NO_DRIVER}. Take the field out" in message
+        assert f"spec.policies.offload {NO_DRIVER}. Remove the field" in message
     assert w.pulsar.namespaces["t/n"]["max_topics_per_namespace"] == 7
     assert "offload_policies" not in w.pulsar.namespaces["t/n"]
     assert stored(w) == {"maxProducers": 3}

@@ -74,7 +74,7 @@ async def test_drift_is_reported_with_examples_and_left() -> None:
     (entry,) = status["drift"]
     assert entry["field"] == "template.policies.messageTTLSeconds"
     assert entry["desired"] == "60"
-    assert entry["actual"] == "9 in cluster a (topic x-3) and differing in 2 more topics"
+    assert entry["actual"] == "9 in cluster a (topic x-3), and 2 more topics differ"
     assert [e["name"] for e in status["examples"]] == ["x-3", "x-4", "x-17"]
     assert status["examples"][0]["reason"] == "DriftDetected"
     assert w.condition(SET, "s", "Drifted")[:2] == ("True", "DriftDetected")
@@ -119,7 +119,9 @@ async def test_refused_in_the_middle() -> None:
     assert w.counts() == {"desired": 30, "ready": 29, "refused": 1}
     status, reason, message = w.condition(SET, "s")
     assert (status, reason) == ("False", "ImmutableInPulsar")
-    assert message.startswith("1 topics, such as x-25: persistent://t/n/x-25 is a partitioned topic")
+    assert message.startswith(
+        "1 topics cannot match the template, such as x-25: persistent://t/n/x-25 is a partitioned topic"
+    )
     mark = len(w.admin.calls)
     assert await w.wait(3600) <= 10
     assert not any(call.is_write for call in w.admin.calls[mark:])
@@ -140,7 +142,7 @@ async def test_a_template_that_is_refused_for_all_stops_at_the_first_few() -> No
     assert w.calls_since(mark)["POST maxProducers"] <= 2 * CANARIES
     message = w.condition(SET, "s", "Accepted")[2]
     assert "spec.template.policies.maxProducers" in message and "not here" in message
-    assert f"{200 - CANARIES} more topics wait" in message
+    assert f"{200 - CANARIES} more topics are not tried yet" in message
     assert w.status(SET, "s")["refusedFields"] == ["policies.maxProducers"]
     del w.pulsar.refuse["maxProducers"]
     await w.wait(600)
@@ -174,8 +176,8 @@ async def test_a_silent_cluster_is_named_and_gets_what_it_missed() -> None:
     await w.work()
     status, reason, message = w.condition(SET, "s")
     assert (status, reason) == ("Unknown", "AdminUnreachable")
-    assert "cluster b (since 2026-01-01T" in message
-    assert "150 of 150 topics are in sync where clusters answer" in message
+    assert "do not answer: b (since 2026-01-01T" in message
+    assert "In the other clusters 150 of 150 topics are in sync" in message
     assert w.policies("x-149") == {"messageTTL": 70}
     mark = len(w.admin.calls)
     await w.wait(3600)
@@ -244,7 +246,7 @@ async def test_a_topic_of_its_own_wins() -> None:
     assert w.counts() == {"desired": 30, "ready": 29, "conflicting": 1}
     status, reason, message = w.condition(SET, "s", "Accepted")
     assert (status, reason) == ("False", "Duplicate")
-    assert "x-5: PulsarTopic apps/own manages it" in message
+    assert "x-5: PulsarTopic apps/own manages the topic" in message
     w.delete(Kind.TOPIC, "own")
     await w.wait(60)
     assert w.policies("x-5") == {"messageTTL": 60}
@@ -319,7 +321,7 @@ async def test_a_dry_run_of_many_shows_some() -> None:
     await w.work()
     pending = w.status(SET, "s")["pendingActions"]
     assert len(pending) == 200
-    assert pending[-1] == "and 201 more"
+    assert pending[-1] == "and 201 more actions"
 
 
 async def test_an_invalid_specification() -> None:

@@ -152,7 +152,7 @@ async def test_a_cluster_that_does_not_answer_needs_a_consent() -> None:
     w.namespace(replicationClusters=["a"])
     await w.run()
     assert replicating(w) == ["a", "b"]
-    assert accepted(w)[1] == "WaitingForReplication" and "what b has for a is not known" in accepted(w)[2]
+    assert accepted(w)[1] == "WaitingForReplication" and "the backlog of b for a is not known" in accepted(w)[2]
     w.namespace(replicationClusters=["a"], confirmations=[consent("b")])
     await w.run()
     assert replicating(w) == ["a"]
@@ -171,7 +171,7 @@ async def test_a_broker_of_several_that_does_not_answer_is_waited_for() -> None:
     w.admin.before.append(silent)
     w.namespace(replicationClusters=["a"])
     await w.run()
-    assert replicating(w) == ["a", "b"] and "what a has for b is not known" in accepted(w)[2]
+    assert replicating(w) == ["a", "b"] and "the backlog of a for b is not known" in accepted(w)[2]
     added = has(w, "a", f"{X}-partition-4", 3, b=3)
     w.admin.before.clear()
     await w.run()
@@ -210,7 +210,7 @@ async def test_a_cluster_of_another_instance_needs_a_consent() -> None:
     w.namespace(replicationClusters=["a"])
     await w.run()
     assert replicating(w) == ["a", "b"]
-    assert "b is no cluster of the instance, so what it has for a cannot be seen" in accepted(w)[2]
+    assert "the backlog of b for a is not known, because b is no cluster of the instance" in accepted(w)[2]
 
 
 async def test_a_new_process_asks_again() -> None:
@@ -337,7 +337,7 @@ async def test_a_topic_that_does_not_answer_the_last_question_is_waited_for() ->
     w.admin.before.append(silent)
     slow.undelivered["b"] = 0
     await w.run()
-    assert replicating(w) == ["a", "b"] and "what a has for b is not known" in accepted(w)[2]
+    assert replicating(w) == ["a", "b"] and "the backlog of a for b is not known" in accepted(w)[2]
 
 
 async def test_topics_that_one_pass_cannot_ask_were_asked_a_short_time_ago(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -277,7 +277,7 @@ async def test_the_number_of_watches_is_bounded(caplog: pytest.LogCaptureFixture
         await s.swept()
         assert s.watched == 10
     assert [r.message for r in caplog.records if r.levelno >= logging.WARNING] == [
-        "more than 10 tenants and namespaces: the rest is left to the resync"
+        "There are more than 10 tenants and namespaces. Changes of the others are detected at the next resync"
     ]
 
 

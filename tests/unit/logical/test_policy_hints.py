@@ -153,5 +153,5 @@ def test_hints_that_fail_cost_nothing_but_the_hints(caplog: pytest.LogCaptureFix
 
     play(site, script)
     assert [r.message for r in caplog.records if r.levelno == logging.ERROR] == [
-        "hints ended: drift is detected at the next resync"
+        "Hints have ended, so drift is detected at the next resync"
     ]

@@ -114,7 +114,7 @@ async def test_what_arrives_while_the_clusters_are_checked_keeps_it(kind: Kind) 
     found.w.admin.after.append(arrives)
     await found.delete()
     assert not found.gone and all(found.parts(cluster) for cluster in "abc"), "nothing is deleted anywhere"
-    assert "subscription billing" in found.told() and "1 unread messages" in found.told()
+    assert "Subscription billing" in found.told() and "1 unread messages" in found.told()
 
 
 @pytest.mark.parametrize("spec", KINDS)
@@ -192,7 +192,7 @@ async def test_where_there_are_no_policies_of_topics_it_stays() -> None:
     found.w.pulsar.topic_level_policies = False
     await found.delete()
     assert not found.gone and found.parts("a") and found.parts("b")
-    assert "its replication cannot be ended" in found.told() and "ForceDelete" in found.told()
+    assert "cannot end the replication" in found.told() and "ForceDelete" in found.told()
 
 
 async def test_partitions_that_come_into_being_in_the_meantime_are_checked() -> None:
@@ -273,7 +273,7 @@ async def test_partitions_whose_topic_is_gone_are_deleted_by_force_alone() -> No
     found.w.pulsar.topics["a"].clear()
     await found.delete()
     assert not found.gone and len(found.parts("b")) == 2
-    assert "its replication cannot be ended" in found.told() and "ForceDelete" in found.told()
+    assert "cannot end the replication" in found.told() and "ForceDelete" in found.told()
     found.declare("ForceDelete", partitions=2)
     await found.work()
     assert found.gone and not found.left()
@@ -315,7 +315,7 @@ async def test_one_that_keeps_no_message_stays_while_another_client_uses_it(
     topic.producers = 1
     await w.run()
     told = repr(w.status(Kind.TOPIC, "x"))
-    assert f"topic {parts[-1]} in cluster {cluster} has 1 connected producers" in told
+    assert f"Topic {parts[-1]} in cluster {cluster} has 1 connected producers" in told
     assert len(w.pulsar.topics["a"]) == len(w.pulsar.topics["b"]) == len(parts), "nobody is disconnected"
     topic.producers = 0
     await w.run()

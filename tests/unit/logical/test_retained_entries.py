@@ -57,7 +57,9 @@ async def test_entries_that_retention_keeps_block_until_they_are_let_go(name: st
     w.delete(Kind.TOPIC, name)
     await w.run()
     message = blocked(w, name)
-    assert f"topic {name} has 20 entries (820 bytes) in cluster a, kept by retention (60 minutes, any size)" in message
+    assert (
+        f"Topic {name} has 20 entries (820 bytes) in cluster a, which retention keeps (60 minutes, any size)" in message
+    )
     assert "set spec.deletionPolicy to ForceDelete. To release the object" in message
     assert not [write for write in w.admin.writes if write[0] == "DELETE"]
     w.pulsar.namespaces["t/n"]["retention_policies"] = dict(NONE)
@@ -150,7 +152,7 @@ async def test_entries_in_another_cluster_block_too_and_all_are_reported() -> No
     fill(w, "b", 3)
     w.delete(Kind.TOPIC, "x")
     await w.run()
-    assert "3 entries (123 bytes) in cluster b, kept by retention (any time, 512 MiB)" in blocked(w, "x")
+    assert "3 entries (123 bytes) in cluster b, which retention keeps (any time, 512 MiB)" in blocked(w, "x")
     fill(w, "a", 4)
     await w.run()
     assert "4 entries (164 bytes) in cluster a, 3 entries (123 bytes) in cluster b" in blocked(w, "x")
@@ -182,7 +184,7 @@ async def test_a_number_that_is_not_reported_is_not_0(monkeypatch: pytest.Monkey
     w.delete(Kind.TOPIC, "x")
     await w.run()
     assert X in w.pulsar.topics["a"]
-    assert "does not report how many entries topic x has" in w.condition(Kind.TOPIC, "x")[2]
+    assert "did not return the number of entries of topic x" in w.condition(Kind.TOPIC, "x")[2]
 
 
 async def test_a_size_that_is_not_reported_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +224,7 @@ async def test_a_topic_that_left_its_set_is_kept_with_its_entries(template: Any)
     await w.work()
     assert kept in w.local()
     assert not any(name.startswith("x-28") for name in w.local())
-    assert "x-29: topic x-29 has 7 entries (287 bytes) in cluster a" in w.condition(SET, "s")[2]
+    assert "x-29: Topic x-29 has 7 entries (287 bytes) in cluster a" in w.condition(SET, "s")[2]
     assert w.condition(SET, "s")[:2] == ("False", "NotEmpty")
     w.delete(SET, "s")
     await w.wait(60)

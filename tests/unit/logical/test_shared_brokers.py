@@ -66,7 +66,9 @@ async def test_brokers_of_a_cluster_that_does_not_answer_are_unknown() -> None:
     w.isolation(namespaces=["shop/.*"], primary=["b-0.*"])
     await w.run()
     status, reason, message = w.condition(PIP, "i", LEFT)
-    assert (status, reason) == ("Unknown", "AdminUnreachable") and message.startswith("No answer from b: ")
+    assert (status, reason) == ("Unknown", "AdminUnreachable") and message.startswith(
+        "These clusters do not answer: b. "
+    )
     w.admin.down.clear()
     await w.run()
     assert w.condition(PIP, "i", LEFT)[:2] == ("True", "BrokersShared")
@@ -82,7 +84,7 @@ async def test_an_expression_that_cannot_be_evaluated_is_named() -> None:
     status, reason, message = w.condition(PIP, "i", LEFT)
     assert (status, reason) == ("Unknown", "ExpressionNotEvaluated")
     assert 'cannot evaluate the expressions "(?!bank/).*" of policy by\\nhand, "[a[b]]" of policy' in message
-    assert "moves and splits no namespace that depends on them" in message
+    assert "does not move or split namespaces that these expressions may match" in message
     assert w.reasons(PIP).count("ExpressionNotEvaluated") == 1
     assert await w.second_pass_writes() == ([], [])
     w.pulsar.isolation["a"].pop("by\nhand")

@@ -94,7 +94,7 @@ async def test_what_lies_in_the_silent_cluster_is_unknown_and_done_when_it_answe
     assert world.condition(Kind.NAMESPACE, "n")[:2] == ("Unknown", "AdminUnreachable")
     assert await change(world, "n", ["a", "b", "c"], **rate) == 0
     text = world.condition(Kind.NAMESPACE, "n")[2]
-    assert "no answer from a: skipped: its last request timed out" in text
+    assert "(a: the operator skips the cluster, because its last request timed out)" in text
     world.admin.hanging.clear()
     world.controllers[Kind.NAMESPACE].deps.reachability.heard("http://a:8080", world.stepping.now())
     await world.run()

@@ -105,7 +105,7 @@ async def test_drift_of_a_subscription(policy: str) -> None:
         "subscriptions[audit].properties",
         "subscriptions[audit].replicated",
     }
-    assert found["subscriptions[a/b]"] == "not there in cluster a"
+    assert found["subscriptions[a/b]"] == "no subscription in cluster a"
     assert found["subscriptions[audit].replicated"] == "false in cluster b"
     assert "a/b" not in held(w)
 
@@ -130,7 +130,10 @@ async def test_removal_follows_the_deletion_policy(policy: str) -> None:
         assert managed(w) == ["subscriptions[busy]", "subscriptions[watched]"]
         status, reason, message = w.condition(Kind.TOPIC, "x", "Accepted")
         assert (status, reason) == ("False", "NotEmpty")
-        assert "subscription busy left spec.subscriptions and is kept in cluster b: it has 3 unread" in message
+        assert (
+            "Subscription busy was removed from spec.subscriptions, but is not deleted in cluster b, because it has "
+            "3 unread" in message
+        )
         assert "2 connected consumers" in message
         assert (await w.reconcile(Kind.TOPIC, "x")).requeue_after == 30.0
         assert await w.second_pass_writes() == ([], [])
@@ -233,7 +236,7 @@ async def test_a_newer_version_of_another_client_is_reported_and_left() -> None:
     assert made == []
     (entry,) = w.status(Kind.TOPIC, "x")["drift"]
     assert entry["field"] == "schema"
-    assert "version 1 is newer than the declared one, which is version 0" in entry["actual"]
+    assert "version 1, which is newer than the declared schema (version 0)" in entry["actual"]
     assert w.condition(Kind.TOPIC, "x", "Drifted")[:2] == ("True", "ImmutableInPulsar")
 
 
@@ -300,7 +303,7 @@ async def test_dry_run_shows_subscriptions_and_schemas() -> None:
     assert held(w) == {} and versions(w) == []
     pending = w.status(Kind.TOPIC, "x")["pendingActions"]
     assert pending[0].startswith("Set spec.schema to Avro ")
-    assert pending[1] == "Set spec.subscriptions[s] to there, from Latest (was not there in cluster a)"
+    assert pending[1] == "Set spec.subscriptions[s] to a subscription from Latest (was no subscription in cluster a)"
 
 
 async def test_a_topic_without_parts_costs_no_call_for_them() -> None:

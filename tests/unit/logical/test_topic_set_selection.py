@@ -204,7 +204,7 @@ def test_all_of_a_set_that_is_deleted() -> None:
 
 OLD, YOUNG = Duplicate("2025", "1", "apps/old"), Duplicate("2027", "3", "apps/young")
 MINE = Duplicate("2026", "2", "apps/s")
-BY_RECORD = "PulsarTopicSet apps/young, which Pulsar names for it,"
+BY_RECORD = "PulsarTopicSet apps/young, which the record in Pulsar names,"
 BY_AGE = "PulsarTopicSet apps/old, which is older,"
 
 
@@ -231,7 +231,7 @@ def patterned(*patterns: str) -> Selection:
         (named("a"), {OLD: named("a")}, {"a": "apps/gone"}, BY_AGE),
         (named("a"), {YOUNG: named("a")}, {"a": "apps/gone"}, None),
         (named("a"), {YOUNG: named("b")}, {"a": "apps/young"}, None),
-        (named("a"), {YOUNG: named("a")}, {"a": None}, "it is not known whether this set or PulsarTopicSet apps/young"),
+        (named("a"), {YOUNG: named("a")}, {"a": None}, "It is not known whether this set or PulsarTopicSet apps/young"),
     ],
 )
 def test_who_has_a_topic(

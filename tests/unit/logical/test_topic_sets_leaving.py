@@ -39,7 +39,7 @@ async def test_with_delete_a_few_are_deleted_and_who_is_used_stays() -> None:
     assert w.local() == {f"x-{n}-partition-{i}" for n in (*range(25), 29) for i in range(2)}
     status, reason, message = w.condition(SET, "s")
     assert (status, reason) == ("False", "NotEmpty")
-    assert "such as x-29: topic x-29-partition-1 in cluster a has 1 connected producers" in message
+    assert "such as x-29: Topic x-29-partition-1 in cluster a has 1 connected producers" in message
     assert w.counts() == {"desired": 25, "ready": 25, "pendingDeletion": 1}
     assert w.status(SET, "s")["owned"] == {"number": 30}
     used.producers = 0
@@ -82,8 +82,8 @@ async def test_many_at_once_need_a_word_for_this_very_change() -> None:
     assert len(w.local()) == 300
     status, reason, message = w.condition(SET, "s")
     assert (status, reason) == ("False", "WaitingForConfirmation")
-    assert "280 of 300 topics left the set" in message
-    assert f"annotate --overwrite pulsartopicset/s {ANNOTATION_CONFIRM_REMOVAL}={generation}-{uid[:8]};" in message
+    assert "280 of 300 topics were removed from the set" in message
+    assert f"annotate --overwrite pulsartopicset/s {ANNOTATION_CONFIRM_REMOVAL}={generation}-{uid[:8]}." in message
     for value in ("true", str(generation), f"{generation - 1}-{uid[:8]}", "s"):
         w.topics("s", **count(20, deletionPolicy="Delete"), annotations={ANNOTATION_CONFIRM_REMOVAL: value})
         await w.work()
@@ -161,7 +161,7 @@ async def test_names_that_leave() -> None:
     await w.work()
     assert w.local() == {"b", "d", "z"}
     assert [message for reason, message in w.told() if reason == "Deleted"] == [
-        "2 topics that left the set are deleted: a, c"
+        "Deleted 2 topics that were removed from the set: a, c"
     ]
 
 
@@ -287,7 +287,7 @@ async def test_partitions_of_a_topic_that_is_gone_do_not_keep_the_others() -> No
     await w.wait(120)
     assert {each for each in w.local() if int(each.split("-")[1]) >= 25} == {"x-25-partition-0", "x-25-partition-1"}
     message = w.condition(SET, "s")[2]
-    assert "x-25: Pulsar deletes no topic that is replicated" in message
+    assert "x-25: Pulsar does not delete a topic that is replicated" in message
     assert "deletionPolicy Retain" in message and "ForceDelete" not in message
 
 

@@ -70,7 +70,7 @@ async def test_a_topic_that_was_refused_is_not_deleted_when_it_leaves(
     else:
         assert w.condition(SET, "s")[0] == "True"
         (text,) = [message for reason, message in w.told() if reason == "HandedOver"]
-        assert text.startswith("1 topics left the set and stay in Pulsar (x-1)")
+        assert text.startswith("1 topics were removed from the set, but stay in Pulsar (x-1)")
 
 
 @pytest.mark.parametrize("template", [{}, {"partitions": 2}])

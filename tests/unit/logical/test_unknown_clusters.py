@@ -24,9 +24,9 @@ async def refused(w: LogicalWorld, kind: Kind, name: str, field: str) -> None:
     assert (status, reason) == ("False", "InvalidSpec")
     assert f"spec.{field} names 'typo', which is no cluster of the instance (its clusters: a, b, c)" in message
     assert "correct the name, or create a PulsarCluster with that clusterName" in message
-    assert "so the whole list is refused and Pulsar keeps the last valid one" in message
+    assert "The operator refuses the complete list, and Pulsar keeps the last valid list" in message
     assert w.condition(kind, name)[0] == "False"
-    assert w.condition(kind, name, "Drifted")[2] == "Live state matches what is accepted of the spec"
+    assert w.condition(kind, name, "Drifted")[2] == "The state in Pulsar matches the accepted part of the spec"
     assert await w.second_pass_writes() == ([], [])
 
 

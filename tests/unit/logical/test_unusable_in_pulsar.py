@@ -54,7 +54,7 @@ async def test_a_topic_says_so_before_its_namespace_does() -> None:
     w.topic()
     await w.reconcile(Kind.TOPIC, "x")
     status, reason, text = w.condition(Kind.TOPIC, "x")
-    assert (status, reason) == ("False", "ParentNotReady") and "has begun to delete namespace t/n" in text
+    assert (status, reason) == ("False", "ParentNotReady") and "has started to delete namespace t/n" in text
 
 
 async def test_the_deletion_of_a_topic_waits_for_that_of_its_namespace() -> None:

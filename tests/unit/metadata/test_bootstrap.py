@@ -268,7 +268,9 @@ async def test_a_record_of_the_first_start_does_not_initialize_over_data() -> No
     for _ in range(2):
         result = await world.ensure(bookies_exist=True)
         assert (result.reason, result.local_ready, world.switch.writes) == (Reason.METADATA_LOST, False, [])
-        assert "the record is older than they are" in result.message and "Restore the metadata store" in result.message
+        assert (
+            "The ConfigMap is therefore outdated" in result.message and "Restore the metadata store" in result.message
+        )
 
 
 async def test_a_strangers_store_is_not_adopted_without_a_word() -> None:
@@ -311,7 +313,7 @@ async def test_two_objects_on_one_store_do_not_share_it() -> None:
     world.switch.writes.clear()
     second = await world.ensure("b")
     assert (second.ok, second.reason) == (False, Reason.METADATA_CONFLICT)
-    assert "in use by cluster 'a' of PulsarCluster pulsar/a" in second.message
+    assert "by cluster 'a' of PulsarCluster pulsar/a" in second.message
     namesake = await world.ensure("a", object_name="a2")
     assert (namesake.ok, namesake.reason) == (False, Reason.METADATA_CONFLICT)
     assert world.switch.writes == []

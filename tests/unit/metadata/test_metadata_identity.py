@@ -79,14 +79,18 @@ LOST, CONFLICT = Reason.METADATA_LOST, Reason.METADATA_CONFLICT
     [
         # initialized once, and the store is empty or another one
         (facts(record=INITIALIZED), LOST, "has no /ledgers/INSTANCEID"),
-        (facts(record=INITIALIZED, store_id=OTHER), LOST, "holds instance id id-other"),
+        (facts(record=INITIALIZED, store_id=OTHER), LOST, "instance id id-other"),
         (facts(record=ADOPTING), LOST, "has no /ledgers/INSTANCEID"),
-        (facts(record=ADOPTING, store_id=OTHER), LOST, "holds instance id id-other"),
+        (facts(record=ADOPTING, store_id=OTHER), LOST, "instance id id-other"),
         # no record, and something says there was a cluster
-        (facts(bookies_exist=True), LOST, "claims or pods of this cluster's bookies do"),
-        (facts(marker=MARKER, bookies_exist=True), LOST, "claims or pods of this cluster's bookies do"),
-        (facts(record=INITIALIZING, bookies_exist=True), LOST, "the record is older than they are"),
-        (facts(record=INITIALIZING, marker=MARKER, bookies_exist=True), LOST, "the record is older than they are"),
+        (facts(bookies_exist=True), LOST, "PersistentVolumeClaims or pods of the bookies of this cluster exist"),
+        (
+            facts(marker=MARKER, bookies_exist=True),
+            LOST,
+            "PersistentVolumeClaims or pods of the bookies of this cluster exist",
+        ),
+        (facts(record=INITIALIZING, bookies_exist=True), LOST, "The ConfigMap is therefore outdated"),
+        (facts(record=INITIALIZING, marker=MARKER, bookies_exist=True), LOST, "The ConfigMap is therefore outdated"),
         (facts(remnants=["/ledgers/cookies"]), LOST, "has /ledgers/cookies but no /ledgers/INSTANCEID"),
         (facts(marker=MARKER, remnants=["/managed-ledgers/public"]), LOST, "/managed-ledgers/public"),
         (facts(record=INITIALIZING, remnants=["/ledgers/idgen"]), LOST, "/ledgers/idgen"),
@@ -95,23 +99,23 @@ LOST, CONFLICT = Reason.METADATA_LOST, Reason.METADATA_CONFLICT
         (facts(store_id=OTHER, bookies_exist=True), CONFLICT, "bookies refuse to start with the id of another store"),
         (facts(store_id=OTHER, confirmations=adopting(OURS)), CONFLICT, "is not used: it answers id-ours"),
         # a copy of another cluster's record
-        (facts(record=INITIALIZED, store_id=OURS, marker=FOREIGN), CONFLICT, "in use by cluster 'd'"),
+        (facts(record=INITIALIZED, store_id=OURS, marker=FOREIGN), CONFLICT, "by cluster 'd'"),
         (
             facts(record=INITIALIZED, store_id=OURS, marker=replace(MARKER, owner="elsewhere/c")),
             CONFLICT,
             "elsewhere/c",
         ),
         # another cluster's store
-        (facts(marker=FOREIGN), CONFLICT, "in use by cluster 'd' of PulsarCluster ns/d"),
-        (facts(marker=FOREIGN, store_id=OTHER), CONFLICT, "in use by cluster 'd'"),
+        (facts(marker=FOREIGN), CONFLICT, "by cluster 'd' of PulsarCluster ns/d"),
+        (facts(marker=FOREIGN, store_id=OTHER), CONFLICT, "by cluster 'd'"),
         (facts(marker=replace(MARKER, owner="elsewhere/c"), store_id=OURS), CONFLICT, "elsewhere/c"),
         (facts(marker=MARKER, store_id=OTHER), CONFLICT, "with instance id id-ours"),
-        (facts(record=INITIALIZING, marker=FOREIGN), CONFLICT, "in use by cluster 'd'"),
+        (facts(record=INITIALIZING, marker=FOREIGN), CONFLICT, "by cluster 'd'"),
         (facts(record=INITIALIZING, marker=replace(MARKER, instance_id=OTHER)), CONFLICT, "id-other"),
         (
             facts(record=INITIALIZING, store_id=OTHER),
             CONFLICT,
-            "initialized by another writer with instance id id-other",
+            "with instance id id-other while this cluster was being set up",
         ),
         (facts(record=replace(INITIALIZED, cluster_name="d"), store_id=OURS), CONFLICT, "belongs to cluster 'd'"),
         # nonsense

@@ -142,7 +142,7 @@ def config_of(objects: list[Json]) -> str:
 @pytest.mark.parametrize(
     ("old", "template", "rendered", "pods", "size", "whose"),
     [
-        ("3/3/2", "3/3/2", 2, ["old"], 3, "brokers have until their turn"),
+        ("3/3/2", "3/3/2", 2, ["old"], 3, "brokers use until"),
         ("3/3/2", "2/2/2", 2, ["old", "new"], 3, "broker pod my-broker-0"),
         ("3/3/2", "2/2/2", 2, ["new", "old"], 3, "broker pod my-broker-1"),
         ("3/3/2", "2/2/2", 2, ["new", "new"], 2, "the default of managed ledgers"),

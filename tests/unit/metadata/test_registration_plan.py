@@ -187,7 +187,7 @@ def test_an_adopted_store_may_name_other_urls_of_this_very_cluster() -> None:
         ({claim_path("b"): Marker("id-x", "b", "ns2/b").to_bytes(), cluster_path("b"): DATA}, False,
          Reason.METADATA_CONFLICT, "by PulsarCluster ns2/b with instance id id-x"),
         ({claim_path("b"): Marker("id-x", "b", "ns2/b").to_bytes()}, True, Reason.METADATA_CONFLICT, "ns2/b"),
-        ({}, True, Reason.METADATA_LOST, "it is empty or another store"),
+        ({}, True, Reason.METADATA_LOST, "is empty, or it is another store"),
         ({claim_path("b"): b"garbage"}, False, Reason.METADATA_CONFLICT, "/pulsar-operator/clusters/b is not readable"),
         ({cluster_path("b"): b"garbage"}, False, Reason.METADATA_CONFLICT, "/admin/clusters/b is not readable"),
         ({POLICIES + "public": ["a"]}, False, Reason.METADATA_CONFLICT, "/admin/policies/public is not a JSON object"),

@@ -65,7 +65,7 @@ async def test_a_command_that_is_none_is_reported_once_and_taken_off(world: Bala
     world.command("aprove")
     await world.run(seconds=5)
     told = [event.message for event in world.kube.events if "aprove" in event.message]
-    assert len(told) == 1 and "must be one of approve-ID, with the id of status.proposal, refresh, stop" in told[0]
+    assert len(told) == 1 and "must be approve-ID (with the id in status.proposal), refresh or stop" in told[0]
     assert ANNOTATION_REBALANCE not in (world.live()["metadata"].get("annotations") or {})
     assert world.condition("ProposalReady")[0] == "True" and world.pulsar.writes == []
 
@@ -76,7 +76,7 @@ async def test_a_command_is_nothing_to_warn_of(world: BalancingWorld, word: str)
     await world.run(seconds=5)
     world.command(word)
     await world.once()
-    assert not [event.message for event in world.kube.events if "must be one of" in event.message]
+    assert not [event.message for event in world.kube.events if "but must be approve-ID" in event.message]
 
 
 @pytest.mark.parametrize("before", [True, False])

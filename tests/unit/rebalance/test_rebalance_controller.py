@@ -174,7 +174,7 @@ async def test_a_split_is_not_made_once_an_expression_cannot_be_evaluated(world:
 @pytest.mark.parametrize(
     ("surprise", "words"),
     [
-        (policy_made, "an isolation policy no longer lets"),
+        (policy_made, "an isolation policy no longer allows"),
         (odd_policy, "has an expression that the operator cannot evaluate"),
         (another_move, "not at"),
         (another_split, "is no longer a bundle"),

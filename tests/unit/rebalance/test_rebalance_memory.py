@@ -81,7 +81,7 @@ async def test_what_the_moves_brought_is_measured_two_periods_after_the_last(
     world.clock.moment = ended + timedelta(seconds=2 * seconds + 4)
     outcome = await world.once()
     assert (outcome.requeue_after, world.condition("Ready")) == (1.0, ("False", "Measuring"))
-    assert f"when the rates are {2 * seconds} s old" in world.status()["conditions"][0]["message"]
+    assert f"the rates are {2 * seconds} s old" in world.status()["conditions"][0]["message"]
     assert "measured" not in world.status()
     world.clock.moment += timedelta(seconds=1)
     await world.once()

@@ -59,8 +59,11 @@ async def test_a_cpu_figure_that_is_no_share_is_named_and_decides_nothing(world:
     assert world.pulsar.writes == []
     assert world.status()["distrustedFigures"] == [f"{first} reports 6000% of its CPU"]
     message = world.status()["conditions"][0]["message"]
-    assert "does not trust the CPU figure of b0, which reports 6000% of its CPU, and balances by traffic" in message
-    assert "more brokers help" not in message
+    assert (
+        "does not trust the CPU figures of b0, which reports that it uses 6000% of its CPU, and uses the traffic"
+        in message
+    )
+    assert "More brokers help" not in message
     world.pulsar.usage[first] = 0.6
     await world.run(seconds=65)
     assert "does not trust" not in world.status()["conditions"][0]["message"]
@@ -75,4 +78,4 @@ async def test_brokers_that_are_all_busy_need_more_brokers_not_moves(world: Bala
     await world.run(seconds=300)
     assert world.pulsar.writes == []
     message = world.status()["conditions"][0]["message"]
-    assert "and 2 more uses 95% of its CPU: more brokers help" in message
+    assert "and 2 more uses 95% of its CPU. More brokers help" in message

@@ -76,5 +76,5 @@ async def test_only_the_steps_that_were_approved_are_done(world: BalancingWorld,
     world.command("approve")
     await world.run()
     assert world.condition("Stopped") == ("True", "PlanInvalidated")
-    assert "does not hold the steps as they were written" in world.status()["conditions"][0]["message"]
+    assert "no longer contains the steps as the operator wrote them" in world.status()["conditions"][0]["message"]
     assert not [each for each in world.pulsar.writes if "/namespaces/" in each]

@@ -158,4 +158,4 @@ async def test_a_record_that_ends_long_from_now_is_none(served: Served, end: str
     assert (len(world.pulsar.boundaries[ORDERS]) == 4) == counts
     if not counts:
         text = next(str(c["message"]) for c in world.status()["conditions"] if c["type"] == "ProposalReady")
-        assert "h from now: the clock of the collector, the sizing job or the operator is wrong" in text
+        assert "h in the future, so the clock of the collector, the sizing job or the operator is wrong" in text

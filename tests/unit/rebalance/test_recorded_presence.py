@@ -74,8 +74,8 @@ async def test_a_namespace_created_again_with_other_topics_is_not_cut_by_the_rec
     world.pulsar.rates = dict.fromkeys(topics(ORDERS, "new"), 100.0)
     assert await ran(world) == []
     assert told(world) == (
-        "No proposal: no recorded traffic matches the existing namespaces "
-        "(shop/orders: 100% of the recorded traffic is of topics that no longer exist)"
+        "There is no proposal, because no recorded traffic matches the existing namespaces "
+        "(shop/orders: 100% of the recorded traffic belongs to topics that no longer exist)"
     )
 
 
@@ -86,8 +86,9 @@ async def test_a_namespace_created_again_with_the_same_topics_and_other_bundles_
     world.pulsar.owners.clear()
     world.pulsar.namespace(ORDERS, [0, HALF + 1, LAST], world.pulsar.brokers[0])
     assert await ran(world) == []
-    assert "shop/orders: it was created again since: it had a boundary at 0x80000000 and has none there now" in told(
-        world
+    assert (
+        "shop/orders: the namespace was deleted and created again after the recording: a boundary of the namespace at "
+        "0x80000000 no longer exists" in told(world)
     )
 
 
@@ -114,7 +115,7 @@ async def test_where_nothing_recorded_exists_any_more_nothing_is_proposed() -> N
     del world.pulsar.boundaries[OTHERS]
     world.pulsar.owners.clear()
     assert await ran(world) == []
-    assert "of the namespaces whose traffic was recorded none exists now" in told(world)
+    assert "of the namespaces with recorded traffic exists now" in told(world)
 
 
 async def test_pulsars_own_namespace_alone_is_no_reason_to_propose() -> None:
@@ -129,7 +130,7 @@ async def test_a_result_that_recommends_nothing_is_no_reason_to_move() -> None:
     world = uneven()
     world.sizing.result = recorded(world, {})
     assert await ran(world) == []
-    assert told(world) == "No proposal: the sizing result recommends nothing: recorded"
+    assert told(world) == "There is no proposal, because the sizing result has no recommendation: recorded"
 
 
 async def test_only_some_of_many_namespaces_are_named() -> None:
@@ -218,7 +219,7 @@ async def test_bundles_of_too_many_topics_are_left_alone(monkeypatch: pytest.Mon
     monkeypatch.setattr("pulsar_operator.balance.sizing.presence.MOST_LISTED", 3)
     world = uneven()
     remember(world)
-    assert await ran(world) == [] and "each of its bundles has more than" in told(world)
+    assert await ran(world) == [] and "each bundle of the namespace has more than" in told(world)
 
 
 async def test_a_list_that_is_not_answered_is_a_missing_fact(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,4 +287,4 @@ async def test_a_cut_whose_topics_went_since_the_proposal_is_not_made(source: st
     assert world.condition("Stopped") == ("True", "PlanInvalidated")
     assert world.pulsar.boundaries[ORDERS] == [0, LAST]
     text = world.status()["conditions"][0]["message"]
-    assert re.search(r"because there is no longer a topic from 0x[0-9a-f]{8} and a split cannot be undone", text)
+    assert re.search(r"because no topic from 0x[0-9a-f]{8} exists any longer and a split cannot be undone", text)

@@ -19,9 +19,10 @@ RESERVED = [
     (
         Component.BROKER,
         "metadataStoreUrl",
-        'spec.broker.config key "metadataStoreUrl" is reserved: it follows from spec.metadataStore',
+        'spec.broker.config key "metadataStoreUrl" is reserved, because the operator derives it from '
+        "spec.metadataStore",
     ),
-    (Component.BROKER, "replicatorPrefix", "what waits to be replicated is found by it"),
+    (Component.BROKER, "replicatorPrefix", "the operator finds the replication backlog by this prefix"),
     (Component.BROKER, "clusterName", "spec.clusterName"),
     (Component.BROKER, "maxMessageSize", "spec.broker.maxMessageSize"),
     (Component.BROKER, "managedLedgerDefaultAckQuorum", "spec.bookkeeper.ensemble"),
@@ -263,8 +264,8 @@ def test_fewer_bookies_than_an_ensemble_on_record_are_refused(ensemble: dict[str
     with pytest.raises(QuorumError) as caught:
         resolve_quorum(Ensemble.model_validate(ensemble), 2, Quorum(3, 3, 2))
     assert str(caught.value) == (
-        "3 bookies are recorded as ensemble size; spec.bookkeeper.replicas = 2: "
-        "set spec.bookkeeper.ensemble.ensembleSize to 2 first, or raise replicas to 3"
+        "spec.bookkeeper.replicas = 2 is less than the recorded ensemble size of 3 bookies. Set "
+        "spec.bookkeeper.ensemble.ensembleSize to 2 first, or raise replicas to 3"
     )
 
 
@@ -298,7 +299,7 @@ def test_quorums_are_ordered_and_keep_what_was_given(
             resolve_quorum(ensemble, bookies, recorded)
         return
     if recorded is not None and size is None and recorded.ensemble_size > bookies:
-        with pytest.raises(QuorumError, match=f"{recorded.ensemble_size} bookies are recorded"):
+        with pytest.raises(QuorumError, match=f"recorded ensemble size of {recorded.ensemble_size} bookies"):
             resolve_quorum(ensemble, bookies, recorded)
         return
     quorum = resolve_quorum(ensemble, bookies, recorded)

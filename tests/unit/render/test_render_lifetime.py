@@ -174,7 +174,7 @@ def test_budgets_are_off_or_wider_where_a_user_says_so(
     ("replicas", "budget", "words"),
     [
         (3, {"maxUnavailable": 1}, None),
-        (3, {"maxUnavailable": 2}, "would let the ensemble of 3 lose its majority: lower it to 1"),
+        (3, {"maxUnavailable": 2}, "would allow the ensemble of 3 to lose its majority. Lower it to 1"),
         (5, {"maxUnavailable": 2}, None),
         (5, {"maxUnavailable": 3}, "lower it to 2"),
         (1, {"maxUnavailable": 1}, None),

@@ -129,4 +129,4 @@ def test_a_file_of_javas_needs_a_folder_that_can_be_written(path: str, read_only
     pod = {"volumes": [{"name": "dumps", "emptyDir": {}}], "volumeMounts": [mount]}
     found = spec_problems(distributed(broker={"jvm": {"heapDumpPath": path}, "pod": pod}))
     assert len(found) == refused
-    assert all(f'spec.broker.jvm.heapDumpPath = "{path}" is in no folder that can be written' in each for each in found)
+    assert all(f'spec.broker.jvm.heapDumpPath = "{path}" is not in a writable folder' in each for each in found)

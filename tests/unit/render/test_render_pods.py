@@ -120,7 +120,7 @@ MOUNTS_REFUSED = [
 def test_nothing_is_mounted_over_what_the_operator_needs(path: str) -> None:
     (problem,) = problems(volumes=[TOKEN], volumeMounts=[{"name": "token", "mountPath": path}])
     assert problem.startswith(f'spec.broker.pod.volumeMounts mountPath "{path}" ')
-    assert problem.endswith(("choose another path", "write the path without it"))
+    assert problem.endswith(("Choose another path", "Write the path without it"))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_what_hides_nothing_may_be_mounted(path: str) -> None:
 @pytest.mark.parametrize(
     ("pod", "words"),
     [
-        ({"volumes": [TOKEN, TOKEN]}, 'spec.broker.pod.volumes name "token" appears twice: keep one'),
+        ({"volumes": [TOKEN, TOKEN]}, 'spec.broker.pod.volumes name "token" appears twice. Remove one'),
         ({"volumeMounts": [{"name": "token", "mountPath": "/mnt/x"}]}, 'volume "token", which is not in volumes'),
         (
             {"volumes": [TOKEN], "volumeMounts": [{"name": "token", "mountPath": p} for p in ("/mnt/x", "/mnt/x/")]},
@@ -153,7 +153,10 @@ def test_what_hides_nothing_may_be_mounted(path: str) -> None:
         ({"volumes": [{"name": "a"}]}, "volumes[0]: exactly one of secret, configMap, emptyDir,"),
         ({"volumes": [{**TOKEN, "emptyDir": {}}]}, "volumes[0]: exactly one of secret, configMap, emptyDir,"),
         *(
-            ({"volumes": [{"name": name, "emptyDir": {}}]}, f'volumes name "{name}" is the operator\'s own volume')
+            (
+                {"volumes": [{"name": name, "emptyDir": {}}]},
+                f'volumes name "{name}" is used by a volume of the operator',
+            )
             for name in ("config", "tmp", "logs", "conf-rendered", "data", "journal-0", "ledgers-15")
         ),
     ],
@@ -180,7 +183,7 @@ def test_claims_with_the_data_of_pulsar_are_refused_whosever_they_are(spec: Puls
             claim = f"{template['metadata']['name']}-{workload['metadata']['name']}-0"
             (problem,) = problems(volumes=[{"name": "mine", "persistentVolumeClaim": {"claimName": claim}}])
             assert f'spec.broker.pod.volumes[0].persistentVolumeClaim.claimName "{claim}" is where' in problem
-            assert problem.endswith("name another claim")
+            assert problem.endswith("Name another claim")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +205,9 @@ def test_claims_of_others_may_be_mounted(claim: str) -> None:
 def test_annotations_do_not_get_pods_refused_by_the_standard(name: str) -> None:
     """The StatefulSet would be accepted all the same, and a roll would go on until its first pod is gone."""
     (problem,) = problems(annotations={name: "unconfined"})
-    assert problem.startswith(f'spec.broker.pod.annotations "{name}" would have the pods refused')
+    assert problem.startswith(
+        f'spec.broker.pod.annotations "{name}" would make Pod Security Standard restricted refuse the pods'
+    )
     assert "runtime/default or localhost/<profile>" in problem
     for allowed in ("runtime/default", "localhost/own", ""):
         assert problems(annotations={name: allowed, "team": "unconfined"}) == []
@@ -212,7 +217,7 @@ def test_a_service_account_does_not_keep_secrets_from_its_pods() -> None:
     name = "kubernetes.io/enforce-mountable-secrets"
     (problem,) = problems(serviceAccountAnnotations={name: "true"})
     assert problem.startswith(
-        f'spec.broker.pod.serviceAccountAnnotations "{name}" would have pods with Secrets refused'
+        f'spec.broker.pod.serviceAccountAnnotations "{name}" would make Kubernetes refuse pods with Secrets'
     )
     assert problems(serviceAccountAnnotations={name: "false"}) == []
 
@@ -222,7 +227,7 @@ def test_a_prefix_of_the_operator_is_refused(prefix: str) -> None:
     source = {"prefix": prefix, "secretRef": {"name": "s3"}}
     (problem,) = problems(envFrom=[source])
     assert problem.startswith(f'spec.broker.pod.envFrom prefix "{prefix}" is reserved')
-    assert problem.endswith("choose another prefix")
+    assert problem.endswith("Choose another prefix")
     assert problems(envFrom=[{**source, "prefix": "S3_"}, {"secretRef": {"name": "s3"}}]) == []
 
 
@@ -294,29 +299,29 @@ SIDECARS_REFUSED: list[tuple[Json, str]] = [
     ({"securityContext": {"privileged": True}}, "field securityContext: is not allowed: use one of name, image,"),
     ({"lifecycle": {}}, "field lifecycle: is not allowed"),
     ({"env": [{"name": "A", "valueFrom": {"resourceFieldRef": {}}}]}, "field env.0.valueFrom.resourceFieldRef"),
-    ({"env": [{"name": "A", "valueFrom": {}}]}, 'env name "A": set value, or exactly one of the sources'),
+    ({"env": [{"name": "A", "valueFrom": {}}]}, 'env name "A" must have value, or exactly one of the sources'),
     ({"env": [{"name": "A"}, {"name": "A"}]}, 'env name "A" appears twice'),
-    ({"envFrom": [{"prefix": "A_"}]}, "envFrom: exactly one of secretRef, configMapRef"),
+    ({"envFrom": [{"prefix": "A_"}]}, "envFrom must have exactly one of secretRef and configMapRef"),
     ({"name": "broker"}, "has the name of a container of the operator's own"),
     ({"name": "proxy"}, "has the name of a container of the operator's own"),
     ({"volumeMounts": [{"name": "data", "mountPath": "/x"}]}, 'mounts volume "data", which is not in volumes'),
     *(
         (
             {"volumeMounts": [{"name": "logs", "mountPath": path}]},
-            f'mountPath "{path}" is the kernel\'s: choose another',
+            f'mountPath "{path}" belongs to the kernel. Choose another',
         )
         for folder in KERNEL
         for path in (folder, f"{folder}/", f"{folder}/x", f"/.{folder}", f"{folder}/./x")
     ),
-    ({"volumeMounts": [{"name": "logs", "mountPath": "/."}]}, "is the kernel's"),
-    ({"volumeMounts": [{"name": "logs", "mountPath": "/a/../proc"}]}, "has .. in it: write the path without it"),
-    ({"volumeMounts": [{"name": "logs", "mountPath": "//proc"}]}, "has // in it: write the path without it"),
+    ({"volumeMounts": [{"name": "logs", "mountPath": "/."}]}, "belongs to the kernel"),
+    ({"volumeMounts": [{"name": "logs", "mountPath": "/a/../proc"}]}, "contains ... Write the path without it"),
+    ({"volumeMounts": [{"name": "logs", "mountPath": "//proc"}]}, "contains //. Write the path without it"),
     (
         {"volumeMounts": [{"name": "logs", "mountPath": path} for path in ("/a", "/a/")]},
         'mountPath "/a" appears twice',
     ),
-    ({"ports": [{"containerPort": 8080}]}, 'port "8080" is the main container\'s'),
-    ({"ports": [{"name": "http", "containerPort": 9}]}, 'port "http" is the main container\'s'),
+    ({"ports": [{"containerPort": 8080}]}, 'port "8080" is used by the main'),
+    ({"ports": [{"name": "http", "containerPort": 9}]}, 'port "http" is used by the main'),
     ({"ports": [{"containerPort": 9}, {"containerPort": 9}]}, 'port "9" appears twice'),
     ({"ports": [{"containerPort": 0}]}, "field ports.0.containerPort"),
     ({"readinessProbe": {"httpGet": {"port": 9, "host": "10.0.0.1"}}}, "field readinessProbe.httpGet.host"),

@@ -51,7 +51,7 @@ def test_what_config_reserves_no_argument_sets(key: str) -> None:
     ]:
         (problem,) = spec_problems(with_section(Component.ZOOKEEPER, section))
         assert problem.startswith(f"spec.metadataStore.managed.{place} sets zookeeper.{key}, which is reserved: ")
-        assert problem.endswith(". Take it out")
+        assert problem.endswith(". Remove the setting")
         assert "canary" not in problem
 
 
@@ -85,7 +85,7 @@ def test_properties_are_not_laid_over_the_settings_of_bookkeeper(component: Comp
     """With it, -DjournalDirectories moves the journal off its volume."""
     for section in (options(LAID_OVER), variable("PULSAR_EXTRA_OPTS", LAID_OVER)):
         (problem,) = spec_problems(with_section(component, section))
-        assert "it would lay system properties over the settings of BookKeeper" in problem
+        assert "it would override settings of BookKeeper" in problem
 
 
 def test_other_arguments_are_the_users() -> None:

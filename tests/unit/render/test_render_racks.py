@@ -74,14 +74,18 @@ def test_settings_are_written_where_they_are_not_the_stock_ones() -> None:
 RACKS = {"byOrdinal": ["a", "b"]}
 PROBLEMS = [
     ({"bookkeeperClientMinNumRacksPerWriteQuorum": "2"}, {}, "is set by spec.bookkeeper.racks.minimum"),
-    ({"bookkeeperClientEnforceMinNumRacksPerWriteQuorum": "true"}, {}, "racks.enforceMinimum: take it out"),
-    ({"bookkeeperClientRackawarePolicyEnabled": "false"}, {}, "switches off what spec.bookkeeper.racks is for"),
-    ({"bookkeeperClientRegionawarePolicyEnabled": "true"}, {}, "wants regions in front of racks"),
+    ({"bookkeeperClientEnforceMinNumRacksPerWriteQuorum": "true"}, {}, "racks.enforceMinimum. Remove the key"),
+    (
+        {"bookkeeperClientRackawarePolicyEnabled": "false"},
+        {},
+        "switches off the rack awareness that spec.bookkeeper.racks",
+    ),
+    ({"bookkeeperClientRegionawarePolicyEnabled": "true"}, {}, "requires regions before the racks"),
     ({}, {"config": {"minNumRacksPerWriteQuorum": "3"}}, "is set by racks.minimum"),
     (
         {},
         {"racks": {"topologyKey": ZONE}, "pod": {"volumes": [{"name": "pod", "emptyDir": {}}]}},
-        "the operator's own volume where racks.topologyKey is set",
+        "used by a volume of the operator if racks.topologyKey is set",
     ),
 ]
 

@@ -41,25 +41,25 @@ def in_volume(*sources: Json) -> Json:
 
 
 WRONG: list[tuple[Json, str]] = [
-    ({"affinity": {"podAntiAffinity": ["x"]}}, "affinity.podAntiAffinity is a list: write a map"),
-    ({"affinity": {"podAntiAffinity": "hush"}}, "affinity.podAntiAffinity is text: write a map"),
-    ({"affinity": {"podAntiAffinity": False}}, "affinity.podAntiAffinity is true or false: write a map"),
+    ({"affinity": {"podAntiAffinity": ["x"]}}, "affinity.podAntiAffinity is a list. Write a map"),
+    ({"affinity": {"podAntiAffinity": "hush"}}, "affinity.podAntiAffinity is text. Write a map"),
+    ({"affinity": {"podAntiAffinity": False}}, "affinity.podAntiAffinity is true or false. Write a map"),
     (
         {"affinity": {"podAntiAffinity": {REQUIRED: 5}}},
-        f"affinity.podAntiAffinity.{REQUIRED} is a number: write a list",
+        f"affinity.podAntiAffinity.{REQUIRED} is a number. Write a list",
     ),
     (
         {"affinity": {"podAntiAffinity": {PREFERRED: {}}}},
-        f"affinity.podAntiAffinity.{PREFERRED} is a map: write a list",
+        f"affinity.podAntiAffinity.{PREFERRED} is a map. Write a list",
     ),
     (
         {"affinity": {"podAffinity": {REQUIRED: [None]}}},
-        f"affinity.podAffinity.{REQUIRED}[0] is null: write a map",
+        f"affinity.podAffinity.{REQUIRED}[0] is null. Write a map",
     ),
-    ({"affinity": {"nodeAffinity": []}}, "affinity.nodeAffinity is a list: write a map"),
+    ({"affinity": {"nodeAffinity": []}}, "affinity.nodeAffinity is a list. Write a map"),
     (
         {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [{"values": "a"}]}]}}}},
-        f"affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0].values is text: write a list",
+        f"affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0].values is text. Write a list",
     ),
     (
         {"tolerations": [{"key": "k", "tolerationSeconds": "hush"}]},
@@ -78,8 +78,8 @@ WRONG: list[tuple[Json, str]] = [
         {"topologySpreadConstraints": [{"labelSelector": {"matchLabels": {"a": 1}}}]},
         "topologySpreadConstraints[0].labelSelector.matchLabels.a is a number: write text",
     ),
-    (in_volume({"secret": "hush"}), "volumes[0].projected.sources[0].secret is text: write a map"),
-    (in_volume({"secret": {}}, {"configMap": {"items": {}}}), "sources[1].configMap.items is a map: write a list"),
+    (in_volume({"secret": "hush"}), "volumes[0].projected.sources[0].secret is text. Write a map"),
+    (in_volume({"secret": {}}, {"configMap": {"items": {}}}), "sources[1].configMap.items is a map. Write a list"),
     (
         in_volume({"serviceAccountToken": {"expirationSeconds": 1.5}}),
         "expirationSeconds is a fraction: write a number",
@@ -178,7 +178,7 @@ def constraint(key: str, when: str) -> Json:
 def test_zones_are_spread_over_by_one_constraint_of_a_kind(wanted: str, when: str) -> None:
     (problem,) = problems(zoneSpread=wanted, topologySpreadConstraints=[constraint(ZONE, when)])
     assert problem.startswith(f"{POD}.zoneSpread = {wanted} is a constraint for {ZONE} with {when}, and ")
-    assert problem.endswith("leave zoneSpread out, or take that one out")
+    assert problem.endswith("Remove zoneSpread or the entry")
     other = "DoNotSchedule" if when == "ScheduleAnyway" else "ScheduleAnyway"
     beside = [constraint(ZONE, other), constraint("rack", when)]
     assert problems(zoneSpread=wanted, topologySpreadConstraints=beside) == []
@@ -190,4 +190,4 @@ def test_two_constraints_of_a_kind_are_refused() -> None:
     assert problem.startswith(
         f"{POD}.topologySpreadConstraints[1] has the topologyKey and whenUnsatisfiable of another"
     )
-    assert problem.endswith(": keep one of them")
+    assert problem.endswith(". Remove one of them")

@@ -67,7 +67,7 @@ def test_they_always_fit(journal: int, ledgers: int, preset: Preset) -> None:
         ),
         (keeper("1Gi", journalMaxBackups="20"), ["journalMaxBackups = 20", "lower or remove"]),
         (keeper("4Mi"), ["spec.bookkeeper.journal.size = 4Mi", "Raise the size"]),
-        (keeper(ledgers="300Mi"), ["spec.bookkeeper.ledgers.size = 300Mi", "15 MiB", "the least there can be"]),
+        (keeper(ledgers="300Mi"), ["spec.bookkeeper.ledgers.size = 300Mi", "15 MiB", "the minimum"]),
         (keeper(ledgers="10Gi", logSizeLimit="1073741824"), ["logSizeLimit = 1073741824", "could compact nothing"]),
         (keeper(diskUsageThreshold="0.99"), ["diskUsageThreshold = 0.99"]),
         (keeper(diskUsageThreshold="0.5"), ["diskUsageThreshold = 0.5", "diskUsageWarnThreshold (0.9)"]),

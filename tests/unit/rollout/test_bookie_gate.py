@@ -130,7 +130,7 @@ CASES: list[tuple[str, BookieFacts, Reason | None, str, bool]] = [
             )
         ),
         Reason.WAITING_FOR_BOOKIES,
-        "The largest ensemble takes 3 writable bookies, and 2 would be left",
+        "The largest ensemble requires 3 writable bookies, and only 2 would be left",
         False,
     ),
 ]

@@ -65,7 +65,7 @@ def test_nothing_is_watched(what: str, found: Tier, minutes: int) -> None:
     [
         ({"restarts": 1}, "restarted"),
         ({"restarts": 2}, "restarted 2 times"),
-        ({"ready": False}, "was ready and is not any more"),
+        ({"ready": False}, "was ready and is no longer ready"),
         ({"restarts": 1, "ready": False, "was_ready": False}, "restarted"),
     ],
 )

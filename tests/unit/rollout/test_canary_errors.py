@@ -96,7 +96,9 @@ def log(operations: int, errors: int = 0) -> Counts:
 
 
 GOOD, BAD = log(1000), log(1000, 100)
-BAD_WORDS = "errs more than its peers: 100 of its 1000 lines of the log are errors, theirs 0 of 2000"
+BAD_WORDS = (
+    "has more errors than its peers: on this pod 100 of 1000 lines of the log are errors, and on its peers 0 of 2000"
+)
 
 
 def found(own: Counts | None = BAD, peers: list[Counts] | None = None, problem: str = "") -> Comparison:
@@ -127,11 +129,11 @@ def test_a_difference_is_a_tally(before: Tally, after: Tally) -> None:
     [
         ("the pod was not read", found(None, problem="no answer"), "cannot be compared: no answer"),
         ("no peer was read", found(peers=[], problem="no answer"), "cannot be compared: no answer"),
-        ("nobody else", found(peers=[]), "cannot be compared: no metrics of them, or of another pod"),
+        ("nobody else", found(peers=[]), "cannot be compared, because its metrics or those of its peers"),
         ("another sort", found(peers=[{"web": t(900)}]), "are not compared yet"),
         ("no beginning", found({}), "are not compared yet"),
-        ("idle", found(log(49, 49)), "are not compared yet: too few"),
-        ("idle peers", found(peers=[log(49)]), "are not compared yet: too few"),
+        ("idle", found(log(49, 49)), "are not compared yet, because there are too few"),
+        ("idle peers", found(peers=[log(49)]), "are not compared yet, because there are too few"),
         ("one peer has enough", found(log(99), [GOOD, log(49)]), "are compared with those of 1"),
     ],
 )
@@ -141,7 +143,7 @@ def test_what_cannot_be_compared_fails_nothing_and_says_so(what: str, result: Co
 
 def test_a_component_without_counters_of_errors() -> None:
     result = compare(Component.AUTORECOVERY, None, [])
-    assert result == Comparison("cannot be compared: autorecovery pods have no counter of them")
+    assert result == Comparison("cannot be compared, because autorecovery pods have no counter of")
 
 
 # ------------------------------------------------------------------------------------------------ what is remembered

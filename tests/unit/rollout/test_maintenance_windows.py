@@ -130,7 +130,10 @@ def test_what_is_waited_for_in_words_that_do_not_change_meanwhile() -> None:
     assert closed_until(windows, at("2026-11-25T02:00:00+01:00")) is None
 
 
-REMEDY = "; use minute, hour, day of the month, month and weekday that come, such as '0 2 * * 6' for Saturdays at two"
+REMEDY = (
+    ". Use existing values for minute, hour, day of the month, month and weekday, such as '0 2 * * 6' for Saturdays at "
+    "two"
+)
 
 
 @pytest.mark.parametrize(
@@ -138,22 +141,34 @@ REMEDY = "; use minute, hour, day of the month, month and weekday that come, suc
     [
         ({}, []),
         ({"schedule": "0 2 29 2 *", "timeZone": "US/Eastern"}, []),
-        ({"schedule": "0 2 31 2 *"}, [".schedule = '0 2 31 2 *' is no schedule: bad day-of-month" + REMEDY]),
-        ({"schedule": "0 2 31 4,6 *"}, [".schedule = '0 2 31 4,6 *' is no schedule: bad day-of-month" + REMEDY]),
-        ({"schedule": "0 24 * * *"}, [".schedule = '0 24 * * *' is no schedule: bad hour" + REMEDY]),
+        (
+            {"schedule": "0 2 31 2 *"},
+            [".schedule is not valid: '0 2 31 2 *' is not a schedule (bad day-of-month)" + REMEDY],
+        ),
+        (
+            {"schedule": "0 2 31 4,6 *"},
+            [".schedule is not valid: '0 2 31 4,6 *' is not a schedule (bad day-of-month)" + REMEDY],
+        ),
+        ({"schedule": "0 24 * * *"}, [".schedule is not valid: '0 24 * * *' is not a schedule (bad hour)" + REMEDY]),
         (
             {"timeZone": "Europe/Berln"},
             [
-                ".timeZone = 'Europe/Berln' is no time zone: use a name of the IANA database, such as 'Europe/Berlin' "
-                "or 'UTC'"
+                ".timeZone is not valid: 'Europe/Berln' is not a time zone. Use a name of the IANA database, such as "
+                "'Europe/Berlin' or 'UTC'"
             ],
         ),
         *(
-            ({"timeZone": name}, [f".timeZone = {name!r} is no time zone: use a name of the IANA database, such as "])
+            (
+                {"timeZone": name},
+                [f".timeZone is not valid: {name!r} is not a time zone. Use a name of the IANA database, such as"],
+            )
             # A folder, what the machine is set to, another machine's word for that, a file that is no zone, other case.
             for name in ("America", "localtime", "Local", "leapseconds", "europe/berlin")
         ),
-        ({"schedule": "0 2 31 2 *", "timeZone": "X/Y"}, [".schedule = '0 2 31 2 *' is no", ".timeZone = 'X/Y' is no"]),
+        (
+            {"schedule": "0 2 31 2 *", "timeZone": "X/Y"},
+            [".schedule is not valid: '0 2 31 2 *' is not", ".timeZone is not valid: 'X/Y' is not"],
+        ),
     ],
 )
 def test_what_is_wrong_with_windows(fields: dict[str, str], problems: list[str]) -> None:
@@ -167,7 +182,7 @@ def test_what_is_wrong_with_windows(fields: dict[str, str], problems: list[str])
 def test_a_spec_with_a_window_that_never_opens_is_refused() -> None:
     never: dict[str, Any] = {"maintenanceWindows": [{"schedule": "0 2 31 2 *", "minutes": 60}]}
     (problem,) = spec_problems(distributed(**never))
-    assert problem.startswith("spec.maintenanceWindows[0].schedule = '0 2 31 2 *' is no schedule")
+    assert problem.startswith("spec.maintenanceWindows[0].schedule is not valid: '0 2 31 2 *' is not a schedule")
     alone = standalone().model_copy(update={"maintenance_windows": distributed(**never).maintenance_windows})
     assert spec_problems(alone) == [problem]
 

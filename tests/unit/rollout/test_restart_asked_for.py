@@ -72,7 +72,7 @@ def test_a_new_value_asks_again_and_the_same_one_does_not() -> None:
     assert with_restart(broker(), "first", template(asked)) == asked
     again = with_restart(broker(), "second", template(asked))
     assert why_apply(again, asked) is not None
-    assert replacement_reason(template(asked), template(again)) == "restart asked for: second"
+    assert replacement_reason(template(asked), template(again)) == "a restart was requested: second"
 
 
 def test_a_workload_that_is_not_there_yet_begins_with_the_reason() -> None:

@@ -250,9 +250,9 @@ def test_an_outage_of_a_store_is_no_time_in_which_a_pod_could_come_back() -> Non
 
 
 REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({}, {"image": "pulsar:2"}, "image changed from pulsar:1 to pulsar:2"),
+    ({}, {"image": "pulsar:2"}, "the image changed from pulsar:1 to pulsar:2"),
     ({}, {"config_hash": "bbbb"}, "configuration changed (hash aaaa to bbbb)"),
-    ({}, {"image": "pulsar:2", "config_hash": "bbbb"}, "image changed from pulsar:1 to pulsar:2"),
+    ({}, {"image": "pulsar:2", "config_hash": "bbbb"}, "the image changed from pulsar:1 to pulsar:2"),
     (
         {"resources": {"limits": {"memory": "1Gi"}, "requests": {"memory": "1Gi"}}},
         {"resources": {"limits": {"memory": "2Gi"}}},
@@ -316,7 +316,7 @@ def test_an_asked_for_restart_carries_its_words() -> None:
     new["metadata"]["annotations"]["pulsaroperator.io/restart-reason"] = "certificate renewed"
     result = plan(stateful_set(replicas=1, revision="r2", pod_template=new), [pod("my-broker-0")])
     assert result.candidate is not None
-    assert result.candidate.reason == "restart asked for: certificate renewed"
+    assert result.candidate.reason == "a restart was requested: certificate renewed"
 
 
 def test_what_admission_adds_is_no_reason() -> None:

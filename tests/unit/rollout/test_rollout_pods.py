@@ -163,7 +163,7 @@ def test_counts() -> None:
     assert (facts.desired, facts.ready, facts.updated, facts.revision) == (3, 2, 2, "r2")
     assert facts.all_ready is False
     assert facts.up_to_date is False
-    assert facts.summary("brokers") == (Reason.NOT_READY, "brokers: 2 of 3 ready")
+    assert facts.summary("brokers") == (Reason.NOT_READY, "2 of 3 brokers are ready")
 
 
 def test_a_terminating_pod_is_neither_ready_nor_updated() -> None:
@@ -176,7 +176,7 @@ def test_the_first_problem_speaks_for_all() -> None:
     facts = observe_component(stateful_set(), [pod(f"my-broker-{i}", **bad) for i in range(3)])
     reason, text = facts.summary("brokers")
     assert reason is Reason.IMAGE_PULL_FAILED
-    assert text.startswith("brokers: 0 of 3 ready; pod my-broker-0 cannot pull")
+    assert text.startswith("0 of 3 brokers are ready. Pod my-broker-0 cannot pull")
     assert text.endswith("(and 2 more)")
 
 
@@ -201,7 +201,7 @@ def crashed(line: str, **env: str) -> str:
     found["spec"]["containers"][0]["env"] = [{"name": name, "value": value} for name, value in env.items()]
     problem = pod_problem(found)
     assert problem is not None
-    return problem.message.partition("; last line: ")[2]
+    return problem.message.partition(" The last line of its log is: ")[2]
 
 
 @pytest.mark.parametrize(
@@ -281,8 +281,8 @@ def test_the_last_line_of_a_users_own_container_is_left_in_its_log() -> None:
     problem = pod_problem(found)
     assert problem is not None and problem.reason is Reason.CRASH_LOOPING
     assert problem.message == (
-        'container "shipper" of pod east-broker-0 keeps ending (Error, exit code 1), 3 restarts; '
-        "its log says why: kubectl logs east-broker-0 -c shipper"
+        'The container "shipper" of pod east-broker-0 keeps ending (Error, exit code 1) and was restarted 3 times. '
+        "To see the cause, run: kubectl logs east-broker-0 -c shipper"
     )
 
 
@@ -314,11 +314,17 @@ def test_a_main_container_with_secrets_of_the_user_leaves_its_last_line_in_its_l
         assert problem is not None
         return problem.message
 
-    assert told(LAST, **given).endswith("so its log alone says why: kubectl logs p-0 -c broker")
+    assert told(LAST, **given).endswith(
+        "so its log is not shown here. To see the cause, run: kubectl logs p-0 -c broker"
+    )
     assert "wJalrXUtnFEMI" not in told(LAST, **given)
     digest = {"env": [{**SECRET, "name": "ZOO_SUPER_DIGEST"}]}
-    assert told(LAST, **digest).endswith("; last line: using AKIA wJalrXUtnFEMI for bucket logs"), "the operator's own"
+    assert told(LAST, **digest).endswith(". The last line of its log is: using AKIA wJalrXUtnFEMI for bucket logs"), (
+        "the operator's own"
+    )
     refusal = "pulsar_start: environment: PULSAR_DATA cannot come from envFrom: take it out of the Secret"
-    assert told(refusal, **given).endswith(f"; last line: {refusal}"), "the start program names no value"
+    assert told(refusal, **given).endswith(f". The last line of its log is:  {refusal}"), (
+        "the start program names no value"
+    )
     assert "-Dx=hush" not in told("pulsar_start: broker: java -Dx=hush", **given)
     assert told("", **given).endswith("3 restarts")

@@ -250,7 +250,7 @@ def test_what_is_waited_for_and_why_is_said() -> None:
     found = template_order([tier(ZK, changed=False, pods=[{"revision": "r0"}, {}, {}]), tier(BROKER)])
     turn = found.of[BROKER]
     assert turn.blocker == Blocker(Reason.NOT_READY, "The zookeeper pods are not all up to date and ready")
-    assert turn.reason == "image changed from pulsar:1 to pulsar:2"
+    assert turn.reason == "the image changed from pulsar:1 to pulsar:2"
     assert found.pending is BROKER
 
 

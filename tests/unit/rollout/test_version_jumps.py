@@ -52,23 +52,33 @@ def test_entries(texts: tuple[str, ...], pairs: set[tuple[str, str]]) -> None:
     assert Jumps.parse(*texts).pairs == pairs
 
 
-WRITE = "write 4.0.8 -> 4.0.9, or 4.0.6 <-> 4.0.8 for both directions"
+WRITE = "Write 4.0.8 -> 4.0.9, or 4.0.6 <-> 4.0.8 for both directions"
 
 
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("4.0.6", f"'4.0.6' is no jump between versions; {WRITE}"),
-        ("4.0.6 4.0.8", f"'4.0.6 4.0.8' is no jump between versions; {WRITE}"),
-        ("4.0.6 => 4.0.8", f"'4.0.6 => 4.0.8' is no jump between versions; {WRITE}"),
-        ("4.0.8 <- 4.0.6", f"'4.0.8 <- 4.0.6' is no jump between versions; {WRITE}"),
-        ("-> 4.0.8", f"'-> 4.0.8' is no jump between versions; {WRITE}"),
-        ("4.0.6 ->", f"'4.0.6 ->' is no jump between versions; {WRITE}"),
-        ("4.0.6 -> 4.0.8 -> 4.0.9", f"'4.0.6 -> 4.0.8 -> 4.0.9' is no jump between versions; {WRITE}"),
-        ("4.0 -> 4.0.8", "'4.0' in '4.0 -> 4.0.8' is no version of Pulsar 4; write it in full, such as 4.0.8"),
-        ("4.0.8 -> 5.0.0", "'5.0.0' in '4.0.8 -> 5.0.0' is no version of Pulsar 4; write it in full, such as 4.0.8"),
-        ("4.0.8->4.0.9->4.0.10", "'4.0.9->4.0.10' in '4.0.8->4.0.9->4.0.10' is no version of Pulsar 4; write it"),
-        ("4.0.8 <-> 4.0.8", "'4.0.8 <-> 4.0.8' ends where it begins; remove it, or correct one of the two versions"),
+        ("4.0.6", f"'4.0.6' is not a jump between versions. {WRITE}"),
+        ("4.0.6 4.0.8", f"'4.0.6 4.0.8' is not a jump between versions. {WRITE}"),
+        ("4.0.6 => 4.0.8", f"'4.0.6 => 4.0.8' is not a jump between versions. {WRITE}"),
+        ("4.0.8 <- 4.0.6", f"'4.0.8 <- 4.0.6' is not a jump between versions. {WRITE}"),
+        ("-> 4.0.8", f"'-> 4.0.8' is not a jump between versions. {WRITE}"),
+        ("4.0.6 ->", f"'4.0.6 ->' is not a jump between versions. {WRITE}"),
+        ("4.0.6 -> 4.0.8 -> 4.0.9", f"'4.0.6 -> 4.0.8 -> 4.0.9' is not a jump between versions. {WRITE}"),
+        (
+            "4.0 -> 4.0.8",
+            "'4.0' in '4.0 -> 4.0.8' is not a version of Pulsar 4. Write the complete version, such as 4.0.8",
+        ),
+        (
+            "4.0.8 -> 5.0.0",
+            "'5.0.0' in '4.0.8 -> 5.0.0' is not a version of Pulsar 4. Write the complete version, such as 4.0.8",
+        ),
+        ("4.0.8->4.0.9->4.0.10", "'4.0.9->4.0.10' in '4.0.8->4.0.9->4.0.10' is not a version of Pulsar 4. Write"),
+        (
+            "4.0.8 <-> 4.0.8",
+            "'4.0.8 <-> 4.0.8' has the same version on both sides. Remove the entry, or correct one of the two "
+            "versions",
+        ),
     ],
 )
 def test_what_is_no_entry_is_named_with_the_remedy(entry: str, message: str) -> None:
@@ -122,22 +132,27 @@ def test_what_is_allowed(found: frozenset[str], wanted: str) -> None:
     assert decide(found, wanted, CHAIN) == VersionDecision(True)
 
 
-FIRST = "set spec.version to 4.0.8 first"
-BOTH = "which run beside each other"
+FIRST = "Set spec.version to 4.0.8 first"
+BOTH = "which run at the same time"
 
 
 @pytest.mark.parametrize(
     ("found", "wanted", "message", "path"),
     [
-        (running(A), C, f"4.0.6: 4.0.6 -> 4.0.8 -> 4.0.9 is tested; {FIRST}", (B, C)),
-        (running(A), D, f"4.0.6: 4.0.6 -> 4.0.8 -> 4.0.9 -> 4.0.10 is tested; {FIRST}", (B, C, D)),
-        (running(C), B, "4.0.9: no path is known (tested from there: 4.0.10); ", ()),
-        (running(B), "4.2.0", "4.0.8: no path is known (tested from there: 4.0.6, 4.0.9); ", ()),
-        (running(D), A, "4.0.10: no path is known; ", ()),
+        (running(A), C, f"4.0.6 in one step. The tested path is 4.0.6 -> 4.0.8 -> 4.0.9. {FIRST}", (B, C)),
+        (running(A), D, f"4.0.6 in one step. The tested path is 4.0.6 -> 4.0.8 -> 4.0.9 -> 4.0.10. {FIRST}", (B, C, D)),
+        (running(C), B, "4.0.9, because no tested path is known (tested targets from there: 4.0.10). ", ()),
+        (running(B), "4.2.0", "4.0.8, because no tested path is known (tested targets from there: 4.0.6, 4.0.9). ", ()),
+        (running(D), A, "4.0.10, because no tested path is known. ", ()),
         # In the middle of a roll from 4.0.8 to 4.0.9, whose way back nobody tested.
-        (running(B, C), B, f"4.0.8 and 4.0.9, {BOTH}: no path is known (tested from there: 4.0.9); ", ()),
-        (running(A, B), C, f"4.0.6 and 4.0.8, {BOTH}: 4.0.8 -> 4.0.9 is tested; {FIRST}", (B, C)),
-        (running(A, D), C, f"4.0.6 and 4.0.10, {BOTH}: no path is known; ", ()),
+        (
+            running(B, C),
+            B,
+            f"4.0.8 and 4.0.9, {BOTH}, because no tested path is known (tested targets from there: 4.0.9). ",
+            (),
+        ),
+        (running(A, B), C, f"4.0.6 and 4.0.8, {BOTH} in one step. The tested path is 4.0.8 -> 4.0.9. {FIRST}", (B, C)),
+        (running(A, D), C, f"4.0.6 and 4.0.10, {BOTH}, because no tested path is known. ", ()),
     ],
 )
 def test_what_is_refused_and_what_to_do(
@@ -146,14 +161,17 @@ def test_what_is_refused_and_what_to_do(
     decision = decide(found, wanted, CHAIN)
     assert (decision.allowed, decision.path) == (False, path)
     if not path:
-        message += "upgradePaths of the chart adds one that you tested"
+        message += "To allow a path that you have tested, add it to upgradePaths of the chart"
     assert decision.message == f"spec.version {wanted} cannot be reached from {message}"
 
 
 def test_what_is_not_known_is_neither_allowed_nor_refused() -> None:
     decision = decide(None, B, CHAIN)
     assert decision.allowed is None
-    assert decision.message == "spec.version 4.0.8 is not begun: it is not known yet which versions run"
+    assert (
+        decision.message
+        == "The rollout of spec.version 4.0.8 has not started, because it is not known yet which versions run"
+    )
 
 
 def test_without_a_matrix_a_cluster_keeps_its_version() -> None:

@@ -19,13 +19,14 @@ Bookies = Annotated[int, Field(ge=1, le=512)]
 
 _LIMITS = (
     "self.minReplicas <= self.maxReplicas",
-    "autoscaling.minReplicas must not exceed autoscaling.maxReplicas: lower minReplicas or raise maxReplicas",
+    "autoscaling.minReplicas must not exceed autoscaling.maxReplicas. Lower minReplicas or raise maxReplicas",
 )
 _STILL = (
     "self.tolerancePercent > 0 || "
     "(self.scaleUp.stabilizationWindowSeconds > 0 && self.scaleDown.stabilizationWindowSeconds > 0)",
-    "behavior.tolerancePercent 0 with a stabilizationWindowSeconds of 0 in behavior.scaleUp or behavior.scaleDown "
-    "would follow every fluctuation: raise one of them above 0",
+    "behavior.tolerancePercent must be above 0, or both stabilizationWindowSeconds of behavior.scaleUp and "
+    "behavior.scaleDown must be, because otherwise the number of pods would follow every fluctuation. Raise one "
+    "of these values",
 )
 
 
@@ -39,7 +40,7 @@ _COOLDOWN = (
     "Seconds between two changes. Scale-up counts them from the last scale-up, and scale-down from the last change."
 )
 Window = Annotated[Seconds, Field(description=_WINDOW)]
-DiskWindow = Annotated[Seconds, Field(description=f"{_WINDOW} A full disk does not wait for it.")]
+DiskWindow = Annotated[Seconds, Field(description=f"{_WINDOW} A full disk does not wait for this window.")]
 PeakWindow = Annotated[
     Seconds,
     Field(
@@ -118,7 +119,7 @@ class BookieBehavior(ApiModel):
 
 _BANDWIDTH = (
     "has(self.bandwidthPercent) == has(self.bandwidthLimit)",
-    "targets.bandwidthPercent is a share of targets.bandwidthLimit: give both, or neither",
+    "targets.bandwidthPercent is a percentage of targets.bandwidthLimit. Set both fields, or neither",
 )
 
 
@@ -131,26 +132,26 @@ class BrokerTargets(ApiModel):
             (
                 "has(self.cpuPercent) || has(self.bandwidthPercent) || has(self.messagesPerSecond) || "
                 "has(self.topics) || has(self.sessions)",
-                "targets must name at least one of cpuPercent, bandwidthPercent, messagesPerSecond, topics, sessions; "
-                "leave targets out for cpuPercent 70",
+                "targets must contain at least one of cpuPercent, bandwidthPercent, messagesPerSecond, topics "
+                "and sessions. To use cpuPercent 70, remove targets",
             ),
         )
     )
 
     cpu_percent: Percent | None = None
-    """CPU usage of a broker as a percentage of its CPU limit, or of its CPU request if it has no limit. If unset, it is
-    not a target."""
+    """CPU usage of a broker as a percentage of its CPU limit, or of its CPU request if it has no limit. If unset, CPU
+    usage is not a target."""
     bandwidth_percent: Percent | None = None
-    """Inbound and outbound traffic of a broker as a percentage of bandwidthLimit. If unset, it is not a target."""
+    """Inbound and outbound traffic of a broker as a percentage of bandwidthLimit. If unset, traffic is not a target."""
     bandwidth_limit: Annotated[int, ByteSize(ge=1)] | None = None
     """Network bandwidth available to one broker, in bytes per second, which a pod cannot detect. Required with
-    bandwidthPercent, and not allowed without it."""
+    bandwidthPercent, and must not be set without it."""
     messages_per_second: Amount | None = None
-    """Inbound and outbound messages of a broker per second. If unset, it is not a target."""
+    """Inbound and outbound messages of a broker per second. If unset, messages are not a target."""
     topics: Amount | None = None
-    """Topics of a broker, where each partition counts. If unset, it is not a target."""
+    """Topics of a broker, where each partition counts. If unset, topics are not a target."""
     sessions: Amount | None = None
-    """Producers and consumers of a broker. If unset, it is not a target."""
+    """Producers and consumers of a broker. If unset, producers and consumers are not a target."""
 
 
 class ProxyTargets(ApiModel):
@@ -161,19 +162,19 @@ class ProxyTargets(ApiModel):
             _BANDWIDTH,
             (
                 "has(self.connections) || has(self.bandwidthPercent)",
-                "targets must name at least one of connections and bandwidthPercent; leave targets out for "
-                "connections 2000",
+                "targets must contain at least one of connections and bandwidthPercent. To use connections 2000, "
+                "remove targets",
             ),
         )
     )
 
     connections: Amount | None = None
-    """Client connections of a proxy. If unset, it is not a target."""
+    """Client connections of a proxy. If unset, connections are not a target."""
     bandwidth_percent: Percent | None = None
-    """Inbound and outbound traffic of a proxy as a percentage of bandwidthLimit. If unset, it is not a target."""
+    """Inbound and outbound traffic of a proxy as a percentage of bandwidthLimit. If unset, traffic is not a target."""
     bandwidth_limit: Annotated[int, ByteSize(ge=1)] | None = None
-    """Network bandwidth available to one proxy, in bytes per second. It needs config.proxyZeroCopyModeEnabled to be
-    false. Required with bandwidthPercent, and not allowed without it."""
+    """Network bandwidth available to one proxy, in bytes per second. The target requires
+    config.proxyZeroCopyModeEnabled to be false. Required with bandwidthPercent, and must not be set without it."""
 
 
 class BookieTargets(ApiModel):
@@ -183,7 +184,8 @@ class BookieTargets(ApiModel):
         json_schema_extra=validations(
             (
                 "self.lowDiskPercent < self.diskPercent && self.diskPercent < self.fullDiskPercent",
-                "targets.lowDiskPercent must be below targets.diskPercent, and that below targets.fullDiskPercent",
+                "targets.lowDiskPercent must be below targets.diskPercent, and targets.diskPercent must be below "
+                "targets.fullDiskPercent",
             )
         )
     )
@@ -199,9 +201,9 @@ class BookieTargets(ApiModel):
     """Days for which the disks must last at the recent growth; otherwise a bookie is added. Growth is extrapolated for
     at most 1.5 times as long as it was sampled, and adds no bookie while usage is below lowDiskPercent."""
     write_latency_milliseconds: Amount | None = None
-    """99th percentile of the write latency in milliseconds. If unset, it is not a target."""
+    """99th percentile of the write latency in milliseconds. If unset, write latency is not a target."""
     min_writable: Bookies | None = None
-    """Minimum number of writable bookies. If unset, it is the ensemble size."""
+    """Minimum number of writable bookies. If unset, the ensemble size is used."""
 
 
 class ForecastSource(StrEnum):
@@ -278,9 +280,9 @@ class BookieAutoscaling(ApiModel):
 
 FROZEN_REPLICAS = (
     "!has(self.autoscaling) || !has(oldSelf.autoscaling) || self.replicas == oldSelf.replicas",
-    "replicas is only the initial number while autoscaling is set, and would have no effect: change "
-    "autoscaling.minReplicas and autoscaling.maxReplicas, or remove autoscaling first. An HPA or KEDA on this object "
-    "must go as well",
+    "replicas cannot be changed while autoscaling is set, because replicas is then only the initial number. "
+    "Change autoscaling.minReplicas and autoscaling.maxReplicas, or remove autoscaling first. Remove any HPA or "
+    "KEDA scaler of this object as well",
 )
 """A CEL rule for Broker, Proxy, BookKeeper."""
 
@@ -289,8 +291,8 @@ CPU_KNOWN = (
     "(has(self.autoscaling.targets) && !has(self.autoscaling.targets.cpuPercent)) || !has(self.resources) || "
     "(has(self.resources.limits) && 'cpu' in self.resources.limits) || "
     "(has(self.resources.requests) && 'cpu' in self.resources.requests)",
-    "autoscaling.targets.cpuPercent is a share of the CPU limit or request, and resources has neither: add "
-    "resources.requests.cpu, or give another target",
+    "autoscaling.targets.cpuPercent is a percentage of the CPU limit or request, but resources has neither. Add "
+    "resources.requests.cpu, or set another target",
 )
 """A CEL rule for Broker. Resources that are absent come from the preset, which requests CPU."""
 
@@ -298,16 +300,16 @@ BYTES_COUNTED = (
     "!has(self.autoscaling) || !has(self.autoscaling.targets) || "
     "!has(self.autoscaling.targets.bandwidthPercent) || (has(self.config) && "
     "'proxyZeroCopyModeEnabled' in self.config && self.config['proxyZeroCopyModeEnabled'] == 'false')",
-    "autoscaling.targets.bandwidthPercent needs config.proxyZeroCopyModeEnabled 'false': a proxy that copies nothing "
-    "counts bytes by the gigabyte; set it, or use targets.connections",
+    "autoscaling.targets.bandwidthPercent requires config.proxyZeroCopyModeEnabled 'false', because a proxy in "
+    "zero-copy mode counts only whole gigabytes. Set this key of config, or use targets.connections",
 )
 """A CEL rule for Proxy. Spliced connections count SPLICE_BYTES per update (Pulsar's class DirectProxyHandler)."""
 
 ENSEMBLE_FITS = (
     "!has(self.autoscaling) || !has(self.ensemble.ensembleSize) || "
     "self.ensemble.ensembleSize <= self.autoscaling.minReplicas",
-    "autoscaling.minReplicas must not be below ensemble.ensembleSize: every ledger needs that many bookies. Raise "
-    "minReplicas or lower ensembleSize",
+    "autoscaling.minReplicas must not be below ensemble.ensembleSize, because every ledger needs that many "
+    "bookies. Raise minReplicas or lower ensembleSize",
 )
 """A CEL rule for BookKeeper."""
 

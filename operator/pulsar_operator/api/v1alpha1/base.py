@@ -16,17 +16,17 @@ def validations(*rules: tuple[str, str]) -> dict[str, Any]:
 
 
 RETAIN_FIRST = (
-    "to change it without deleting data, set spec.deletionPolicy to Retain, delete the object and create it again"
+    "To change it without deleting data, set spec.deletionPolicy to Retain, delete the object and create it again"
 )
 """What changes an immutable field of an object with a deletion policy."""
 RECLAIM_FIRST = (
-    "to change it without deleting volumes, set spec.reclaimPolicy to Retain, delete the object and create it again"
+    "To change it without deleting volumes, set spec.reclaimPolicy to Retain, delete the object and create it again"
 )
 """The same for an object with volumes."""
 
 
 def immutable(
-    field: str, *, at: str = "spec.", why: str = "it names data that already exists", remedy: str = RETAIN_FIRST
+    field: str, *, at: str = "spec.", why: str = "it names existing data", remedy: str = RETAIN_FIRST
 ) -> tuple[str, str]:
     """A CEL rule of a struct that refuses a change, an addition and a removal of its member ``field``.
 
@@ -36,7 +36,7 @@ def immutable(
     """
     return (
         f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
-        f"{at}{field} is immutable ({why}): {remedy}",
+        f"{at}{field} is immutable, because {why}. {remedy}",
     )
 
 
@@ -75,7 +75,7 @@ def object_name_rule(kind: str, *, max_length: int, why: str) -> tuple[str, str]
     return (
         f"self.metadata.name.size() <= {max_length} && self.metadata.name.matches('{DNS_1035}')",
         f"metadata.name of a {kind} must be a DNS-1035 label (a-z, 0-9, -, starting with a letter) of at most "
-        f"{max_length} characters: {why}",
+        f"{max_length} characters, because {why}",
     )
 
 
@@ -166,7 +166,7 @@ class ConditionStatus(StrEnum):
 
 def _moment(text: str) -> str:
     if datetime.fromisoformat(text).tzinfo is None:
-        raise ValueError("a time without its zone")
+        raise ValueError("the time must have a time zone")
     return text
 
 
@@ -182,7 +182,7 @@ class Condition(ApiModel):
     type: Annotated[str, Field(max_length=316)]
     """Type of the condition, such as Ready."""
     status: ConditionStatus
-    """True, False, or Unknown if the operator could not determine it."""
+    """True, False, or Unknown if the operator could not determine the status."""
     observed_generation: int | None = None
     """Value of metadata.generation from which the operator computed the condition."""
     last_transition_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -243,11 +243,11 @@ STORAGE_IMMUTABLE = (
         "has(self.storage.storageClassName) == has(oldSelf.storage.storageClassName) && "
         "(!has(self.storage.storageClassName) || "
         "self.storage.storageClassName == oldSelf.storage.storageClassName)",
-        "storage.storageClassName is immutable: volumes that exist cannot change class",
+        "storage.storageClassName is immutable, because the class of existing volumes cannot be changed",
     ),
     (
         "self.storage.size == oldSelf.storage.size",
-        "storage.size is immutable in this version: volumes that exist are not resized",
+        "storage.size is immutable in this version, because existing volumes are not resized",
     ),
 )
 """CEL rules for a struct with a member ``storage``."""

@@ -63,13 +63,15 @@ class MetadataStore(ApiModel):
             ),
             (
                 "has(self.managed) == has(oldSelf.managed)",
-                "the kind of metadata store is immutable: its content would be left behind",
+                "The kind of metadata store is immutable, because the cluster would lose the metadata in the "
+                "current store",
             ),
             (
                 "!has(self.external) || !has(oldSelf.external) || "
                 "(has(self.external.chroot) == has(oldSelf.external.chroot) && "
                 "(!has(self.external.chroot) || self.external.chroot == oldSelf.external.chroot))",
-                "metadataStore.external.chroot is immutable: its content would be left behind",
+                "metadataStore.external.chroot is immutable, because the cluster would lose the metadata below "
+                "the current chroot",
             ),
         )
     )
@@ -92,11 +94,14 @@ class BookieVolumes(ApiModel):
             immutable(
                 "storageClassName",
                 at="",
-                why="volumes that exist cannot change class",
-                remedy="to use another class, create another PulsarCluster",
+                why="the class of existing volumes cannot be changed",
+                remedy="To use another class, create another PulsarCluster",
             ),
-            ("self.size == oldSelf.size", "size is immutable in this version: volumes that exist are not resized"),
-            ("self.count == oldSelf.count", "count is immutable: bookies refuse to start with other folders"),
+            (
+                "self.size == oldSelf.size",
+                "size is immutable in this version, because existing volumes are not resized",
+            ),
+            ("self.count == oldSelf.count", "count is immutable, because bookies refuse to start with other folders"),
         )
     )
 
@@ -127,14 +132,14 @@ class Ensemble(ApiModel):
     creates the cluster."""
 
     ensemble_size: Annotated[int, Field(ge=1, le=32)] | None = None
-    """Number of bookies over which the entries of a ledger are spread (managedLedgerDefaultEnsembleSize). If unset, it
-    is calculated once, when the cluster is created."""
+    """Number of bookies over which the entries of a ledger are spread (managedLedgerDefaultEnsembleSize). If unset, the
+    number is calculated once, when the cluster is created."""
     write_quorum: Annotated[int, Field(ge=1, le=32)] | None = None
-    """Number of copies of each entry (managedLedgerDefaultWriteQuorum). If unset, it is calculated once, when the
-    cluster is created."""
+    """Number of copies of each entry (managedLedgerDefaultWriteQuorum). If unset, the number is calculated once, when
+    the cluster is created."""
     ack_quorum: Annotated[int, Field(ge=1, le=32)] | None = None
     """Number of copies that must be stored before an entry is acknowledged (managedLedgerDefaultAckQuorum). If unset,
-    it is calculated once, when the cluster is created."""
+    the number is calculated once, when the cluster is created."""
 
 
 class AutoRecovery(ApiModel):
@@ -165,7 +170,7 @@ class BookKeeper(ApiModel):
 
     replicas: Annotated[int, Field(ge=1, le=512)] = 3
     """Number of bookies. If it is lowered, the operator decommissions bookies one after another, the highest ordinal
-    first. With autoscaling, it is only the initial number."""
+    first. With autoscaling, this is only the initial number."""
     autoscaling: BookieAutoscaling | None = None
     """Autoscaling of the bookies. If unset, the number of bookies is replicas."""
     journal: JournalVolumes = JournalVolumes()
@@ -181,8 +186,8 @@ class BookKeeper(ApiModel):
     decommission: Decommission = Field(default=Decommission())
     """Settings that apply when bookies are removed."""
     config: ConfigMapValues | None = None
-    """Settings that override those of the operator in bookkeeper.conf. Reserved keys are refused. If unset, none are
-    overridden."""
+    """Settings that override those of the operator in bookkeeper.conf. Reserved keys are refused. If unset, no settings
+    are overridden."""
     resources: Resources | None = None
     """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
     jvm: Jvm | None = None
@@ -199,8 +204,8 @@ class Drain(ApiModel):
     moves bundles to added brokers and to the last broker of a rollout. If false, a broker unloads its bundles while it
     stops, and Pulsar's load manager assigns them."""
     timeout_seconds: Annotated[int, Field(ge=10, le=86400)] = 1800
-    """Seconds after which a broker is restarted or removed although it still has bundles. It unloads them while it
-    stops."""
+    """Seconds after which a broker is restarted or removed although it still has bundles. The broker unloads these
+    bundles while it stops."""
     moves_per_minute: Annotated[int, Field(ge=1, le=600)] = 600
     """Maximum number of bundles that are moved per minute. The next bundle of a draining broker is moved once the
     previous one has arrived."""
@@ -212,11 +217,11 @@ class Broker(ApiModel):
     model_config = ConfigDict(json_schema_extra=validations(*BROKER_RULES))
 
     replicas: Annotated[int, Field(ge=0, le=1024)] = 2
-    """Number of brokers, which the scale subresource sets. With autoscaling, it is only the initial number."""
+    """Number of brokers, which the scale subresource sets. With autoscaling, this is only the initial number."""
     autoscaling: BrokerAutoscaling | None = None
     """Autoscaling of the brokers. If unset, the number of brokers is replicas."""
     config: ConfigMapValues | None = None
-    """Settings that override those of the operator in broker.conf. Reserved keys are refused. If unset, none are
+    """Settings that override those of the operator in broker.conf. Reserved keys are refused. If unset, no settings are
     overridden."""
     max_message_size: Annotated[int, ByteSize(ge=KIBI, le=2**30)] | None = None
     """Maximum size of a message. The operator configures brokers and bookies for it; proxies and clients learn it from
@@ -228,7 +233,8 @@ class Broker(ApiModel):
     drain: Drain = Field(default=Drain())
     """Drain of brokers before they are restarted or removed."""
     service: BrokerService | None = None
-    """Service of the brokers, which is reachable only inside Kubernetes. If unset, it has no additional annotations."""
+    """Service of the brokers, which is reachable only inside Kubernetes. If unset, the Service has no additional
+    annotations."""
     pod: PodTemplate | None = None
     """Settings of the pods. If unset, those of the operator apply."""
 
@@ -239,13 +245,13 @@ class Proxy(ApiModel):
     model_config = ConfigDict(json_schema_extra=validations(*PROXY_RULES))
 
     replicas: Annotated[int, Field(ge=0, le=1024)] = 2
-    """Number of proxies. With 0, there are none. With autoscaling, it is only the initial number."""
+    """Number of proxies. With 0, the cluster has no proxies. With autoscaling, this is only the initial number."""
     autoscaling: ProxyAutoscaling | None = None
     """Autoscaling of the proxies. If unset, the number of proxies is replicas."""
     service: ProxyService = Field(default=ProxyService())
     """Service of the proxies, which clients connect to."""
     config: ConfigMapValues | None = None
-    """Settings that override those of the operator in proxy.conf. Reserved keys are refused. If unset, none are
+    """Settings that override those of the operator in proxy.conf. Reserved keys are refused. If unset, no settings are
     overridden."""
     resources: Resources | None = None
     """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
@@ -265,8 +271,8 @@ class Standalone(ApiModel):
     service: ProxyService = Field(default=ProxyService())
     """Service of the pod, which clients connect to."""
     config: ConfigMapValues | None = None
-    """Settings that override those of the operator in standalone.conf. Reserved keys are refused. If unset, none are
-    overridden."""
+    """Settings that override those of the operator in standalone.conf. Reserved keys are refused. If unset, no settings
+    are overridden."""
     resources: Resources | None = None
     """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
     jvm: Jvm | None = None
@@ -276,11 +282,11 @@ class Standalone(ApiModel):
 
 
 CLUSTER_RULES = (
-    object_name_rule("PulsarCluster", max_length=40, why="pods and Services are named after it"),
+    object_name_rule("PulsarCluster", max_length=40, why="pods and Services have this name as a prefix"),
     (
         "has(self.spec.clusterName) || self.metadata.name != 'global'",
-        "metadata.name must not be global unless spec.clusterName is set: Pulsar uses that name for the configuration "
-        "store itself",
+        "metadata.name must not be global unless spec.clusterName is set, because Pulsar uses that name for the "
+        "configuration store",
     ),
 )
 
@@ -293,7 +299,7 @@ class PulsarClusterSpec(ApiModel):
             immutable("clusterName", remedy=RECLAIM_FIRST),
             (
                 "!has(self.clusterName) || self.clusterName != 'global'",
-                "spec.clusterName must not be global: Pulsar uses that name for the configuration store itself",
+                "spec.clusterName must not be global, because Pulsar uses that name for the configuration store",
             ),
             immutable("instanceRef", remedy=RECLAIM_FIRST),
             immutable("mode", remedy=RECLAIM_FIRST),
@@ -304,24 +310,25 @@ class PulsarClusterSpec(ApiModel):
             ),
             (
                 "self.mode == 'Standalone' || has(self.bookkeeper)",
-                "spec.bookkeeper is required in mode Distributed (an empty object takes the defaults)",
+                "spec.bookkeeper is required in mode Distributed. To use the defaults, set it to an empty object",
             ),
             (
                 "self.mode == 'Standalone' || has(self.broker)",
-                "spec.broker is required in mode Distributed (an empty object takes the defaults)",
+                "spec.broker is required in mode Distributed. To use the defaults, set it to an empty object",
             ),
             (
                 "self.mode != 'Standalone' || has(self.standalone)",
-                "spec.standalone is required in mode Standalone (an empty object takes the defaults)",
+                "spec.standalone is required in mode Standalone. To use the defaults, set it to an empty object",
             ),
             (
                 "self.mode != 'Standalone' || "
                 "(!has(self.metadataStore) && !has(self.bookkeeper) && !has(self.broker) && !has(self.proxy))",
-                "mode Standalone is one pod: metadataStore, bookkeeper, broker and proxy must be absent",
+                "metadataStore, bookkeeper, broker and proxy must not be set in mode Standalone, which runs all "
+                "components in one pod",
             ),
             (
                 "self.mode == 'Standalone' || !has(self.standalone)",
-                "spec.standalone belongs to mode Standalone",
+                "spec.standalone is allowed only in mode Standalone",
             ),
             (
                 "has(self.metadataStore) == has(oldSelf.metadataStore)",
@@ -334,8 +341,8 @@ class PulsarClusterSpec(ApiModel):
             (
                 "!has(self.bookkeeper) || !has(self.bookkeeper.ensemble.ensembleSize) || "
                 "self.bookkeeper.ensemble.ensembleSize <= self.bookkeeper.replicas",
-                "spec.bookkeeper.ensemble.ensembleSize must not exceed spec.bookkeeper.replicas: "
-                "raise replicas or lower ensembleSize",
+                "spec.bookkeeper.ensemble.ensembleSize must not exceed spec.bookkeeper.replicas. Raise replicas "
+                "or lower ensembleSize",
             ),
             (
                 "!has(self.bookkeeper) || !has(self.bookkeeper.ensemble.writeQuorum) || "
@@ -371,22 +378,22 @@ class PulsarClusterSpec(ApiModel):
     """DNS domain of the Kubernetes cluster."""
     allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
     """Other Kubernetes namespaces whose objects may refer to this cluster. "*" allows all. If empty, only objects in
-    its own namespace may."""
+    the Kubernetes namespace of the cluster may refer to it."""
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
     """What happens to the volumes and their data when this object is deleted, and to those of a bookie that was
     decommissioned. Retain keeps them, and Delete deletes them."""
     platform: Platform = Field(default=Platform())
     """Settings that depend on the Kubernetes distribution."""
     metadata_store: MetadataStore | None = None
-    """Metadata store of the cluster. Required in mode Distributed, and not allowed in mode Standalone."""
+    """Metadata store of the cluster. Required in mode Distributed, and must not be set in mode Standalone."""
     bookkeeper: BookKeeper | None = None
-    """Bookies of the cluster. Required in mode Distributed, and not allowed in mode Standalone."""
+    """Bookies of the cluster. Required in mode Distributed, and must not be set in mode Standalone."""
     broker: Broker | None = None
-    """Brokers of the cluster. Required in mode Distributed, and not allowed in mode Standalone."""
+    """Brokers of the cluster. Required in mode Distributed, and must not be set in mode Standalone."""
     proxy: Proxy | None = None
-    """Proxies of the cluster. If unset, there are none."""
+    """Proxies of the cluster. If unset, the cluster has no proxies."""
     standalone: Standalone | None = None
-    """Pod that runs Pulsar. Required in mode Standalone, and not allowed in mode Distributed."""
+    """Pod that runs Pulsar. Required in mode Standalone, and must not be set in mode Distributed."""
     load_balancing: LoadBalancing = Field(default=LoadBalancing())
     """Load balancing of bundles over brokers."""
     maintenance_windows: Annotated[list[MaintenanceWindow], Field(max_length=16)] = Field(default_factory=list)

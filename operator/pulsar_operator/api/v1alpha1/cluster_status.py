@@ -81,7 +81,8 @@ class MissingPodStatus(ApiModel):
     name: Annotated[str, Field(max_length=253)]
     """Name of the pod."""
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    """Time since which the operator observes that the pod does not exist. The progress deadline counts from it."""
+    """Time since which the operator observes that the pod does not exist. The progress deadline counts from this
+    time."""
     last_observed: Annotated[str | None, Field(json_schema_extra={"format": "date-time"})] = None
     """Time at which the operator last observed that the pod was missing, updated every two minutes. If the operator
     makes no observation for ten minutes, the time since which the pod is missing is reset."""
@@ -118,7 +119,7 @@ class BookieStatus(ApiModel):
     state: Annotated[str, Field(max_length=64)]
     """Writable, ReadOnly, Missing if the bookie is not registered and may have data, or New if it never ran."""
     rack: Annotated[str, Field(max_length=256)] | None = None
-    """Rack that brokers know for the bookie. Unset if they know none, or spec.bookkeeper.racks is unset."""
+    """Rack that brokers know for the bookie. Unset if brokers know no rack, or spec.bookkeeper.racks is unset."""
     usage: Annotated[int, Field(ge=0, le=100)] | None = None
     """Usage of the ledger disks in percent, accurate to one percent, as reported within the last resync interval. Unset
     if it is unknown."""
@@ -138,7 +139,7 @@ class PlacementStatus(ApiModel):
     ledgers: Annotated[int, Field(ge=0)] | None = None
     """Number of ledgers that were checked."""
     time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    """Time of the check. It is repeated after a day, or when racks of bookies change."""
+    """Time of the check. The check is repeated after a day, or when racks of bookies change."""
     racks: Annotated[str, Field(max_length=64)]
     """Hash of the rack assignment that was checked."""
 
@@ -242,7 +243,7 @@ class FlagStatus(ApiModel):
     name: Annotated[str, Field(max_length=128)]
     """Name of the setting."""
     before: Annotated[str, Field(max_length=256)] | None = None
-    """Previous dynamic value. Unset if there was none and the configuration of the brokers applied."""
+    """Previous dynamic value. Unset if no dynamic value was set and the configuration of the brokers applied."""
 
 
 class BalancerStatus(ApiModel):
@@ -257,7 +258,7 @@ class BalancerStatus(ApiModel):
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)
-    """Settings to restore afterwards, recorded before the first one is changed."""
+    """Settings of Pulsar's own balancer that the operator restores later, recorded before the first one is changed."""
 
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -267,8 +268,8 @@ class HandoverStatus(ApiModel):
     """Whether the operator can balance, if spec.loadBalancing.driver is Operator."""
 
     undecided_since: Moment | None = None
-    """Time since which the operator cannot decide what to move. It is moved forward by four times the time for which
-    the operator could decide in between. Unset while the operator can decide."""
+    """Time since which the operator cannot decide what to move. The time moves forward by four times the duration for
+    which the operator could decide in between. Unset while the operator can decide."""
     decided_since: Moment | None = None
     """Time since which the operator can decide again while Pulsar still balances."""
     evaluated_time: Moment | None = None
@@ -339,7 +340,8 @@ class PulsarClusterStatus(CommonStatus):
     balancer: BalancerStatus | None = None
     """Load balancing by the operator. Unset while Pulsar balances."""
     handover: HandoverStatus | None = None
-    """Whether the operator can balance, if spec.loadBalancing.driver is Operator. Unset if it always could."""
+    """Whether the operator can balance, if spec.loadBalancing.driver is Operator. Unset if the operator could always
+    balance."""
     remote_clusters: Annotated[
         list[RemoteClusterStatus],
         Field(

@@ -88,13 +88,13 @@ class ClusterConfirmation(ApiModel):
         json_schema_extra=validations(
             (
                 "self.action == 'LoseLedgers' ? has(self.bookie) : !has(self.bookie)",
-                "bookie is the ordinal of the bookie whose ledgers are given up: set it with action LoseLedgers, and "
-                "with no other",
+                "bookie must be set with action LoseLedgers and with no other action. Set it to the ordinal of "
+                "the bookie whose ledgers are given up",
             ),
             (
                 "self.action != 'AdoptMetadata' || has(self.answers)",
-                "answers is the instance id of the metadata store, as condition MetadataReady prints it: set it with "
-                "action AdoptMetadata",
+                "answers must be set with action AdoptMetadata. Set it to the instance id of the metadata store "
+                "that condition MetadataReady reports",
             ),
         )
     )
@@ -104,7 +104,8 @@ class ClusterConfirmation(ApiModel):
     are not counted. LoseLedgers gives up ledgers that only the lost volume of a bookie had. AdoptMetadata lets the
     cluster use a metadata store that another tool initialized."""
     bookie: Annotated[int, Field(ge=0, le=511)] | None = None
-    """Ordinal of the bookie whose ledgers are given up. Required with action LoseLedgers, and not allowed otherwise."""
+    """Ordinal of the bookie whose ledgers are given up. Required with action LoseLedgers, and must not be set
+    otherwise."""
     answers: Annotated[str, Field(min_length=1, max_length=192, pattern=r"^[!-~]+$")] | None = None
     """What is confirmed, as printed by the condition that asks for the confirmation. Required with action
     AdoptMetadata. If unset, the confirmation has no effect."""

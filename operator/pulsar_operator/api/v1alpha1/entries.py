@@ -29,8 +29,8 @@ MAX_PROPERTIES = 64
 PROPERTY_KEY = (
     f"!has(self.properties) || self.properties.all(k, k != '.' && k != '..' && k != '{OWNER_PROPERTY}' && "
     r"size(k) <= 256 && k.matches('^[^\\x00-\\x1f\\x7f]+$'))",
-    "a key of properties must have 1 to 256 characters, none of them a control character, and must not be . or .., "
-    f"which are path syntax, nor {OWNER_PROPERTY}, where the operator records which object manages it",
+    "a key of properties must have 1 to 256 characters without control characters, and must not be . or .., "
+    f"which are path syntax, or {OWNER_PROPERTY}, in which the operator records the managing object",
 )
 """CEL rule of a struct with a member ``properties``. Pulsar takes a key with a control character in a body, and answers
 400 to the address that would remove it."""
@@ -48,7 +48,9 @@ def is_property_key(key: str) -> bool:
 def _keyed(properties: dict[str, str]) -> dict[str, str]:
     wrong = next((key for key in properties if not is_property_key(key)), None)
     if wrong is not None:
-        raise PydanticCustomError("property_key", "{rule}", {"rule": f"{wrong[:80]!a}: {PROPERTY_KEY[1]}"})
+        raise PydanticCustomError(
+            "property_key", "{rule}", {"rule": (f"{wrong[:80]!a} is not allowed, because {PROPERTY_KEY[1]}")}
+        )
     return properties
 
 

@@ -29,7 +29,8 @@ class Pulling(ApiModel):
         list[Annotated[str, Field(min_length=1, max_length=253)]],
         Field(max_length=16, json_schema_extra={"x-kubernetes-list-type": "set"}),
     ] = Field(default_factory=list)
-    """Names of the image pull Secrets in the Kubernetes namespace of this object. If empty, the pods name none."""
+    """Names of the image pull Secrets in the Kubernetes namespace of this object. If empty, the pods use no image pull
+    Secrets."""
 
 
 class Images(Pulling):

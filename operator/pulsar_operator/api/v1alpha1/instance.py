@@ -42,8 +42,8 @@ class ManagedZooKeeper(ApiModel):
         json_schema_extra=validations(
             (
                 "self.replicas == oldSelf.replicas",
-                "replicas of a managed ZooKeeper ensemble cannot be changed yet: the ensemble would need a "
-                "reconfiguration step by step, which this version does not do",
+                "replicas of a managed ZooKeeper ensemble are immutable in this version, because the operator "
+                "does not reconfigure an ensemble",
             ),
             *STORAGE_IMMUTABLE,
         )
@@ -59,7 +59,7 @@ class ManagedZooKeeper(ApiModel):
     """Java memory and JVM arguments. If unset, spec.preset determines them."""
     config: Annotated[dict[str, Annotated[str, Field(max_length=1024)]], Field(max_length=64)] | None = None
     """Settings that override those of the operator in zoo.cfg. Keys of membership, ports and data directories are
-    refused. If unset, none are overridden."""
+    refused. If unset, no settings are overridden."""
     metrics: bool = False
     """Whether each server serves Prometheus metrics at /metrics on port 8000. A change restarts the servers."""
     pod: PodTemplate | None = None
@@ -72,7 +72,7 @@ class ExternalZooKeeper(ApiModel):
     servers: Annotated[str, Field(min_length=1, max_length=1024, pattern=ZOOKEEPER_SERVERS)]
     """Comma-separated list of host:port. A host without a port is contacted on port 2181."""
     chroot: Annotated[str, Field(max_length=256, pattern=CHROOT)] | None = None
-    """Path below which all data is stored, such as /pulsar. If unset, it is stored below the root."""
+    """Path below which all data is stored, such as /pulsar. If unset, data is stored below the root."""
 
 
 class ClusterStore(ApiModel):
@@ -94,21 +94,25 @@ class ConfigurationStore(ApiModel):
             (
                 "has(self.managed) == has(oldSelf.managed) && has(self.cluster) == has(oldSelf.cluster) && "
                 "has(self.external) == has(oldSelf.external)",
-                "the kind of configuration store is immutable: its content would be left behind",
+                "The kind of configuration store is immutable, because the instance would lose the data in the "
+                "current store",
             ),
             (
                 "!has(self.cluster) || !has(oldSelf.cluster) || self.cluster == oldSelf.cluster",
-                "configurationStore.cluster is immutable: its content would be left behind",
+                "configurationStore.cluster is immutable, because the instance would lose the data in the "
+                "current store",
             ),
             (
                 "!has(self.external) || !has(oldSelf.external) || "
                 "(has(self.external.chroot) == has(oldSelf.external.chroot) && "
                 "(!has(self.external.chroot) || self.external.chroot == oldSelf.external.chroot))",
-                "configurationStore.external.chroot is immutable: its content would be left behind",
+                "configurationStore.external.chroot is immutable, because the instance would lose the data below "
+                "the current chroot",
             ),
             (
                 "!has(self.external) || !has(oldSelf.external) || self.external.servers == oldSelf.external.servers",
-                "configurationStore.external.servers is immutable: another ensemble would not have its content",
+                "configurationStore.external.servers is immutable, because another ensemble does not have the "
+                "data of the current one",
             ),
         )
     )
@@ -126,7 +130,9 @@ CREATION_ONLY = (
     "create another instance with it, and move the clients there"
 )
 INSTANCE_RULES = (
-    object_name_rule("PulsarInstance", max_length=40, why="the configuration store's pods are named after it"),
+    object_name_rule(
+        "PulsarInstance", max_length=40, why=("the pods of the configuration store have this name as a prefix")
+    ),
 )
 
 
@@ -160,8 +166,8 @@ class PulsarInstanceSpec(ApiModel):
     configuration_store: ConfigurationStore
     """Configuration store that all clusters of the instance share."""
     allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
-    """Other Kubernetes namespaces whose objects may refer to this instance. "*" allows all. If empty, only those in its
-    own namespace may."""
+    """Other Kubernetes namespaces whose objects may refer to this instance. "*" allows all. If empty, only objects in
+    the Kubernetes namespace of the instance may refer to it."""
     preset: Preset = Preset.PRODUCTION
     """Default compute resources and JVM settings of a managed configuration store."""
     image: StoreImages = Field(default=StoreImages())
@@ -195,8 +201,8 @@ class OutageStatus(ApiModel):
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     """Time of the last known answer before the outage."""
     until: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    """Time of the first answer after the outage. It is later than that of the previous outage, even if a clock was set
-    back."""
+    """Time of the first answer after the outage. This time is later than that of the previous outage, even if a clock
+    was set back."""
 
 
 class InstanceClusterStatus(ApiModel):
@@ -213,14 +219,14 @@ class InstanceClusterStatus(ApiModel):
     version: str | None = None
     """Pulsar version that the cluster runs."""
     reachable: bool | None = None
-    """Whether the admin REST API of the cluster answers. After three consecutive calls without an answer it is false,
-    operations skip the cluster, and the operator checks it at least once per minute. Unset if the cluster has no ready
-    brokers, or was not checked yet."""
+    """Whether the admin REST API of the cluster answers. After three consecutive calls without an answer, the value is
+    false, operations skip the cluster, and the operator checks the cluster at least once per minute. Unset if the
+    cluster has no ready brokers, or was not checked yet."""
     since: str | None = None
     """Time at which reachable last changed."""
     last_response_time: str | None = None
-    """Time of an answer of the cluster. While the cluster is reachable, it may be up to half an hour older than the
-    last answer."""
+    """Time of an answer of the cluster. While the cluster is reachable, this time may be up to half an hour older than
+    the last answer."""
 
 
 class Waiting(ApiModel):

@@ -15,11 +15,11 @@ from pulsar_operator.api.v1alpha1.policies.values import INT32_MAX
 # RE2 syntax, which Java's own understands, but for named groups.
 _COMPILES = (
     "''.matches(self) || !''.matches(self)",
-    "must be a regular expression (RE2 syntax): correct it",
+    "must be a regular expression in RE2 syntax",
 )
 _NAMED_GROUP = (
     "!self.contains('(?P<')",
-    "must not have a named group (?P<name>...), which Java does not understand: use (...)",
+    "must not have a named group (?P<name>...), which Java does not support. Use (...) instead",
 )
 NamespaceExpression = Annotated[
     str, Field(min_length=1, max_length=256, json_schema_extra=validations(_COMPILES, _NAMED_GROUP))
@@ -27,8 +27,8 @@ NamespaceExpression = Annotated[
 """Regular expression that a whole "tenant/namespace" must match (Pulsar: String.matches)."""
 _NO_PORT = (
     r"!self.matches('(^|[^?[]):([0-9.[]|\\\\d)')",
-    "must be an expression for the host of a broker, without a port: Pulsar compares it with the host alone, and "
-    "nothing would match",
+    "must be an expression for the host name of a broker without a port, because Pulsar compares it with the "
+    "host name alone",
 )
 BrokerExpression = Annotated[
     str, Field(min_length=1, max_length=256, json_schema_extra=validations(_COMPILES, _NAMED_GROUP, _NO_PORT))
@@ -42,7 +42,7 @@ BrokerId = Annotated[
         json_schema_extra=validations(
             (
                 "self.matches('^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?:[0-9]{1,5}$')",
-                "must be a broker as `pulsar-admin brokers list` shows it, host:port, such as "
+                "must be a broker id (host:port) as shown by `pulsar-admin brokers list`, such as "
                 "east-broker-0.east-broker-headless.pulsar.svc.cluster.local:8080",
             )
         ),
@@ -55,7 +55,8 @@ BROKERS = "brokers"
 ISOLATION_RULES = (
     (
         f"(has(self.spec.name) ? self.spec.name : self.metadata.name) != '{BROKERS}'",
-        f"an isolation policy cannot be called {BROKERS}: Pulsar's REST has another thing there. Set spec.name",
+        f"An isolation policy cannot have the name {BROKERS}, because Pulsar's REST API uses this path for "
+        "another resource. Set spec.name to another name",
     ),
 )
 
@@ -104,20 +105,21 @@ class PulsarIsolationPolicySpec(LogicalSpec):
             immutable("instanceRef"),
             (
                 "has(self.namespaces) == has(oldSelf.namespaces)",
-                "spec.namespaces cannot be added or removed: delete the object, or create another one",
+                "spec.namespaces cannot be added or removed. Delete the object, or create another one",
             ),
             (
                 "has(self.namespaces) == has(self.primary)",
-                "spec.namespaces and spec.primary must be set together: one says who, the other where",
+                "spec.namespaces and spec.primary must be set together",
             ),
             (
                 "has(self.namespaces) || !(has(self.secondary) || has(self.autoFailover) || has(self.unloadScope))",
-                "spec.secondary, spec.autoFailover and spec.unloadScope belong to an isolation policy: set "
-                "spec.namespaces and spec.primary, or remove them",
+                "spec.secondary, spec.autoFailover and spec.unloadScope require spec.namespaces and "
+                "spec.primary. Set both, or remove these fields",
             ),
             (
                 "has(self.namespaces) || has(self.failureDomains)",
-                "nothing is declared: set spec.namespaces and spec.primary, or spec.failureDomains, or all three",
+                "The object declares nothing. Set spec.namespaces and spec.primary, or spec.failureDomains, or "
+                "all three",
             ),
         )
     )
@@ -128,31 +130,32 @@ class PulsarIsolationPolicySpec(LogicalSpec):
     """Name of the isolation policy in Pulsar, which is the same in each cluster. If unset, metadata.name is used."""
     clusters: Annotated[list[ClusterName], Field(min_length=1, max_length=256, json_schema_extra=_SET)] | None = None
     """Clusters that the policy applies to, by their names in Pulsar. The policy is deleted in a cluster that is removed
-    from the list. If it contains a name that is not a cluster of the instance, the whole list is refused and the policy
-    stays where it is. If unset, the policy applies to every cluster of the instance, including those that are added
-    later."""
+    from the list. If the list contains a name that is not a cluster of the instance, the whole list is refused and the
+    policy stays where it is. If unset, the policy applies to every cluster of the instance, including those that are
+    added later."""
     namespaces: (
         Annotated[list[NamespaceExpression], Field(min_length=1, max_length=64, json_schema_extra=_SET)] | None
     ) = None
     """Regular expressions that match tenant/namespace, such as shop/.* for all namespaces of tenant shop. Required with
-    primary, and not allowed without it. If unset, this object declares only failure domains."""
+    primary, and must not be set without it. If unset, this object declares only failure domains."""
     primary: Annotated[list[BrokerExpression], Field(min_length=1, max_length=64, json_schema_extra=_SET)] | None = None
     """Regular expressions that match the hosts of the brokers that serve the namespaces, such as east-broker-[01]\\..*
     for two pods. These brokers serve no other namespaces. If all live brokers match, namespaces without an isolation
     policy have no broker. If no live broker matches primary or secondary, the namespaces cannot be used. Required with
-    namespaces, and not allowed without it."""
+    namespaces, and must not be set without it."""
     secondary: Annotated[list[BrokerExpression], Field(min_length=1, max_length=64, json_schema_extra=_SET)] | None = (
         None
     )
     """Regular expressions that match the hosts of the brokers that also serve the namespaces according to autoFailover.
     If unset, the list is not managed, and a policy that this object creates has none."""
     auto_failover: AutoFailover | None = None
-    """Criterion by which the secondary brokers are used. If unset, it is not managed, and a policy that this object
-    creates has MinAvailable with minLimit 1 and usageThresholdPercent 80."""
+    """Criterion by which the secondary brokers are used. If unset, the criterion is not managed, and a policy that this
+    object creates has MinAvailable with minLimit 1 and usageThresholdPercent 80."""
     unload_scope: UnloadScope | None = None
     """Namespaces that are unloaded when the policy is written, so that it takes effect immediately. AllMatching unloads
-    those that it matches, and Changed those that it matches or matched, but not both. With None, the policy takes
-    effect when a bundle is next assigned. If unset, it is not managed, and Pulsar's default applies."""
+    all namespaces that the policy matches. Changed unloads only namespaces that the policy begins or ceases to match.
+    With None, the policy takes effect when a bundle is next assigned. If unset, this setting is not managed, and
+    Pulsar's default applies."""
     failure_domains: (
         Annotated[
             list[FailureDomain],

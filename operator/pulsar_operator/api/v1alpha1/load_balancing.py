@@ -29,8 +29,8 @@ class StandingBudget(RebalanceBudget):
     """Limits of a standing rebalance. The traffic limit applies to each hour, the others apply to each proposal."""
 
     max_traffic_moved_percent: Annotated[int, Field(ge=1, le=100)] = 60
-    """Maximum percentage of the traffic that changes its broker within an hour. A bundle that exceeds it is moved alone
-    instead of being split, because splits cannot be undone."""
+    """Maximum percentage of the traffic that changes its broker within an hour. A bundle that exceeds this percentage
+    is moved alone instead of being split, because splits cannot be undone."""
 
 
 class StandingRebalance(ApiModel):
@@ -43,8 +43,8 @@ class StandingRebalance(ApiModel):
     seconds."""
     tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
     """How close to the best possible balance a proposal comes, in percent. The operator acts when the load of the
-    busiest broker has exceeded the best possible by 2.5 times this for five minutes, or earlier if the imbalance is
-    severe or a broker is idle."""
+    busiest broker has exceeded the best possible by 2.5 times tolerancePercent for five minutes, or earlier if the
+    imbalance is severe or a broker is idle."""
     traffic_source: TrafficSource = TrafficSource.LIVE
     """Source of the traffic figures. Live uses current statistics of the brokers, and Recorded uses the result of the
     Spark job."""
@@ -58,11 +58,11 @@ class LoadBalancing(ApiModel):
     manager: LoadManager = LoadManager.MODULAR
     """Load manager that the brokers run."""
     driver: BalancingDriver = BalancingDriver.PULSAR
-    """Component that splits and moves bundles. With Pulsar, the brokers do it automatically. With Operator, that is
-    disabled by dynamic configuration, which is restored when this field changes back, and the operator balances with a
-    PulsarRebalance named <cluster>-balancer."""
+    """Component that splits and moves bundles. With Pulsar, the brokers balance automatically. With Operator, the
+    operator disables this balancing by dynamic configuration and balances with a PulsarRebalance named
+    <cluster>-balancer. It restores the dynamic configuration when this field changes back to Pulsar."""
     capacities: Annotated[dict[str, Quantity], Field(max_length=1024)] | None = None
-    """Capacities of brokers as amounts of CPU, by the name of the pod, if their CPU does not reflect what they can
-    carry. If unset, the CPU limit of a pod counts, or else its request."""
+    """Capacities of brokers as amounts of CPU, by pod name, for brokers whose CPU does not reflect the load that they
+    can carry. If unset, the CPU limit of a pod is its capacity, or the CPU request if the pod has no limit."""
     rebalance: StandingRebalance = Field(default=StandingRebalance())
     """Settings of balancing by the operator, which driver Operator uses."""

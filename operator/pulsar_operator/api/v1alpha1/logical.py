@@ -51,7 +51,7 @@ class RepairRecord(ApiModel):
     last_time: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     """Time of the last repair."""
     backed_off_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """Time at which a repair was first delayed. Unset if none was."""
+    """Time at which a repair was first delayed. Unset if no repair was delayed."""
 
 
 Repairs = Annotated[
@@ -93,4 +93,4 @@ class LogicalStatus(ManagedStatus):
     repairs: Repairs = Field(default_factory=list)
     """Fields whose drift was repaired within the last hour, or keeps coming back."""
     dependents: int | None = None
-    """Number of objects that refer to this one."""
+    """Number of objects that refer to this object."""

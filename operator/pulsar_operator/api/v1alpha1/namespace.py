@@ -83,15 +83,15 @@ class PulsarNamespaceSpec(LogicalSpec):
             immutable("tenantRef"),
             immutable(
                 "bundles",
-                why="bundles of a live namespace change by splitting only",
-                remedy="split them with pulsar-admin namespaces split-bundle, or create another namespace",
+                why="the bundles of an existing namespace can only be split",
+                remedy="Split them with pulsar-admin namespaces split-bundle, or create another namespace",
             ),
             PROPERTY_KEY,
             (
                 "!has(self.allowedClusters) || !has(self.replicationClusters) || "
                 "self.replicationClusters.all(name, name in self.allowedClusters)",
-                "spec.allowedClusters must contain all of spec.replicationClusters: Pulsar replicates between clusters "
-                "that may hold the namespace",
+                "spec.allowedClusters must contain all of spec.replicationClusters, because Pulsar replicates a "
+                "namespace only between its allowed clusters",
             ),
         )
     )
@@ -109,8 +109,8 @@ class PulsarNamespaceSpec(LogicalSpec):
         | None
     ) = None
     """Clusters that replicate the namespace to each other, by their names in Pulsar. A cluster that is removed from the
-    list keeps its data and stays among the clusters that may hold the namespace (allowedClusters). If it contains a
-    name that is not a cluster of the instance, the whole list is refused and the last valid list stays. If unset, the
+    list keeps its data and stays among the clusters that may hold the namespace (allowedClusters). If the list contains
+    a name that is not a cluster of the instance, the whole list is refused and the last valid list stays. If unset, the
     namespace is created with all clusters of the instance that the tenant may use, once Pulsar allows the tenant to use
     them."""
     allowed_clusters: (
@@ -120,9 +120,9 @@ class PulsarNamespaceSpec(LogicalSpec):
         | None
     ) = None
     """Clusters that may hold the namespace, including those of replicationClusters. If a cluster is removed from the
-    list, Pulsar deletes the namespace with its data there, which requires an entry in confirmations. If it contains a
-    name that is not a cluster of the instance, the whole list is refused and the last valid list stays. If unset, it is
-    not managed."""
+    list, Pulsar deletes the namespace with its data there, which requires an entry in confirmations. If the list
+    contains a name that is not a cluster of the instance, the whole list is refused and the last valid list stays. If
+    unset, the list is not managed."""
     confirmations: Confirmations = Field(default_factory=list)
     """Confirmations that data may be lost. Each is used once and expires at its expiresTime. If empty, such changes are
     blocked."""
@@ -132,19 +132,19 @@ class PulsarNamespaceSpec(LogicalSpec):
     permissions: Permissions = Field(default_factory=list)
     """Permissions of roles on all topics of the namespace. A role that is removed from the list loses them. Permissions
     that other writers granted stay unless prune.permissions is true. Permissions apply only if the brokers have
-    authorization enabled. If empty, none are granted."""
+    authorization enabled. If empty, no permissions are granted."""
     subscription_permissions: SubscriptionPermissions = Field(default_factory=list)
     """Subscription names that are reserved for roles, in all topics of the namespace. A name that is removed from the
-    list may be used by every role that may consume. If empty, none are reserved."""
+    list may be used by every role that may consume. If empty, no subscriptions are reserved."""
     properties: Properties | None = None
     """Properties of the namespace, as a map of keys to values. A key that is removed from the map is removed in Pulsar.
-    Keys that other writers added stay unless prune.properties is true. If unset, none are set."""
+    Keys that other writers added stay unless prune.properties is true. If unset, no properties are set."""
     prune: NamespacePrune | None = None
     """Lists that are complete: entries in Pulsar that are not declared are removed. If unset, entries of other writers
     stay."""
     allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
     """Other Kubernetes namespaces whose topics and topic sets may refer to this namespace. "*" allows all. If empty,
-    only those in its own namespace may."""
+    only objects in the Kubernetes namespace of this object may refer to it."""
 
 
 class NamespaceClusterStatus(ApiModel):
@@ -164,7 +164,7 @@ class ClusterLists(ApiModel):
     replication_clusters: ClusterNames = Field(default_factory=list)
     """Clusters that replicate the namespace to each other."""
     allowed_clusters: ClusterNames = Field(default_factory=list)
-    """Clusters that may hold the namespace. If empty, those of replicationClusters may."""
+    """Clusters that may hold the namespace. If empty, the clusters of replicationClusters may hold the namespace."""
 
 
 class PulsarNamespaceStatus(LogicalStatus):

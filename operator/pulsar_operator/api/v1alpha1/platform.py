@@ -39,7 +39,8 @@ class Platform(ApiModel):
         json_schema_extra=validations(
             (
                 "!has(self.ipFamilies) || !has(self.ipFamilyPolicy) || self.ipFamilyPolicy != 'PreferDualStack'",
-                "platform.ipFamilies must be absent with ipFamilyPolicy PreferDualStack, by which Kubernetes chooses",
+                "platform.ipFamilies must not be set with ipFamilyPolicy PreferDualStack, because Kubernetes "
+                "then chooses the families",
             ),
             (
                 "!has(self.ipFamilies) || self.ipFamilies.size() == "
@@ -48,7 +49,8 @@ class Platform(ApiModel):
             ),
             (
                 "!has(self.ipFamilies) || !has(oldSelf.ipFamilies) || self.ipFamilies[0] == oldSelf.ipFamilies[0]",
-                "the first of platform.ipFamilies is immutable: Services keep the one they have",
+                "The first entry of platform.ipFamilies is immutable, because existing Services keep their first "
+                "family",
             ),
         )
     )
@@ -68,7 +70,7 @@ class Platform(ApiModel):
         | None
     ) = None
     """IP families of all Services. The first one is the primary family, which is immutable once it is set. If unset,
-    Kubernetes chooses them."""
+    Kubernetes chooses the families."""
 
     @property
     def has_ipv6(self) -> bool:

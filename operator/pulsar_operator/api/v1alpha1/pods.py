@@ -77,7 +77,7 @@ class EnvVar(ApiModel):
             (
                 # Objects of earlier versions have an empty value that nobody wrote.
                 "!has(self.valueFrom) || !has(self.value) || self.value == ''",
-                "value and valueFrom exclude each other: set one of them",
+                "value and valueFrom must not both be set. Remove one of them",
             )
         )
     )
@@ -105,7 +105,7 @@ class EnvFrom(ApiModel):
     model_config = ConfigDict(json_schema_extra=validations(exactly_one("envFrom", "secretRef", "configMapRef")))
 
     prefix: Annotated[str, Field(max_length=128, pattern=r"^([A-Za-z_][A-Za-z0-9_]*)?$")] | None = None
-    """Text that is put before each key. If unset, nothing is."""
+    """Text that is put before each key. If unset, the keys have no prefix."""
     secret_ref: ObjectRef | None = None
     """Secret whose keys become variables."""
     config_map_ref: ObjectRef | None = None
@@ -130,7 +130,7 @@ class SecretVolume(ApiModel):
     secret_name: ObjectName
     """Name of the Secret whose keys become files."""
     items: Items | None = None
-    """Keys that become files. If unset, all do."""
+    """Keys that become files. If unset, all keys become files."""
     optional: bool | None = None
     """Whether the Secret and its keys may be missing. Defaults to false."""
 
@@ -141,7 +141,7 @@ class ConfigMapVolume(ApiModel):
     name: ObjectName
     """Name of the ConfigMap whose keys become files."""
     items: Items | None = None
-    """Keys that become files. If unset, all do."""
+    """Keys that become files. If unset, all keys become files."""
     optional: bool | None = None
     """Whether the ConfigMap and its keys may be missing. Defaults to false."""
 
@@ -172,9 +172,9 @@ class CsiVolume(ApiModel):
     fs_type: Annotated[str, Field(max_length=32)] | None = None
     """File system type. If unset, the driver chooses it."""
     volume_attributes: Annotated[dict[str, Annotated[str, Field(max_length=1024)]], Field(max_length=32)] | None = None
-    """Settings that the driver reads, without secrets. If unset, it gets none."""
+    """Settings that the driver reads, without secrets. If unset, the driver gets no settings."""
     node_publish_secret_ref: ObjectRef | None = None
-    """Secret that the driver needs. If unset, it gets none."""
+    """Secret that the driver needs. If unset, the driver gets no Secret."""
 
 
 class ClaimVolume(ApiModel):
@@ -218,7 +218,7 @@ class VolumeMount(ApiModel):
     mount_path: Annotated[str, Field(min_length=2, max_length=512, pattern=MOUNT_PATH)]
     """Absolute path of the mount. Paths that the operator or the image needs are refused."""
     sub_path: Annotated[str, Field(max_length=512, pattern=SUB_PATH)] | None = None
-    """Path in the volume that is mounted. If unset, all of it is."""
+    """Path in the volume that is mounted. If unset, the complete volume is mounted."""
     read_only: bool | None = None
     """Whether the mount is read-only. Defaults to false."""
 
@@ -255,11 +255,11 @@ class ProbeTimings(ApiModel):
     initial_delay_seconds: Annotated[int, Field(ge=0, le=86400)] | None = None
     """Seconds before the first probe. Defaults to 0."""
     period_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
-    """Seconds between two probes. If unset, the operator sets it."""
+    """Seconds between two probes. If unset, the operator chooses the value."""
     timeout_seconds: Annotated[int, Field(ge=1, le=3600)] | None = None
-    """Seconds after which a probe fails without an answer. If unset, the operator sets it."""
+    """Seconds after which a probe fails without an answer. If unset, the operator chooses the value."""
     failure_threshold: Annotated[int, Field(ge=1, le=10000)] | None = None
-    """Consecutive failures after which the probe counts as failed. If unset, the operator sets it."""
+    """Consecutive failures after which the probe counts as failed. If unset, the operator chooses the value."""
 
 
 class DisruptionBudget(ApiModel):
@@ -279,7 +279,7 @@ class PodTemplate(ApiModel):
     annotations: Annotated[dict[str, Annotated[str, Field(max_length=65536)]], Field(max_length=64)] | None = None
     """Additional annotations. Those of the operator take precedence. If unset, none are added."""
     node_selector: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)] | None = None
-    """Labels that a node must have to run the pods. If unset, any node may."""
+    """Labels that a node must have to run the pods. If unset, any node may run the pods."""
     affinity: dict[str, Any] | None = None
     """Affinity as in a PodSpec, which Kubernetes validates when it creates the pod. If unset, only podAntiAffinity
     applies."""
@@ -288,7 +288,7 @@ class PodTemplate(ApiModel):
     affinity. If unset, Preferred applies unless affinity is set."""
     zone_spread: Spreading | None = None
     """Whether the pods must (Required) or should (Preferred) be spread evenly over zones, in addition to
-    topologySpreadConstraints. If unset, Preferred applies unless those are set."""
+    topologySpreadConstraints. If unset, Preferred applies unless topologySpreadConstraints is set."""
     tolerations: Annotated[list[dict[str, Any]], Field(max_length=64)] | None = None
     """Tolerations as in a PodSpec, which Kubernetes validates when it creates the pod. If unset, none are added."""
     topology_spread_constraints: Annotated[list[dict[str, Any]], Field(max_length=16)] | None = None
@@ -303,11 +303,12 @@ class PodTemplate(ApiModel):
     """Seconds for which a deleted pod continues to serve, while endpoints are updated. Defaults to 0, or to
     autoscaling.drainSeconds of proxies."""
     readiness_probe: ProbeTimings | None = None
-    """Timings of the probe that decides whether the pod receives connections. If unset, the operator sets them."""
+    """Timings of the probe that decides whether the pod receives connections. If unset, the operator chooses the
+    timings."""
     liveness_probe: ProbeTimings | None = None
-    """Timings of the probe that restarts the container. If unset, the operator sets them."""
+    """Timings of the probe that restarts the container. If unset, the operator chooses the timings."""
     startup_probe: ProbeTimings | None = None
-    """Timings of the probe that must succeed before the others begin. If unset, the operator sets them."""
+    """Timings of the probe that must succeed before the others begin. If unset, the operator chooses the timings."""
     tmp_dir_size_limit: Quantity | None = None
     """Size of /tmp above which the pod is evicted. If unset, there is no limit."""
     logs_dir_size_limit: Quantity | None = None

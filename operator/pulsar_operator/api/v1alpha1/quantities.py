@@ -42,7 +42,7 @@ def byte_size(value: Any) -> int:
     """The bytes a quantity or an integer means. Raises ValueError."""
     found = quantity(value)
     if found is None or found != found.to_integral_value():
-        raise ValueError("it must be a whole number of bytes: a quantity such as 256Mi, or an integer")
+        raise ValueError("the value must be a whole number of bytes, as a quantity such as 256Mi or as an integer")
     return int(found)
 
 
@@ -82,8 +82,8 @@ class ByteSize:
         """The message of the CEL rule: what is allowed."""
         least = "-1 (no limit)" if self._ge == -1 else size_text(self._ge)
         most = "" if self._le == 2**63 - 1 else f" and at most {size_text(self._le)}"
-        whole = "" if self._whole == 1 else f", in whole {str(size_text(self._whole)).removeprefix('1')}"
-        return f"it must be a number of bytes, such as 256Mi, of at least {least}{most}{whole}"
+        whole = "" if self._whole == 1 else f", in multiples of {size_text(self._whole)}"
+        return f"the value must be a number of bytes, such as 256Mi, of at least {least}{most}{whole}"
 
     def check(self, value: Any) -> int:
         """The bytes of a value. Raises ValueError saying what is allowed."""

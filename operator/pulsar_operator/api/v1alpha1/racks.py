@@ -21,14 +21,14 @@ DEFAULT_RACK = "default-rack"
 RACK_RULES = (
     (
         "!has(self.racks) || !self.racks.enforceMinimum || self.racks.minimum <= self.replicas",
-        "spec.bookkeeper.racks.minimum must not exceed spec.bookkeeper.replicas while enforceMinimum is true, since no "
-        "ledger could be created: lower minimum, or raise replicas",
+        "spec.bookkeeper.racks.minimum must not exceed spec.bookkeeper.replicas while enforceMinimum is true, "
+        "because no ledger could be created. Lower minimum, or raise replicas",
     ),
     (
         "!has(self.racks) || !self.racks.enforceMinimum || !has(self.racks.byOrdinal) || "
         "self.racks.minimum <= self.racks.byOrdinal.size()",
-        "spec.bookkeeper.racks.byOrdinal has fewer racks than racks.minimum while enforceMinimum is true, so no ledger "
-        "could be created: add racks, or lower minimum",
+        "spec.bookkeeper.racks.byOrdinal must have at least racks.minimum racks while enforceMinimum is true, "
+        "because no ledger could be created otherwise. Add racks, or lower minimum",
     ),
 )
 """CEL rules of the bookies."""
@@ -45,8 +45,8 @@ class Racks(ApiModel):
             ),
             (
                 f"!has(self.byOrdinal) || !('{DEFAULT_RACK}' in self.byOrdinal)",
-                f"spec.bookkeeper.racks.byOrdinal must not contain {DEFAULT_RACK}: BookKeeper puts bookies there whose "
-                "rack it does not know. Choose another name",
+                f"spec.bookkeeper.racks.byOrdinal must not contain {DEFAULT_RACK}, because BookKeeper uses this "
+                "rack for bookies whose rack is unknown. Choose another name",
             ),
         )
     )
@@ -54,7 +54,7 @@ class Racks(ApiModel):
     topology_key: Annotated[str, Field(min_length=1, max_length=317, pattern=LABEL_KEY)] | None = None
     """Label whose value is the rack, such as topology.kubernetes.io/zone. The operator reads it from the pod of the
     bookie, to which Kubernetes 1.35 and newer copies the zone and region of the node, or else from the node if
-    rbac.readNodes of its chart allows that."""
+    rbac.readNodes of the operator's chart allows this."""
     by_ordinal: (
         Annotated[
             list[Annotated[str, Field(min_length=1, max_length=63, pattern=RACK_NAME)]],
@@ -68,5 +68,5 @@ class Racks(ApiModel):
     (bookkeeperClientMinNumRacksPerWriteQuorum)."""
     enforce_minimum: bool = False
     """Whether the minimum is enforced (bookkeeperClientEnforceMinNumRacksPerWriteQuorum). If true, ledgers cannot be
-    created while there are fewer racks, and bookies without a known rack get none. If false, several copies may then be
-    in one rack."""
+    created while there are fewer racks, and bookies without a known rack get no ledgers. If false, one rack may have
+    several copies of an entry while there are fewer racks."""

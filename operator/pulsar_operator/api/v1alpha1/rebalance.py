@@ -41,9 +41,9 @@ class RebalanceBudget(ApiModel):
     """Maximum number of bundles that change their broker. A proposal has at most as many as fit in a ConfigMap."""
     max_traffic_moved_percent: Annotated[int, Field(ge=1, le=100)] = 100
     """Maximum percentage of the traffic that changes its broker, by one proposal, or with repeatSeconds by all
-    proposals that are executed within an hour. A bundle that exceeds it is moved alone instead of being split, because
-    splits cannot be undone. It does not apply to mode RemoveBrokers. With 100, one proposal can balance any placement,
-    and the pace of the moves protects the clients."""
+    proposals that are executed within an hour. A bundle that exceeds this percentage is moved alone instead of being
+    split, because splits cannot be undone. The limit does not apply to mode RemoveBrokers. With 100, one proposal can
+    balance any placement, and the pace of the moves protects the clients."""
     max_splits: Annotated[int, Field(ge=0, le=4096)] = 20
     """Maximum number of splits. A split cannot be undone, because Pulsar cannot merge bundles."""
     max_bundles_per_namespace: Annotated[int, Field(ge=1, le=65536)] = 4096
@@ -78,22 +78,23 @@ class PulsarRebalanceSpec(ApiModel):
 
     model_config = ConfigDict(
         json_schema_extra=validations(
-            immutable("clusterRef", why="a proposal belongs to one cluster", remedy="create another PulsarRebalance"),
+            immutable("clusterRef", why="a proposal belongs to one cluster", remedy="Create another PulsarRebalance"),
             (
                 "!(self.mode in ['AddBrokers', 'RemoveBrokers']) || (has(self.brokers) && size(self.brokers) > 0)",
-                "spec.brokers is required with mode AddBrokers and RemoveBrokers: name pods, or ids host:webPort",
+                "spec.brokers is required with modes AddBrokers and RemoveBrokers. Set it to pod names or broker "
+                "ids (host:webPort)",
             ),
             (
                 "self.mode in ['AddBrokers', 'RemoveBrokers'] || !has(self.brokers) || size(self.brokers) == 0",
-                "spec.brokers belongs to the modes AddBrokers and RemoveBrokers",
+                "spec.brokers is allowed only with modes AddBrokers and RemoveBrokers",
             ),
             (
                 "self.mode == 'RemoveBrokers' || !has(self.excludedBrokers) || size(self.excludedBrokers) == 0",
-                "spec.excludedBrokers belongs to the mode RemoveBrokers",
+                "spec.excludedBrokers is allowed only with mode RemoveBrokers",
             ),
             (
                 "!has(self.sizing) || self.trafficSource == 'Recorded'",
-                "spec.sizing belongs to trafficSource Recorded",
+                "spec.sizing is allowed only with trafficSource Recorded",
             ),
         )
     )
@@ -107,12 +108,12 @@ class PulsarRebalanceSpec(ApiModel):
         list[BrokerName], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})
     ] = Field(default_factory=list)
     """Brokers of modes AddBrokers and RemoveBrokers, by the names of their pods or by their IDs (host:webPort, as
-    printed by pulsar-admin brokers list). Required with these modes, and not allowed otherwise."""
+    printed by pulsar-admin brokers list). Required with these modes, and must not be set otherwise."""
     excluded_brokers: Annotated[
         list[BrokerName], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})
     ] = Field(default_factory=list)
     """Brokers that receive no bundles, such as those that are restarted next, by the names of their pods or by their
-    IDs. Only mode RemoveBrokers allows it. If empty, every other broker may receive bundles."""
+    IDs. The field is allowed only with mode RemoveBrokers. If empty, every other broker may receive bundles."""
     namespaces: Annotated[
         list[NamespacePattern], Field(max_length=1024, json_schema_extra={"x-kubernetes-list-type": "set"})
     ] = Field(default_factory=list)
@@ -122,7 +123,7 @@ class PulsarRebalanceSpec(ApiModel):
     """Limits of a proposal."""
     tolerance_percent: Annotated[int, Field(ge=1, le=100)] = 10
     """How close to the best possible balance a proposal comes, in percent. A placement whose busiest broker is within
-    it is left unchanged."""
+    this tolerance is left unchanged."""
     traffic_source: TrafficSource = TrafficSource.LIVE
     """Source of the traffic figures. Live uses current statistics of the brokers, and Recorded uses the result of the
     Spark job."""
@@ -168,7 +169,8 @@ class ProposalStatus(ApiModel):
     topics: Annotated[int, Field(ge=0)] | None = None
     """Number of topics that one broker closes and another one loads."""
     clients: Annotated[int, Field(ge=0)] | None = None
-    """Number of producers and consumers that reconnect. Unset with recorded traffic, which does not contain it."""
+    """Number of producers and consumers that reconnect. Unset with recorded traffic, which does not contain this
+    number."""
     expected_duration: Annotated[str, Field(max_length=32)] | None = None
     """Expected time from the approval until the last step is verified, such as about 3m20s. It follows from the steps,
     the pace, and the duration of recent moves of bundles with clients in this cluster."""
@@ -200,7 +202,7 @@ class ProgressStatus(ApiModel):
     """Time at which the current step was first requested. Between two steps, the time of the last request."""
     unload_seconds: Annotated[str, Field(max_length=32)] | None = None
     """Seconds from the request of a move until the new broker had the bundle, averaged over recent moves of bundles
-    with clients, as a decimal number. It determines the pace."""
+    with clients, as a decimal number. This time determines the pace."""
     blocked_since: ReadTime | None = None
     """Time since which the operator executes no step, because the object is paused or brokers do not answer. After 15
     minutes Pulsar's own balancer and autoscaling are no longer blocked. Unset while steps are executed."""
@@ -217,9 +219,9 @@ class FailedExecutions(ApiModel):
     count: int = 0
     """Number of consecutive failed executions."""
     last_time: ReadTime | None = None
-    """Time at which the last one ended."""
+    """Time at which the last failed execution ended."""
     message: Annotated[str, Field(max_length=500)] | None = None
-    """Reason why the last one ended."""
+    """Reason why the last failed execution ended."""
 
 
 class BrokerCapacity(ApiModel):

@@ -15,22 +15,22 @@ class GroupRate(ApiModel):
     """A rate of all topics of the namespaces in the group, over all brokers of a cluster."""
 
     messages_per_second: Annotated[int, Field(ge=1, le=INT32_MAX)] | None = None
-    """Maximum number of messages per second. If unset, it is not managed, and a group that this object creates has no
-    limit."""
+    """Maximum number of messages per second. If unset, the limit is not managed, and a group that this object creates
+    has no limit."""
     bytes_per_second: Annotated[int, Field(ge=1, json_schema_extra={"format": "int64"})] | None = None
-    """Maximum number of bytes per second. If unset, it is not managed, and a group that this object creates has no
-    limit."""
+    """Maximum number of bytes per second. If unset, the limit is not managed, and a group that this object creates has
+    no limit."""
 
 
 class GroupLimits(ApiModel):
     """Limits of a resource group (class ResourceGroup of Pulsar 4.0)."""
 
     publish_rate: GroupRate | None = None
-    """Maximum rate at which messages are published. If unset, it is not managed, and a group that this object creates
-    has no limit."""
+    """Maximum rate at which messages are published. If unset, the rate is not managed, and a group that this object
+    creates has no limit."""
     dispatch_rate: GroupRate | None = None
-    """Maximum rate at which messages are delivered. If unset, it is not managed, and a group that this object creates
-    has no limit."""
+    """Maximum rate at which messages are delivered. If unset, the rate is not managed, and a group that this object
+    creates has no limit."""
 
 
 class PulsarResourceGroupSpec(LogicalSpec):

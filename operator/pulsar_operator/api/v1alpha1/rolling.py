@@ -49,5 +49,5 @@ class Upgrade(ApiModel):
     """Upgrade of the pods of a cluster to another version of Pulsar."""
 
     canary: Canary | None = None
-    """Observation of the first upgraded pod of each component before the other pods follow. If unset, they follow
-    immediately."""
+    """Observation of the first upgraded pod of each component before the other pods follow. If unset, the other pods
+    follow immediately."""

@@ -61,7 +61,8 @@ class ScalingRefusalStatus(ApiModel):
     message: Annotated[str, Field(max_length=1024)]
     """Explanation of the reason."""
     generation: Annotated[int, Field(ge=0)]
-    """Value of metadata.generation at that time. The operator retries after it changes."""
+    """Value of metadata.generation at the time of the refusal. The operator retries after metadata.generation
+    changes."""
 
 
 class ExpectedStatus(ApiModel):
@@ -81,35 +82,35 @@ class ScalingHistoryStatus(ApiModel):
     """Data for the next decision, so that a restarted operator decides the same. Times are seconds since the epoch."""
 
     since: Epoch | None = None
-    """Start of the recommendations without a gap."""
+    """Start of the recorded recommendations, which have no gap since then."""
     observed: Epoch | None = None
     """Time of a recent recommendation, at most a few intervals before the last one."""
     highs: Recommendations = Field(default_factory=list)
-    """Highest recommendations, each from its time on."""
+    """Highest recommendations, each valid from its time."""
     lows: Recommendations = Field(default_factory=list)
-    """Lowest recommendations, each from its time on."""
+    """Lowest recommendations, each valid from its time."""
     scaled: Epoch | None = None
     """Time of the last change."""
     upwards: bool = False
     """Whether the last change was a scale-up."""
     known: Annotated[int, Field(ge=0, le=1048576)] | None = None
     """Replicas that the measured load required when more were added, because all CPU was in use or before a recorded
-    peak. Unset once the number is not above it."""
+    peak. Unset once the number of replicas is at most this number."""
     guessed: Epoch | None = None
-    """Time of that change."""
+    """Time of the change that added more replicas than the measured load required."""
     came: bool | None = None
-    """Whether the measured load required all of them since then. Unset if it did not."""
+    """Whether the measured load has required all replicas since guessed. Unset if not all were required."""
     pressed: Epoch | None = None
     """Time since which CPU requires more replicas. Unset if it does not."""
     saturated: Epoch | None = None
     """Time since which the pods use all CPU of their limit. Unset if they do not."""
     saturated_pods: Annotated[int, Field(ge=0, le=1048576)] | None = None
-    """Number of pods that were ready at that time."""
+    """Number of pods that were ready at the time in saturated."""
     trust_percent: Annotated[int, Field(ge=0, le=100)] | None = None
     """Weight of the forecast in percent, which follows from its accuracy in earlier hours. Unset if it has full weight.
     """
     expected: ExpectedStatus | None = None
-    """Forecast whose hour has not ended."""
+    """Forecast that is compared with the measured load until its hour ends."""
     stored: Annotated[
         list[StoredStatus],
         Field(max_length=48, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
@@ -127,7 +128,7 @@ class ComponentScalingStatus(ApiModel):
     desired: Annotated[int, Field(ge=0, le=1048576)]
     """Replicas that were decided. If autoscaling is removed, they stay until replicas changes."""
     replicas: Annotated[int, Field(ge=0, le=1048576)]
-    """Value of replicas in the spec at that time."""
+    """Value of replicas in the spec at the time of the decision."""
     reason: Annotated[str, Field(max_length=64)] | None = None
     """Reason of the last decision. Without autoscaling, it is StatusUnreadable if the operator could not read the last
     decision, and unset otherwise."""

@@ -53,17 +53,17 @@ class ProxyService(ApiModel):
         json_schema_extra=validations(
             (
                 "self.type == 'LoadBalancer' || (!has(self.loadBalancerClass) && !has(self.loadBalancerSourceRanges))",
-                "service.loadBalancerClass and service.loadBalancerSourceRanges need type LoadBalancer",
+                "service.loadBalancerClass and service.loadBalancerSourceRanges require type LoadBalancer",
             ),
             (
                 "self.type != 'ClusterIP' || !has(self.externalTrafficPolicy)",
-                "service.externalTrafficPolicy needs type NodePort or LoadBalancer",
+                "service.externalTrafficPolicy requires type NodePort or LoadBalancer",
             ),
             (
                 "self.type != 'LoadBalancer' || oldSelf.type != 'LoadBalancer' || "
                 "(has(self.loadBalancerClass) == has(oldSelf.loadBalancerClass) && "
                 "(!has(self.loadBalancerClass) || self.loadBalancerClass == oldSelf.loadBalancerClass))",
-                "service.loadBalancerClass is immutable while type is LoadBalancer: change the type to ClusterIP first",
+                "service.loadBalancerClass is immutable while type is LoadBalancer. Change the type to ClusterIP first",
             ),
         )
     )

@@ -34,7 +34,7 @@ class PulsarTenantSpec(LogicalSpec):
         Field(max_length=256, json_schema_extra={"x-kubernetes-list-type": "set"}),
     ] = Field(default_factory=list)
     """Roles that administer the tenant. Roles that other writers added stay unless prune.adminRoles is true. If empty,
-    none are added."""
+    no roles are added."""
     prune: TenantPrune | None = None
     """Lists that are complete: entries in Pulsar that are not declared are removed. If unset, entries of other writers
     stay."""
@@ -44,16 +44,17 @@ class PulsarTenantSpec(LogicalSpec):
         ]
         | None
     ) = None
-    """Clusters that the tenant may use, by their names in Pulsar. If it contains a name that is not a cluster of the
-    instance, the whole list is refused and the last valid list stays. If unset, the tenant may use every cluster of the
-    instance, including those that are added later."""
+    """Clusters that the tenant may use, by their names in Pulsar. If the list contains a name that is not a cluster of
+    the instance, the whole list is refused and the last valid list stays. If unset, the tenant may use every cluster of
+    the instance, including those that are added later."""
     namespace_defaults: NamespacePolicies | None = None
     """Policies of each PulsarNamespace of the tenant that does not set the field itself. Pulsar has no policies of a
-    tenant, so the operator sets them on every namespace, and resets them there when they are removed here. If Pulsar
-    would then keep less data, each namespace waits for a confirmation. If unset, there are no defaults."""
+    tenant, so the operator sets these policies on every namespace, and resets a policy on the namespaces when it is
+    removed from this field. If Pulsar would then keep less data, each namespace waits for a confirmation. If unset,
+    there are no defaults."""
     allowed_kubernetes_namespaces: AllowedKubernetesNamespaces = Field(default_factory=list)
-    """Other Kubernetes namespaces whose PulsarNamespaces may refer to this tenant. "*" allows all. If empty, only those
-    in its own namespace may."""
+    """Other Kubernetes namespaces whose PulsarNamespaces may refer to this tenant. "*" allows all. If empty, only
+    objects in the Kubernetes namespace of this object may refer to it."""
 
 
 class PulsarTenantStatus(LogicalStatus):
@@ -62,4 +63,4 @@ class PulsarTenantStatus(LogicalStatus):
     clusters: Annotated[list[str], Field(max_length=MAX_CLUSTERS)] | None = None
     """Clusters that the tenant may use, as Pulsar reports them."""
     cluster_names: str | None = None
-    """Names of those clusters, such as east, west."""
+    """Names of the clusters that the tenant may use, such as east, west."""

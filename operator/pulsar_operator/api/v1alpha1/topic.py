@@ -37,7 +37,9 @@ SYSTEM_TOPICS = (
 """Local names of topics that brokers keep for themselves in the namespaces of users (class SystemTopicNames)."""
 SYSTEM_SUFFIX = "__transaction_pending_ack"
 """What others of them end with, after the name of a topic and of a subscription."""
-NOT_A_SYSTEM_TOPIC = "must not name a system topic of Pulsar, which keeps policies or transactions of its namespace"
+NOT_A_SYSTEM_TOPIC = (
+    "must not be the name of a system topic of Pulsar, in which Pulsar keeps policies or transactions of the namespace"
+)
 
 
 def no_system_topic(name: str) -> str:
@@ -49,8 +51,8 @@ def no_system_topic(name: str) -> str:
 TOPIC_RULES = (
     (
         f"has(self.spec.name) || !self.metadata.name.matches('{PARTITION_SUFFIX}')",
-        "metadata.name must not end with -partition-N unless spec.name is set: Pulsar uses that suffix for partitions "
-        "of a topic",
+        "metadata.name must not end with -partition-N unless spec.name is set, because Pulsar uses that suffix "
+        "for partitions of a topic",
     ),
 )
 
@@ -65,38 +67,40 @@ class PulsarTopicSpec(LogicalSpec):
             immutable("persistent"),
             (
                 "has(self.partitions) == has(oldSelf.partitions)",
-                "a partitioned topic cannot become non-partitioned, nor the other way round: create another topic",
+                "A partitioned topic cannot become non-partitioned, and a non-partitioned topic cannot become "
+                "partitioned. Create another topic",
             ),
             (
                 "!has(self.partitions) || !has(oldSelf.partitions) || self.partitions >= oldSelf.partitions",
-                "spec.partitions cannot shrink: Pulsar has no way to remove a partition",
+                "spec.partitions cannot be reduced, because Pulsar cannot remove partitions",
             ),
             (
                 f"!has(self.name) || !self.name.matches('{PARTITION_SUFFIX}')",
-                "spec.name must not end with -partition-N: Pulsar uses that suffix for partitions of a topic",
+                "spec.name must not end with -partition-N, because Pulsar uses that suffix for partitions of a topic",
             ),
             (f"!has(self.name) || ({no_system_topic('self.name')})", f"spec.name {NOT_A_SYSTEM_TOPIC}"),
             (
                 "self.persistent || has(self.partitions) || !has(self.policies)",
-                "spec.policies of a non-persistent topic need spec.partitions: Pulsar keeps none for a non-persistent "
-                "topic without partitions",
+                "spec.policies of a non-persistent topic need spec.partitions, because Pulsar stores no policies "
+                "of a non-persistent topic without partitions",
             ),
             (
                 "self.persistent || has(self.partitions) || !has(self.replicationClusters)",
-                "spec.replicationClusters of a non-persistent topic need spec.partitions: Pulsar keeps none for a "
-                "non-persistent topic without partitions",
+                "spec.replicationClusters of a non-persistent topic need spec.partitions, because Pulsar stores "
+                "no list of clusters of a non-persistent topic without partitions",
             ),
             (
                 "self.persistent || !has(self.properties) || size(self.properties) == 0",
-                "spec.properties need a persistent topic: Pulsar keeps none for others",
+                "spec.properties need a persistent topic, because Pulsar stores no properties of non-persistent topics",
             ),
             (
                 "self.persistent || !has(self.subscriptions) || size(self.subscriptions) == 0",
-                "spec.subscriptions need a persistent topic: on others only consumers make them",
+                "spec.subscriptions need a persistent topic, because only consumers create subscriptions of "
+                "non-persistent topics",
             ),
             (
                 "self.persistent || !has(self.compaction)",
-                "spec.compaction needs a persistent topic: of others nothing is stored",
+                "spec.compaction needs a persistent topic, because Pulsar stores no messages of non-persistent topics",
             ),
             PROPERTY_KEY,
         )
@@ -107,7 +111,7 @@ class PulsarTopicSpec(LogicalSpec):
     name: Annotated[str, Field(min_length=1, max_length=255, pattern=TOPIC_NAME)] | None = None
     """Local name of the topic in its namespace. If unset, metadata.name is used."""
     persistent: bool = True
-    """Whether messages are stored. If false, they reach only connected consumers."""
+    """Whether messages are stored. If false, messages reach only connected consumers."""
     partitions: Annotated[int, Field(ge=1, le=10000)] | None = None
     """Number of partitions, which can only be increased. If unset, the topic is non-partitioned."""
     replication_clusters: (
@@ -120,26 +124,26 @@ class PulsarTopicSpec(LogicalSpec):
     their existing copy of the topic but do not replicate it. If unset, the clusters of the namespace apply."""
     policies: TopicPolicies | None = None
     """Policies of the topic, which take precedence over those of its namespace. Only fields that are set are managed.
-    If unset, none are."""
+    If unset, no policies are managed."""
     policy_scope: PolicyScope = PolicyScope.LOCAL
     """Scope of policies and replicationClusters. With Local, they are set in each cluster of the namespace. With
     Global, they are set once and Pulsar replicates them to all clusters of the namespace, where local values of other
     writers take precedence. If the scope changes, they are set in the new scope and then reset in the old one."""
     permissions: Permissions = Field(default_factory=list)
     """Permissions of roles on the topic, in addition to those on its namespace. A role that is removed from the list
-    loses them. Permissions that other writers granted stay unless prune.permissions is true. If empty, none are
-    granted."""
+    loses them. Permissions that other writers granted stay unless prune.permissions is true. If empty, no permissions
+    are granted."""
     properties: Properties | None = None
     """Properties of the topic, as a map of keys to values. A key that is removed from the map is removed in Pulsar.
-    Keys that other writers added stay unless prune.properties is true. If unset, none are set."""
+    Keys that other writers added stay unless prune.properties is true. If unset, no properties are set."""
     subscriptions: Subscriptions = Field(default_factory=list)
-    """Durable subscriptions. A missing one is created in each cluster, and its position is never changed. One that is
-    removed from the list is deleted only if deletionPolicy is Delete and it has no unread messages and no consumers, or
-    if deletionPolicy is ForceDelete. Subscriptions of other writers stay. If empty, none are created."""
+    """Durable subscriptions. A missing subscription is created in each cluster, and the position of an existing one is
+    never changed. A subscription that is removed from the list is deleted only if deletionPolicy is Delete and the
+    subscription has no unread messages and no consumers, or if deletionPolicy is ForceDelete. Subscriptions of other
+    writers stay. If empty, no subscriptions are created."""
     # "schema" itself would hide a method of the model base.
     topic_schema: TopicSchema | None = Field(default=None, alias="schema")
-    """Schema of the topic. Pulsar checks the compatibility of a schema before it accepts it. If unset, it is not
-    managed."""
+    """Schema of the topic. Pulsar accepts only a compatible schema. If unset, the schema is not managed."""
     compaction: Compaction | None = None
     """Scheduled compaction in each cluster that has the topic. If unset, only policies.compactionThreshold triggers
     compaction."""
@@ -165,7 +169,7 @@ class OwnClusterList(ApiModel):
     name: str
     """Name of the cluster in Pulsar."""
     replication_clusters: ClusterNames = Field(default_factory=list)
-    """Clusters that the topic was replicated to. If empty, it used the list of its namespace."""
+    """Clusters that the topic was replicated to. If empty, the topic used the list of its namespace."""
 
 
 class PulsarTopicStatus(LogicalStatus):
@@ -192,6 +196,6 @@ class PulsarTopicStatus(LogicalStatus):
         | None
     ) = None
     """The topic's own lists of clusters before its deletion ended the replication. The operator restores them if the
-    topic stays. Unset while none was changed."""
+    topic stays. Unset while no list was changed."""
     compaction: CompactionStatus | None = None
     """Scheduled compactions."""

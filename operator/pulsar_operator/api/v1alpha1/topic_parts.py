@@ -36,16 +36,16 @@ class Subscription(ApiModel):
     """Name of the subscription, which is unique in the list."""
     initial_position: InitialPosition = InitialPosition.LATEST
     """Position at which a new subscription starts: Earliest is the oldest available message, and Latest is the next
-    published message. It does not apply to a subscription that exists."""
+    published message. The position does not apply to an existing subscription."""
     replicated: bool | None = None
-    """Whether the position of the subscription is replicated to the other clusters of the namespace. If unset, it is
-    not managed."""
+    """Whether the position of the subscription is replicated to the other clusters of the namespace. If unset, this
+    setting is not managed."""
     properties: _Few | None = None
-    """All properties of the subscription. If they are removed from the spec, they stay in Pulsar. If unset, it is not
-    managed."""
+    """All properties of the subscription. If the field is removed from the spec, the properties stay in Pulsar. If
+    unset, the properties are not managed."""
     dispatch_rate: DispatchRate | None = None
     """Maximum rate at which the subscription is delivered to, which takes precedence over
-    policies.subscriptionDispatchRate. If removed, it is reset. If unset, it is not managed."""
+    policies.subscriptionDispatchRate. If removed, the rate is reset. If unset, the rate is not managed."""
 
 
 Subscriptions = Annotated[
@@ -97,8 +97,8 @@ class SchemaPart(ApiModel):
             ),
             (
                 "has(self.definition) == (self.type in ['Avro', 'Json', 'Protobuf'])",
-                "definition of schema.key and schema.value is required with types Avro, Json and Protobuf, and not "
-                "allowed with others",
+                "definition of schema.key and schema.value is required with types Avro, Json and Protobuf, and "
+                "must not be set with other types",
             ),
         )
     )
@@ -106,8 +106,8 @@ class SchemaPart(ApiModel):
     type: SchemaType
     """Type of the schema, which cannot be KeyValue or ProtobufNative."""
     definition: Annotated[str, Field(min_length=1, max_length=32768)] | None = None
-    """Definition of a structured type as an Avro schema in JSON. Required with types Avro, Json and Protobuf, and not
-    allowed otherwise."""
+    """Definition of a structured type as an Avro schema in JSON. Required with types Avro, Json and Protobuf, and must
+    not be set otherwise."""
 
 
 class TopicSchema(ApiModel):
@@ -118,14 +118,14 @@ class TopicSchema(ApiModel):
         json_schema_extra=validations(
             (
                 "has(self.definition) == (self.type in ['Avro', 'Json', 'Protobuf', 'ProtobufNative'])",
-                "schema.definition is required with types Avro, Json, Protobuf and ProtobufNative, and not allowed "
-                "with others",
+                "schema.definition is required with types Avro, Json, Protobuf and ProtobufNative, and must not "
+                "be set with other types",
             ),
             (
                 "has(self.key) == (self.type == 'KeyValue') && has(self.value) == (self.type == 'KeyValue') && "
                 "(!has(self.encoding) || self.type == 'KeyValue')",
-                "schema.key and schema.value are required with type KeyValue, and not allowed with others, like "
-                "schema.encoding",
+                "schema.key and schema.value are required with type KeyValue, and must not be set with other "
+                "types, like schema.encoding",
             ),
             _SHORT_KEYS,
         )
@@ -136,14 +136,15 @@ class TopicSchema(ApiModel):
     definition: Annotated[str, Field(min_length=1, max_length=65536)] | None = None
     """Definition of a structured type as an Avro schema in JSON. Definitions that are equal as JSON count as the same
     schema. With type ProtobufNative, it is a JSON object with fileDescriptorSet (base64), rootMessageTypeName and
-    rootFileDescriptorName. Required with types Avro, Json, Protobuf and ProtobufNative, and not allowed otherwise."""
+    rootFileDescriptorName. Required with types Avro, Json, Protobuf and ProtobufNative, and must not be set
+    otherwise."""
     key: SchemaPart | None = None
-    """Schema of the key. Required with type KeyValue, and not allowed otherwise."""
+    """Schema of the key. Required with type KeyValue, and must not be set otherwise."""
     value: SchemaPart | None = None
-    """Schema of the value. Required with type KeyValue, and not allowed otherwise."""
+    """Schema of the value. Required with type KeyValue, and must not be set otherwise."""
     encoding: KeyValueEncoding | None = None
     """Location of the key with type KeyValue: Inline puts key and value in the payload, and Separated uses the key of
-    the message. Pulsar cannot change it for an existing version. If unset, it is Inline."""
+    the message. Pulsar cannot change the encoding of an existing version. If unset, Inline is used."""
     properties: _Few | None = None
-    """Properties that are uploaded with a new version. Pulsar cannot change those of an existing version. If unset,
-    there are none."""
+    """Properties that are uploaded with a new version. Pulsar cannot change the properties of an existing version. If
+    unset, no properties are uploaded."""

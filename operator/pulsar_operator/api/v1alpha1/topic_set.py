@@ -25,7 +25,7 @@ PREFIX = r"^[^/\x00-\x1f\x7f]+$"
 
 _NOT_A_PARTITION = (
     f"!self.matches('{PARTITION_SUFFIX}')",
-    "must not end with -partition-N: Pulsar uses that suffix for partitions of a topic",
+    "must not end with -partition-N, because Pulsar uses that suffix for partitions of a topic",
 )
 _NOT_A_SYSTEM_TOPIC = (no_system_topic("self"), NOT_A_SYSTEM_TOPIC)
 
@@ -35,18 +35,18 @@ class TopicCount(ApiModel):
 
     model_config = ConfigDict(
         json_schema_extra=validations(
-            immutable("prefix", at="spec.count.", why="the topics are found by it"),
-            immutable("first", at="spec.count.", why="the topics are found by it"),
+            immutable("prefix", at="spec.count.", why="the operator finds the topics of the set by it"),
+            immutable("first", at="spec.count.", why="the operator finds the topics of the set by it"),
             (
                 "!self.prefix.matches('-partition-[0-9]*$')",
-                "spec.count.prefix must not end like a partition (-partition-): Pulsar uses that suffix for partitions "
+                "spec.count.prefix must not end with -partition-, because Pulsar uses that suffix for partitions "
                 "of a topic",
             ),
         )
     )
 
     prefix: Annotated[str, Field(min_length=1, max_length=240, pattern=PREFIX)]
-    """Text that the local names start with. A number follows it."""
+    """Text that the local names start with, followed by the number of the topic."""
     first: Annotated[int, Field(ge=0, le=MAX_NUMBER)] = 0
     """Number of the first topic."""
     number: Annotated[int, Field(ge=0, le=MAX_NUMBER)]
@@ -64,17 +64,16 @@ class TopicTemplate(ApiModel):
     """Number of partitions of each topic, which can only be increased. If unset, the topics are non-partitioned."""
     policies: TopicPolicies | None = None
     """Policies of each topic, which take precedence over those of its namespace. Only fields that are set are managed.
-    If unset, none are."""
+    If unset, no policies are managed."""
     policy_scope: PolicyScope = PolicyScope.LOCAL
     """Scope of the policies. With Local, they are set in each cluster of the namespace. With Global, they are set once
     and Pulsar replicates them to all clusters of the namespace."""
     properties: Properties | None = None
     """Properties of each topic, as a map of keys to values. A key that is removed from the map is removed in Pulsar.
-    Keys that other writers added stay. If unset, none are set."""
+    Keys that other writers added stay. If unset, no properties are set."""
     # "schema" itself would hide a method of the model base.
     topic_schema: TopicSchema | None = Field(default=None, alias="schema")
-    """Schema of each topic. Pulsar checks the compatibility of a schema before it accepts it. If unset, it is not
-    managed."""
+    """Schema of each topic. Pulsar accepts only a compatible schema. If unset, the schema is not managed."""
 
 
 class SetDeletionPolicy(StrEnum):
@@ -92,25 +91,27 @@ class PulsarTopicSetSpec(ApiModel):
             immutable("namespaceRef"),
             (
                 " + ".join(f"(has(self.{name}) ? 1 : 0)" for name in _SELECTIONS) + " == 1",
-                "exactly one of spec.names, spec.count and spec.patterns must be set: they say which topics these are",
+                "Exactly one of spec.names, spec.count and spec.patterns must be set to select the topics",
             ),
             (
                 " && ".join(f"has(self.{name}) == has(oldSelf.{name})" for name in _SELECTIONS),
-                "the way topics are selected (spec.names, spec.count, spec.patterns) cannot change: create another set",
+                "The way in which topics are selected (spec.names, spec.count or spec.patterns) cannot be "
+                "changed. Create another set",
             ),
             (
                 "!has(self.patterns) || (!has(self.template.partitions) && self.deletionPolicy == 'Retain')",
-                "spec.patterns selects topics that exist: it goes without spec.template.partitions, and with "
-                "deletionPolicy Retain",
+                "spec.patterns selects existing topics, so spec.template.partitions must not be set and "
+                "deletionPolicy must be Retain",
             ),
             (
                 "has(self.template.partitions) == has(oldSelf.template.partitions)",
-                "partitioned topics cannot become non-partitioned, nor the other way round: create another set",
+                "Partitioned topics cannot become non-partitioned, and non-partitioned topics cannot become "
+                "partitioned. Create another set",
             ),
             (
                 "!has(self.template.partitions) || !has(oldSelf.template.partitions) || "
                 "self.template.partitions >= oldSelf.template.partitions",
-                "spec.template.partitions cannot shrink: Pulsar has no way to remove a partition",
+                "spec.template.partitions cannot be reduced, because Pulsar cannot remove partitions",
             ),
         )
     )
@@ -222,7 +223,7 @@ class PulsarTopicSetStatus(ManagedStatus):
     template_hash: str | None = None
     """Hash of the template that this status describes."""
     owned: OwnedTopics | None = None
-    """Topics that this object may have created, recorded before the first one is."""
+    """Topics that this object may have created, recorded before the first topic is created."""
     clusters: Annotated[
         list[SetClusterStatus],
         Field(

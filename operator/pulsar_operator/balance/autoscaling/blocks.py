@@ -26,15 +26,17 @@ class Forbids(StrEnum):
 
 MESSAGES: Final[Mapping[Reason, str]] = {
     Reason.PAUSED: "The cluster is paused",
-    Reason.CONFIGURATION_STORE_UNAVAILABLE: "The configuration store, or the cluster's own metadata store, does not "
-    "answer: "
-    "pods that start would not be ready",
-    Reason.ROLLOUT_IN_PROGRESS: "A rollout is in progress or pending (see Progressing), so the load of pods is not "
-    "representative",
-    Reason.REBALANCING: "Bundles are being moved, so the load of brokers is not representative",
-    Reason.DECOMMISSIONING_BOOKIE: "A bookie is being decommissioned, so disk usage is not representative",
-    Reason.REPLACING_VOLUME: "A bookie is being emptied for a new volume, so disk usage is not representative",
-    Reason.UNDER_REPLICATED: "Some ledgers are under-replicated, and are replicated first",
+    Reason.CONFIGURATION_STORE_UNAVAILABLE: (
+        "The configuration store, or the cluster's own metadata store, does not answer and new pods would not become "
+        "ready"
+    ),
+    Reason.ROLLOUT_IN_PROGRESS: (
+        "A rollout is in progress or pending (see condition Progressing) and the load of pods is not representative"
+    ),
+    Reason.REBALANCING: "Bundles are being moved and the load of brokers is not representative",
+    Reason.DECOMMISSIONING_BOOKIE: "A bookie is being decommissioned and disk usage is not representative",
+    Reason.REPLACING_VOLUME: "A bookie is being emptied for a new volume and disk usage is not representative",
+    Reason.UNDER_REPLICATED: "Some ledgers are under-replicated and are replicated first",
 }
 """Messages by reason, in the order in which they are reported."""
 
@@ -77,7 +79,7 @@ def blocks(component: Component, reasons: Iterable[Reason]) -> tuple[Block, ...]
     found = set(reasons)
     strange = found - MESSAGES.keys()
     if strange:
-        raise ValueError(f"{', '.join(sorted(strange))} does not keep replicas from changing")
+        raise ValueError(f"{', '.join(sorted(strange))} does not prevent a change of replicas")
     return tuple(
         _block(reason, forbidden)
         for reason in MESSAGES
@@ -90,7 +92,7 @@ def _block(reason: Reason, forbidden: Forbids) -> Block:
     what = "the number of replicas does not change" if growth else "no pod is removed"
     return Block(
         reason,
-        f"{MESSAGES[reason]}; {what}.",
+        f"{MESSAGES[reason]}, so {what}.",
         growth,
         reason in UNDERSTATES,
         WINDOWS.get(reason, 0.0),

@@ -123,7 +123,7 @@ def decide(facts: BookieFacts, policy: Policy, state: State, now: float) -> tupl
 def taken_back(found: Refused, there: int, current: int, policy: Policy) -> tuple[Verdict, State]:
     """Returns the decision after a refused removal: the ``there`` existing bookies are kept. The windows restart, so
     the next removal is at least a whole window later."""
-    text = f"{found.message} The number of replicas is restored from {current} to {there}; {_again(found)}."
+    text = f"{found.message} The number of replicas is restored from {current} to {there}, and {_again(found)}."
     limit = MAX if there > policy.most else None
     return Verdict(there, found.reason, text, limit), State(scaled=found.at)
 
@@ -156,11 +156,11 @@ def need(facts: BookieFacts, policy: Policy) -> Need:
     urgent, words = _urgent(facts, disks)
     return Need(
         count if urgent is None else max(count, urgent),
-        "; ".join([_message(stored, total, targets), *words]),
+        ". ".join([_message(stored, total, targets), *words]),
         tuple(_inputs(facts, stored, latency)),
         urgent,
         max(ceil(kept - ROUNDING), _fitting(facts)),
-        "; ".join(_shrink_blockers(facts, disks, latency)),
+        ", and ".join(_shrink_blockers(facts, disks, latency)),
         Reason.STABILIZING if facts.refused is None else facts.refused.reason,
     )
 
@@ -174,7 +174,10 @@ def _unbelievable(facts: BookieFacts, policy: Policy) -> str | None:
         more = f", and {len(missing) - 1} more" if missing[1:] else ""
         return f"disk usage or writability is not known for {missing[0]}{more}"
     if not 0 <= facts.age <= STALE_INTERVALS * policy.interval:
-        return f"the figures of bookies are {facts.age:.0f} s old, more than {STALE_INTERVALS * policy.interval:.0f} s"
+        return (
+            f"the figures of bookies are {facts.age:.0f} s old, which is more than "
+            f"{STALE_INTERVALS * policy.interval:.0f} s"
+        )
     trend = facts.trend
     if trend is not None and not (isfinite(trend.slope) and isfinite(trend.recent)):
         return f"the growth of {trend.slope} bytes per second is not a valid value"
@@ -219,7 +222,7 @@ def _urgent(facts: BookieFacts, disks: list[Disk]) -> tuple[int | None, list[str
     room = sum(disk.writable and disk.share < targets.low for disk in disks) + workload.starting
     if full and not room:
         found = max(found, workload.replicas + 1)
-        words.append(f"{full} bookies are {targets.full:.0%} full, and no bookie is below {targets.low:.0%}")
+        words.append(f"{full} bookies are {targets.full:.0%} full, and no bookie is less than {targets.low:.0%} full")
     return (found if words else None), words
 
 
@@ -227,16 +230,16 @@ def _shrink_blockers(facts: BookieFacts, disks: list[Disk], latency: float | Non
     """Yields the reasons why no bookie may be removed."""
     targets = facts.targets
     if facts.refused is not None:
-        yield f"{facts.refused.message.rstrip('.')} ({_again(facts.refused)})"
+        yield f"the last removal was refused and {_again(facts.refused)} ({facts.refused.message.rstrip('.')})"
     if facts.trend is None:
         yield "the growth of stored data is not known yet"
     fullest = max(disk.share for disk in disks)
     if fullest > targets.disk:
-        yield f"one is {fullest:.0%} full and would store a share of the data of the removed bookie"
+        yield f"a bookie is {fullest:.0%} full and would store a share of the data of the removed bookie"
     if _above(latency, targets.latency, 0.5):
         yield "writes take more than half of their target latency"
     if sum(disk.writable for disk in disks) <= targets.writable:
-        yield f"ensembles need {targets.writable} writable bookies"
+        yield f"ensembles require {targets.writable} writable bookies"
 
 
 def _above(latency: float | None, limit: float | None, share: float) -> bool:
@@ -244,10 +247,10 @@ def _above(latency: float | None, limit: float | None, share: float) -> bool:
 
 
 def _message(stored: _Stored, total: float, targets: BookieTargets) -> str:
-    text = f"bookies are {stored.used / total:.0%} full, the target is {targets.disk:.0%}"
+    text = f"the bookies are {stored.used / total:.0%} full on average and the target is {targets.disk:.0%}"
     if stored.growth > 0:
         left = max(total * targets.full - stored.used, 0.0) / stored.growth / DAY
-        text += f", and {targets.full:.0%} full in {left:.1f} days"
+        text += f". At the present growth they are {targets.full:.0%} full in {left:.1f} days"
     return text
 
 

@@ -48,7 +48,7 @@ TRAFFIC = frozenset({CPU, "bandwidthPercent", "messagesPerSecond"})
 """Targets that depend on traffic, to which the record applies."""
 UNEVEN = 1.25
 """Ratio of the busiest to the mean load above which bundles should be moved, as in `execution.steady`."""
-WAITS: Final = "brokers are added if the next evaluation confirms it, because traffic did not grow as much"
+WAITS: Final = "brokers are added if the next evaluation confirms the need, because traffic did not grow as much"
 LEAD = 900.0
 """Seconds by which a broker is added before a recorded rise, since it must start and get its share."""
 BACK = 7200.0
@@ -222,7 +222,8 @@ def _partitions(pressures: list[Pressure], hot: HotTopic | None) -> tuple[Advice
         return ()
     times = hot.weight / (hot.carries * hot.target)
     text = (
-        f"{hot.name} carries {times:.2f}x the target load of a broker: add partitions, because more brokers do not help"
+        f"{hot.name} carries {times:.2f}x the target load of a broker. Add partitions to the topic, because more "
+        "brokers do not help"
     )
     return (Advice(MORE_PARTITIONS, hot.name, text),)
 
@@ -233,6 +234,6 @@ def _rebalance(pressures: list[Pressure], policy: Policy) -> tuple[Advice, ...]:
         limit = each.signal.target * (1 + policy.tolerance)
         if each.busiest_share > limit and each.busiest_share > UNEVEN * each.share:
             text = f"{each.busiest} carries {each.busiest_share:.0%} of its capacity ({each.signal.name}), "
-            text += f"all together {each.share:.0%}: a rebalance helps, another broker does not"
+            text += f"and all brokers together carry {each.share:.0%}. A rebalance helps, and another broker does not"
             return (Advice(REBALANCE, each.busiest, text),)
     return ()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pulsar_operator.api.constants import Reason
 from pulsar_operator.balance.autoscaling.history import State, covers, extreme, remembered, scaled
 from pulsar_operator.balance.autoscaling.values import Block, Need, Policy, Verdict, Workload
+from pulsar_operator.domain.texts import sentence
 
 MIN, MAX = "minReplicas", "maxReplicas"
 UP, DOWN, WINDOW = "behavior.scaleUp", "behavior.scaleDown", "stabilizationWindowSeconds"
@@ -64,7 +65,9 @@ def decide(need: Need, workload: Workload, policy: Policy, state: State, now: fl
     if need.replicas is None and current >= policy.least:
         if block is not None:
             return Verdict(current, block.reason, block.message, None, need.inputs), state
-        return Verdict(current, Reason.NO_DATA, f"No decision: {need.message}.", None, need.inputs), state
+        return Verdict(
+            current, Reason.NO_DATA, f"No decision was made, because {need.message}.", None, need.inputs
+        ), state
     if state.known is not None and need.plain is not None and need.plain >= current:
         state = replace(state, came=True)
     need = _without_surplus(need, state, now)
@@ -75,8 +78,7 @@ def decide(need: Need, workload: Workload, policy: Policy, state: State, now: fl
         return Verdict(current, block.reason, block.message, None, need.inputs, need.advice), state
     if step.desired != current:
         state = scaled(state, now, upwards=step.desired > current, known=_guessed(need, step.desired, current, state))
-    message = f"{need.message[:1].upper()}{need.message[1:]}"
-    text = f"{message}; {step.note}." if step.note else f"{message}."
+    text = ". ".join(sentence(each) for each in (need.message, step.note) if each) + "."
     return Verdict(step.desired, step.reason, text, step.limited_by, need.inputs, need.advice), state
 
 
@@ -137,11 +139,18 @@ def _above(need: Need, workload: Workload, policy: Policy) -> _Step:
     """Lowers the number to a lower maximum immediately, as far as stored data allows."""
     current = workload.replicas
     if need.shrink_blocker:
-        return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}, but {need.shrink_blocker}", MAX)
+        return _Step(
+            current,
+            Reason.AT_LIMIT,
+            f"{MAX} is {policy.most}, but no pod is removed, because {need.shrink_blocker}",
+            MAX,
+        )
     desired = max(policy.most, min(current, need.floor))
     if desired < current:
         return _Step(desired, Reason.SCALED_IN, f"{MAX} is {policy.most}", MAX)
-    return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}, but what is stored needs {need.floor}", MAX)
+    return _Step(
+        current, Reason.AT_LIMIT, f"{MAX} is {policy.most}, but the stored data requires {need.floor} pods", MAX
+    )
 
 
 def _out(asked: int, workload: Workload, policy: Policy, state: State, now: float, window: float) -> _Step:
@@ -150,14 +159,14 @@ def _out(asked: int, workload: Workload, policy: Policy, state: State, now: floa
         return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}", MAX)
     agreed = extreme(state.lows, now - window) if covers(state.lows, now, window) else current
     if agreed <= current:
-        return _stabilizing(current, f"pods are added when this holds for {window:.0f} s", f"{UP}.{WINDOW}")
+        return _stabilizing(current, f"pods are added if the need persists for {window:.0f} s", f"{UP}.{WINDOW}")
     # A change downwards delays none upwards: load that comes back is served.
     if state.scaled is not None and _cools(policy, state, now):
         left = policy.up.cooldown - (now - state.scaled)
         return _Step(
             current,
             Reason.STABILIZING,
-            f"pods were added recently; the cool-down ends in {left:.0f} s",
+            f"pods were added recently and the cool-down ends in {left:.0f} s",
             f"{UP}.cooldownSeconds",
         )
     return _up(min(agreed, policy.most, current + policy.up.most(current)), asked, current, policy)
@@ -172,9 +181,14 @@ def _up(desired: int, asked: int, current: int, policy: Policy) -> _Step:
     if desired <= current:
         return _Step(current, Reason.AT_LIMIT, f"{MAX} is {policy.most}", MAX)
     if desired >= asked:
-        return _Step(desired, Reason.SCALED_OUT, f"changed from {current} to {desired}")
+        return _Step(desired, Reason.SCALED_OUT, f"the number of replicas changes from {current} to {desired}")
     limit = MAX if desired == policy.most else UP
-    return _Step(desired, Reason.SCALED_OUT, f"changed from {current} to {desired}, limited by {limit}", limit)
+    return _Step(
+        desired,
+        Reason.SCALED_OUT,
+        f"the number of replicas changes from {current} to {desired}, limited by {limit}",
+        limit,
+    )
 
 
 def _in(need: Need, workload: Workload, policy: Policy, state: State, now: float) -> _Step:
@@ -182,36 +196,38 @@ def _in(need: Need, workload: Workload, policy: Policy, state: State, now: float
     if current <= policy.least:
         return _Step(current, Reason.AT_LIMIT, f"{MIN} is {policy.least}", MIN)
     if need.shrink_blocker:
-        return _Step(current, need.shrink_blocker_reason, f"no pod is removed: {need.shrink_blocker}")
+        return _Step(current, need.shrink_blocker_reason, f"no pod is removed, because {need.shrink_blocker}")
     if (starting := workload.starting - workload.stuck) > 0:
         return _stabilizing(current, f"no pod is removed while {starting} pods are starting", None)
     if workload.unsure:
         return _stabilizing(
-            current, f"no pod is removed while {workload.unsure} pods may carry more than is measured", None
+            current, f"no pod is removed while {workload.unsure} pods may carry more load than is measured", None
         )
     window = policy.down.window
     agreed = extreme(state.highs, now - window) if covers(state.highs, now, window) else current
     if agreed >= current:
-        return _stabilizing(current, f"pods are removed when this holds for {window:.0f} s", f"{DOWN}.{WINDOW}")
+        return _stabilizing(current, f"pods are removed if the need persists for {window:.0f} s", f"{DOWN}.{WINDOW}")
     # A minimum hides how far the load fell, but for what is wanted now.
     still = agreed if agreed > policy.least else need.replicas or 0
     if state.known is not None and state.guessed is not None and still >= state.known and now - state.guessed <= HOLD:
         # A guess, and the load is not below what was measured then: a scale-in now would be followed by the same guess.
-        note = "the last pods were added for load that cannot be measured; they are removed once fewer than "
-        return _stabilizing(current, f"{note}{state.known} are needed, or {HOLD:.0f} s after they were requested", None)
+        note = "the last pods were added for load that cannot be measured, and are removed once fewer than "
+        return _stabilizing(
+            current, f"{note}{state.known} pods are needed, or {HOLD:.0f} s after they were requested", None
+        )
     if state.scaled is not None and now - state.scaled < policy.down.cooldown:
         left = policy.down.cooldown - (now - state.scaled)
         return _Step(
             current,
             Reason.STABILIZING,
-            f"the number changed recently; the cool-down ends in {left:.0f} s",
+            f"the number of replicas changed recently and the cool-down ends in {left:.0f} s",
             f"{DOWN}.cooldownSeconds",
         )
     desired = max(agreed, policy.least, min(need.floor, current), current - policy.down.most(current))
     if desired >= current:
-        return _Step(current, Reason.AT_LIMIT, f"what is stored needs {need.floor}", None)
+        return _Step(current, Reason.AT_LIMIT, f"the stored data requires {need.floor} pods", None)
     limit = None if desired <= (need.replicas or 0) else (MIN if desired == policy.least else DOWN)
-    note = f"changed from {current} to {desired}" + (f", limited by {limit}" if limit else "")
+    note = f"the number of replicas changes from {current} to {desired}" + (f", limited by {limit}" if limit else "")
     return _Step(desired, Reason.SCALED_IN, note, limit)
 
 

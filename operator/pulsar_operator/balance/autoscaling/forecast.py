@@ -26,7 +26,7 @@ class Profile:
     def __post_init__(self) -> None:
         """Raises ValueError for an invalid profile."""
         if not self.step > 0 or len(self.weights) < 2 or not all(0 <= weight <= 1e19 for weight in self.weights):
-            raise ValueError("a profile has a step above 0 and two weights at least, none of them below 0")
+            raise ValueError("a profile must have a step above 0 and at least two weights, none of them below 0")
 
     def at(self, time: float) -> float:
         """Returns the weight at a time, interpolated."""

@@ -209,7 +209,7 @@ def _expected(value: Any, now: float) -> Expected | None:
         return None
     since = _time(value["since"], now)
     if since is None:
-        raise ValueError("a forecast has no time")
+        raise ValueError("the forecast has no time")
     return Expected(since, int(value["baseMilli"]), int(value["promisedPercent"]), int(value["mostMilli"]))
 
 
@@ -218,7 +218,7 @@ def _time(value: Any, now: float) -> float | None:
         return None
     time = float(value)
     if not 0 <= time <= now:
-        raise ValueError(f"{time} is no time of the past")
+        raise ValueError(f"{time} is not a time in the past")
     return time
 
 

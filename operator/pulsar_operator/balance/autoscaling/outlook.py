@@ -12,7 +12,9 @@ from pulsar_operator.balance.sizing.result import SizingOutlook, TrafficProfile,
 HOUR: Final = 3600.0
 MONDAY: Final = 4 * 24 * HOUR
 """The first Monday of the epoch, which began on a Thursday, in seconds."""
-NO_PROFILE: Final = "the sizing result has no traffic profile: too little was recorded, or an older job wrote it"
+NO_PROFILE: Final = (
+    "the sizing result has no traffic profile, because too little was recorded or an older job wrote the result"
+)
 
 
 @dataclass(frozen=True)
@@ -68,16 +70,23 @@ def foreseen(read: Read, now: float, max_age: float) -> Foreseen:
     future."""
     found = read.outlook
     if found is None:
-        return Foreseen(message=f"no forecast: {read.problem or 'nothing was read yet'}")
+        return Foreseen(message=f"There is no forecast, because {read.problem or 'no sizing result has been read yet'}")
     ahead = clock_problem(found.until - now)
     if ahead is not None:
-        return Foreseen(message="; ".join(filter(None, (f"no forecast: recorded traffic {ahead}", read.problem))))
+        return Foreseen(
+            message="; ".join(filter(None, (f"There is no forecast, because recorded traffic {ahead}", read.problem)))
+        )
     # A result ends with the hour in which it is made.
     age = max(now - found.until, 0.0)
     if age > max_age:
-        why = f"recorded traffic ended {age / HOUR:.1f} h ago, more than forecast.sizing.maxAgeSeconds ({max_age:.0f})"
-        return Foreseen(age=age, message="; ".join(filter(None, (f"no forecast: {why}", read.problem))))
+        why = (
+            f"recorded traffic ended {age / HOUR:.1f} h ago, which is more than forecast.sizing.maxAgeSeconds "
+            f"({max_age:.0f})"
+        )
+        return Foreseen(
+            age=age, message="; ".join(filter(None, (f"There is no forecast, because {why}", read.problem)))
+        )
     if found.profile is None:
-        return Foreseen(None, found.hottest, age, f"no forecast: {NO_PROFILE}")
-    kept = f"the forecast is from an earlier read: {read.problem}" if read.problem else ""
+        return Foreseen(None, found.hottest, age, f"There is no forecast, because {NO_PROFILE}")
+    kept = f"The forecast is from an earlier read, because {read.problem}" if read.problem else ""
     return Foreseen(found.profile, found.hottest, age, kept)

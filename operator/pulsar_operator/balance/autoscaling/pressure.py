@@ -8,6 +8,7 @@ from itertools import accumulate
 from math import ceil, fsum
 
 from pulsar_operator.balance.autoscaling.values import Input, Need, Policy, Signal, Workload
+from pulsar_operator.domain.texts import sentence
 
 STALE_INTERVALS = 2
 """Age in intervals above which inputs are not trusted."""
@@ -76,11 +77,11 @@ def doubt(signal: Signal, workload: Workload, policy: Policy) -> Doubt | None:
     """
     ready = workload.ready
     if not 0 <= signal.age <= STALE_INTERVALS * policy.interval:
-        age = f"{signal.name} is {signal.age:.0f} s old, more than {STALE_INTERVALS * policy.interval:.0f} s"
+        age = f"{signal.name} is {signal.age:.0f} s old, which is more than {STALE_INTERVALS * policy.interval:.0f} s"
         return Doubt(f"{signal.name} is not known" if not signal.values else age, ready)
     for pod in sorted(ready):
         if not SMALLEST <= _carries(signal, pod) <= LARGEST:
-            return Doubt(f"the capacity of {pod}, against which {signal.name} is measured, is not known", ready)
+            return Doubt(f"the capacity of {pod} for {signal.name} is not known", ready)
     missing = sorted(ready - signal.values.keys())
     strange = sorted(pod for pod in ready - set(missing) if not _possible(signal, pod))
     if not missing and not strange:
@@ -119,12 +120,20 @@ def needed(
     assumed = at_least(signals, workload, policy)
     least = need(assumed) if assumed else None
     if least is not None and least.replicas is not None and least.replicas > workload.replicas:
-        words = "as the mean of the others" if few and not workload.unsure else "as nothing"
-        return replace(least, message=f"{least.message}; {why}: a scale-out counts it {words}")
+        words = "with the mean load of the other pods" if few and not workload.unsure else "as idle"
+        return replace(
+            least,
+            message=(f"{least.message}. {sentence(why)}, so the scale-out counts the pods without a value {words}"),
+        )
     if few:
         most = need([_full(*each) for each in pairs])
         if most.replicas is not None and most.replicas < workload.replicas:
-            return replace(most, message=f"{most.message}; {why}: a scale-in counts it as the full capacity of a pod")
+            return replace(
+                most,
+                message=(
+                    f"{most.message}. {sentence(why)}, so the scale-in counts the pods without a value as fully loaded"
+                ),
+            )
     return Need(None, why)
 
 
@@ -249,9 +258,9 @@ def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy, *
         more, until = (top.ahead.later, "within the time for which a pod is worth keeping")
     text = describe_load(top, workload)
     if foreseen:
-        text += f", and recorded traffic grows {more:.2f} times {until}"
+        text += f". Recorded traffic grows {more:.2f} times {until}"
     if count != workload.replicas:
-        text += f": {count} are needed"
+        text += f". {count} pods are needed"
     unseen = count > max(known, workload.replicas)
     plain = max(known, least + workload.lost) + workload.stuck
     inputs = inputs_of(pressures, workload)
@@ -261,13 +270,16 @@ def need_of(pressures: Sequence[Pressure], workload: Workload, policy: Policy, *
 def describe_load(top: Pressure, workload: Workload) -> str:
     """Returns a message about the load of the pods by one signal."""
     signal = top.signal
-    text = f"{signal.name}: {len(workload.ready)} ready pods carry {top.share:.0%} of their capacity on average"
+    text = (
+        f"according to {signal.name}, {len(workload.ready)} ready pods carry {top.share:.0%} of their capacity on "
+        "average"
+    )
     if signal.target != 1:
-        text += f", the target is {signal.target:.0%}"
+        text += f" and the target is {signal.target:.0%}"
     if top.saturated:
-        text += ", and demand may exceed their capacity"
+        text += ". Demand may exceed their capacity"
     if workload.lost:
-        text += f"; {workload.lost} pods are lost and carry nothing"
+        text += f". {workload.lost} pods are lost and carry nothing"
     if workload.stuck:
-        text += f"; {workload.stuck} pods do not start"
+        text += f". {workload.stuck} pods do not start"
     return text

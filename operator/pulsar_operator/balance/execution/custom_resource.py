@@ -32,7 +32,7 @@ APPROVE = "approve"
 NOT_SHOWN = "none"
 """In place of the id of a replaced proposal: an approval without an id may have been given before the proposal."""
 COMMANDS = (APPROVE, "refresh", "stop")
-CHANGED = "the ConfigMap does not hold the steps as they were written"
+CHANGED = "the ConfigMap no longer contains the steps as the operator wrote them"
 MAX_STEPS_BYTES = 900_000
 """Maximum bytes of the steps: a ConfigMap holds 1 MiB in all."""
 STEP_BYTES = 330
@@ -62,8 +62,8 @@ def command_of(text: str | None) -> Command | None:
     if word in COMMANDS and not dash:
         return Command(word)
     raise ValueError(
-        f"annotation {ANNOTATION_REBALANCE} is {text[:50]!r}: it must be one of approve-ID, with the id of "
-        "status.proposal, refresh, stop"
+        f"annotation {ANNOTATION_REBALANCE} is {text[:50]!r}, but must be approve-ID (with the id in "
+        "status.proposal), refresh or stop"
     )
 
 
@@ -77,12 +77,12 @@ def refused_approval(command: Command, ident: str, replaced: str | None, how: st
     if command.proposal == ident or (not command.proposal and replaced is None):
         return ""
     if command.proposal:
-        cause = f"Approval of proposal {command.proposal} is refused: the proposal is {ident} now."
+        cause = f"The approval of proposal {command.proposal} is refused, because the current proposal is {ident}."
     elif replaced == NOT_SHOWN:
-        cause = f"Approval without an id is refused: it may be older than proposal {ident}."
+        cause = f"An approval without an id is refused, because it may be older than proposal {ident}."
     else:
-        cause = f"Approval without an id is refused: proposal {ident} took the place of proposal {replaced}."
-    return f"{cause} Review it, then {how}"
+        cause = f"An approval without an id is refused, because proposal {ident} replaced proposal {replaced}."
+    return f"{cause} Review the current proposal, then {how}"
 
 
 def how_to_approve(namespace: str, name: str, ident: str) -> str:
@@ -142,8 +142,8 @@ def presented(proposal: Proposal, *, counted: bool) -> Proposal:
 def describe_costs(status: ProposalStatus) -> str:
     """Returns the sentence on what a proposal costs clients."""
     clients = "" if status.clients is None else f" and {status.clients} producers and consumers reconnect"
-    topics = "" if status.topics is None else f"{status.topics} topics move{clients}, in "
-    return f"{topics or 'It takes '}{status.expected_duration}"
+    topics = "" if status.topics is None else f"{status.topics} topics move{clients}. "
+    return f"{topics}The execution takes {status.expected_duration}"
 
 
 def summary(before: BalanceStatus | None, after: BalanceStatus | None, measured: BalanceStatus | None) -> str | None:
@@ -315,14 +315,14 @@ def read_steps(live: Mapping[str, Any] | None, proposal: ProposalStatus) -> list
     """Returns the steps of a proposal from its ConfigMap. Raises ValueError, with a message for users, if they were
     changed: a user who may write ConfigMaps need not be allowed to approve."""
     if live is None:
-        raise ValueError("the ConfigMap with the steps is gone")
+        raise ValueError("the ConfigMap with the steps no longer exists")
     if (live["metadata"].get("annotations") or {}).get(ANNOTATION_PROPOSAL) != proposal.id:
-        raise ValueError("the ConfigMap holds the steps of another proposal")
+        raise ValueError("the ConfigMap contains the steps of another proposal")
     try:
         found = from_json(json.loads((live.get("data") or {})[STEPS_FILE]))
         ident = identify(found, proposal.computed_time)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"{CHANGED} ({error})") from error
     if ident != proposal.id:
-        raise ValueError(f"{CHANGED}: another client changed them")
+        raise ValueError(f"{CHANGED}, because another client changed them")
     return found

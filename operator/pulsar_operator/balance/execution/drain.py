@@ -70,9 +70,10 @@ def decide(facts: DrainFacts, drain: Drain) -> Decision:
         # Every broker then sends lookups to a random one of those whose load manager is that of the broker started last
         # (class RedirectManager of Pulsar 4.0.8, findRedirectLookupResultAsync), whatever the destination of an unload.
         why = (
-            f"{who} still had {left}: the brokers run two load managers, and Pulsar moves no bundle to a chosen broker"
+            f"{who} still had {left}, and Pulsar cannot move bundles to a chosen broker while the brokers run two load "
+            "managers"
         )
-        return Decision(True, why=f"{why} until all run the same one")
+        return Decision(True, why=why)
     if facts.age >= drain.timeout_seconds:
         return Decision(True, why=f"{who} still had {left} after {drain.timeout_seconds} s (spec.broker.drain)")
     if facts.others < 1:
@@ -81,8 +82,8 @@ def decide(facts: DrainFacts, drain: Drain) -> Decision:
         return Decision(True, why=f"no other broker can take the {left} of {who}")
     if facts.bundles is None:
         if facts.age < BLIND_SECONDS:
-            return Decision(False, why=f"The bundles of {who} are not known yet: {facts.failure}")
-        return Decision(True, why=f"the bundles of {who} are not known: {facts.failure}")
+            return Decision(False, why=f"The bundles of {who} are not known yet ({facts.failure})")
+        return Decision(True, why=f"the bundles of {who} are not known ({facts.failure})")
     if facts.rebalance is None:
         return Decision(False, ask=True, why=f"{sentence(who)} still {has} {left}")
     return _of_rebalance(facts, who, f"{sentence(who)} still {has} {left}", left)
@@ -112,16 +113,16 @@ def _of_rebalance(facts: DrainFacts, who: str, state: str, left: str) -> Decisio
         if progress.get("total", 0) or found_nothing:
             # Pulsar may give a broker bundles until it is told to stop, and a moving one has no owner for a moment:
             # planned for once more, until a plan says that they must stay.
-            why = f"{state}, which came after PulsarRebalance {name} was planned"
+            why = f"{state}, which were assigned after PulsarRebalance {name} was planned"
             return Decision(False, recreate=True, why=why)
-        return Decision(True, why=f"{who} still had {left}: {_words(ready)}")
+        return Decision(True, why=f"{who} still had {left} after the drain ended ({_words(ready)})")
     if ready.get("reason") in _BLIND and facts.age >= BLIND_SECONDS:
-        return Decision(True, why=f"no plan for the {left} of {who}: {ready.get('message', '')}"[:500])
-    return Decision(False, ask=True, why=f"{state}. PulsarRebalance {name}: {_words(ready)}")
+        return Decision(True, why=f"no plan was found for the {left} of {who} ({ready.get('message', '')})"[:500])
+    return Decision(False, ask=True, why=f"{state}. PulsarRebalance {name} reports: {_words(ready)}")
 
 
 def _words(condition: Mapping[str, Any]) -> str:
-    return str(condition.get("message") or "not reconciled yet")[:300]
+    return str(condition.get("message") or "it is not reconciled yet")[:300]
 
 
 def _brokers(pods: Sequence[str]) -> str:

@@ -131,9 +131,12 @@ def _decided(
     cuts = question.mode is Mode.SPLIT and verdict.uneven and bool(proposal.splits)
     if cuts or steady.worthwhile(proposal, verdict, lacking, options):
         return Decision(True, balance, verdict.reason, proposal), intending(memory, model, proposal)
-    words = "what could be gained is not worth the moves" if proposal.moves else proposal.withheld
+    words = "the improvement would not justify the moves" if proposal.moves else proposal.withheld
     if asked.budget.spent_percent and not proposal.moves:
-        words += f"; {asked.budget.spent_percent:.1f} % of the traffic moved within {options.window / 60:.0f} minutes"
+        words += (
+            f" ({asked.budget.spent_percent:.1f} % of the traffic was already moved within the last "
+            f"{options.window / 60:.0f} minutes)"
+        )
     return Decision(False, balance, words, proposal), replace(memory, history=steady.refused(history, now))
 
 

@@ -181,7 +181,7 @@ def ability_of(rebalance: Mapping[str, Any] | None, name: str, now: datetime, *,
     reason = reason_named(str(ready.get("reason")))
     message = f"PulsarRebalance {name} reports {reason.value}: {str(ready.get('message') or '').rstrip('.')[:500]}"
     if reason in (ABLE - IDLE) | {Reason.PLAN_INVALIDATED} and (failure := _failing(rebalance, now)):
-        return Ability(False, Reason.PLAN_INVALIDATED, f"PulsarRebalance {name} moves nothing: {failure}")
+        return Ability(False, Reason.PLAN_INVALIDATED, f"PulsarRebalance {name} moves no bundles, because {failure}")
     neither = reason in NEITHER and (changing or reason is not Reason.BROKERS_CHANGING)
     return Ability(None if neither else reason in ABLE, reason, message)
 
@@ -194,8 +194,8 @@ def _failing(rebalance: Mapping[str, Any], now: datetime) -> str | None:
         return None
     again = timestamp(last + timedelta(seconds=TRIAL_SECONDS))
     why = str(failed.get("message") or "").rstrip(".")[:300]
-    text = f"{count} consecutive executions did no step, and the operator tries again after {again}."
-    return f"{text} The last execution: {why}"
+    text = f"{count} consecutive executions completed no step, and the operator tries again after {again}."
+    return f"{text} The last execution ended with: {why}"
 
 
 def balancing_condition(known: Handover, ability: Ability, name: str) -> tuple[bool, Reason, str]:
@@ -203,13 +203,16 @@ def balancing_condition(known: Handover, ability: Ability, name: str) -> tuple[b
     PulsarRebalance."""
     if known.restored_at is None:
         if known.undecided_since is None or ability.decides is not False:
-            return True, Reason.OPERATOR_BALANCES, f"The operator balances: see PulsarRebalance {name}"
+            return True, Reason.OPERATOR_BALANCES, f"The operator balances the load. See PulsarRebalance {name}"
         until = _time(known.undecided_since + UNDECIDED_SECONDS)
         text = f"The operator has not been able to balance since {_time(known.undecided_since)}. {_why(ability)} "
         text += f"Pulsar's own balancer stays off until {until}. If the cause persists, the operator restores it then"
         return False, ability.reason, text
-    times = f", {known.count} times in all" if known.count > 1 else ""
-    text = f"Pulsar has balanced since {_time(known.restored_at)}{times}: the operator could not decide what to move. "
+    times = f" ({known.count} times in total)" if known.count > 1 else ""
+    text = (
+        f"Pulsar has balanced the load since {_time(known.restored_at)}{times}, because the operator could not decide "
+        "what to move. "
+    )
     if known.decided_since is not None and (at := returns_at(known)) is not None:
         return (
             False,
@@ -224,7 +227,10 @@ def balancing_condition(known: Handover, ability: Ability, name: str) -> tuple[b
 def pulsar_balances_message(known: Handover, ability: Ability) -> str:
     """Returns the message of the event when Pulsar's balancer is restored."""
     since = f" since {_time(known.undecided_since)}" if known.undecided_since is not None else ""
-    return f"Pulsar balances from now on: the operator could not decide what to move{since}. {_why(ability)}"
+    return (
+        f"Pulsar balances the load from now on, because the operator could not decide what to move{since}. "
+        f"{_why(ability)}"
+    )
 
 
 def _why(ability: Ability) -> str:
@@ -234,13 +240,13 @@ def _why(ability: Ability) -> str:
 
 
 _REMEDIES: Final = {
-    Reason.PAUSED: "Remove the annotation",
-    Reason.STOPPED_BY_USER: f"Annotate it with {ANNOTATION_REBALANCE}=refresh",
+    Reason.PAUSED: "Remove the annotation from the PulsarRebalance",
+    Reason.STOPPED_BY_USER: f"Annotate the PulsarRebalance with {ANNOTATION_REBALANCE}=refresh",
     Reason.PLAN_INVALIDATED: (
         "Check that Pulsar permits the operator's role to unload and split bundles. Then annotate the "
         f"PulsarRebalance with {ANNOTATION_REBALANCE}=refresh"
     ),
-    Reason.PENDING: "The operator creates it unless another object has that name",
+    Reason.PENDING: "The operator creates the PulsarRebalance unless another object has its name",
 }
 
 

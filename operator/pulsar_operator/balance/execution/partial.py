@@ -56,13 +56,13 @@ def too_much(known: Silence, brokers: Collection[str], silent: Collection[str]) 
     if not silent:
         return None
     if len(brokers) - len(silent) < 2:
-        return "at least two brokers that answer are needed"
+        return "fewer than two brokers answer"
     if len(silent) > MOST_UNKNOWN * len(brokers):
-        return f"{len(silent)} of {len(brokers)} brokers are more than a third"
+        return f"{len(silent)} of {len(brokers)} brokers do not answer, which is more than a third"
     loads = {broker: known.loads.get(broker, 0.0) for broker in brokers}
     total, unknown = fsum(loads.values()), fsum(loads[broker] for broker in silent)
     if total > 0 and unknown > MOST_UNKNOWN * total:
-        return f"they had {unknown / total:.0%} of the load when they last answered, more than a third"
+        return f"the brokers that do not answer had {unknown / total:.0%} of the load, which is more than a third"
     return None
 
 

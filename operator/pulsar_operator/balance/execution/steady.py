@@ -131,18 +131,18 @@ def observe(
         if since is not None
     ]
     if not waits:
-        return Verdict(False, "within the tolerance"), history
+        return Verdict(False, "the imbalance is within the tolerance"), history
     if history.refused is not None and now - history.refused < options.retry:
-        return Verdict(False, "the last plan had no step that helps"), history
+        return Verdict(False, "the last plan contained no step that helps"), history
     ready = [now - since >= patience for since, patience in waits]
     if not any(ready):
         since, patience = min(waits, key=sum)
         return Verdict(
-            False, f"the load has been uneven for {now - since:.0f} s; the operator acts after {patience:.0f} s"
+            False, f"the load has been uneven for {now - since:.0f} s and the operator acts only after {patience:.0f} s"
         ), history
     reason = f"the busiest broker has {balance.ratio:.2f} times the mean load"
     if idle:
-        reason += f", the least busy one {min(idle.values()):.2f} of its share"
+        reason += f" and the least busy broker has {min(idle.values()):.2f} of its share"
     uneven = uneven and ready[0]
     return Verdict(True, reason, uneven, uneven and overloaded), history
 

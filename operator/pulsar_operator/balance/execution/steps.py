@@ -140,29 +140,34 @@ def step_state(
     known = set(boundaries)
     if not {bundle.lower, bundle.upper} <= known:
         return StepState(
-            State.INVALIDATED, f"{bundle} has a boundary that the namespace does not have: another client changed it"
+            State.INVALIDATED,
+            f"{bundle} has a boundary that the namespace does not have, because another client changed the bundles",
         )
     inside = sorted(b for b in known if bundle.lower < b < bundle.upper)
     if isinstance(step, Split):
         if step.boundary in inside:
             return StepState(State.DONE)
         if inside:
-            return StepState(State.INVALIDATED, f"{bundle} was split elsewhere, at 0x{inside[0]:08x}")
+            return StepState(State.INVALIDATED, f"{bundle} was split by another client, at 0x{inside[0]:08x}")
         return StepState(State.TO_DO)
     if inside:
-        return StepState(State.INVALIDATED, f"{bundle} is no longer a bundle: it was split at 0x{inside[0]:08x}")
+        return StepState(
+            State.INVALIDATED, f"{bundle} is no longer a bundle, because it was split at 0x{inside[0]:08x}"
+        )
     if owner == step.destination:
         return StepState(State.DONE)
     if step.destination not in brokers:
-        return StepState(State.INVALIDATED, f"broker {step.destination}, which {bundle} should move to, is gone")
+        return StepState(
+            State.INVALIDATED, f"broker {step.destination}, to which {bundle} should move, no longer exists"
+        )
     if owner is None and ownership.unanswered:
         named, more = ", ".join(ownership.unanswered[:NAMED]), len(ownership.unanswered) - NAMED
         which = named + (f" and {more} more" if more > 0 else "")
-        return StepState(State.UNKNOWN, f"no broker that answered owns {bundle}; no answer from {which}")
+        return StepState(State.UNKNOWN, f"no broker that answered owns {bundle}, and {which} did not answer")
     if owner is None:
         return StepState(State.UNASSIGNED)
     if owner != step.source and asked:
         return StepState(State.ELSEWHERE, f"{bundle} was assigned to {owner}")
     if owner != step.source:
-        return StepState(State.INVALIDATED, f"{bundle} is at {owner}, not at {step.source} where the proposal found it")
+        return StepState(State.INVALIDATED, f"{bundle} is on {owner} and no longer on {step.source}")
     return StepState(State.TO_DO)

@@ -297,14 +297,19 @@ def _doubts(
     for broker, value in cpu.items():
         explained = price * loads[broker]
         if explained >= options.telling and value < options.least * explained:
-            whys[broker] = f"reports {value:.1%} of its CPU while its traffic takes about {explained:.0%}"
+            whys[broker] = (
+                f"reports that it uses {value:.1%} of its CPU although its traffic requires about {explained:.0%}"
+            )
     drifts = {
         broker: moved
         for broker, trend in records.trends.items()
         if broker in loads and broker not in whys and (moved := _drift(broker, records, options))
     }
     whys |= {
-        broker: f"reports CPU use that moved by {100 * moved:+.0f} points in {options.hours} hours, unlike its traffic"
+        broker: (
+            f"reports a CPU use that changed by {100 * moved:+.0f} points in {options.hours} hours although its "
+            "traffic did not"
+        )
         for broker, moved in drifts.items()
     }
     before = records.doubts
@@ -317,9 +322,9 @@ def _doubts(
 def _impossible(record: Record, now: float, options: TrustOptions) -> str:
     """Returns why a CPU figure cannot be valid, whatever a unit of load costs; empty if it can."""
     if record.value > options.most:
-        return f"reports {record.value:.0%} of its CPU"
+        return f"reports that it uses {record.value:.0%} of its CPU"
     if record.strays and record.observations >= options.observations and now - record.since >= options.still:
-        return f"has reported the same {record.value:.1%} of its CPU for {(now - record.since) / 60:.0f} minutes"
+        return f"has reported the same CPU use of {record.value:.1%} for {(now - record.since) / 60:.0f} minutes"
     return ""
 
 

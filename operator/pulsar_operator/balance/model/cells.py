@@ -90,7 +90,7 @@ class Cells(Sequence[Cell]):
         if isinstance(index, slice):
             first, last, step = index.indices(len(self))
             if step != 1:
-                raise ValueError("cells are cut into adjacent parts only")
+                raise ValueError("a cell can only be cut between adjacent parts")
             return self.between(first, max(first, last))
         if not -len(self) <= index < len(self):
             raise IndexError(index)

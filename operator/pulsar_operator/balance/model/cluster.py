@@ -98,8 +98,9 @@ class ClusterModel:
         except OverflowError:
             heaviest = max(self.bundles, key=lambda bundle: bundle.weight)
             raise ValueError(
-                f"the weights of {len(self.bundles)} bundles add up to more than a number can hold, the heaviest is "
-                f"{heaviest.id} with {heaviest.weight:.6g}: no traffic is that much, so check what reports it"
+                f"the weights of {len(self.bundles)} bundles add up to more than a number can hold, and the "
+                f"heaviest is {heaviest.id} with {heaviest.weight:.6g}. No traffic is that large, so check the "
+                "source of the weights"
             ) from None
         except ValueError:
             pass  # infinite ones of both signs: the planner reports which

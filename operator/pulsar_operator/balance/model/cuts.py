@@ -45,11 +45,13 @@ class Line:
         for cell in cells:
             if cell.position <= before:
                 raise ValueError(
-                    f"bundle {bundle} has a cell at {cell.position:#010x} after {before:#010x}: "
-                    "cells must ascend from the lower boundary, each position once"
+                    f"bundle {bundle} has a cell at {cell.position:#010x} after {before:#010x}, but cells must "
+                    "ascend from the lower boundary without duplicates"
                 )
             if not cell.weight >= 0:
-                raise ValueError(f"bundle {bundle} weighs {cell.weight} at {cell.position:#010x}: must be >= 0")
+                raise ValueError(
+                    f"the weight of bundle {bundle} at {cell.position:#010x} is {cell.weight}, but must not be negative"
+                )
             before = cell.position
             running += cell.weight
             if before == LAST_BOUNDARY and self._positions and self._positions[-1] == before - 1:
@@ -58,7 +60,7 @@ class Line:
             self._positions.append(before)
             self._sums.append(running)
         if before >= bundle.upper and before != LAST_BOUNDARY:
-            raise ValueError(f"bundle {bundle} has a cell at {before:#010x}: at or above its upper boundary")
+            raise ValueError(f"bundle {bundle} has a cell at {before:#010x}, which is not below its upper boundary")
 
     def __len__(self) -> int:
         """Returns how many cells a cut can part from each other."""
@@ -86,7 +88,7 @@ class Line:
         not cut from an adjacent hot one. Raises ValueError for a limit below 0.
         """
         if isnan(limit) or limit < 0:
-            raise ValueError(f"limit is {limit}: the weight of a piece must be >= 0")
+            raise ValueError(f"the limit of the weight of a piece is {limit}, but must not be negative")
         sums = self._sums
         found: list[int] = []
         start = first
@@ -127,9 +129,14 @@ def split_bundle(bundle: Bundle, position: int) -> tuple[Bundle, Bundle]:
     """
     lower, upper = bundle.id.lower, bundle.id.upper
     if not lower < position < upper:
-        raise ValueError(f"bundle {bundle.id} cannot be cut at {position:#010x}: not strictly inside its range")
+        raise ValueError(
+            f"bundle {bundle.id} cannot be cut at {position:#010x}, because the position is not strictly inside its "
+            "range"
+        )
     if not bundle.cells and (bundle.weight or bundle.topics):
-        raise ValueError(f"bundle {bundle.id} cannot be cut at {position:#010x}: the weights inside it are not known")
+        raise ValueError(
+            f"bundle {bundle.id} cannot be cut at {position:#010x}, because the weights inside the bundle are not known"
+        )
     index = bisect_left(bundle.cells, position, key=lambda cell: cell.position)
     return (
         _piece(bundle, bundle.id._replace(upper=position), bundle.cells[:index]),

@@ -49,7 +49,7 @@ def unevaluated_in(policies: Mapping[str, Any]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, policy in sorted(policies.items()):
         lists = {each: expressions_of(policy, each) for each in EXPRESSIONS}
-        here = [f"({each} is no list of expressions)" for each, listed in lists.items() if listed is None]
+        here = [f"({each} is not a list of expressions)" for each, listed in lists.items() if listed is None]
         here += [expression for listed in lists.values() for expression in unevaluated(listed or ())]
         if here:
             found[name] = list(dict.fromkeys(here))

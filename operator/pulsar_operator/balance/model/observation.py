@@ -31,7 +31,7 @@ def boundaries_of(answer: Mapping[str, Any]) -> tuple[int, ...]:
     """
     found = tuple(int(str(each), 16) for each in answer.get("boundaries") or ())
     if len(found) < 2 or (found[0], found[-1]) != (0, MOST) or any(low >= up for low, up in pairwise(found)):
-        raise ValueError("no boundaries of bundles")
+        raise ValueError("the namespace has no boundaries of bundles")
     return found
 
 
@@ -155,8 +155,8 @@ class Observed:
             return ""
         name, why = min(self.unread.items())
         return (
-            f"; {len(self.unread)} namespaces (such as {name}) are neither moved nor split, because Pulsar does not "
-            f"report them to the operator: {why}"
+            f". {len(self.unread)} namespaces (such as {name}) are neither moved nor split, because the operator "
+            f"cannot read them from Pulsar: {why}"
         )
 
     def stays(self, namespace: str) -> bool:

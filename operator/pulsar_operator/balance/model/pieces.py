@@ -66,14 +66,14 @@ class Pieces:
             part = data[at : at + SLICE_BYTES]
             self.size += len(part)
             if self.size > self._limits.size:
-                raise FormatError(f"longer than {self._limits.size} bytes")
+                raise FormatError(f"more than {self._limits.size} bytes long")
             try:
                 self._parser.send(part)
             except (ijson.JSONError, ValueError, OverflowError) as error:
-                raise FormatError(f"not JSON after {self.size} bytes: {first_line(error)}") from None
+                raise FormatError(f"not JSON (the error after {self.size} bytes is: {first_line(error)})") from None
             self._silent = 0 if self._events else self._silent + len(part)
             if self._silent > self._limits.token:
-                raise FormatError(f"not readable: a name or value has more than {self._limits.token} bytes")
+                raise FormatError(f"not readable, because a name or value has more than {self._limits.token} bytes")
             yield self._events
             self._events.clear()
 
@@ -84,12 +84,12 @@ class Pieces:
         try:
             self._parser.close()
         except (ijson.JSONError, ValueError, OverflowError) as error:
-            raise FormatError(f"not whole, {self.size} bytes: {first_line(error)}") from None
+            raise FormatError(f"not complete (the error after {self.size} bytes is: {first_line(error)})") from None
 
     def deeper(self, depth: int) -> int:
         """Returns the next level. Raises FormatError where that is too deep."""
         if depth >= self._limits.depth:
-            raise FormatError(f"nested more than {self._limits.depth} levels deep, after {self.size} bytes")
+            raise FormatError(f"nested more than {self._limits.depth} levels deep")
         return depth + 1
 
 
@@ -113,7 +113,7 @@ class TopicNames:
                 elif event == "end_array":
                     self._depth = 0
                 else:
-                    raise FormatError(f"no list of topics: it has a {kind_of(event)} where a name belongs")
+                    raise FormatError(f"not a list of topics, because it contains a {kind_of(event)} instead of a name")
 
     def end(self) -> None:
         """The document ended. Raises FormatError where it is cut."""
@@ -125,7 +125,7 @@ def position_of(topic: str) -> int:
     try:
         return topic_hash(topic)
     except UnicodeEncodeError:
-        raise FormatError("not of topics: a name is no text") from None
+        raise FormatError("not a list of topics, because a name is not text") from None
 
 
 def kind_of(event: str) -> str:

@@ -20,7 +20,7 @@ def even_boundaries(n: int) -> list[str]:
     method getBundles). Raises ValueError unless 1 <= n <= 2^32 - 1.
     """
     if not 1 <= n <= LAST_BOUNDARY:
-        raise ValueError(f"number of bundles is {n}: it must be between 1 and {LAST_BOUNDARY}")
+        raise ValueError(f"the number of bundles is {n}, but must be between 1 and {LAST_BOUNDARY}")
     width = HASH_SPACE // n
     return [f"0x{i * width:08x}" for i in range(n)] + [f"0x{LAST_BOUNDARY:08x}"]
 
@@ -33,12 +33,18 @@ def boundary_points(boundaries: Sequence[str]) -> list[int]:
     try:
         points = [int(text, 16) for text in boundaries]
     except ValueError as error:
-        raise ValueError(f"boundaries: {error}: write each as 0x and eight hexadecimal digits") from error
+        raise ValueError(
+            f"the boundaries are not valid ({error}). Write each boundary as 0x and eight hexadecimal digits"
+        ) from error
     if len(points) < 2 or points[0] != 0 or points[-1] != LAST_BOUNDARY:
-        raise ValueError(f"boundaries are {list(boundaries)}: the first must be 0x00000000, the last 0xffffffff")
+        raise ValueError(
+            f"the boundaries are {list(boundaries)}, but the first must be 0x00000000 and the last 0xffffffff"
+        )
     for left, right in pairwise(points):
         if left >= right:
-            raise ValueError(f"boundary 0x{right:08x} follows 0x{left:08x}: boundaries must ascend, each once")
+            raise ValueError(
+                f"boundary 0x{right:08x} follows 0x{left:08x}, but boundaries must ascend without duplicates"
+            )
     return points
 
 
@@ -55,5 +61,5 @@ def range_points(text: str) -> tuple[int, int]:
     found = _RANGE.fullmatch(text)
     lower, upper = (int(each, 16) for each in found.groups()) if found else (0, 0)
     if lower >= upper:
-        raise ValueError(f"{text!r} is no range of a bundle: it must be like 0x00000000_0x40000000, ascending")
+        raise ValueError(f"{text!r} is not a range of a bundle, such as 0x00000000_0x40000000")
     return lower, upper

@@ -138,7 +138,7 @@ class BundleTraffic(_Figures):
         """The document ended. Raises FormatError where it is cut or has no statistics of bundles."""
         super().end()
         if not self.found:
-            raise FormatError("no load report with statistics of bundles")
+            raise FormatError("not a load report with statistics of bundles")
 
     def _read(self, event: str, value: Any) -> None:
         if event == "map_key":
@@ -151,7 +151,7 @@ class BundleTraffic(_Figures):
                 self._field = value
         elif event in {"start_map", "start_array"}:
             if self._depth == 0 and event == "start_array":
-                raise FormatError("no load report: list at the top where a map belongs")
+                raise FormatError("not a load report, because it is a list instead of a map")
             self._depth = self._pieces.deeper(self._depth)
             self._fields = {} if self._depth == 3 else self._fields
         elif event in {"end_map", "end_array"}:
@@ -162,7 +162,7 @@ class BundleTraffic(_Figures):
             if self._field in BUNDLE_FIELDS:
                 self._fields[self._field] = figure(value)
         elif self._depth == 0:
-            raise FormatError(f"no load report: {kind_of(event)} at the top where a map belongs")
+            raise FormatError(f"not a load report, because it is a {kind_of(event)} instead of a map")
 
     def _add(self) -> None:
         bundle, fields = full_bundle(self._bundle), self._fields
@@ -205,11 +205,13 @@ class UsageFigures(_Figures):
                 self._name = value
         elif event in {"start_map", "start_array"}:
             if self._depth == 0 and event == "start_map":
-                raise FormatError("no broker-stats/metrics document: map at the top where a list belongs")
+                raise FormatError("not a broker-stats/metrics document, because it is a map instead of a list")
             self._depth = self._pieces.deeper(self._depth)
         elif event in {"end_map", "end_array"}:
             self._depth -= 1
         elif self._depth == 3 and self._section == "metrics" and self._name in RESOURCES:
             self._most[self._name] = max(self._most.get(self._name, 0.0), figure(value))
         elif self._depth == 0:
-            raise FormatError(f"no broker-stats/metrics document: {kind_of(event)} at the top where a list belongs")
+            raise FormatError(
+                f"not a broker-stats/metrics document, because it is a {kind_of(event)} instead of a list"
+            )

@@ -84,7 +84,7 @@ class TopicsReader:
             self._events.feed(data)
             return
         if self._size + len(data) > self._limits.size:
-            raise FormatError(f"longer than {self._limits.size} bytes")
+            raise FormatError(f"more than {self._limits.size} bytes long")
         self._size += len(data)
         known = max(len(self._pending) - max(map(len, STARTS)), 0)
         self._pending += data
@@ -99,7 +99,7 @@ class TopicsReader:
     def end(self) -> None:
         """The document ended. Raises FormatError where it is empty or cut."""
         if not self.size:
-            raise FormatError("empty: the broker has no statistics yet (they are made once a minute)")
+            raise FormatError("empty, because the broker has no statistics yet (it computes them once a minute)")
         if self._events is None and not self._taken(self._opening + self._pending):
             self._read_events()
         if self._events is not None:
@@ -282,7 +282,8 @@ class _TopicEvents:
                 depth += 1
             elif depth < 5:
                 raise FormatError(
-                    f"no broker-stats/topics document: {kind_of(event)} {PLACES[depth]} where a map belongs"
+                    f"not a broker-stats/topics document, because it has a {kind_of(event)} {PLACES[depth]} "
+                    "instead of a map"
                 )
             elif event == "start_array":
                 depth += 1

@@ -48,8 +48,8 @@ def hot_topics(model: ClusterModel, balance: Balance, *, whole: bool = False) ->
 def _hot(ratio: float, topics: int, subject: str) -> str:
     what = "the topic" if topics <= 1 else f"one of the {topics} topics"
     return (
-        f"{what} of {subject} carries {ratio:.2f}x a broker's fair share, and no bundle is smaller than a topic: "
-        "give it more partitions"
+        f"{what} of {subject} carries {ratio:.2f}x a broker's fair share, and no bundle can be smaller than a "
+        "topic. Add partitions to the topic"
     )
 
 
@@ -57,8 +57,8 @@ def _unknown(bundle: Bundle, share: float) -> Advice:
     return Advice(
         TOPICS_UNKNOWN,
         str(bundle.id),
-        f"bundle {bundle.id} carries {bundle.weight / share:.2f}x a broker's fair share, and the traffic of its "
-        "topics is not known, so it cannot be cut: collect topic statistics of its broker",
+        f"bundle {bundle.id} carries {bundle.weight / share:.2f}x a broker's fair share, but cannot be split, "
+        "because the traffic of its topics is not known. Collect topic statistics of its broker",
     )
 
 
@@ -67,12 +67,15 @@ def not_emptied(placement: Placement, stay: Iterable[int], blocked: Iterable[int
     for_ever = set(blocked)
     found: list[Advice] = []
     for why, some in (
-        ("no other broker may take them", [index for index in stay if index in for_ever]),
-        ("the budget is used up, ask again after this proposal", [index for index in stay if index not in for_ever]),
+        ("no other broker may serve them", [index for index in stay if index in for_ever]),
+        (
+            "the budget is used up. Request another proposal after this one",
+            [index for index in stay if index not in for_ever],
+        ),
     ):
         left = Counter(placement.brokers[placement.home[index]].id for index in some)
         found += [
-            Advice(NOT_EMPTIED, name, f"{n} bundles that should leave {name} stay: {why}")
+            Advice(NOT_EMPTIED, name, f"{n} bundles that should leave {name} stay there, because {why}")
             for name, n in sorted(left.items())
         ]
     return found
@@ -80,11 +83,11 @@ def not_emptied(placement: Placement, stay: Iterable[int], blocked: Iterable[int
 
 def budget_reached() -> Advice:
     """Returns the advice that the proposal is only the first part of what is needed."""
-    message = "the budget ends before the placement is even: ask again after this proposal"
+    message = "the budget ends before the load is balanced. Request another proposal after this one"
     return Advice(BUDGET_REACHED, "budget", message)
 
 
 def coarse_bundles() -> Advice:
     """Returns the advice that moves alone do not suffice."""
-    message = "no further move of a whole bundle lowers the busiest broker: mode Full may split bundles"
+    message = "no further move of a whole bundle reduces the load of the busiest broker. Mode Full may split bundles"
     return Advice(COARSE_BUNDLES, "mode", message)

@@ -26,27 +26,29 @@ def _check_brokers(model: ClusterModel) -> None:
     names = Counter(broker.id for broker in model.brokers)
     for broker in model.brokers:
         if names[broker.id] > 1:
-            raise ValueError(f"broker {broker.id} is listed twice: list each once")
+            raise ValueError(f"broker {broker.id} is listed twice. List each broker once")
         if not (isfinite(broker.capacity) and broker.capacity > 0):
-            raise ValueError(f"broker {broker.id} has capacity {broker.capacity}: it must be a positive number")
+            raise ValueError(f"the capacity of broker {broker.id} is {broker.capacity}, but must be a positive number")
         if not (isfinite(broker.base) and broker.base >= 0):
-            raise ValueError(f"broker {broker.id} has base {broker.base}: it must be 0 or a positive number")
+            raise ValueError(f"the base of broker {broker.id} is {broker.base}, but must be 0 or a positive number")
 
 
 def _check_bundles(model: ClusterModel) -> None:
     before: BundleId | None = None
     for bundle in sorted(model.bundles, key=lambda each: each.id):
         if not (isfinite(bundle.weight) and bundle.weight >= 0):
-            raise ValueError(f"bundle {bundle.id} has weight {bundle.weight}: it must be 0 or a positive number")
+            raise ValueError(f"the weight of bundle {bundle.id} is {bundle.weight}, but must be 0 or a positive number")
         if before and before.namespace == bundle.id.namespace and before.upper > bundle.id.lower:
-            raise ValueError(f"bundle {bundle.id} overlaps {before}: read the boundaries of the namespace again")
+            raise ValueError(f"bundle {bundle.id} overlaps {before}. Read the boundaries of the namespace again")
         before = bundle.id
     total = model.weight
     for bundle in model.bundles:
         _check_cells(bundle, total)
     least = min((broker.capacity for broker in model.brokers), default=1.0)
     if not isfinite(total / least):
-        raise ValueError(f"weights sum to {total:.6g}, too much for a capacity of {least}: scale one of them")
+        raise ValueError(
+            f"the weights sum to {total:.6g}, which is too much for a capacity of {least}. Scale one of them"
+        )
 
 
 def _check_cells(bundle: Bundle, total: float) -> None:
@@ -56,23 +58,26 @@ def _check_cells(bundle: Bundle, total: float) -> None:
     for index, weight in enumerate(weights_of(bundle.cells)):
         if not weight >= 0:
             position = bundle.cells[index].position
-            raise ValueError(f"bundle {bundle.id} weighs {weight} at {position:#010x}: must be >= 0")
+            raise ValueError(
+                f"the weight of bundle {bundle.id} at {position:#010x} is {weight}, but must not be negative"
+            )
     inside = fsum(weights_of(bundle.cells))
     if abs(inside - bundle.weight) > NEAR * bundle.weight + NOTHING * total:
         raise ValueError(
-            f"bundle {bundle.id} weighs {bundle.weight:.6g} and its cells {inside:.6g}: take both from one observation"
+            f"bundle {bundle.id} weighs {bundle.weight:.6g}, but its cells weigh {inside:.6g}. Take both from one "
+            "observation"
         )
 
 
 def _check_options(model: ClusterModel, options: Options) -> None:
     unknown = sorted(options.brokers - {broker.id for broker in model.brokers})
     if unknown:
-        raise ValueError(f"brokers {', '.join(unknown)} are not brokers of the cluster: name brokers that it has")
+        raise ValueError(f"brokers {', '.join(unknown)} are not brokers of the cluster. Name existing brokers")
     named = options.mode in (Mode.ADD_BROKERS, Mode.REMOVE_BROKERS)
     if named != bool(options.brokers):
         raise ValueError(
-            f"mode is {options.mode}, brokers are {sorted(options.brokers)}: "
-            "AddBrokers and RemoveBrokers need the brokers they are about, the other modes take none"
+            f"mode is {options.mode} and brokers are {sorted(options.brokers)}, but only AddBrokers and "
+            "RemoveBrokers take brokers, and both require them"
         )
     budget = options.budget
     for name, value in (
@@ -84,4 +89,4 @@ def _check_options(model: ClusterModel, options: Options) -> None:
         ("maxBundles", budget.max_bundles),
     ):
         if not (isfinite(value) and value >= 0):
-            raise ValueError(f"{name} is {value}: it must be 0 or a positive number")
+            raise ValueError(f"{name} is {value}, but must be 0 or a positive number")

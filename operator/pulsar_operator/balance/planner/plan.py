@@ -135,9 +135,9 @@ def _refusal(model: ClusterModel) -> str:
     if not any(bundle.owner in known for bundle in model.bundles):
         return "no broker serves a bundle"
     if not able:
-        return "all brokers are being drained, so none can take a bundle"
+        return "all brokers are being drained and none can take a bundle"
     if len(known) == 1:
-        return "there is one broker only: nothing can be moved"
+        return "there is only one broker, so nothing can be moved"
     if not any(bundle.weight > 0 for bundle in model.bundles if bundle.owner in known) and len(able) == len(known):
         return "no traffic was observed"
     return ""
@@ -371,17 +371,17 @@ class _Planning:
         """Returns why there are no steps."""
         before, options = self._before, self._options
         if limited:
-            return "the budget permits no step that helps"
+            return "the budget allows no step that helps"
         if not before.busiest > before.bound * (1 + options.tolerance) * SAME:
             ratio = before.busiest / before.bound if before.bound else 1.0
             return (
-                f"the busiest broker is at {ratio:.2f} of the least that is possible, within the tolerance of "
-                f"{options.tolerance:.0%}"
+                f"the busiest broker has {ratio:.2f} times the lowest possible load, which is within the "
+                f"tolerance of {options.tolerance:.0%}"
             )
         if options.mode is Mode.SPLIT and not uneven:
-            return "moves of whole bundles are enough: no bundle has to be cut"
+            return "moves of whole bundles are sufficient and no bundle must be split"
         if self._would_act(replace(options, budget=ENDLESS)):
-            return "the budget permits no step that helps"
+            return "the budget allows no step that helps"
         if options.cooling and self._would_act(replace(options, cooling=frozenset())):
-            return f"{len(options.cooling)} bundles rest after their last move: ask again later"
-        return "no permitted move, swap or split lowers the busiest broker"
+            return f"{len(options.cooling)} bundles were moved recently and are not moved again yet"
+        return "no allowed move, swap or split reduces the load of the busiest broker"

@@ -70,7 +70,10 @@ class _StepStates:
         if split.reason != BUSIEST or not owner:
             return split.reason
         share = _share(self._load, self._capacity, owner, self.mean)
-        return f"{BUSIEST}: {owner} carries {share:.2f} of its fair share, and no whole bundle of it helps elsewhere"
+        return (
+            f"{BUSIEST}: {owner} carries {share:.2f} of its fair share, and moving one of its whole bundles does not "
+            "help"
+        )
 
     def of_move(self, number: int, move: Move) -> str:
         """Returns why a bundle moves now, by the loads before the move."""
@@ -89,18 +92,18 @@ class _StepStates:
     def _sentence(self, number: int, move: Move, source: str) -> str:
         destination = move.destination
         if move.reason == DrainingBrokers.name:
-            return f"{source} is being emptied and has {_bundles(self._count[source])}"
+            return f"{source} is being emptied and still has {_bundles(self._count[source])}"
         if move.reason == AllowedBrokers.name:
             return f"{source} may not serve {move.bundle.namespace}"
         own, other = (_share(self._load, self._capacity, each, self.mean) for each in (source, destination))
-        loads = f"{source} carries {own:.2f} of its fair share, {destination} {other:.2f}"
+        loads = f"{source} carries {own:.2f} of its fair share and {destination} carries {other:.2f}"
         if own > other:
             return loads
         heavier = self._heaviest.get((destination, source), (0, 0.0))
         if heavier[1] > move.weight:
-            return f"{loads}; {source} {'makes' if heavier[0] > number else 'made'} room for a heavier bundle"
+            return f"{loads}, and {source} {'makes' if heavier[0] > number else 'made'} room for a heavier bundle"
         ends = (_share(self._end, self._capacity, each, self.mean) for each in (source, destination))
-        return "{}; after all steps they carry {:.2f} and {:.2f}".format(loads, *ends)
+        return "{}, and after all steps they carry {:.2f} and {:.2f}".format(loads, *ends)
 
 
 def _share(load: dict[str, float], capacity: dict[str, float], broker: str, mean: float) -> float:

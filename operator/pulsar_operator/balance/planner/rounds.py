@@ -20,7 +20,7 @@ from pulsar_operator.balance.planner.outcome import balance_of, outcome, utiliza
 from pulsar_operator.balance.planner.proposal import Balance, Move, Proposal, Split
 
 REQUESTED_CUT = "the sizing result has a boundary here"
-ANEW = "the placement that the cuts were found for has it there"
+ANEW = "the placement for which the splits were calculated has the bundle on this broker"
 SAME = 1 + 1e-9
 """Utilizations nearer than this are equal."""
 

@@ -34,9 +34,9 @@ def check(model: ClusterModel, proposal: Proposal, options: Options) -> None:
     """Raises PlanError, with the goal, for a proposal that does harm, breaks a rule or does not fit the model."""
     model = as_asked(model, options)
     if proposal.splits and options.mode not in (Mode.FULL, Mode.SPLIT):
-        raise PlanError(MODE, f"{options.mode} splits nothing")
+        raise PlanError(MODE, f"a proposal in mode {options.mode} must not contain splits")
     if proposal.moves and options.mode is Mode.SPLIT:
-        raise PlanError(MODE, f"{options.mode} moves nothing")
+        raise PlanError(MODE, f"a proposal in mode {options.mode} must not contain moves")
     bundles = _check_splits(model, proposal, options)
     brokers = {broker.id: broker for broker in model.brokers}
     checked: set[BundleId] = set()
@@ -45,12 +45,12 @@ def check(model: ClusterModel, proposal: Proposal, options: Options) -> None:
             raise PlanError(STEPS, f"bundle {move.bundle} is moved more than once")
         checked.add(move.bundle)
         if move.bundle not in bundles:
-            raise PlanError(STEPS, f"bundle {move.bundle} is to be moved but is not there after the splits")
+            raise PlanError(STEPS, f"bundle {move.bundle} is to be moved, but does not exist after the splits")
         _check_move(model, move, bundles[move.bundle], brokers, options)
     _check_budget(model, proposal, options)
     final = outcome(model, proposal.splits, proposal.moves)
     if togetherness(final) > togetherness(model):
-        raise PlanError("AntiAffinity", "more namespaces of a group would share a failure domain than now")
+        raise PlanError("AntiAffinity", "more namespaces of a group would share a failure domain than before")
     _check_balance(model, final, proposal)
 
 
@@ -77,16 +77,18 @@ def _check_splits(model: ClusterModel, proposal: Proposal, options: Options) -> 
     count = Counter(bundle.id.namespace for bundle in model.bundles)
     budget = options.budget
     if len(proposal.splits) > budget.max_splits:
-        raise PlanError("Budget", f"{len(proposal.splits)} splits, {budget.max_splits} are permitted")
+        raise PlanError(
+            "Budget", f"the proposal has {len(proposal.splits)} splits, but only {budget.max_splits} are allowed"
+        )
     for split in proposal.splits:
         bundle = bundles.pop(split.bundle, None)
         if bundle is None:
-            raise PlanError(STEPS, f"bundle {split.bundle} is to be split but is not there")
+            raise PlanError(STEPS, f"bundle {split.bundle} is to be split, but does not exist")
         _check_touched(model, bundle.id, options)
         if bundle.id in options.cooling:
-            raise PlanError("Cooling", f"bundle {bundle.id} rests")
+            raise PlanError("Cooling", f"bundle {bundle.id} was moved recently and must not be split")
         if options.cuts is not None and split.boundary not in options.cuts.get(bundle.id.namespace, ()):
-            raise PlanError("Cuts", f"bundle {bundle.id} may not be cut at {split.boundary:#010x}")
+            raise PlanError("Cuts", f"bundle {bundle.id} must not be cut at {split.boundary:#010x}")
         try:
             pieces = split_bundle(bundle, split.boundary)
         except ValueError as error:
@@ -102,7 +104,7 @@ def _check_touched(model: ClusterModel, bundle: BundleId, options: Options) -> N
     if bundle.namespace in model.pinned:
         raise PlanError("PinnedNamespaces", f"bundle {bundle} is pinned")
     if options.namespaces is not None and bundle.namespace not in options.namespaces:
-        raise PlanError("PinnedNamespaces", f"namespace of bundle {bundle} is not selected")
+        raise PlanError("PinnedNamespaces", f"the namespace of bundle {bundle} is not selected")
 
 
 def _check_move(
@@ -110,33 +112,35 @@ def _check_move(
 ) -> None:
     source, destination = brokers.get(bundle.owner or ""), brokers.get(move.destination)
     if source is None or move.source != bundle.owner:
-        raise PlanError(STEPS, f"bundle {bundle.id} is at {bundle.owner or 'no broker'}, not at {move.source}")
+        raise PlanError(STEPS, f"bundle {bundle.id} is on {bundle.owner or 'no broker'} instead of {move.source}")
     if destination is None or destination is source:
-        raise PlanError(STEPS, f"bundle {bundle.id} cannot go from {source.id} to {move.destination}")
+        raise PlanError(STEPS, f"bundle {bundle.id} cannot be moved from {source.id} to {move.destination}")
     if abs(move.weight - bundle.weight) > EXACT * bundle.weight:
-        raise PlanError(STEPS, f"bundle {bundle.id} weighs {bundle.weight}, not {move.weight}")
+        raise PlanError(STEPS, f"bundle {bundle.id} weighs {bundle.weight} instead of {move.weight}")
     _check_touched(model, bundle.id, options)
     leaves = must_leave(model, bundle.id.namespace, source)
     if bundle.id in options.cooling and not leaves:
-        raise PlanError("Cooling", f"bundle {bundle.id} rests")
+        raise PlanError("Cooling", f"bundle {bundle.id} was moved recently and must not be moved")
     if destination.draining:
-        raise PlanError("DrainingBrokers", f"{destination.id} gives everything away and is to get {bundle.id}")
+        raise PlanError("DrainingBrokers", f"broker {destination.id} is being drained and must not receive {bundle.id}")
     allowed = model.allowed.get(bundle.id.namespace)
     if allowed is not None and destination.id not in allowed:
-        raise PlanError("AllowedBrokers", f"{destination.id} may not serve {bundle.id}")
+        raise PlanError("AllowedBrokers", f"broker {destination.id} must not serve {bundle.id}")
     if options.mode is Mode.ADD_BROKERS and destination.id not in options.brokers:
-        raise PlanError("NewBrokers", f"{destination.id} is not one of the brokers to fill")
+        raise PlanError("NewBrokers", f"broker {destination.id} is not one of the brokers to fill")
     if options.mode is Mode.REMOVE_BROKERS and source.id not in options.brokers:
-        raise PlanError(MODE, f"{source.id} is not one of the brokers to empty")
+        raise PlanError(MODE, f"broker {source.id} is not one of the brokers to empty")
 
 
 def _check_budget(model: ClusterModel, proposal: Proposal, options: Options) -> None:
     budget = options.budget
     if len(proposal.moves) > budget.max_moves:
-        raise PlanError("Budget", f"{len(proposal.moves)} moves, {budget.max_moves} are permitted")
+        raise PlanError(
+            "Budget", f"the proposal has {len(proposal.moves)} moves, but only {budget.max_moves} are allowed"
+        )
     moved = fsum(move.weight for move in proposal.moves)
     if abs(moved - proposal.moved_weight) > EXACT * moved:
-        raise PlanError(PROMISE, f"moves weigh {moved}, the proposal says {proposal.moved_weight}")
+        raise PlanError(PROMISE, f"the moves weigh {moved} instead of the stated {proposal.moved_weight}")
     if options.mode is Mode.REMOVE_BROKERS:
         return
     known = {broker.id for broker in model.brokers}
@@ -145,7 +149,7 @@ def _check_budget(model: ClusterModel, proposal: Proposal, options: Options) -> 
     # A bundle that weighs more goes alone: cut to the budget's measure it would stay split permanently.
     alone = len(proposal.moves) == 1 and budget.alone
     if moved > limit + EXACT * total and not alone:
-        raise PlanError("Budget", f"{moved:.6g} of traffic would move, {limit:.6g} is permitted")
+        raise PlanError("Budget", f"the proposal moves {moved:.6g} of traffic, but only {limit:.6g} is allowed")
 
 
 def _check_balance(model: ClusterModel, final: ClusterModel, proposal: Proposal) -> None:
@@ -156,7 +160,8 @@ def _check_balance(model: ClusterModel, final: ClusterModel, proposal: Proposal)
         real = max(found.values(), default=0.0)
         if promised.bundles != len(state.bundles) or abs(promised.busiest - real) > EXACT * real:
             raise PlanError(
-                PROMISE, f"{name}: {real:.6g} and {len(state.bundles)} bundles, the proposal says {promised}"
+                PROMISE,
+                f"{name} would have {real:.6g} and {len(state.bundles)} bundles instead of the stated {promised}",
             )
     brokers = {broker.id: broker for broker in model.brokers}
     # What must leave has to go somewhere, and what makes room for it as well; otherwise no broker gets busier.
@@ -165,5 +170,6 @@ def _check_balance(model: ClusterModel, final: ClusterModel, proposal: Proposal)
     for broker, utilization in after.items():
         if utilization > busiest * (1 + EXACT) and broker not in filled:
             raise PlanError(
-                "BusiestBroker", f"{broker} would be at {utilization:.6g}, the busiest now is at {busiest:.6g}"
+                "BusiestBroker",
+                f"{broker} would be at {utilization:.6g}, but the busiest broker is at {busiest:.6g} now",
             )

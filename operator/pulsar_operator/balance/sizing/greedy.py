@@ -70,7 +70,9 @@ def _pools(allowed: frozenset[str] | None, capacities: Mapping[str, float], load
     able = sorted(capacities if allowed is None else allowed & capacities.keys())
     if not able:
         names = "any broker" if allowed is None else f"brokers {sorted(allowed)}"
-        raise ValueError(f"no broker takes a bundle that may go to {names}: none of them serves bundles")
+        raise ValueError(
+            f"a bundle that is allowed only on {names} cannot be placed, because none of these brokers serves bundles"
+        )
     by_capacity: dict[float, list[str]] = defaultdict(list)
     for broker in able:
         by_capacity[capacities[broker]].append(broker)

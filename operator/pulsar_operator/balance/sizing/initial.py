@@ -48,16 +48,18 @@ def boundaries_of_new(
     if able and any(cell.weight > 0 for cell in cells):
         plan = size([NamespaceTraffic(namespace, cells)], able)
         found = plan.namespaces[0].fresh_boundaries
-        reason = f"{len(found) - 1} bundles cut from observed traffic: the busiest of {len(able)} brokers gets "
+        reason = f"The {len(found) - 1} bundles follow from observed traffic. The busiest of {len(able)} brokers gets "
         return NewBundles(found, reason + f"{plan.fresh.ratio:.2f} times the mean.")
     declared = sorted({(topic_hash(name), split_partition(name)[0]) for name in topics})
     if able and len(declared) >= len(able):
         points = _cut_by_names(declared, len(able))
-        reason = f"{len(points) - 1} bundles cut between {len(declared)} declared topics and partitions, so that those "
-        return NewBundles(boundary_texts(points), reason + f"of a topic spread over {len(able)} brokers.")
+        reason = (
+            f"The {len(points) - 1} bundles follow from {len(declared)} declared topics and partitions, so that those "
+        )
+        return NewBundles(boundary_texts(points), reason + f"of a topic are spread over {len(able)} brokers.")
     count = _even_count(len(able))
     known = f"only {len(declared)} topics are declared" if declared else "no traffic and no topics are known"
-    reason = f"{count} even bundles for {len(able)} brokers, since {known}."
+    reason = f"The {count} bundles for {len(able)} brokers are of equal size, because {known}."
     return NewBundles(tuple(even_boundaries(count)), reason)
 
 

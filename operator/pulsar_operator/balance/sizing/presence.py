@@ -70,8 +70,8 @@ def remade(recorded: NamespaceSizing, boundaries: Sequence[int]) -> str:
     gone = sorted({int(each, 16) for each in recorded.boundaries_now} - set(boundaries))
     now = max(len(boundaries) - 1, 0)
     if gone:
-        return f"it had a boundary at {boundary_texts(gone[:1])[0]} and has none there now"
-    return f"it had {recorded.bundles_now} bundles and has {now} now" if recorded.bundles_now > now else ""
+        return f"a boundary of the namespace at {boundary_texts(gone[:1])[0]} no longer exists"
+    return f"the namespace had {recorded.bundles_now} bundles and has {now} now" if recorded.bundles_now > now else ""
 
 
 def to_list(recorded: NamespaceSizing, boundaries: Sequence[int]) -> list[BundleId] | None:

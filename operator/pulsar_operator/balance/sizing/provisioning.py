@@ -37,7 +37,10 @@ def partition_advice(
     hot. Raises ValueError unless fair_share >= 0 and share > 0.
     """
     if not (fair_share >= 0 and share > 0):
-        raise ValueError(f"fair_share is {fair_share}, share is {share}: must be >= 0 and > 0")
+        raise ValueError(
+            f"fair_share is {fair_share} and share is {share}, but fair_share must not be negative and share must be "
+            "positive"
+        )
     found: dict[tuple[str, bool], _Topic] = {}
     for full_name, weight in topics:
         name, index = split_partition(full_name)
@@ -54,16 +57,20 @@ def _advice(name: str, topic: _Topic, fair_share: float, limit: float) -> Partit
     needed = max(ceil(topic.total / limit - ROUNDING), topic.partitions + 1, 2)
     part = f"{topic.hottest / fair_share:.0%} of a broker's fair share"
     if not topic.partitions:
-        reason = f"The topic is not partitioned and carries {part}: {needed} partitions carry {limit / fair_share:.0%} "
-        reason += "each at most. A topic is not turned into a partitioned one in place: a new topic is needed."
+        reason = (
+            f"The topic is not partitioned and carries {part}. Each of {needed} partitions would carry at most "
+            f"{limit / fair_share:.0%}. Pulsar cannot convert the topic into a partitioned one, so create a new topic."
+        )
     elif topic.hottest > SKEWED * topic.total / topic.partitions:
         reason = (
-            f"One of {topic.partitions} partitions carries {part}, {topic.hottest / topic.total:.0%} of the topic: "
+            f"One of {topic.partitions} partitions carries {part} and {topic.hottest / topic.total:.0%} of the topic. "
+            "More partitions help only if the messages have many keys. Check keys and routing first."
         )
-        reason += "more partitions help only if its messages have many keys; check keys and routing first."
     else:
-        reason = f"A partition of {topic.partitions} carries {part}: with {needed} each carries "
-        reason += f"{limit / fair_share:.0%} at most. Keys change their partition when partitions are added."
+        reason = (
+            f"A partition of {topic.partitions} carries {part}. Each of {needed} partitions would carry at most "
+            f"{limit / fair_share:.0%}. Additional partitions change the partition of keys."
+        )
     return PartitionAdvice(
         topic=name, weight=topic.total, partitions_now=topic.partitions, partitions=needed, reason=reason
     )
@@ -103,27 +110,29 @@ def verdict(
         return _verdict("Unknown", now, now, "No traffic was recorded.")
     if capacity is None:
         return _verdict(
-            "Unknown", now, now, "What a broker can carry is not known: give its capacity in bytes per second."
+            "Unknown", now, now, "The capacity of a broker is not known. Give its capacity in bytes per second."
         )
     for name, value in (("capacity", capacity), ("target", target)):
         if not value > 0:
-            raise ValueError(f"{name} is {value}: must be > 0")
+            raise ValueError(f"{name} is {value}, but must be positive")
     if not now:
         return _verdict("UnderProvisioned", 0, max(least, 1), "No broker takes bundles.")
     each = capacity * target * fsum(broker.capacity for broker in able) / now
     needed = max(least, 1, ceil(total / each - ROUNDING))
     fewer = max(least, 1, ceil(total / (each * (1 - MARGIN)) - ROUNDING))
     utilization = total / (each * now) * target
-    text = f"{now} brokers would be utilized {utilization:.0%}, the target is {target:.0%}"
+    text = f"the utilization of {now} brokers would be {utilization:.0%}, and the target is {target:.0%}"
     carries = capacity * max(broker.capacity for broker in able)
     known = bool(topic) and carries < inf
     hottest_topic = HottestTopic(topic=topic, weight=hottest, carries=carries, target=target) if known else None
     if hotter_than_a_broker(hottest, carries, target):
-        text += "; the hottest topic alone is too much for any broker: partitions help there, brokers do not"
+        text += (
+            ". The hottest topic alone is too much for any broker, so add partitions to the topic instead of brokers"
+        )
     if needed > now:
-        return _verdict("UnderProvisioned", now, needed, f"{text}: {needed} are needed.", hottest_topic)
+        return _verdict("UnderProvisioned", now, needed, f"{text}. {needed} brokers are needed.", hottest_topic)
     if fewer < now:
-        return _verdict("OverProvisioned", now, fewer, f"{text}: {fewer} are enough.", hottest_topic)
+        return _verdict("OverProvisioned", now, fewer, f"{text}. {fewer} brokers are sufficient.", hottest_topic)
     return _verdict("RightSized", now, now, f"{text}.", hottest_topic)
 
 

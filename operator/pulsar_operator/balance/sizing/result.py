@@ -83,7 +83,9 @@ class NamespaceSizing(_Model):
     def _ascending(self) -> NamespaceSizing:
         for left, right in pairwise(self.cells):
             if left.position >= right.position:
-                raise ValueError(f"a cell at {right.position} follows one at {left.position}: they must ascend")
+                raise ValueError(
+                    f"a cell at {right.position} follows a cell at {left.position}, but positions must ascend"
+                )
         return self
 
 
@@ -218,7 +220,10 @@ def clock_problem(ahead: float) -> str | None:
     otherwise count as new until then."""
     if ahead <= MOST_AHEAD:
         return None
-    return f"ends {ahead / 3600:.1f} h from now: the clock of the collector, the sizing job or the operator is wrong"
+    return (
+        f"ends {ahead / 3600:.1f} h in the future, so the clock of the collector, the sizing job or the operator is "
+        "wrong"
+    )
 
 
 class SizingResult(SizingOutlook):
@@ -246,6 +251,6 @@ class SizingResult(SizingOutlook):
         names: set[str] = set()
         for each in self.namespaces:
             if each.namespace in names:
-                raise ValueError(f"namespace {each.namespace} is there twice")
+                raise ValueError(f"namespace {each.namespace} is listed twice")
             names.add(each.namespace)
         return self

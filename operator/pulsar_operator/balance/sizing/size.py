@@ -57,9 +57,9 @@ class SizingOptions:
     def __post_init__(self) -> None:
         for name, low, high in (("tolerance", 0.0, 10.0), ("largest_share", 0.01, 1.0), ("largest_part", 0.001, 1.0)):
             if not low < (value := getattr(self, name)) <= high:
-                raise ValueError(f"{name} is {value}: must be above {low} and at most {high}")
+                raise ValueError(f"{name} is {value}, but must be above {low} and at most {high}")
         if self.max_bundles < 1:
-            raise ValueError(f"max_bundles is {self.max_bundles}: must be at least 1")
+            raise ValueError(f"max_bundles is {self.max_bundles}, but must be at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +105,12 @@ def size(
     options = options or SizingOptions()
     able = [broker for broker in brokers if not broker.draining]
     if not able:
-        raise ValueError(f"{len(brokers)} brokers, none of which takes bundles: at least one is needed")
+        raise ValueError(f"none of {len(brokers)} brokers takes bundles, but at least one is needed")
     groups: dict[frozenset[str] | None, Heaviest] = {}
     subjects = [_subject(each, groups, len(able), options) for each in namespaces]
     bound = least_busiest_allowed(groups, able)
     if bound == inf:
-        raise ValueError("a namespace with traffic may be served by no broker there is: widen its isolation policy")
+        raise ValueError("a namespace with traffic may not be served by any broker. Widen its isolation policy")
     weight = fsum(subject.weight for subject in subjects)
     mean, fair = weight / fsum(broker.capacity for broker in able), weight / len(able)
     search = Search(subjects, able, (Goal(0, bound), even_goal(groups, able)), options.tolerance)
@@ -151,7 +151,8 @@ def _subject(
     today = traffic.boundaries
     if today is not None and (len(today) < 2 or (today[0], today[-1]) != (0, LAST_BOUNDARY) or _descends(today)):
         raise ValueError(
-            f"boundaries of {traffic.namespace} are {today}: they must ascend from 0 to {LAST_BOUNDARY}, each once"
+            f"the boundaries of {traffic.namespace} are {today}, but must ascend from 0 to {LAST_BOUNDARY} "
+            "without duplicates"
         )
     line = Line(BundleId(traffic.namespace, 0, LAST_BOUNDARY), traffic.cells)
     if traffic.allowed not in groups:
@@ -202,32 +203,41 @@ def _why(subject: Subject, count: int, heaviest: float, fair: float) -> str:
     """Returns why a namespace gets these bundles."""
     now = len(subject.today) - 1 if subject.today else 0
     if subject.hottest is None or subject.weight <= 0:
-        return f"No traffic was observed: {_bundles(count)} as today." if now else "No traffic was observed."
-    text = f"the heaviest carries {_percent(heaviest / fair)} of a broker's fair share"
+        return (
+            (f"No traffic was observed, so the namespace keeps {_bundles(count)}.")
+            if now
+            else "No traffic was observed."
+        )
+    text = f"the heaviest bundle carries {_percent(heaviest / fair)} of a broker's fair share"
     if count == now:
-        text = f"{_bundles(now)} {'is' if now == 1 else 'are'} enough, {text}."
+        text = f"{_bundles(now)} {'is' if now == 1 else 'are'} sufficient, and {text}."
     elif subject.today:
         whole = (subject.line.weight(*window) for window in subject.windows)
-        text = f"{_bundles(now)} cut into {count}: one carried {_percent(max(whole) / fair)}, now {text}."
+        text = (
+            f"The namespace gets {count} bundles instead of {now}, because one carried {_percent(max(whole) / fair)}. "
+            f"Now {text}."
+        )
     else:
-        text = f"{_bundles(count)} to begin with, {text}."
+        text = f"The namespace begins with {_bundles(count)}, and {text}."
     if subject.hottest.weight >= fair / 2:
         share = _percent(subject.hottest.weight / fair)
-        text += f" The topic at {subject.hottest.position:#010x} alone is {share}: no cut makes it lighter."
+        text += f" The topic at {subject.hottest.position:#010x} alone carries {share}, which no split can reduce."
     return text
 
 
 def _summary(after: Balance, good: bool, now: int) -> str:
     """Returns a summary for all namespaces."""
     if after.mean <= 0:
-        return "No traffic was observed: the bundles stay as they are."
+        return "No traffic was observed, so the bundles do not change."
     verbs = ("is", "becomes") if now == 1 else ("are", "become")
     text = (
-        f"{_bundles(now)} {verbs[0]} enough" if after.bundles == now else f"{_bundles(now)} {verbs[1]} {after.bundles}"
+        f"{_bundles(now)} {verbs[0]} sufficient"
+        if after.bundles == now
+        else f"{_bundles(now)} {verbs[1]} {after.bundles}"
     )
-    text += f": placed well, the busiest broker carries {after.ratio:.3f} times the mean"
-    text += f"; no bundles can do better than {after.bound_ratio:.3f}."
-    return text if good else text + " That is not within the tolerance: more bundles would not help."
+    text += f". Placed well, the busiest broker carries {after.ratio:.3f} times the mean"
+    text += f", and no number of bundles achieves less than {after.bound_ratio:.3f}."
+    return text if good else text + " This is not within the tolerance, and more bundles would not help."
 
 
 def _bundles(count: int) -> str:

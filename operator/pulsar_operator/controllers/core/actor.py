@@ -74,7 +74,7 @@ class Actor:
         name = f"{manifest['kind']} {manifest['metadata']['name']}"
         verb = "Create" if live is None else "Update"
         if not self.act:
-            text = f"{verb} {name}: {why}"
+            text = f"{verb} {name}, because {why}"
             if text not in self.pending:  # a later part of the pass finds it undone
                 self.pending.append(text)
             return live
@@ -89,15 +89,15 @@ class Actor:
         except ForbiddenError:
             raise  # it says nothing about the specification
         except RefusedError as error:
-            self.refused.append(f"{name}: {quoted(str(error))}")
+            self.refused.append(f"The API server refused {name}: {quoted(str(error))}")
             return live
         except NotServedError as error:
             if manifest["kind"] not in {each.kind for each in OPTIONAL}:
                 raise
-            self.refused.append(f"{name}: the Kubernetes API server does not serve this type: {quoted(str(error))}")
+            self.refused.append(f"The API server does not serve the type of {name}: {quoted(str(error))}")
             return live
         self.written.append(result)
-        self.record_write(f"{verb}d {name}: {why}")
+        self.record_write(f"{verb}d {name}, because {why}")
         return result
 
     def _check(self, kind: str) -> None:
@@ -109,7 +109,7 @@ class Actor:
         internal write."""
         self._check(kind.kind)
         meta = obj["metadata"]
-        text = f"{kind.kind} {meta['name']}: {why}"
+        text = f"{kind.kind} {meta['name']}, because {why}"
         if not self.act:
             self.pending.append(f"Delete {text}")
             return
@@ -128,7 +128,7 @@ class Actor:
         """
         self._check(PODS.kind)
         meta = pod["metadata"]
-        text = f"{PODS.kind} {meta['name']}: {why}"
+        text = f"{PODS.kind} {meta['name']}, because {why}"
         if not self.act:
             self.pending.append(f"Evict {text}")
             return None

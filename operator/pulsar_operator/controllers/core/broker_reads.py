@@ -99,7 +99,9 @@ async def ask_each(
     for thing in things:
         task = tasks[thing]
         if task.cancelled():
-            found[thing] = DeadlineError(f"it was not read within the {READ_ALL_SECONDS:g} s for all of them")
+            found[thing] = DeadlineError(
+                f"the broker did not answer within the {READ_ALL_SECONDS:g} s in which all brokers are read"
+            )
         elif isinstance(error := task.exception(), PortError):
             found[thing] = error
         else:
@@ -191,4 +193,4 @@ class BrokerReads:
             await self.deps.admin.stream(endpoint, path, reader.feed, query=query, deadline=deadline)
             reader.end()
         except FormatError as error:
-            raise NotReadableError(f"its answer is {error}") from None
+            raise NotReadableError(f"the answer of the broker is {error}") from None

@@ -174,7 +174,7 @@ class Engine:
             if self._hints is not None:
                 await self._hints.run(self.enqueue)
         except Exception:
-            log.exception("hints ended: drift is detected at the next resync")
+            log.exception("Hints have ended, so drift is detected at the next resync")
 
     async def idle(self, *, within: float = 0.0) -> None:
         """Waits until no key runs, is ready to run, or is due in the next ``within`` seconds. For tests."""
@@ -214,11 +214,11 @@ class Engine:
                 failure = of_failures(problem)
         except Exception as problem:
             if limit.expired() and isinstance(problem, TimeoutError):
-                error = f"the pass took longer than {self._pass_seconds:g} s and was stopped"
+                error = f"The pass took longer than {self._pass_seconds:g} s and was stopped"
                 failure = of_timeout(self._pass_seconds)
             else:
                 error, failure = f"{type(problem).__name__}: {quoted(str(problem))}", of_exception(problem)
-                log.exception("reconcile of %s failed", key, extra=fields(key))
+                log.exception("The reconcile of %s failed", key, extra=fields(key))
         seconds = loop.time() - started
         if outcome.gone:
             self._spread(key, self._world.missing(key, observed_version))
@@ -229,7 +229,7 @@ class Engine:
         self._deps.metrics.reconciled(key.kind.value, result, seconds)
         log.log(
             logging.WARNING if error else logging.DEBUG,
-            "reconciled %s: %s",
+            "Reconciled %s: %s",
             key,
             error or result,
             extra={**fields(key), "seconds": round(seconds, 4), "result": result, "error": error, "again_in": delay},
@@ -275,5 +275,5 @@ class Engine:
         if problem is not None or self.ready.is_set():
             return problem
         if not self._resync.tried:
-            return "the objects were not listed yet"
+            return "The objects are not listed yet"
         return f"{len(self._first_pass - self._passed)} objects wait for their first pass"

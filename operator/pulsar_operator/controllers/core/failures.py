@@ -17,11 +17,11 @@ from pulsar_operator.ports import CUSTOM, AccessError, AuthenticationError, Deps
 
 log = logging.getLogger(__name__)
 
-REMEDY = "the operator retries automatically; its log has details on the lines that name this object"
+REMEDY = "The operator retries automatically. Its log has details in the lines that name this object"
 
 GRANT = (
-    "the Role or RoleBinding is missing or outdated. Run `helm upgrade` of the operator's release with its current "
-    "values to create them again; reconciliation then resumes"
+    "The Role or RoleBinding of the operator is missing or outdated. To create them again, run `helm upgrade` of "
+    "the operator's release with its current values. Reconciliation then resumes"
 )
 """Remedy for a missing permission. Deleting a namespace deletes the Role in it, and creating the namespace again does
 not restore the Role."""
@@ -38,7 +38,7 @@ class Failure:
 def reason_of(error: PortError) -> tuple[Reason, str]:
     """Returns the reason and message of a condition that is Unknown because of a failed call."""
     if isinstance(error, ForbiddenError):
-        return Reason.FORBIDDEN, f"{quoted(str(error))}: {GRANT}"
+        return Reason.FORBIDDEN, f"{quoted(str(error))}. {GRANT}"
     if isinstance(error, AccessError):
         return reason_of_access(error), quoted(str(error))
     return Reason.INTERNAL_ERROR, quoted(str(error))
@@ -56,17 +56,17 @@ def of_denied(error: ForbiddenError | AccessError) -> Failure:
 
 def of_exception(problem: BaseException) -> Failure:
     """Returns the failure for an unexpected error, with its class and a reference to the log."""
-    return Failure(Reason.INTERNAL_ERROR, f"The last pass ended with {type(problem).__name__}: {REMEDY}")
+    return Failure(Reason.INTERNAL_ERROR, f"The last pass ended with {type(problem).__name__}. {REMEDY}")
 
 
 def of_failures(problem: PortError) -> Failure:
     """Returns the failure for consecutive passes that failed because a server does not answer as expected."""
-    return Failure(Reason.INTERNAL_ERROR, f"Passes keep ending with {type(problem).__name__}: {REMEDY}")
+    return Failure(Reason.INTERNAL_ERROR, f"The passes keep ending with {type(problem).__name__}. {REMEDY}")
 
 
 def of_timeout(seconds: float) -> Failure:
     """Returns the failure for a pass that was stopped."""
-    return Failure(Reason.INTERNAL_ERROR, f"The last pass took longer than {seconds:g} s and was stopped: {REMEDY}")
+    return Failure(Reason.INTERNAL_ERROR, f"The last pass took longer than {seconds:g} s and was stopped. {REMEDY}")
 
 
 async def report_failure(deps: Deps, key: Key, failure: Failure, observed_version: tuple[str, int] | None) -> None:
@@ -87,9 +87,9 @@ async def report_failure(deps: Deps, key: Key, failure: Failure, observed_versio
             blocked = _condition(deps, obj, failure, observed_version, kind=ConditionType.DELETION_BLOCKED)
             await write_condition(deps, obj, blocked)
     except PortError as error:
-        log.warning("the status of %s does not say that its pass failed: %s", key, error)
+        log.warning("The failure of a pass could not be written to the status of %s: %s", key, error)
     except Exception:
-        log.exception("the status of %s does not say that its pass failed", key)
+        log.exception("The failure of a pass could not be written to the status of %s", key)
 
 
 def _condition(
@@ -109,7 +109,7 @@ def _condition(
         type=kind,
         status=status,
         reason=failure.reason.value,
-        message=f"The object is being deleted, and waits. {failure.message}" if deleting else failure.message,
+        message=f"The deletion of the object cannot continue. {failure.message}" if deleting else failure.message,
         # The pass read the object after this was known, so it saw this generation or a newer one.
         observed_generation=min(generation, observed_version[1]) if observed_version is not None else generation,
         last_transition_time=str(old["lastTransitionTime"]) if old and same else timestamp(deps.clock.now()),

@@ -83,9 +83,9 @@ class NamespaceReads:
         policies = await self._isolation()
         found = await asyncio.to_thread(isolation_of, (namespace,), brokers, policies)
         if namespace in found.undecided:
-            return f"an isolation policy that may cover {namespace} has an expression that the operator cannot evaluate"
+            return f"an isolation policy that may match {namespace} has an expression that the operator cannot evaluate"
         if destination is not None and destination not in found.allowed.get(namespace, brokers):
-            return f"an isolation policy no longer lets {destination} serve {namespace}"
+            return f"an isolation policy no longer allows {destination} to serve {namespace}"
         return None
 
     async def _group(self, namespace: str) -> str:
@@ -101,7 +101,7 @@ class NamespaceReads:
         except NotFoundError:
             return {}
         if not isinstance(found, Mapping):
-            raise NotReadableError("the answer about isolation policies is no map")
+            raise NotReadableError("the answer about isolation policies is not a map")
         return dict(found)
 
 

@@ -105,6 +105,6 @@ async def is_going(deps: Deps, namespace: str, *, refused: RefusedError) -> bool
     try:
         found = await deps.kube.get(NAMESPACES, "", namespace)
     except RefusedError as error:
-        text = f"{refused}; whether Kubernetes namespace {namespace} is being deleted is not known:  {error}"
+        text = f"{refused}. It could not be read whether Kubernetes namespace {namespace} is being deleted: {error}"
         raise RefusedError(text, status=refused.status) from refused
     return found is None or "deletionTimestamp" in found["metadata"]

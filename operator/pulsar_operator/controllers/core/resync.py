@@ -109,7 +109,7 @@ class Resync:
         why = f"{type(error).__name__}: {error}"
         # The same words every half a minute, for each kind, would hide the others.
         level = logging.DEBUG if self._failing.get(place) == why else logging.WARNING
-        log.log(level, "cannot list %s, again in %.1f s: %s", _text(place), delay, error)
+        log.log(level, "Cannot list %s, trying again in %.1f s: %s", _text(place), delay, error)
         self._failing[place] = why
         if self._world.cache is not None:
             self._world.cache.unlisted(place)
@@ -136,7 +136,7 @@ class Resync:
                 continue
             if effect.own:
                 # Usually an event on its way; many of these lines say that a watch is losing events.
-                log.info("resync: the watch missed an update of %s", key, extra=fields(key))
+                log.info("The resync found an update of %s that the watch missed", key, extra=fields(key))
             self._spread(key, effect)
             # Spread over the first half of the period, so that a resync is never a burst.
             self._recheck(key, self._rng.uniform(0.0, self._seconds / 2))
@@ -158,13 +158,13 @@ class Resync:
         try:
             obj = await self._deps.kube.get(CUSTOM[key.kind], key.namespace, key.name)
         except PortError as error:
-            log.warning("resync: cannot determine whether %s still exists: %s", key, error, extra=fields(key))
+            log.warning("The resync cannot determine whether %s still exists: %s", key, error, extra=fields(key))
             return
         if obj is None:
             self._spread(key, self._world.missing(key, known))
             return
         log.warning(
-            "resync: %s is missing from the list but exists in the API server; ignoring the list entry",
+            "%s is missing from the list but exists in the API server, so the list entry is ignored",
             key,
             extra=fields(key),
         )

@@ -68,7 +68,7 @@ class StoreState:
 
     ready: bool | None = None
     """None if not known."""
-    message: str = "not observed yet"
+    message: str = "The configuration store has not been observed yet"
     reason: str | None = None
     since: str | None = None
     """Time of the last change of ``ready``, as in a status."""
@@ -89,7 +89,7 @@ def store_unavailable_message(instance: Json) -> str | None:
     state = store_state(instance)
     if state.ready is not False:
         return None
-    return f"the configuration store of PulsarInstance {instance['metadata']['name']}: {state.message}"
+    return f"the configuration store of PulsarInstance {instance['metadata']['name']} is unavailable ({state.message})"
 
 
 async def store_unavailable_message_of(deps: Deps, cluster: Json) -> str | None:

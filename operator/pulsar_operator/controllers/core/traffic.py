@@ -128,14 +128,14 @@ class Traffic:
         """Returns the answer to a GET that must be a map. Raises PortError, also if it is not."""
         found = await self.get(*path) or {}
         if not isinstance(found, Mapping):
-            raise NotReadableError(f"the answer about {'/'.join(path)} is no map")
+            raise NotReadableError(f"the answer about {'/'.join(path)} is not a map")
         return found
 
     async def brokers(self) -> tuple[str, ...]:
         """Returns the ids of the registered brokers. Raises PortError."""
         found = await self.get("brokers") or []
         if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-            raise NotReadableError("the answer about brokers is no list of names")
+            raise NotReadableError("the answer about brokers is not a list of names")
         if len(found) > MOST_BROKERS:
             raise NotReadableError(f"the cluster has more than {MOST_BROKERS} brokers")
         return tuple(sorted(set(found)))
@@ -171,7 +171,7 @@ class Traffic:
         path = ("brokers", self.endpoint.cluster, broker, "ownedNamespaces")
         answer = await self.deps.admin.call(broker_endpoint(self.endpoint, broker), "GET", path) or {}
         if not isinstance(answer, Mapping) or not all(isinstance(name, str) for name in answer):
-            raise NotReadableError(f"the answer of broker {broker} about its bundles is no map of bundles")
+            raise NotReadableError(f"the answer of broker {broker} about its bundles is not a map of bundles")
         if len(answer) > DEFAULT.bundles:
             raise NotReadableError(f"broker {broker} has more than {DEFAULT.bundles} bundles")
         found = (full_bundle(name) for name in answer)
@@ -207,7 +207,7 @@ class Traffic:
         skips = partial(is_own, brokers=frozenset(observed.brokers))
         for broker, found in (await ask_in_turn(self.deps, answered, partial(self.reads.bundles, skips=skips))).items():
             if isinstance(found, PortError):
-                observed.silent[broker] = f"statistics of broker {broker} ({found})"
+                observed.silent[broker] = f"the statistics of broker {broker} cannot be used ({found})"
             else:
                 observed.take_bundles(found)
         await self.namespaces.take(observed, {bundle.namespace for bundle in observed.bundles})
@@ -227,11 +227,11 @@ class Traffic:
         limit = asyncio.Semaphore(LISTINGS)
         known = (self._present(each, observed.boundaries[each.namespace], limit) for each in there)
         unread = {each.namespace for each in result.namespaces} & observed.unread.keys()
-        unused = {name: f"Pulsar does not report it: {observed.unread[name]}" for name in unread}
+        unused = {name: f"Pulsar does not return its bundles: {observed.unread[name]}" for name in unread}
         for each, found in zip(there, await asyncio.gather(*known, return_exceptions=True), strict=True):
             name = each.namespace
             if isinstance(found, PortError):
-                unused[name] = f"its topics are not known: {found}"
+                unused[name] = f"the topics of the namespace are not known: {found}"
             elif isinstance(found, BaseException):
                 raise found
             elif isinstance(found, str):
@@ -252,13 +252,13 @@ class Traffic:
         """Returns the record of the topics that exist, or a message that says why it does not count."""
         name = recorded.namespace
         if why := remade(recorded, boundaries):
-            return f"it was created again since: {why}"
+            return f"the namespace was deleted and created again after the recording: {why}"
         if name == SYSTEM_NAMESPACE or not any(cell.weight > 0 for cell in recorded.cells):
             return Present(recorded.cells, 1.0)  # never cut nor moved; nothing that anything could be cut or moved for
         async with limit:
             bundles = to_list(recorded, boundaries)
             if bundles == []:
-                return f"each of its bundles has more than {MOST_LISTED} topics, too many to list"
+                return f"each bundle of the namespace has more than {MOST_LISTED} topics, which are too many to list"
             parts = [(each.lower, each.upper) for each in bundles or ()]
             positions = array("I")
             for domain in DOMAINS:
@@ -268,7 +268,7 @@ class Traffic:
                 if found.whole:
                     break
         if found.of_another:
-            return f"{1 - found.share:.0%} of the recorded traffic is of topics that no longer exist"
+            return f"{1 - found.share:.0%} of the recorded traffic belongs to topics that no longer exist"
         return found
 
     async def _take_stats(
@@ -282,7 +282,7 @@ class Traffic:
 
         for broker, found in (await ask_in_turn(self.deps, answered, partial(self.reads.topics, skips=skips))).items():
             if isinstance(found, PortError):
-                observed.silent[broker] = f"statistics of broker {broker} ({found})"
+                observed.silent[broker] = f"the statistics of broker {broker} cannot be used ({found})"
             else:
                 observed.take_cells(found)
 
@@ -294,7 +294,7 @@ class Traffic:
         ask = limited(self.owned, MOST_BUNDLES, "bundles")
         for broker, found in (await ask_in_turn(self.deps, observed.brokers, ask)).items():
             if isinstance(found, PortError):
-                observed.silent[broker] = f"bundles of broker {broker} ({found})"
+                observed.silent[broker] = f"the bundles of broker {broker} cannot be used ({found})"
                 observed.unlisted.add(broker)
             else:
                 observed.owners.update(dict.fromkeys(found, broker))
@@ -348,8 +348,8 @@ class Traffic:
             if positions and min(positions) < boundary <= max(positions):
                 return
         side = "from" if positions and max(positions) < boundary else "below"
-        gone = f"there is no longer a topic {side} {boundary:#010x}"
-        raise RefusedError(f"not requested, because {gone} and a split cannot be undone")
+        gone = f"no topic {side} {boundary:#010x} exists any longer"
+        raise RefusedError(f"the split is not requested, because {gone} and a split cannot be undone")
 
     async def move(self, bundle: BundleId, destination: str) -> None:
         """Unloads a bundle towards a broker. The modular load manager assigns it at the next lookup of a topic."""
@@ -377,9 +377,9 @@ def _take_recorded(observed: Observed, recorded: NamespaceSizing, found: Present
 def _of_nothing(result: SizingResult, unused: Mapping[str, str]) -> str:
     """Returns why nothing of a result counts, as a message."""
     if not result.namespaces:
-        return f"the sizing result recommends nothing: {result.verdict.reason}"
+        return f"the sizing result has no recommendation: {result.verdict.reason}"
     if not unused:
-        return "of the namespaces whose traffic was recorded none exists now, or Pulsar's own alone"
+        return "none of the namespaces with recorded traffic exists now, except Pulsar's own"
     named = "; ".join(f"{name}: {why}" for name, why in list(unused.items())[:SHOWN])
     more = f"; and {len(unused) - SHOWN} more" if len(unused) > SHOWN else ""
     return f"no recorded traffic matches the existing namespaces ({named}{more})"

@@ -51,7 +51,7 @@ class World:
         now = self.index.version_of(key)
         if now is None or known is None or now[0] != known[0]:
             return NOTHING
-        log.info("%s was deleted, and the watch missed it", key, extra=fields(key))
+        log.info("%s was deleted, and the watch missed the deletion", key, extra=fields(key))
         return self._forget(key)
 
     def _forget(self, key: Key, last: Json | None = None) -> Effect:

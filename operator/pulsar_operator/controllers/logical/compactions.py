@@ -46,7 +46,7 @@ async def compact(
     done = [each for each in results if each is not None]
     ctx.fields["compaction"] = with_results(found.status, done)
     for each in done:
-        text = f"Compaction due at {each.last_schedule_time} in cluster {each.name}: {each.result.value}"
+        text = f"The compaction due at {each.last_schedule_time} in cluster {each.name} ended with {each.result.value}"
         refused = each.result is CompactionResult.REFUSED
         await ctx.event(
             Reason.COMPACTION_TRIGGERED, f"{text}, {each.message}" if each.message else text, warning=refused
@@ -67,7 +67,9 @@ def _record(ctx: LogicalPass[PulsarTopicSpec, PulsarTopicStatus], clusters: Coll
         ctx.fields["pending_actions"] = [*(ctx.fields.get("pending_actions") or ())[: MAX_PENDING - 1], text]
     if ctx.pause_reason is not None and ctx.conditions.is_true(ConditionType.READY):
         why = "paused" if ctx.pause_reason is Reason.PAUSED else "in dry run"
-        ctx.conditions.set(ConditionType.READY, False, ctx.pause_reason, f"The object is {why}; 1 pending: {text}")
+        ctx.conditions.set(
+            ConditionType.READY, False, ctx.pause_reason, f"The object is {why}, so 1 action is pending: {text}"
+        )
 
 
 async def _trigger(scope: Scope, path: tuple[str, ...], cluster: str, moment: datetime) -> ClusterCompaction | None:

@@ -157,7 +157,9 @@ class LogicalController(
         if self.manages(ctx, facts) or (plan.actions and not with_record and not self.exists(facts)):
             await self.own(ctx, scope)
         if self.exists(facts) and not ctx.touched and ctx.pause_reason is None:
-            await ctx.event(Reason.ADOPTED, f"{name} exists in Pulsar already and is managed from now on")
+            await ctx.event(
+                Reason.ADOPTED, f"{name} already exists in Pulsar. The operator manages the existing object from now on"
+            )
         refused: Refusals = {}
         wrote: frozenset[str] = frozenset()
         if ctx.pause_reason is None:
@@ -181,7 +183,9 @@ class LogicalController(
         ctx.fields.update(await self.status_fields(ctx, scope, facts))
         if unreachable and ctx.conditions.is_true(ConditionType.READY):
             why = "; ".join(f"{each}: {scope.admin.why(each)}" for each in unreachable)
-            text = f"{name} is in sync where clusters answer; no answer from {why}"
+            text = (
+                f"{name} is in sync in the clusters that answer, and its state in the other clusters is unknown ({why})"
+            )
             ctx.conditions.set(ConditionType.READY, UNKNOWN, scope.admin.reason(unreachable), text)
             after = WAIT_SECONDS
         degraded = self.degraded(ctx, facts)
@@ -266,7 +270,7 @@ class LogicalController(
             return None if action.verb is Verb.CREATE else str(error)
         except NotFoundError as error:
             raise ObstacleError(
-                Reason.PARENT_NOT_READY, f"Pulsar does not find what the change needs: {error}"
+                Reason.PARENT_NOT_READY, f"Pulsar does not find an object that the change requires: {error}"
             ) from error
         ctx.created = ctx.created if ctx.created is not None or action.verb is not Verb.CREATE else True
         lost = action.verb is Verb.CREATE and memory.established

@@ -78,23 +78,26 @@ def obstacle_of(kind: Kind, obj: Json) -> Obstacle | None:
     key, meta = key_of(kind, obj), meta_of(obj)
     target = f"{kind.value.lower()}/{key.name}"
     if not meta.deleting:
-        remedy = f"delete it first: kubectl -n {key.namespace} delete {target}"
-        return Obstacle(key, "declares something in it", remedy)
+        remedy = f"delete that object first: kubectl -n {key.namespace} delete {target}"
+        return Obstacle(key, "is not being deleted", remedy)
     if kind is Kind.ISOLATION_POLICY:
         return None  # it keeps no content
     if meta.paused or meta.dry_run:
-        remedy = f"let its deletion continue: {continue_deletion_command(kind, obj)}"
-        return Obstacle(key, "is being deleted and is paused or in dry run", remedy)
+        remedy = f"let the deletion of that object continue: {continue_deletion_command(kind, obj)}"
+        return Obstacle(key, "is being deleted, but is paused or in dry run", remedy)
     policy = (obj.get("spec") or {}).get("deletionPolicy", DeletionPolicy.RETAIN.value)
     if policy == DeletionPolicy.FORCE_DELETE.value:
         return None
     if policy == DeletionPolicy.RETAIN.value:
-        why = "is being deleted with deletionPolicy Retain, so what it declares stays"
-        return Obstacle(key, why, "delete its content in Pulsar yourself if it is no longer needed")
+        why = "is being deleted with deletionPolicy Retain, which keeps the declared content"
+        return Obstacle(key, why, "delete the content of that object in Pulsar yourself if it is no longer needed")
     if FINALIZER not in meta.finalizers:
         return None  # it has deleted what it declared, or never managed anything
-    remedy = f"wait for it, or see what blocks it: kubectl -n {key.namespace} get {target} -o yaml"
-    return Obstacle(key, "is being deleted only once what it declares is empty", remedy)
+    remedy = (
+        f"wait until that object is deleted, or see what blocks its deletion: kubectl -n {key.namespace} get {target} "
+        "-o yaml"
+    )
+    return Obstacle(key, "is being deleted only once its declared content is empty", remedy)
 
 
 class DeclaredInside:
@@ -112,10 +115,11 @@ class DeclaredInside:
         if not found:
             return None
         first, more = found[0], len(found) - 1
-        others = f" Also in the way: {_some(found[1:])}." if more else ""
+        others = f" These objects block the deletion too: {_some(found[1:])}." if more else ""
         text = (
-            f"{first.text} {first.why}, and the forced deletion of {name} would destroy it.{others} To continue, "
-            f"{first.remedy}. To keep {name} with all of its content: {keep(kind, obj)}"
+            f"The forced deletion of {name} would destroy content that {first.text} declares, and {first.text} "
+            f"{first.why}.{others} To continue, {first.remedy}. To keep {name} with all of its content, run: "
+            f"{keep(kind, obj)}"
         )
         return Blocker(Reason.DEPENDENTS_EXIST, text)
 

@@ -22,6 +22,7 @@ from pulsar_operator.controllers.logical.reconciler_base import ReconcilerBase
 from pulsar_operator.controllers.logical.retained import RetainedContent
 from pulsar_operator.controllers.logical.scope import Scope
 from pulsar_operator.domain.blockers import Blocker
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import CUSTOM, ConflictError, Deps, Json, Key, RefusedError
 
 BLOCKED_SECONDS = 10.0
@@ -61,7 +62,7 @@ class LogicalDeletion(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT]):
         """See ReconcilerBase."""
         if ctx.spec.deletion_policy is DeletionPolicy.RETAIN:
             return "deletionPolicy is Retain"
-        return None if ctx.touched else "it never managed anything there"
+        return None if ctx.touched else "the object never managed anything in Pulsar"
 
     def kept_there(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:
         """Returns why a deletion leaves Pulsar unchanged, given the scope of the object; None if it does not."""
@@ -81,22 +82,26 @@ class LogicalDeletion(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT]):
         name = self.name_in_pulsar(ctx, scope)
         why = self.kept_there(ctx, scope)
         if why is not None:
-            await self.release(ctx, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
+            await self.release(ctx, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar, because {why}")
             return None
-        text = f"Delete {name} in Pulsar: the object is being deleted and deletionPolicy is {policy.value}"
+        text = f"Delete {name} in Pulsar, because the object is being deleted and deletionPolicy is {policy.value}"
         if ctx.pause_reason is not None:
             self.deletion_paused(ctx, text)
             return DONE
         try:
             successor = await self._successor(ctx, scope)
             if successor is not None:
-                await self.release(ctx, Reason.HANDED_OVER, f"{name} is handed over to {successor}, nothing is deleted")
+                await self.release(
+                    ctx,
+                    Reason.HANDED_OVER,
+                    f"{successor} declares {name} too and manages it from now on, so nothing is deleted in Pulsar",
+                )
                 return None
             inside = await self._kept_inside(ctx, scope, name) if policy is DeletionPolicy.FORCE_DELETE else None
         except RefusedError as error:
             # Of the API server: who else declares it is not known, and unknown is not none.
             reason, why = reason_of(error)
-            inside = Blocker(reason, f"The API server does not report which other objects declare {name}: {why}")
+            inside = Blocker(reason, f"The operator cannot read which other objects declare {name}: {why}")
         if isinstance(inside, Progress):
             searched = not ctx.already_reported(ConditionType.READY, inside.message)
             ctx.unknown(Reason.DELETING, inside.message, known=True)
@@ -105,7 +110,7 @@ class LogicalDeletion(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT]):
             return await self._blocked(ctx, name, inside)
         found = await self._delete_step(ctx, scope, force=policy is DeletionPolicy.FORCE_DELETE)
         if isinstance(found, NotOurs):
-            await self.release(ctx, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {found.why}")
+            await self.release(ctx, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar, because {found.why}")
             return None
         if isinstance(found, Progress) and ctx.already_reported(ConditionType.READY, found.message):
             found = found.nothing
@@ -114,7 +119,7 @@ class LogicalDeletion(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT]):
             return Outcome(requeue_after=0.0)
         if found is None:
             await self.disown(ctx, scope)
-            await self.release(ctx, Reason.DELETED, f"{name} is deleted in Pulsar")
+            await self.release(ctx, Reason.DELETED, f"{name} was deleted in Pulsar")
             return None
         return await self._blocked(ctx, name, found)
 
@@ -140,13 +145,13 @@ class LogicalDeletion(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT]):
     async def _blocked(self, ctx: LogicalPass[SpecT, StatusT], name: str, blocker: Blocker) -> Outcome:
         command = keep(self.kind, ctx.obj)
         if command not in blocker.message:
-            text = f"{blocker.message}. To release the object and leave Pulsar unchanged: {command}"
+            text = f"{blocker.message}. To release the object and leave Pulsar unchanged, run: {command}"
             blocker = Blocker(blocker.reason, text)
         blocker = Blocker(blocker.reason, self.with_unrestored(ctx, blocker.message))
         ctx.unknown(blocker.reason, blocker.message, known=True)
         ctx.conditions.set(ConditionType.DELETION_BLOCKED, True, blocker.reason, blocker.message)
         if not ctx.already_reported(ConditionType.DELETION_BLOCKED, blocker.message[:200]):
-            await ctx.event(blocker.reason, f"{name} cannot be deleted yet: {blocker.message}", warning=True)
+            await ctx.event(blocker.reason, f"{name} cannot be deleted yet. {sentence(blocker.message)}", warning=True)
         return Outcome(requeue_after=BLOCKED_SECONDS)
 
     async def _successor(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> str | None:

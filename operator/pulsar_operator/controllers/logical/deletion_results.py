@@ -21,8 +21,8 @@ class Progress:
         """Returns the blocker to report if the previous pass made the same progress: without it the deletion would loop
         without a wait."""
         text = (
-            "No progress since the last pass: a client creates again what is deleted. Stop its producers and "
-            "consumers first"
+            "The deletion made no progress since the last attempt, because a client creates again what the "
+            "operator deletes. Stop the producers and consumers first"
         )
         return Blocker(Reason.NOT_EMPTY, f"{self.message}. {text}")
 

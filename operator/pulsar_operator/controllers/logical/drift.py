@@ -19,7 +19,7 @@ from pulsar_operator.domain.logical.drift_backoff import (
     known,
     settled,
 )
-from pulsar_operator.domain.logical.plan import Action, Verb, field_of
+from pulsar_operator.domain.logical.plan import Action, Verb, difference_text, field_of
 
 
 @dataclass
@@ -87,8 +87,8 @@ class Backoff:
     def _record(self, text: str, others: list[DriftEntry]) -> None:
         conditions = self.ctx.conditions
         if others:
-            shown = (f"spec.{e.field}: declared {e.desired}, found {e.actual}" for e in others[:3])
-            text += f". Also: {'; '.join(shown)}"
+            shown = map(difference_text, others[:3])
+            text += f". Further drift: {'; '.join(shown)}"
         conditions.set(ConditionType.DRIFTED, True, Reason.CONFLICTING_WRITER, text)
         if conditions.is_true(ConditionType.READY):
             conditions.set(ConditionType.READY, False, Reason.CONFLICTING_WRITER, text)

@@ -77,7 +77,7 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
         """Returns why the name cannot be used, which is the case if Pulsar's REST API uses it as another path; None if
         it can be used."""
         taken = name_of(ctx.obj) == BROKERS
-        return f"the name {BROKERS} cannot be used for an isolation policy: set spec.name" if taken else None
+        return f"An isolation policy cannot have the name {BROKERS}. Set spec.name to another name" if taken else None
 
     async def record_of(self, ctx: IsolationPass, scope: Scope) -> Record:
         """Returns the owner record. It is a node of the instance, since other instances on the same store have other
@@ -197,9 +197,10 @@ class IsolationPolicyController(LogicalController[PulsarIsolationPolicySpec, Pul
             return None
         return (
             Reason.NO_BROKER_MATCHES,
-            f"no live broker of cluster {', '.join(idle)} matches spec.primary or spec.secondary, so no broker serves "
-            "the namespaces there: correct the expressions (each is compared with a broker's whole host, without port, "
-            "such as east-broker-0.east-broker-headless.pulsar.svc.cluster.local), or start such a broker",
+            f"No live broker of cluster {', '.join(idle)} matches spec.primary or spec.secondary, so no broker "
+            "serves the namespaces of the policy in that cluster. Correct the expressions, or start a broker "
+            "that matches. Each expression is compared with the complete host name of a broker, without the "
+            "port, such as east-broker-0.east-broker-headless.pulsar.svc.cluster.local",
         )
 
     def recheck_seconds(self, facts: Facts, *, wrote: bool) -> float | None:

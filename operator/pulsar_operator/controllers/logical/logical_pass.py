@@ -13,7 +13,7 @@ from pulsar_operator.controllers.core.objects import patch_spec, resume
 from pulsar_operator.controllers.core.reconcile import Context
 from pulsar_operator.controllers.core.status import differs, is_true, write_status
 from pulsar_operator.domain.conditions import FALSE, UNKNOWN, parse_time
-from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, is_among, joined, printable
+from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, difference_text, is_among, joined, printable
 from pulsar_operator.domain.texts import visible
 from pulsar_operator.ports import Json
 
@@ -24,7 +24,7 @@ KNOWN = (ConditionType.READY, ConditionType.ACCEPTED, ConditionType.DRIFTED)
 MAX_DRIFT = 200
 MAX_FIELDS = 1000
 """Maximum number of entries of status.managedFields and of status.refusedFields."""
-UNSEEN = "Written and not visible in Pulsar yet"
+UNSEEN = "The operator wrote to Pulsar, but cannot read the result yet"
 REFUSED = "Pulsar refused"
 UNSEEN_SECONDS = 2.0
 """Seconds until a write that is not visible yet is checked again."""
@@ -242,10 +242,10 @@ class Result:
             together.setdefault(message, []).append(where)
         for message, fields in together.items():
             named = ", ".join(f"spec.{printable(where)}" for where in fields if where)
-            text = f"{REFUSED} {named}: {message}" if named else f"{REFUSED}: {message}"
+            text = f"{REFUSED} {named}: {message}" if named else f"{REFUSED} the change: {message}"
             texts.append((Reason.REJECTED_BY_PULSAR, text))
         if texts:
-            ctx.conditions.set(ConditionType.ACCEPTED, False, texts[0][0], "; ".join(text for _, text in texts))
+            ctx.conditions.set(ConditionType.ACCEPTED, False, texts[0][0], ". ".join(text for _, text in texts))
         else:
             ctx.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is accepted")
 
@@ -256,18 +256,29 @@ class Result:
             return
         if not entries:
             accepted = ctx.conditions.is_true(ConditionType.ACCEPTED)
-            text = "Live state matches spec" if accepted else "Live state matches what is accepted of the spec"
+            text = (
+                "The state in Pulsar matches the spec"
+                if accepted
+                else ("The state in Pulsar matches the accepted part of the spec")
+            )
             ctx.conditions.set(ConditionType.DRIFTED, False, Reason.IN_SYNC, text)
             return
-        listed = "; ".join(f"spec.{printable(d.field)}: declared {d.desired}, found {d.actual}" for d in entries)
+        listed = "; ".join(map(difference_text, entries))
         if {d.field for d in entries} <= {d.field for d in self.plan.fixed}:
             note = (
-                "; Pulsar cannot change this on a live object, nothing is done: declare what it has, or declare "
-                "another object. Deleting the object in Pulsar deletes its data"
+                ". Pulsar cannot change this on an existing object, so the operator does nothing. Declare what "
+                "Pulsar has, or declare another object. Deleting the object in Pulsar would delete its data"
             )
             ctx.conditions.set(ConditionType.DRIFTED, True, Reason.IMMUTABLE_IN_PULSAR, listed + note)
         else:
-            remedy = f". Declare what Pulsar has, or have it put back: {_repair(ctx)}" if _reports(ctx) else ""
+            remedy = (
+                (
+                    ". The operator does not repair the drift, because spec.driftPolicy is Report. Declare what Pulsar "
+                    f"has, or let the operator repair it: {_repair(ctx)}"
+                )
+                if _reports(ctx)
+                else ""
+            )
             ctx.conditions.set(ConditionType.DRIFTED, True, Reason.DRIFT_DETECTED, f"{listed}{remedy}")
 
     def _ready(self, ctx: LogicalPass[Any, Any], name: str) -> float | None:
@@ -282,15 +293,18 @@ class Result:
         if self.remaining and ctx.pause_reason is not None:
             why = "paused" if ctx.pause_reason is Reason.PAUSED else "in dry run"
             first = self.remaining[0].reason
-            text = f"The object is {why}; {len(self.remaining)} pending: {first}. To continue: {resume(ctx.obj)}"
+            text = (
+                f"The object is {why}, and {len(self.remaining)} actions are pending. The first one is: {first}. To "
+                f"continue, run: {resume(ctx.obj)}"
+            )
             ctx.conditions.set(ready, False, ctx.pause_reason, text)
             return None
         if self.remaining:
-            text = f"{UNSEEN}: {self.remaining[0].reason}"
+            text = f"{UNSEEN}. The last action was: {self.remaining[0].reason}"
             ctx.conditions.set(ready, False, Reason.PENDING, text)
             return UNSEEN_SECONDS
         if self.plan.waiting:
-            ctx.conditions.set(ready, False, Reason.WAITING_FOR_CLUSTERS, "; ".join(self.plan.waiting))
+            ctx.conditions.set(ready, False, Reason.WAITING_FOR_CLUSTERS, ". ".join(self.plan.waiting))
             return 15.0
         if not self.exists:
             ctx.conditions.set(ready, False, Reason.PENDING, f"{name} does not exist in Pulsar")
@@ -302,9 +316,9 @@ class Result:
 def too_many_fields(managed: Collection[str]) -> str:
     """Returns the message that the limit of managed fields is reached."""
     return (
-        f"The object would manage {len(managed)} fields and entries of lists, and status.managedFields has room for "
-        f"{MAX_FIELDS}: nothing is changed. Entries that left the specification count until Pulsar has let them go: "
-        "remove in Pulsar what keeps them, or declare fewer"
+        f"Nothing is changed, because the object would manage {len(managed)} fields and list entries and "
+        f"status.managedFields has room for {MAX_FIELDS}. Entries that were removed from the spec count until "
+        "Pulsar has removed them. Remove in Pulsar whatever still uses these entries, or declare fewer"
     )
 
 

@@ -52,6 +52,7 @@ from pulsar_operator.domain.logical.plan import Action, Memory, Plan, Verb, conc
 from pulsar_operator.domain.logical.pulsar_names import namespace_path, tenant_path
 from pulsar_operator.domain.policies import NAMESPACE_POLICIES, Call
 from pulsar_operator.domain.stored import unreadable
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import ConflictError, Deps, Json, RefusedError
 
 log = logging.getLogger(__name__)
@@ -93,7 +94,8 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
             ctx.inherited = NamespacePolicies.model_validate(given) if given else None
         except ValidationError as error:
             text = (
-                f"spec.namespaceDefaults of PulsarTenant {scope.chain[0]['metadata']['name']}: {invalid_fields(error)}"
+                f"spec.namespaceDefaults of PulsarTenant {scope.chain[0]['metadata']['name']} is not valid. "
+                f"{sentence(invalid_fields(error))}"
             )
             raise ObstacleError(Reason.PARENT_NOT_READY, text, known=True) from None
         ctx.renewed = digest_of(ctx.inherited) != ctx.before.applied_defaults
@@ -106,7 +108,11 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
         if found is None:
             parent = await scope.admin.find(Call("GET", tenant_path(tenant)))
             if parent is None:
-                raise ObstacleError(Reason.PARENT_NOT_READY, f"tenant {tenant} does not exist in Pulsar", known=True)
+                raise ObstacleError(
+                    Reason.PARENT_NOT_READY,
+                    f"Tenant {tenant} does not exist in Pulsar, so the namespace is not created",
+                    known=True,
+                )
             tenant_clusters = frozenset(parent[1].get("allowedClusters") or ())
         facts = NamespaceFacts(
             tenant=tenant,
@@ -320,7 +326,10 @@ class NamespaceController(LogicalController[PulsarNamespaceSpec, PulsarNamespace
                     raise
             except (RefusedError, ConflictError) as error:
                 # It would be refused without end, and the object could never be let go.
-                text = f"{message}. It lacks clusters that its deletion took out, and Pulsar refuses them: {error}"
+                text = (
+                    f"{message}. The namespace is missing in clusters that its deletion removed from its lists, "
+                    f"because Pulsar refuses to add them again: {error}"
+                )
                 await ctx.event(Reason.REJECTED_BY_PULSAR, text, warning=True)
         await super().release(ctx, reason, message)
 

@@ -73,15 +73,19 @@ class NamespaceDeletion:
         except (RefusedError, ConflictError) as error:
             home = self._home(live)
             several = (
-                f"Pulsar deletes no namespace of several clusters by force ({', '.join(holders)}). To leave it in one, "
-                f"where the others delete all of it immediately: pulsar-admin namespaces set-clusters {self._name} "
+                "Pulsar does not force the deletion of a namespace that is in several clusters "
+                f"({', '.join(holders)}). To leave the namespace only in {home}, which immediately deletes its "
+                f"content in the other clusters, run: pulsar-admin namespaces set-clusters {self._name} "
                 f"--clusters {home}"
                 if len(holders) > 1
-                else "Pulsar does not allow it: set forceDeleteNamespaceAllowed=true in spec.broker.config of the "
-                "PulsarCluster"
+                else "The brokers do not allow forced deletion. Set forceDeleteNamespaceAllowed=true in "
+                "spec.broker.config of the PulsarCluster"
             )
-            remedy = f"delete its topics and set Delete, or keep it all: {keep(Kind.NAMESPACE, self._ctx.obj)}"
-            text = f"Namespace {self._name} is not deleted by force: {error}. {several}; or {remedy}"
+            remedy = (
+                "Otherwise delete the topics of the namespace and set spec.deletionPolicy to Delete. To keep the "
+                f"namespace with its content, run: {keep(Kind.NAMESPACE, self._ctx.obj)}"
+            )
+            text = f"The forced deletion of namespace {self._name} failed: {error}. {several}. {remedy}"
             return Blocker(Reason.REJECTED_BY_PULSAR, text)
         return None
 
@@ -126,7 +130,7 @@ class NamespaceDeletion:
             return
         if not live.get("deleted"):
             return
-        log.info("unload namespace %s in cluster %s: its deletion has begun and failed", self._name, home)
+        log.info("Unloading namespace %s in cluster %s, because its deletion has started and failed", self._name, home)
         for lower, upper in pairwise((live.get("bundles") or {}).get("boundaries") or ()):
             with suppress(PortError):  # Bundles without owner are unknown; the stuck one answers after a minute.
                 await self._scope.admin.at(home, Call("PUT", (*self._path, f"{lower}_{upper}", "unload")))
@@ -139,10 +143,10 @@ class NamespaceDeletion:
             left = ",".join(sorted(set(clusters) & known)) or "CLUSTER"
             return Blocker(
                 Reason.NOT_EMPTY,
-                f"Namespace {self._name} is also in cluster {cluster}, which is no cluster of the instance, so its "
-                "topics there cannot be seen. If they are no longer needed: pulsar-admin namespaces set-clusters "
-                f"{self._name} "
-                f"--clusters {left}. To keep the namespace: {keep(Kind.NAMESPACE, self._ctx.obj)}",
+                f"Namespace {self._name} is also in cluster {cluster}, which is no cluster of the instance, so "
+                f"the operator cannot check whether it has topics in {cluster}. If these topics are no longer "
+                f"needed, run: pulsar-admin namespaces set-clusters {self._name} --clusters {left}. To keep the "
+                f"namespace, run: {keep(Kind.NAMESPACE, self._ctx.obj)}",
             )
         checked = sorted(set(clusters) & known)
         for cluster, topics in zip(checked, await asyncio.gather(*map(self._topics, checked)), strict=True):
@@ -151,8 +155,9 @@ class NamespaceDeletion:
                 shown = ", ".join(nsmallest(SHOWN, topics)) + more
                 return Blocker(
                     Reason.NOT_EMPTY,
-                    f"namespace {self._name} still has topics in cluster {cluster} ({shown}): delete them first, or "
-                    f"set spec.deletionPolicy to Retain: {keep(Kind.NAMESPACE, self._ctx.obj)}",
+                    f"Namespace {self._name} still has topics in cluster {cluster} ({shown}), so it is not "
+                    "deleted. Delete the topics first. To keep the namespace instead, run: "
+                    f"{keep(Kind.NAMESPACE, self._ctx.obj)}",
                 )
         return None
 
@@ -193,7 +198,7 @@ class NamespaceDeletion:
                 ("replication", before.replication_clusters, replication_of(live)),
             ):
                 if desired and desired != now:
-                    log.info("restore %s of namespace %s: it is not deleted", name, self._name)
+                    log.info("Restoring %s of namespace %s, because the namespace is not deleted", name, self._name)
                     with suppress(NotFoundError):
                         await self._scope.admin.at(found[0], Call("POST", (*self._path, name), body=list(desired)))
         await self._ctx.store({"clusters_before_deletion": None})
@@ -206,8 +211,8 @@ def unrestored(obj: Json, name: str, lists: ClusterLists) -> str:
     if lists.allowed_clusters:
         commands.insert(0, f"{admin} set-allowed-clusters {name} --clusters {','.join(lists.allowed_clusters)}")
     return (
-        f"Until then the replication of namespace {name} is reduced: before its deletion its clusters were "
-        f"{', '.join(lists.replication_clusters)}. To keep the namespace and have the operator restore them: "
-        f"{keep(Kind.NAMESPACE, obj)}. To restore them immediately and keep the deletion waiting: "
-        f"{' && '.join(commands)}"
+        f"Until then namespace {name} is replicated to fewer clusters than before its deletion, which were "
+        f"{', '.join(lists.replication_clusters)}. To keep the namespace and let the operator restore its "
+        f"clusters, run: {keep(Kind.NAMESPACE, obj)}. To restore the clusters immediately while the deletion "
+        f"waits, run: {' && '.join(commands)}"
     )

@@ -25,12 +25,19 @@ def parsed(text: object, what: str) -> Owner | None:
     try:
         return Owner.parse(text)
     except ValueError as error:
-        unreadable(what, f"it is {text!r:.200}, {error}. Remove it to have {what} managed by the oldest object", error)
+        unreadable(
+            what,
+            f"the record is {text!r:.200}, {error}. Remove the record, so that the oldest object manages {what}",
+            error,
+        )
 
 
 def unreadable(what: str, why: str, cause: Exception) -> NoReturn:
     """Raises ObstacleError with the message that the managing object is unknown."""
-    text = f"The record of the object that manages {what} cannot be read: {why}. Nothing is changed in Pulsar"
+    text = (
+        f"The operator changes nothing in Pulsar, because the record of the object that manages {what} cannot be "
+        f"used: {why}"
+    )
     raise ObstacleError(Reason.REJECTED_BY_PULSAR, text) from cause
 
 
@@ -56,7 +63,7 @@ class TopicRecord:
         self.whole = all(text == found for text in texts)
         if found is None and silent:
             who = "; ".join(self._scope.admin.why(each) for each in silent)
-            raise AdminUnreachableError(f"it is not known which object manages {self._what}: {who}")
+            raise AdminUnreachableError(f"It is not known which object manages {self._what}: {who}")
         return parsed(found, self._what)
 
     async def write(self, owner: Owner) -> None:
@@ -68,7 +75,7 @@ class TopicRecord:
             except NotFoundError:
                 continue  # this cluster has no such topic
             except (RefusedError, ConflictError) as error:
-                unreadable(self._what, f"it cannot be written ({error})", error)
+                unreadable(self._what, f"the record cannot be written ({error})", error)
 
 
 class NamespaceRecord:
@@ -96,7 +103,7 @@ class NamespaceRecord:
         try:
             await self._scope.admin.anywhere(call)
         except (RefusedError, ConflictError, NotFoundError) as error:
-            unreadable(self._what, f"it cannot be written ({error})", error)
+            unreadable(self._what, f"the record cannot be written ({error})", error)
 
 
 class NodeRecord:
@@ -159,5 +166,8 @@ class NodeRecord:
         return await self._deps.zookeeper.session(*self._store)
 
     def _raise_unavailable(self, error: PortError) -> NoReturn:
-        text = f"It is not known which object manages {self._what}: the configuration store: {error}"
+        text = (
+            f"It is not known which object manages {self._what}, because the configuration store cannot be read: "
+            f"{error}"
+        )
         raise ObstacleError(Reason.CONFIGURATION_STORE_UNAVAILABLE, text) from error

@@ -167,7 +167,10 @@ class Ownership(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT, FactsT])
             with contextlib.suppress(ObstacleError):
                 await record.write(own_record)
                 name = self.name_in_pulsar(ctx, scope)
-                text = f"The operator wrote the record of {name} again: it did not name {own_record.text}, its manager"
+                text = (
+                    f"The record in Pulsar did not name {own_record.text} as the manager of {name}, so the operator "
+                    "wrote it again"
+                )
                 await ctx.event(Reason.DRIFT_REPAIRED, text, warning=True)
 
     async def disown(self, ctx: LogicalPass[SpecT, StatusT], scope: Scope) -> None:
@@ -203,8 +206,8 @@ class Ownership(ReconcilerBase[SpecT, StatusT], Generic[SpecT, StatusT, FactsT])
         ctx.fields["owner_recorded"] = None
         return ObstacleError(
             Reason.DUPLICATE,
-            f"{other} manages {self.name_in_pulsar(ctx, scope)} already: delete one of the two objects "
-            "(this one changes nothing in Pulsar)",
+            f"{other} already manages {self.name_in_pulsar(ctx, scope)}, so this object changes nothing in "
+            "Pulsar. Delete one of the two objects",
             known=True,
             requeue=DUPLICATE_SECONDS,
         )

@@ -87,7 +87,7 @@ class PolicyWatch:
             try:
                 await self.sweep(hint)
             except PortError as error:
-                log.info("what to watch in ZooKeeper cannot be listed: %s", error)
+                log.info("The policies to watch in ZooKeeper cannot be listed: %s", error)
             await self._follow(hint)
 
     async def _follow(self, hint: Hint) -> None:
@@ -114,7 +114,10 @@ class PolicyWatch:
         missing = sorted(set(self._watched) - self._armed - self._refused)
         over = len(self._armed) + len(missing) > self._limit
         if over and not self._over:
-            log.warning("more than %d tenants and namespaces: the rest is left to the resync", self._limit)
+            log.warning(
+                "There are more than %d tenants and namespaces. Changes of the others are detected at the next resync",
+                self._limit,
+            )
         self._over = over
         await self._arm(missing, hint)
         self._recheck_once(hint)
@@ -199,12 +202,12 @@ class PolicyWatch:
     def _record_lost(self, servers: str, error: PortError) -> None:
         if servers not in self._lost:
             self._lost.add(servers)
-            log.info("policies at %s are not watched, drift is detected at the next resync: %s", servers, error)
+            log.info("The policies at %s are not watched, so drift is detected at the next resync: %s", servers, error)
 
     def _record_found(self, servers: str) -> None:
         if servers in self._lost:
             self._lost.discard(servers)
-            log.info("policies at %s are watched again", servers)
+            log.info("The policies at %s are watched again", servers)
 
 
 def _node(obj: Mapping[str, Json]) -> str | None:

@@ -32,6 +32,7 @@ from pulsar_operator.controllers.logical.scope import (
     Scope,
     resolve_scope,
 )
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import Json
 
 log = logging.getLogger(__name__)
@@ -118,11 +119,13 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
             return Outcome(requeue_after=obstacle.requeue)
         except MissingInPulsarError as error:
             # Of a question without an expected 404; what it says of the object is nothing.
-            self._hindered(ctx, Reason.PARENT_NOT_READY, f"Pulsar does not find what is needed: {error}")
+            self._hindered(
+                ctx, Reason.PARENT_NOT_READY, f"Pulsar does not find an object that the operator requires: {error}"
+            )
             return Outcome(backoff=True)
         except AdminUnreachableError as error:
             denied = error.reason is not Reason.ADMIN_UNREACHABLE
-            text = str(error) if denied else f"Pulsar's admin REST gives no usable answer: {error}"
+            text = str(error) if denied else f"The operator got no usable answer from Pulsar's admin REST: {error}"
             self._hindered(ctx, error.reason, text, cluster=error.cluster)
             return Outcome(requeue_after=error.retry_after, backoff=True)
 
@@ -131,17 +134,17 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
     ) -> None:
         """Reports that the pass cannot continue. For a deletion the message also contains the remedy."""
         if ctx.meta.deleting:
-            waits = f"The deletion waits for cluster {cluster}" if cluster else "The deletion waits"
-            message = self.with_unrestored(ctx, f"{waits}. {message}. {self._way_out(ctx)}")
+            waits = f"The deletion waits until cluster {cluster} answers" if cluster else "The deletion cannot continue"
+            message = self.with_unrestored(ctx, f"{waits}. {sentence(message)}. {self._way_out(ctx)}")
             ctx.conditions.set(ConditionType.DELETION_BLOCKED, True, reason, message)
         ctx.unknown(reason, message, known=known)
 
     def _way_out(self, ctx: LogicalPass[SpecT, StatusT]) -> str:
         if ctx.pause_reason is not None:
-            return f"To let the deletion continue: {continue_deletion_command(self.kind, ctx.obj)}"
+            return f"To let the deletion continue, run: {continue_deletion_command(self.kind, ctx.obj)}"
         return (
-            "Restore what it waits for, or release the object and leave Pulsar unchanged (deletionPolicy Retain): "
-            f"{keep(self.kind, ctx.obj)}"
+            "Resolve this problem. To release the object and leave Pulsar unchanged instead (deletionPolicy "
+            f"Retain), run: {keep(self.kind, ctx.obj)}"
         )
 
     def with_unrestored(self, ctx: LogicalPass[SpecT, StatusT], message: str) -> str:
@@ -152,7 +155,7 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
     def deletion_paused(self, ctx: LogicalPass[SpecT, StatusT], text: str) -> None:
         """Reports that a deletion makes no progress because the object is paused or in dry run."""
         reason = ctx.pause_reason or Reason.PAUSED
-        waits = f"{text}. Nothing is done while the object is paused or in dry run. {self._way_out(ctx)}"
+        waits = f"{text}. This is not done while the object is paused or in dry run. {self._way_out(ctx)}"
         message = self.with_unrestored(ctx, waits)
         ctx.unknown(reason, message)
         ctx.conditions.set(ConditionType.DELETION_BLOCKED, True, reason, message)
@@ -163,9 +166,9 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
         """Releases an object whose specification cannot be read. Returns None if it was released."""
         text = f"the specification cannot be read ({ctx.invalid})"
         if ctx.pause_reason is not None:
-            self.deletion_paused(ctx, f"Release the object and delete nothing in Pulsar: {text}")
+            self.deletion_paused(ctx, f"Release the object without a deletion in Pulsar, because {text}")
             return DONE
-        await self.release(ctx, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {text}")
+        await self.release(ctx, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar, because {text}")
         return None
 
     async def tear_down(self, ctx: LogicalPass[SpecT, StatusT]) -> Outcome | None:
@@ -176,13 +179,15 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
         """
         why = self.kept(ctx)
         if why is not None:
-            await self.release(ctx, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar: {why}")
+            await self.release(ctx, Reason.FINALIZER_RELEASED, f"Nothing is deleted in Pulsar, because {why}")
             return None
         try:
             scope = await resolve_scope(self.deps, self.kind, ctx.obj, deleting=True)
         except ObstacleError as obstacle:
             if obstacle.gone and ctx.pause_reason is None:
-                await self.release(ctx, Reason.PARENT_DELETED, f"Nothing is deleted in Pulsar: {obstacle.message}")
+                await self.release(
+                    ctx, Reason.PARENT_DELETED, f"Nothing is deleted in Pulsar. {sentence(obstacle.message)}"
+                )
                 return None
             raise
         try:
@@ -191,7 +196,9 @@ class ReconcilerBase(ObjectReconciler[LogicalPass[SpecT, StatusT]], Generic[Spec
             if all(cluster.deleting for cluster in scope.clusters):
                 why = f"all clusters of the instance are being deleted and none answers ({error})"
                 await self.release(
-                    ctx, Reason.PARENT_DELETED, f"Not deleted in Pulsar, {self.subject(ctx, scope)}: {why}"
+                    ctx,
+                    Reason.PARENT_DELETED,
+                    f"Nothing is deleted in Pulsar for {self.subject(ctx, scope)}, because {why}",
                 )
                 return None
             raise

@@ -24,11 +24,11 @@ def explained(message: str, chain: Sequence[Json]) -> str:
     declared = (tenant.get("spec") or {}).get("allowedClusters")
     if declared is None:
         return (
-            f"{message}. {text} declares no allowedClusters, so it gets {cluster} once that is registered in Pulsar: "
-            f"{described(tenant)}"
+            f"{message}. {text} declares no allowedClusters, so the tenant is allowed to use {cluster} once "
+            f"{cluster} is registered in Pulsar. To see its state, run: {described(tenant)}"
         )
     command = patch_spec(tenant, {"allowedClusters": sorted({*declared, cluster})})
-    return f"{message}. Ask the owner of {text} to add {cluster}: {command}"
+    return f"{message}. The owner of {text} can allow {cluster} with: {command}"
 
 
 def object_text(obj: Json) -> str:
@@ -41,11 +41,11 @@ def no_member(cluster: str, instance: Json, members: Collection[str]) -> str:
     """Returns the message that a cluster is not part of the instance, and who can add it."""
     known, who = ", ".join(sorted(members)) or "none", object_text(instance)
     return (
-        f"{cluster} is no cluster of {who} (its clusters: {known}). The owner of {who} adds it with a PulsarCluster "
-        f"whose spec.clusterName is {cluster}; otherwise take {cluster} out of the list of clusters that names it"
+        f"{cluster} is no cluster of {who}, which has: {known}. The owner of {who} can add {cluster} with a "
+        f"PulsarCluster whose spec.clusterName is {cluster}. Otherwise remove {cluster} from the list of clusters"
     )
 
 
 def no_brokers(cluster: Json) -> str:
     """Returns the message that a PulsarCluster has no ready brokers, with the command that shows why."""
-    return f"cluster {pulsar_name(cluster)} has no ready brokers: {described(cluster)}"
+    return f"Cluster {pulsar_name(cluster)} has no ready brokers. To see its state, run: {described(cluster)}"

@@ -129,7 +129,7 @@ class TopicDeletion:
         if blocker is not None or not left:
             return blocker
         where = ", ".join(f"{number} in cluster {cluster}" for cluster, number in left.items())
-        return Progress(f"Topic {self.path[-1]} is being deleted. Partitions that are left: {where}")
+        return Progress(f"Topic {self.path[-1]} is being deleted. These partitions are left: {where}")
 
     async def _end(self, replicated: Collection[str]) -> Blocker | None:
         """Sets the topic's own list of clusters in each cluster to that cluster, and waits until none replicates the
@@ -161,7 +161,10 @@ class TopicDeletion:
                 # With 404 partitions whose topic is gone: what replicates them is the namespace's list alone.
                 self.lists.pop(cluster, None)
                 if not self.force:
-                    text = f"Pulsar deletes no topic that is replicated, and its replication cannot be ended ({error})"
+                    text = (
+                        "Pulsar does not delete a topic that is replicated, and the operator cannot end the "
+                        f"replication of topic {self.path[-1]} ({error})"
+                    )
                     return Blocker(Reason.NOT_EMPTY, f"{text}: {self.remedy}")
             except AdminUnreachableError as error:
                 if not self.force:
@@ -177,8 +180,8 @@ class TopicDeletion:
         await self.scope.admin.at(cluster, Call("POST", (*self.path, LIST), body=[cluster]))
 
     def _still(self, replicated: Iterable[str]) -> Blocker:
-        text = f"topic {self.path[-1]} is still replicated from {', '.join(sorted(replicated))}"
-        return Blocker(Reason.NOT_EMPTY, f"{text}: it is deleted once that has ended")
+        text = f"Topic {self.path[-1]} is still replicated from {', '.join(sorted(replicated))}"
+        return Blocker(Reason.NOT_EMPTY, f"{text}. It is deleted once the replication has ended")
 
     async def _found_since(self, replicated: Collection[str]) -> Blocker | None:
         """Checks partitions that were created since the first check: Pulsar creates them in a cluster when a client
@@ -212,7 +215,14 @@ async def restore_lists(scope: Scope, path: tuple[str, ...], lists: dict[str, Se
             pass  # it is gone there
         except PortError as error:
             name, remedy = "/".join(path), "pulsar-admin topics remove-replication-clusters"
-            log.warning("topic %s is no longer replicated from cluster %s: %s; see %s", name, cluster, error, remedy)
+            log.warning(
+                "Topic %s is no longer replicated from cluster %s, because restoring its list of clusters failed: "
+                "%s. See %s",
+                name,
+                cluster,
+                error,
+                remedy,
+            )
             continue
         del lists[cluster]
 
@@ -264,6 +274,7 @@ def unrestored(ctx: TopicPass) -> str | None:
     if not lists:
         return None
     return (
-        f"Until then the topic is not replicated from {', '.join(sorted(lists))}: its deletion has ended that. To keep "
-        f"the topic and have the operator restore its replication: {keep(Kind.TOPIC, ctx.obj)}"
+        f"Until then the topic is not replicated from {', '.join(sorted(lists))}, because its deletion has ended "
+        "the replication. To keep the topic and let the operator restore the replication, run: "
+        f"{keep(Kind.TOPIC, ctx.obj)}"
     )

@@ -145,7 +145,7 @@ class ReplicationBacklogs:
             try:
                 found = await each_of(left, lambda each: _topic(scope, cluster, each[1], towards), AT_ONCE)
             except PortError as error:
-                return f"what {cluster} has for {', '.join(sorted(towards))} is not known: {error}"
+                return f"the backlog of {cluster} for {', '.join(sorted(towards))} is not known: {error}"
             waiting = {}
             for where, each in zip(left, found, strict=True):
                 counts = undelivered(each, goals.setdefault(where, each.last))
@@ -167,7 +167,7 @@ async def _in_cluster(known: _Known, scope: Scope, cluster: str, now: datetime) 
         return None
     names = ", ".join(sorted(towards))
     if cluster not in scope.names:
-        return f"{cluster} is no cluster of the instance, so what it has for {names} cannot be seen"
+        return f"the backlog of {cluster} for {names} is not known, because {cluster} is no cluster of the instance"
     tenant, name = known.removal.namespace.split("/", 1)
     try:
         listed = await scope.admin.listed(cluster, Call("GET", (*namespace_path(tenant, name), "topics")))
@@ -177,7 +177,7 @@ async def _in_cluster(known: _Known, scope: Scope, cluster: str, now: datetime) 
         left = [each for each in asked if not known.is_done((cluster, each), now, fresh)]
         found = await each_of(left[:MOST], lambda each: _topic(scope, cluster, each, towards), AT_ONCE)
     except PortError as error:
-        return f"what {cluster} has for {names} is not known: {error}"
+        return f"the backlog of {cluster} for {names} is not known: {error}"
     waiting = {
         topic: counts
         for topic, each in zip(left, found, strict=False)
@@ -200,7 +200,7 @@ async def _topic(scope: Scope, cluster: str, topic: str, towards: frozenset[str]
 def _describe(cluster: str, waiting: Mapping[str, Mapping[str, int]], unasked: int) -> str | None:
     """Returns a message that names the topics with the largest backlog first; None if no backlog is left to report."""
     if not waiting:
-        return f"{unasked} more topics of {cluster} are yet to be asked" if unasked > 0 else None
+        return f"{unasked} more topics of {cluster} are not checked yet" if unasked > 0 else None
     ranked = sorted(waiting, key=lambda topic: (-sum(waiting[topic].values()), topic))
     texts = [f"{topic} ({_counts(waiting[topic])})" for topic in ranked[:NAMED]]
     more = f" and {len(ranked) - NAMED} more" if len(ranked) > NAMED else ""

@@ -67,10 +67,14 @@ class ResourceGroupController(LogicalController[PulsarResourceGroupSpec, PulsarR
             if IN_USE not in str(error):
                 raise
             users = await self._users(scope, name_of(ctx.obj))
-            named = f"namespaces {', '.join(users)} use it" if users else "namespaces use it"
+            named = (
+                (f"The resource group cannot be deleted, because namespaces {', '.join(users)} use it")
+                if users
+                else ("The resource group cannot be deleted, because namespaces use it")
+            )
             return Blocker(
                 Reason.IN_USE,
-                f"{named} ({error}): take spec.policies.resourceGroup out of them first",
+                f"{named} ({error}). Remove spec.policies.resourceGroup from these namespaces first",
             )
         return None
 

@@ -93,15 +93,15 @@ class RetainedContent:
         try:
             found, topics = await self._listed(kind, name, scope)
         except RefusedError as error:
-            text = f"Pulsar does not report the content of {name}, so the forced deletion may destroy retained content"
+            text = f"The content of {name} cannot be read, so the forced deletion could destroy retained content"
             return Blocker(Reason.REJECTED_BY_PULSAR, f"{text}: {error}")
         records.topics = {topic.full: records.topics[topic.full] for topic in topics if topic.full in records.topics}
         unread = [topic for topic in topics if topic.full not in records.topics]
         found += await self._read(scope, records, unread[:READS])
         if len(unread) > READS:
             return Progress(
-                f"{len(unread) - READS} topics of {name} are still to be searched for content that deletionPolicy "
-                "Retain left there"
+                f"The operator still has to search {len(unread) - READS} topics of {name} for content that "
+                "deletionPolicy Retain left in Pulsar"
             )
         found += [record for record in records.topics.values() if record is not None]
         left = sorted(await self._not_given_up(found, giving_up))
@@ -197,7 +197,7 @@ def _topics(scope: Scope, place: tuple[str, str], inventory: TopicInventory) -> 
     """
     if inventory.unreachable:
         first = inventory.unreachable[0]
-        why = f"the retained content is not known in namespace {'/'.join(place)}: {scope.admin.why(first)}"
+        why = f"The retained content of namespace {'/'.join(place)} is not known: {scope.admin.why(first)}"
         raise AdminUnreachableError(why).of(first)
     holders: dict[str, list[str]] = {}
     for cluster in sorted(inventory.topics):
@@ -214,9 +214,10 @@ def _text(kind: Kind, obj: Json, name: str, left: Sequence[Recorded], answer: st
     more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
     listing = "pulsar-admin namespaces list" if kind is Kind.TENANT else "pulsar-admin topics list"
     return (
-        f"{name} has content that deletionPolicy Retain left there, {len(left)} in all: {shown}{more}. The objects in "
-        f"parentheses managed it and are gone, and the forced deletion of {name} would destroy it. To see all that "
-        f"{name} has: {listing} {name}. To keep {name} with all of its content: {keep(kind, obj)}. To destroy what was "
-        f"retained: kubectl -n {meta['namespace']} annotate --overwrite {kind.value.lower()}/{meta['name']} "
+        f"{name} contains {len(left)} objects that deletionPolicy Retain left in Pulsar: {shown}{more}. The "
+        f"custom resources in parentheses managed them and no longer exist. The forced deletion of {name} would "
+        f"destroy these objects. To list the content of {name}, run: {listing} {name}. To keep {name} with all of "
+        f"its content, run: {keep(kind, obj)}. To destroy the retained objects, run: kubectl -n "
+        f"{meta['namespace']} annotate --overwrite {kind.value.lower()}/{meta['name']} "
         f"{ANNOTATION_CONFIRM_RETAINED}={answer}"
     )

@@ -211,7 +211,7 @@ class Admin:
         if standing is not None and standing.since is not None:
             known = self._left_out(cluster, standing.since)
         elif standing is not None and standing.silent:
-            known = "skipped: its last request timed out"
+            known = "the operator skips the cluster, because its last request timed out"
         return self.failures.get(cluster, known)
 
     def _unusable(self, cluster: str) -> str:
@@ -221,9 +221,9 @@ class Admin:
 
     def _left_out(self, cluster: str, since: datetime) -> str:
         return (
-            f"cluster {cluster} is skipped since {timestamp(since)}, because {TIMEOUTS} consecutive requests timed "
-            "out: "
-            f"see status.clusters of {object_text(self._instance)} ({described(self._clusters[cluster])})"
+            f"the operator skips cluster {cluster} since {timestamp(since)}, because {TIMEOUTS} consecutive "
+            f"requests timed out. See status.clusters of {object_text(self._instance)} "
+            f"({described(self._clusters[cluster])})"
         )
 
     async def _call(self, endpoint: AdminEndpoint, call: Call, patience: float | None) -> Any:
@@ -366,18 +366,18 @@ async def resolve_scope(deps: Deps, kind: Kind, obj: Json, *, deleting: bool) ->
     if all(c.deleting for c in clusters) and not admin.usable:
         raise ObstacleError(
             Reason.PARENT_NOT_READY,
-            f"{name} has no PulsarCluster: create one with spec.instanceRef naming it",
+            f"{name} has no PulsarCluster. Create one whose spec.instanceRef names the instance",
             gone=True,
         )
     if not admin.usable:
-        waiting = "; ".join(no_brokers(c.obj) for c in clusters)
-        raise ObstacleError(Reason.PARENT_NOT_READY, f"no cluster of {name} has ready brokers yet: {waiting}")
+        waiting = ". ".join(no_brokers(c.obj) for c in clusters)
+        raise ObstacleError(Reason.PARENT_NOT_READY, f"No cluster of {name} has ready brokers yet. {waiting}")
     unavailable, description = store_unavailable_message(chain[-1]), described(chain[-1])
     if unavailable is not None and not (deleting and all(c.deleting for c in clusters)):
         # Brokers answer from what they remember, and a write would hang.
         raise ObstacleError(
             Reason.CONFIGURATION_STORE_UNAVAILABLE,
-            f"Nothing is changed in Pulsar: waiting for {unavailable}. See {description}",
+            f"Nothing is changed in Pulsar, because {unavailable}. To see its state, run: {description}",
         )
     return Scope(tuple(chain), clusters, admin)
 
@@ -389,16 +389,16 @@ async def _parent(deps: Deps, child: Json, field: str, kind: Kind) -> Json:
     if not found.found:
         raise ObstacleError(
             Reason.REFERENCE_NOT_FOUND,
-            f"{found.text}, named by spec.{field} of {child['kind']} {child_meta['name']}, does not exist: create it, "
-            f"or correct spec.{field} in a new object",
+            f"{found.text}, which spec.{field} of {child['kind']} {child_meta['name']} names, does not exist. "
+            f"Create {found.text}, or create a new object with the correct spec.{field}",
             known=True,
             gone=True,
         )
     if found.obj is None:
         raise ObstacleError(
             Reason.REFERENCE_NOT_ALLOWED,
-            f"{found.text} does not allow references from Kubernetes namespace {child_meta['namespace']}: add it to "
-            f"spec.allowedKubernetesNamespaces of {found.text}",
+            f"{found.text} does not allow references from Kubernetes namespace {child_meta['namespace']}. Add the "
+            f"namespace to spec.allowedKubernetesNamespaces of {found.text}",
             known=True,
             gone=True,
         )
@@ -408,15 +408,19 @@ async def _parent(deps: Deps, child: Json, field: str, kind: Kind) -> Json:
 def _check_parent(parent: Json) -> None:
     text, description = object_text(parent), described(parent)
     if "deletionTimestamp" in parent["metadata"]:
-        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} is being deleted: see {description}", known=True)
+        raise ObstacleError(
+            Reason.PARENT_NOT_READY, f"{text} is being deleted. To see its state, run: {description}", known=True
+        )
     ready = condition_of(parent, ConditionType.READY.value)
     if ready is None:
-        raise ObstacleError(Reason.PARENT_NOT_READY, f"{text} is not reconciled yet: see {description}")
+        raise ObstacleError(
+            Reason.PARENT_NOT_READY, f"{text} is not reconciled yet. To see its state, run: {description}"
+        )
     if ready.get("status") == "True":
         return
     exists = bool((parent.get("status") or {}).get("pulsarName"))
     if not exists or ready.get("reason") in {r.value for r in _UNFIT_PARENT}:
-        why = f"{text} is not ready: {str(ready.get('message'))[:500]}. See {description}"
+        why = f"{text} is not ready: {str(ready.get('message'))[:500]}. To see its state, run: {description}"
         raise ObstacleError(Reason.PARENT_NOT_READY, why, known=True)
 
 

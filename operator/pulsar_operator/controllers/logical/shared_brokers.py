@@ -38,7 +38,7 @@ MAX_CHECKED = 50
 async def record_shared_brokers(ctx: LogicalPass[Any, Any], scope: Scope, facts: IsolationFacts) -> None:
     """Sets condition SharedBrokersAvailable, with an event when it becomes False. Condition Ready is not affected."""
     if ctx.spec.namespaces is None:
-        ctx.conditions.set(LEFT, True, Reason.NOT_APPLICABLE, "The object has failure domains alone")
+        ctx.conditions.set(LEFT, True, Reason.NOT_APPLICABLE, "The object declares only failure domains")
         return
     texts: list[str] = []
     unevaluated = [_unevaluated(cluster, found.policies) for cluster, found in sorted(facts.clusters.items())]
@@ -49,13 +49,19 @@ async def record_shared_brokers(ctx: LogicalPass[Any, Any], scope: Scope, facts:
         try:
             outside = await outsiders(scope, cluster, found.policies)
         except PortError as error:
-            ctx.conditions.set(LEFT, UNKNOWN, Reason.ADMIN_UNREACHABLE, f"The namespaces of cluster {cluster}: {error}")
+            ctx.conditions.set(
+                LEFT,
+                UNKNOWN,
+                Reason.ADMIN_UNREACHABLE,
+                f"The operator cannot read the namespaces of cluster {cluster}: {error}",
+            )
             return
         if outside:
             texts.append(_explain(cluster, takers, len(found.live), outside))
     if facts.unreachable:
         text = (
-            f"No answer from {', '.join(facts.unreachable)}: see those PulsarClusters (kubectl get pulsarclusters -A)"
+            f"These clusters do not answer: {', '.join(facts.unreachable)}. To see their state, run: kubectl get "
+            "pulsarclusters -A"
         )
         ctx.conditions.set(LEFT, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
     if not texts and any(unevaluated):
@@ -63,7 +69,7 @@ async def record_shared_brokers(ctx: LogicalPass[Any, Any], scope: Scope, facts:
         return
     if not texts:
         if not facts.unreachable:
-            text = "Namespaces outside the isolation policies have brokers, or there are none"
+            text = "Every namespace outside the isolation policies has brokers, or no such namespace exists"
             ctx.conditions.set(LEFT, True, Reason.BROKERS_SHARED, text)
         return
     await _record(ctx, FALSE, Reason.NO_BROKERS_FOR_OTHERS, "; ".join(texts))
@@ -89,9 +95,9 @@ def _unevaluated(cluster: str, policies: Mapping[str, Any]) -> str:
         for each in listed[:NAMED]
     )
     return (
-        f"In cluster {cluster} the operator cannot evaluate the expressions {named}: they use syntax that RE2 does not "
-        "share with Java, such as lookaround or back references. The operator moves and splits no namespace that "
-        "depends on them. Write them without that syntax"
+        f"In cluster {cluster} the operator cannot evaluate the expressions {named}, because they use syntax that "
+        "RE2 does not share with Java, such as lookaround or back references. The operator does not move or "
+        "split namespaces that these expressions may match. Write the expressions without that syntax"
     )
 
 
@@ -150,9 +156,9 @@ async def _in_cluster(scope: Scope, cluster: str, full: str) -> bool:
 
 def _explain(cluster: str, takers: Iterable[str], brokers: int, outside: list[str]) -> str:
     return (
-        f"in cluster {cluster} the primary expressions of {', '.join(takers)} match all live brokers ({brokers}), "
-        "and a broker that is primary to a policy serves no namespace outside the policies: those, such as "
-        f"{', '.join(outside)}, have no broker as soon as they are unloaded. Leave a broker that no spec.primary "
-        "matches; or, to let the namespaces use every broker and share them, set spec.primary to [no-such-broker] and "
-        "spec.secondary to ['.*']"
+        f"In cluster {cluster} the primary expressions of {', '.join(takers)} match all {brokers} live brokers. A "
+        "primary broker of a policy serves no namespace outside the policies. These namespaces, such as "
+        f"{', '.join(outside)}, have no broker once they are unloaded. Change spec.primary so that it does not "
+        "match every broker. To let the namespaces of the policy share all brokers with the others instead, set "
+        "spec.primary to [no-such-broker] and spec.secondary to ['.*']"
     )

@@ -25,7 +25,7 @@ from pulsar_operator.ports import Deps, Json, PortError
 
 LAG_SECONDS = 5.0
 """Seconds until a missing node is read again."""
-WHY = "After an outage of the store brokers serve stale metadata until they are restarted"
+WHY = "After an outage of the configuration store brokers return outdated metadata until they are restarted"
 
 
 async def check_lists_before_write(
@@ -79,9 +79,8 @@ async def check_tenant_before_write(deps: Deps, scope: Scope, name: str) -> None
     if found is not None and kept == LiveTenant.parse(found[1]):
         return
     text = (
-        f"The configuration store has tenant {name} with admin roles {sorted(kept.admin_roles)} and clusters "
-        f"{sorted(kept.allowed_clusters)}, but brokers answer differently: the operator writes nothing based on "
-        f"that answer. {WHY}"
+        f"The operator does not change tenant {name}, because brokers do not return what the configuration store "
+        f"has: admin roles {sorted(kept.admin_roles)} and clusters {sorted(kept.allowed_clusters)}. {WHY}"
     )
     raise ObstacleError(Reason.ADMIN_UNREACHABLE, text)
 
@@ -103,10 +102,9 @@ def _refuse(name: str, stored: Json, lost: Collection[str]) -> None:
     if not lost:
         return
     text = (
-        f"The configuration store has {', '.join(sorted(lost))} in the lists of clusters of {name} (replication "
-        f"{replication_of(stored)}, allowed {allowed_of(stored)}) but brokers answer differently: the operator "
-        "removes nothing based on "
-        f"what they answer. {WHY}"
+        f"The operator does not remove clusters from {name}, because the configuration store lists "
+        f"{', '.join(sorted(lost))} (replication {replication_of(stored)}, allowed {allowed_of(stored)}), but "
+        f"brokers do not return these clusters. {WHY}"
     )
     raise ObstacleError(Reason.ADMIN_UNREACHABLE, text)
 
@@ -136,13 +134,13 @@ async def _node(deps: Deps, scope: Scope, what: str, path: str, *, absent: bool 
         session = await deps.zookeeper.session(*store)
         node = await session.get(path)
     except PortError as error:
-        text = f"Nothing is taken out of {what}: the configuration store: {error}"
+        text = f"The operator does not change {what}, because the configuration store cannot be read: {error}"
         raise ObstacleError(Reason.CONFIGURATION_STORE_UNAVAILABLE, text) from error
     if node is None and not absent:
         text = (
-            f"The configuration store {store} has no {path}, but brokers answer differently: nothing is taken out "
-            f"of {what}"
-            f". {WHY}; or they have another store: check spec.configurationStore of the PulsarInstance"
+            f"The operator does not change {what}, because brokers return data of {path}, which the configuration "
+            f"store {store} does not have. {WHY}. If the brokers use another store, correct "
+            "spec.configurationStore of the PulsarInstance"
         )
         # Soon again: the server that was asked may be behind what was made a moment ago.
         raise ObstacleError(Reason.ADMIN_UNREACHABLE, text, requeue=LAG_SECONDS)

@@ -89,7 +89,8 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
         if namespaces and not force:
             return Blocker(
                 Reason.NOT_EMPTY,
-                f"tenant {name} still has namespaces in Pulsar ({_some(namespaces)}): delete them first",
+                f"Tenant {name} is not deleted, because it still has namespaces in Pulsar ({_some(namespaces)}). "
+                "Delete the namespaces first",
             )
         try:
             await scope.admin.delete(Call("DELETE", tenant_path(name), {"force": "true"} if force else {}))
@@ -98,8 +99,9 @@ class TenantController(LogicalController[PulsarTenantSpec, PulsarTenantStatus, T
                 raise
             return Blocker(
                 Reason.REJECTED_BY_PULSAR,
-                f"{error}. ForceDelete does only what Pulsar allows: set forceDeleteTenantAllowed=true in "
-                f"spec.broker.config of the PulsarCluster, or delete its namespaces first ({_some(namespaces)})",
+                f"{error}. The brokers do not allow ForceDelete. Set forceDeleteTenantAllowed=true in "
+                "spec.broker.config of the PulsarCluster, or delete the namespaces of the tenant first "
+                f"({_some(namespaces)})",
             )
         return None
 

@@ -264,7 +264,9 @@ class TopicController(LogicalController[PulsarTopicSpec, PulsarTopicStatus, Topi
         found = await scope.admin.find(Call("GET", namespace_path(tenant, namespace)))
         if found is None:
             raise ObstacleError(
-                Reason.PARENT_NOT_READY, f"namespace {tenant}/{namespace} does not exist in Pulsar", known=True
+                Reason.PARENT_NOT_READY,
+                f"Namespace {tenant}/{namespace} does not exist in Pulsar, so the topic is not created",
+                known=True,
             )
         return dict(found[1])
 

@@ -65,7 +65,7 @@ async def _count(scope: Scope, cluster: str, path: tuple[str, ...]) -> tuple[int
         return int(found["numberOfEntries"]), int(found["totalSize"])
     except (KeyError, TypeError, ValueError):
         raise AdminUnreachableError(
-            f"cluster {cluster} does not report how many entries topic {path[-1]} has"
+            f"cluster {cluster} did not return the number of entries of topic {path[-1]}"
         ) from None
 
 
@@ -96,7 +96,7 @@ async def _compacted(scope: Scope, cluster: str, path: tuple[str, ...]) -> tuple
     except (AttributeError, KeyError, TypeError, ValueError):
         properties = {LEDGER_PROPERTY: None}
     if isinstance(properties, Mapping) and LEDGER_PROPERTY in properties:
-        text = f"cluster {cluster} does not report how many entries the compacted ledger of topic {path[-1]} has"
+        text = f"cluster {cluster} did not return the number of entries in the compacted ledger of topic {path[-1]}"
         raise AdminUnreachableError(text, status=200)
     return max(entries, 0), max(size, 0)
 
@@ -106,10 +106,10 @@ async def asked_of_listed(scope: Scope, cluster: str, path: tuple[str, ...], wha
     try:
         found = await scope.admin.at(cluster, Call("GET", (*path, what)))
     except NotFoundError as error:
-        text = f"cluster {cluster} lists topic {path[-1]} and does not find it: {error}"
+        text = f"cluster {cluster} lists topic {path[-1]}, but does not find the topic: {error}"
         raise MissingError(text, status=404) from error
     if not isinstance(found, dict):
-        raise AdminUnreachableError(f"cluster {cluster} gives no {what} of topic {path[-1]}", status=200)
+        raise AdminUnreachableError(f"cluster {cluster} did not return {what} of topic {path[-1]}", status=200)
     return found
 
 

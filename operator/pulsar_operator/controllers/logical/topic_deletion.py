@@ -87,14 +87,17 @@ async def in_use(
     compacted = [one for one in [await compacted_entries(scope, c, path, parts) for c, parts in tables.items()] if one]
     if compacted:
         where = ", ".join(f"{one.entries} entries ({one.size} bytes) in cluster {one.cluster}" for one in compacted)
-        text = f"the compacted ledger of topic {path[-1]} has {where}, the newest message of each key"
-        return Blocker(Reason.NOT_EMPTY, f"{text}: if they are no longer needed, {remedy}")
+        text = f"The compacted ledger of topic {path[-1]} still has {where}, with the newest message of each key"
+        return Blocker(
+            Reason.NOT_EMPTY, f"{text}, so the topic is not deleted. If these messages are no longer needed, {remedy}"
+        )
     kept = [one for one in [await kept_entries(scope, c, path, parts) for c, parts in filled.items()] if one]
     if not kept:
         return _replicated(found)
     return Blocker(
         Reason.NOT_EMPTY,
-        f"{describe_kept(path[-1], kept)}: set its retention to 0 if they are no longer needed, or {remedy}",
+        f"{describe_kept(path[-1], kept)}, so the topic is not deleted. If these messages are no longer needed, "
+        f"set the retention of the topic to 0. Otherwise {remedy}",
     )
 
 
@@ -152,7 +155,8 @@ def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
     if publishers:
         return Blocker(
             Reason.NOT_EMPTY,
-            f"topic {name} in cluster {cluster} has {publishers} connected producers: stop them first, or {remedy}",
+            f"Topic {name} in cluster {cluster} has {publishers} connected producers, so the topic is not "
+            f"deleted. Stop the producers first, or {remedy}",
         )
     for subscription, facts in sorted((stats.get("subscriptions") or {}).items()):
         if subscription == COMPACTION:
@@ -161,17 +165,17 @@ def _users(stats: Json, name: str, cluster: str, remedy: str) -> Blocker | None:
         if consumers or backlog:
             return Blocker(
                 Reason.NOT_EMPTY,
-                f"subscription {subscription} of topic {name} in cluster {cluster} has {consumers} connected "
-                f"consumers and {backlog} unread messages: consume or clear them first, or {remedy}",
+                f"Subscription {subscription} of topic {name} in cluster {cluster} has {consumers} connected "
+                f"consumers and {backlog} unread messages, so the topic is not deleted. Consume or clear the "
+                f"messages and stop the consumers first, or {remedy}",
             )
     for target, facts in sorted((stats.get("replication") or {}).items()):
         backlog = int(facts.get("replicationBacklog") or 0)
         if backlog:
             return Blocker(
                 Reason.NOT_EMPTY,
-                f"topic {name} in cluster {cluster} has {backlog} messages that are not replicated to {target} yet: "
-                "wait until "
-                f"they are replicated, or {remedy}",
+                f"Topic {name} in cluster {cluster} has {backlog} messages that are not replicated to {target} "
+                f"yet, so the topic is not deleted. Wait until the messages are replicated, or {remedy}",
             )
     return None
 
@@ -254,7 +258,10 @@ async def delete_in(
             await scope.admin.at(cluster, Call("DELETE", target, query))
         except NotFoundError as error:
             if await _is_there(scope, cluster, target, whole=target == whole):
-                text = f"cluster {cluster} has topic {target[3]} and does not find what its deletion needs: {error}"
+                text = (
+                    f"cluster {cluster} has topic {target[3]}, but does not find an object that its deletion "
+                    f"requires: {error}"
+                )
                 raise AdminUnreachableError(text, status=404) from error
         except AdminUnreachableError as error:
             if FENCED not in str(error):
@@ -274,7 +281,7 @@ async def delete_in(
             await _free(scope, cluster, places)
         raise
     if refused:
-        return Blocker(Reason.NOT_EMPTY, f"{refused[0]}. Stop its producers and consumers first")
+        return Blocker(Reason.NOT_EMPTY, f"{refused[0]}. Stop the producers and consumers of the topic first")
     if not fenced:
         return None
     stuck = [target for target in fenced if target in places] or places
@@ -282,9 +289,10 @@ async def delete_in(
     return Blocker(
         Reason.TOPIC_FENCED,
         f"Pulsar reports that topic {path[3]} in cluster {cluster} is already being closed or deleted ({FENCED}). "
-        f"If the deletion hangs, the operator unloads the bundle after {FENCED_SECONDS / 60:g} minutes"
-        + (f" (unloaded just now: {', '.join(unloaded)})" if unloaded else "")
-        + ". If this persists, restart the broker that owns the topic",
+        "If the deletion makes no progress, the operator unloads the bundle of the topic after "
+        f"{FENCED_SECONDS / 60:g} minutes"
+        + (f". The operator has just unloaded {', '.join(unloaded)}" if unloaded else "")
+        + ". If the topic stays in this state, restart the broker that owns the topic",
     )
 
 
@@ -321,7 +329,9 @@ async def unload_fenced(scope: Scope, cluster: str, places: Iterable[tuple[str, 
             bundle = f"{bundles[index - 1]}_{bundles[index]}"
             if bundle not in unloaded:
                 unloaded.append(bundle)
-                log.info("unload bundle %s of %s in cluster %s: a topic stays fenced", bundle, path, cluster)
+                log.info(
+                    "Unloading bundle %s of %s in cluster %s, because a topic in it stays fenced", bundle, path, cluster
+                )
                 await scope.admin.at(cluster, Call("PUT", (*path, bundle, "unload")))
         except (PortError, ValueError, IndexError) as error:
             log.debug("the bundle of a fenced topic in cluster %s is not unloaded: %s", cluster, error)
@@ -351,7 +361,10 @@ async def _free(scope: Scope, cluster: str, places: Sequence[tuple[str, ...]]) -
             last: Json = await scope.admin.at(cluster, Call("GET", (*place, "compaction"))) or {}
             if last.get("status") == COMPACTION_FAILED:
                 log.info(
-                    "unload %s in cluster %s: its last compaction failed, so Pulsar does not delete it", name, cluster
+                    "Unloading %s in cluster %s, because its last compaction failed and Pulsar does not delete "
+                    "it until it is loaded again",
+                    name,
+                    cluster,
                 )
                 await scope.admin.at(cluster, Call("PUT", (*place, "unload")))
         except PortError as error:

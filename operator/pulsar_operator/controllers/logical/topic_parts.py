@@ -153,7 +153,7 @@ class PartsReader:
         """
         missing = partitions_without_stats(stats)
         if missing is None:
-            text = f"cluster {cluster} does not report how many partitions topic {self._place[2]} has"
+            text = f"cluster {cluster} did not return the number of partitions of topic {self._place[2]}"
             raise AdminUnreachableError(text, status=200)
         if not missing:
             return
@@ -161,7 +161,7 @@ class PartsReader:
         full = topic_name(self._spec.persistent, *self._place)
         silent = [each for each in (f"{full}-partition-{index}" for index in missing) if each in set(names)]
         if silent:
-            text = f"cluster {cluster} gives no statistics of {len(silent)} partitions, the first is {silent[0]}"
+            text = f"cluster {cluster} did not return statistics of {len(silent)} partitions, such as {silent[0]}"
             raise AdminUnreachableError(text, status=200)
 
     async def _schema(self, cluster: str, desired: TopicSchema) -> SchemaFacts:
@@ -188,4 +188,4 @@ class PartsReader:
             return str(error)
         if answer.get("compatibility") is True:
             return None
-        return f"not compatible under the strategy {answer.get('schemaCompatibilityStrategy')}"
+        return f"the schema is not compatible under the strategy {answer.get('schemaCompatibilityStrategy')}"

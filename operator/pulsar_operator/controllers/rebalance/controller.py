@@ -25,6 +25,7 @@ from pulsar_operator.controllers.rebalance import execution, proposal
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, LIFE, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.domain.conditions import UNKNOWN, ConditionSet, parse_time, seconds_since
 from pulsar_operator.domain.stored import parsed, unreadable
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import CUSTOM, AccessError, Deps, ForbiddenError, Json, Key, PortError
 
 
@@ -106,12 +107,12 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         """Looks up the cluster. Returns why it cannot be balanced; None if it can."""
         found = await resolve(self.deps, Kind.CLUSTER, state.spec.cluster_ref, from_namespace=state.meta.namespace)
         if not found.found:
-            return Reason.REFERENCE_NOT_FOUND, f"{found.text} of spec.clusterRef does not exist: create it"
+            return Reason.REFERENCE_NOT_FOUND, f"{found.text}, which spec.clusterRef names, does not exist. Create it"
         if found.obj is None:
             return (
                 Reason.REFERENCE_NOT_ALLOWED,
-                f"{found.text} does not allow references from Kubernetes namespace {state.meta.namespace}: add it to "
-                "its spec.allowedKubernetesNamespaces",
+                f"{found.text} does not allow references from Kubernetes namespace {state.meta.namespace}. Add "
+                "the namespace to its spec.allowedKubernetesNamespaces",
             )
         # What the cluster says of its balancer must not be an old copy.
         meta = found.obj["metadata"]
@@ -119,10 +120,12 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         self._tools.clusters[state.name] = state.cluster_name
         state.of_cluster = parsed(PulsarClusterStatus, state.cluster.get("status"))
         if (state.cluster.get("spec") or {}).get("mode") == "Standalone":
-            return Reason.NOT_SUPPORTED, f"{found.text} is Standalone: one broker has nothing to balance"
+            return Reason.NOT_SUPPORTED, (
+                f"{found.text} is in mode Standalone, and the load of a single broker cannot be balanced"
+            )
         endpoint = published_endpoint(state.cluster)
         if endpoint is None or state.of_cluster.broker is None or not state.of_cluster.broker.ready:
-            return Reason.WAITING_FOR_BROKERS, f"{found.text} has no ready broker: see its condition BrokersReady"
+            return Reason.WAITING_FOR_BROKERS, f"{found.text} has no ready broker. See its condition BrokersReady"
         state.traffic = Traffic(self.deps, endpoint)
         return None
 
@@ -154,14 +157,14 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         if state.command == "approve":
             # Kept until there is a proposal, it would approve one that was not observed.
             await state.actor.warn(
-                Reason.NO_DATA, "There is no proposal to approve: review the next one and approve it"
+                Reason.NO_DATA, "There is no proposal to approve. Review the next proposal and approve it"
             )
             state.done_command = True
         return await proposal.propose(self._tools, state)
 
     def _wait_for_brokers(self, state: RebalancePass) -> Outcome:
         """Waits while brokers are replaced or removed, since a plan made now would soon be outdated."""
-        text = "Waiting until brokers are no longer being replaced or removed: see status.rollout of the cluster"
+        text = "The rebalance waits while brokers are being replaced or removed. See status.rollout of the cluster"
         state.carry(*LIFE)
         state.conditions.set(ConditionType.READY, False, Reason.BROKERS_CHANGING, text)
         return Outcome(requeue_after=RETRY_SECONDS)
@@ -174,12 +177,15 @@ class RebalanceController(ObjectReconciler[RebalancePass]):
         if state.command == "stop":
             state.done_command = True
             return execution.stopped(
-                self._tools, state, Reason.STOPPED_BY_USER, f"Stopped before it began; {FOR_ANOTHER}"
+                self._tools,
+                state,
+                Reason.STOPPED_BY_USER,
+                f"The proposal was stopped before its execution began. {sentence(FOR_ANOTHER)}",
             )
         if left <= 0:
             if state.command == "approve":
                 await state.actor.warn(
-                    Reason.EXPIRED, "The approved proposal had expired: review the new one and approve it"
+                    Reason.EXPIRED, "The approved proposal had expired. Review the new proposal and approve it"
                 )
                 state.done_command = True
             return await proposal.propose(self._tools, state, why=Reason.EXPIRED)

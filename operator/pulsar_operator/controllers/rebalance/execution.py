@@ -40,6 +40,7 @@ from pulsar_operator.controllers.rebalance.proposal import observed_of, standing
 from pulsar_operator.controllers.rebalance.rebalance_pass import FOR_ANOTHER, RETRY_SECONDS, RebalancePass, Tools
 from pulsar_operator.controllers.rebalance.warming_up import uncounted
 from pulsar_operator.domain.conditions import parse_time, seconds_since, timestamp
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import CONFIG_MAPS, ConflictError, PortError, RefusedError, UnavailableError
 
 ASK_AGAIN_SECONDS = 20.0
@@ -65,9 +66,9 @@ async def begin(tools: Tools, state: RebalancePass) -> Outcome:
     state.set(progress=None, measured=None, measured_brokers=[], replaced_proposal=None, approval_required=None)
     state.progress(done=0, total=total, started_time=timestamp(state.now))
     state.carry(ConditionType.PROPOSAL_READY)
-    _executing(state, Reason.WAITING_FOR_BALANCER, "Waiting until Pulsar's own balancer is off")
+    _executing(state, Reason.WAITING_FOR_BALANCER, "The execution waits until Pulsar's own balancer is off")
     await state.actor.record_event(
-        reason, f"Proposal {proposal.id} is approved: {proposal.splits} splits, {proposal.moves} moves"
+        reason, f"Proposal {proposal.id} with {proposal.splits} splits and {proposal.moves} moves is approved"
     )
     return Outcome(requeue_after=ASK_FOR)
 
@@ -77,19 +78,27 @@ async def continue_execution(tools: Tools, state: RebalancePass) -> Outcome:
     state.carry(ConditionType.PROPOSAL_READY)
     if state.command == "stop":
         state.done_command = True
-        await state.actor.warn(Reason.STOPPED_BY_USER, "Stopped on request: steps that were done stay done")
-        return stopped(tools, state, Reason.STOPPED_BY_USER, f"Stopped on request after {_done(state)}; {FOR_ANOTHER}")
+        await state.actor.warn(
+            Reason.STOPPED_BY_USER, "The execution was stopped on request. Completed steps are not reverted"
+        )
+        return stopped(
+            tools,
+            state,
+            Reason.STOPPED_BY_USER,
+            f"The execution was stopped on request after {_done(state)}. {sentence(FOR_ANOTHER)}",
+        )
     if state.command == "approve":
         state.done_command = True  # it is; a refresh stays on the object and counts after the end
         ident = state.status.proposal.id if state.status.proposal else ""
         if state.approves not in ("", ident):
-            text = f"Approval of proposal {state.approves} is refused: proposal {ident} is being executed"
+            text = f"The approval of proposal {state.approves} is refused, because proposal {ident} is being executed"
             await state.actor.warn(Reason.APPROVAL_REFUSED, text)
     if not state.actor.act:
         return _paused(state)
     if (since := state.pulsar_balances) is not None:
         text = (
-            f"Stopped after {_done(state)}: Pulsar balances since {since}, see condition BalancingActive of the cluster"
+            f"The execution was stopped after {_done(state)}, because Pulsar has balanced the load since {since}. "
+            "See condition BalancingActive of the cluster"
         )
         return stopped(tools, state, Reason.PULSAR_BALANCES, text)
     if (unavailable := await store_unavailable_message_of(tools.deps, state.cluster)) is not None:
@@ -98,7 +107,7 @@ async def continue_execution(tools: Tools, state: RebalancePass) -> Outcome:
     proposal = state.status.proposal
     try:
         if proposal is None or proposal.config_map_name is None:
-            raise ValueError("the status does not say what was approved")
+            raise ValueError("the status does not contain the approved proposal")
         live = await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, proposal.config_map_name)
         steps = read_steps(live, proposal)
     except ValueError as error:
@@ -106,9 +115,11 @@ async def continue_execution(tools: Tools, state: RebalancePass) -> Outcome:
     holder = state.of_cluster.balancer.disabled_for if state.of_cluster.balancer is not None else None
     if holder != state.name:
         state.progress(blocked_since=None)  # resumed after it held nothing any more: it waits for its turn
-        whom = f"; it is off for PulsarRebalance {holder}, which goes first" if holder else ""
+        whom = f". The balancer is off for PulsarRebalance {holder}, which is executed first" if holder else ""
         _executing(
-            state, Reason.WAITING_FOR_BALANCER, f"Waiting until Pulsar's own balancer is off for this object{whom}"
+            state,
+            Reason.WAITING_FOR_BALANCER,
+            f"The execution waits until Pulsar's own balancer is off for this object{whom}",
         )
         return Outcome(requeue_after=ASK_FOR)
     try:
@@ -117,7 +128,11 @@ async def continue_execution(tools: Tools, state: RebalancePass) -> Outcome:
         begin = blocked(state)
         if seconds_since(begin, state.now) < SILENT_SECONDS:
             raise
-        what = "brokers have not answered" if isinstance(error, UnavailableError) else "brokers refuse the operator"
+        what = (
+            "brokers have not answered"
+            if isinstance(error, UnavailableError)
+            else ("brokers have refused requests of the operator")
+        )
         return await _invalidated(tools, state, f"{what} since {timestamp(begin)}: {error}")
     state.progress(blocked_since=None)
     return outcome
@@ -143,15 +158,16 @@ def hold(state: RebalancePass) -> datetime:
 def _paused(state: RebalancePass) -> Outcome:
     """Handles a pause during the execution. Pulsar's balancer stays off for a while, since the pause may be short."""
     left = HOLD_SECONDS - seconds_since(hold(state), state.now)
-    text = f"Paused after {_done(state)}"
+    text = f"The execution is paused after {_done(state)}"
     if left <= 0:
         text += (
-            ". It no longer keeps Pulsar's own balancer off nor autoscaling waiting. Remove the annotation to continue"
+            ". Pulsar's own balancer and autoscaling no longer wait for this execution. Remove the annotation to "
+            "continue"
         )
         _executing(state, Reason.PAUSED, text)
         return DONE
     until = timestamp(state.now + timedelta(seconds=left))
-    _executing(state, Reason.PAUSED, f"{text}. It keeps Pulsar's own balancer off until {until}")
+    _executing(state, Reason.PAUSED, f"{text}. Pulsar's own balancer stays off until {until}")
     return Outcome(requeue_after=left)
 
 
@@ -162,7 +178,11 @@ def _wait_for_store(state: RebalancePass, unavailable: str) -> Outcome:
     """
     if state.status.progress is not None:
         state.progress(current=None, current_since=None, blocked_since=None)
-    _executing(state, Reason.CONFIGURATION_STORE_UNAVAILABLE, f"Waiting after {_done(state)}: {unavailable}")
+    _executing(
+        state,
+        Reason.CONFIGURATION_STORE_UNAVAILABLE,
+        f"The execution waits after {_done(state)}, because {unavailable}",
+    )
     return Outcome(requeue_after=RETRY_SECONDS)
 
 
@@ -185,7 +205,7 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
             waited = 0.0
         idle = isinstance(step, Move) and (step.weight == 0 or step.clients == 0)
         if observed.state is State.UNASSIGNED and (asked is None or idle or waited >= UNASSIGNED_SECONDS):
-            observed = StepState(State.DONE, "bundle unloaded; assigned on next lookup")
+            observed = StepState(State.DONE, "the bundle was unloaded and is assigned on the next lookup")
         match observed.state:
             case State.INVALIDATED:
                 return await _invalidated(tools, state, observed.message)
@@ -202,7 +222,11 @@ async def _advance(tools: Tools, state: RebalancePass, steps: list[Step]) -> Out
             case _:
                 step_name = short_step_text(step, brokers)
                 note = f" ({observed.message})" if observed.state is State.UNKNOWN else ""
-                _executing(state, Reason.EXECUTING, f"{_done(state)}; waiting for Pulsar to {step_name}{note}")
+                _executing(
+                    state,
+                    Reason.EXECUTING,
+                    f"{_done(state)} are done. The operator waits for Pulsar to {step_name}{note}",
+                )
                 return Outcome(requeue_after=next_check(waited))
     return _finished(state)
 
@@ -262,7 +286,11 @@ async def _ask(tools: Tools, state: RebalancePass, step: Step, brokers: set[str]
             await traffic.move(step.bundle, step.destination)
     except (RefusedError, ConflictError) as error:  # 409: "unload namespace bundle to inactive destination broker"
         return await _invalidated(tools, state, f"Pulsar refused to {step_name}: {error}")
-    _executing(state, Reason.EXECUTING, f"{_done(state)}; asked Pulsar to {step_name}, because {step.reason}")
+    _executing(
+        state,
+        Reason.EXECUTING,
+        f"{_done(state)} are done. The operator requested Pulsar to {step_name}, because {step.reason}",
+    )
     return Outcome(requeue_after=next_check(0.0) if first else LATER)
 
 
@@ -313,7 +341,10 @@ def _finished(state: RebalancePass) -> Outcome:
     """Handles the end of all steps. Pulsar's balancer may resume, and rates need two periods before they are
     measured."""
     state.progress(current=None, current_since=None, finished_time=timestamp(state.now), duration=pacing.took(state))
-    text = f"All {state.status.progress.total if state.status.progress else 0} steps are done; measuring"
+    text = (
+        f"All {state.status.progress.total if state.status.progress else 0} steps are done. The result is being "
+        "measured"
+    )
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.MEASURING, text)
     state.flags(approved=True, executing=False, completed=False, stopped=False, reason=Reason.MEASURING, text=text)
     state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
@@ -330,16 +361,18 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
     left = 2 * period + 5 - seconds_since(ended, state.now)
     state.carry(ConditionType.PROPOSAL_READY)
     if left > 0:
-        text = f"All {progress.total} steps are done; measuring when the rates are {2 * period} s old"
+        text = f"All {progress.total} steps are done. The result is measured once the rates are {2 * period} s old"
         state.flags(approved=True, executing=False, completed=False, stopped=False, reason=Reason.MEASURING, text=text)
         state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
         return Outcome(requeue_after=left)
     observed = await observed_of(traffic, state.spec)
     missing = observed.unknown or "; ".join((await uncounted(tools, state, observed)).values())
     if missing and seconds_since(ended, state.now) >= 2 * period + UNMEASURED_SECONDS:
-        return await _completed(state, f"{progress.total} steps done; not measured: {missing}"[:4000])
+        return await _completed(
+            state, (f"All {progress.total} steps are done. The result could not be measured: {missing}")[:4000]
+        )
     if missing:
-        text = f"All {progress.total} steps are done; not measured yet: {missing}"[:4000]
+        text = f"All {progress.total} steps are done. The result cannot be measured yet: {missing}"[:4000]
         state.flags(approved=True, executing=False, completed=False, stopped=False, reason=Reason.MEASURING, text=text)
         state.conditions.set(ConditionType.READY, False, Reason.MEASURING, text)
         return Outcome(requeue_after=RETRY_SECONDS)
@@ -349,8 +382,8 @@ async def measure(tools: Tools, state: RebalancePass) -> Outcome:
     measured = balance_status(balance)
     promised = state.status.proposal.after.imbalance if state.status.proposal and state.status.proposal.after else "?"
     text = (
-        f"{progress.total} steps done{_in_time(state)}: the busiest broker has {measured.imbalance} times the mean, "
-        f"{promised} was promised, at best {measured.bound}"
+        f"All {progress.total} steps are done{_in_time(state)}. The busiest broker has {measured.imbalance} times "
+        f"the mean load, {promised} times was promised, and the best possible is {measured.bound} times"
     )
     state.set(measured=measured, measured_brokers=load_table(loads, planned=False))
     return await _completed(state, text)
@@ -371,7 +404,7 @@ async def _completed(state: RebalancePass, text: str) -> Outcome:
 
 async def _invalidated(tools: Tools, state: RebalancePass, message: str) -> Outcome:
     """Stops immediately because the live state differs from the proposal's, and reports the difference."""
-    text = f"Stopped after {_done(state)}: {message}. Annotate refresh for a proposal from what is there now"[:4000]
+    text = (f"The execution was stopped after {_done(state)}, because {message}. {sentence(FOR_ANOTHER)}")[:4000]
     _failed(state, message)
     await state.actor.warn(Reason.PLAN_INVALIDATED, shortened(text))
     return stopped(tools, state, Reason.PLAN_INVALIDATED, text)

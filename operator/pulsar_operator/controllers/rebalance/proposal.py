@@ -91,8 +91,8 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
     if unknown:
         return _unknown(
             state,
-            f"spec.brokers names {', '.join(unknown)}, which {'is' if len(unknown) == 1 else 'are'} not registered "
-            f"(registered: {', '.join(observed.brokers)})",
+            f"spec.brokers names {', '.join(unknown)}, but only these brokers are registered: "
+            f"{', '.join(observed.brokers)}",
         )
     if observed.silent and (why_not := _cannot_do_without(tools, state, observed, brokers)):
         return _unknown(state, why_not)
@@ -123,8 +123,8 @@ async def propose(tools: Tools, state: RebalancePass, why: Reason | None = None)
     if decision.planned is None or (decision.planned.moves and not decision.act):
         bases = tools.memories[state.meta.uid].learned.bases
         own = {broker: base.share for broker, base in bases.items()}
-        words = decision.reason + overload_message(decision.used or {}, own) + distrust_message(decision.distrusted)
-        return _left_alone(state, decision.balance, words)
+        notes = overload_message(decision.used or {}, own) + distrust_message(decision.distrusted)
+        return _left_alone(state, decision.balance, decision.reason, notes)
     proposal = decision.planned
     return await _publish(tools, state, proposal, sum(b.weight for b in model.bundles), why)
 
@@ -142,15 +142,16 @@ async def _observe(tools: Tools, state: RebalancePass) -> tuple[Observed | None,
         result = await tools.deps.sizing.latest(url, name) if tools.deps.sizing is not None else None
         if result is None:
             return None, (
-                f"the sizing service at {without_login(url)} has no result for cluster {name} yet: "
-                "the Spark job has not run, or found too little data (see its report)"
+                f"the sizing service at {without_login(url)} has no result for cluster {name} yet, because the "
+                "Spark job has not run or found too little data (see its report)"
             )
         age = (state.now - result.to_time).total_seconds()
         limit = state.spec.sizing.max_age_seconds if state.spec.sizing else SIZING_AGE_SECONDS
         if age > limit:
             return (
                 None,
-                f"the newest sizing result ends {age / 3600:.1f} h ago, more than spec.sizing.maxAgeSeconds allows",
+                f"the newest sizing result ends {age / 3600:.1f} h ago, which is more than "
+                "spec.sizing.maxAgeSeconds allows",
             )
         ahead = clock_problem(-age)
         if ahead is not None:
@@ -190,7 +191,7 @@ async def _cooling(tools: Tools, state: RebalancePass) -> Collection[BundleId]:
 
 def _unknown(state: RebalancePass, missing: str) -> Outcome:
     """Reports that there is no proposal because data is missing."""
-    text = f"No proposal: {missing}"[:4000]
+    text = f"There is no proposal, because {missing}"[:4000]
     state.set(proposal=None)
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.NO_DATA, text)
     state.flags(approved=False, executing=False, completed=False, stopped=False, reason=Reason.NO_DATA, text=text)
@@ -210,27 +211,27 @@ async def _publish(
     if name is not None:
         manifest = config_map(state.obj, name, ident, steps, proposal.brokers)
         if manifest is None:
-            return _unknown(state, f"its {len(steps)} steps do not fit in a ConfigMap: lower spec.budget.maxSplits")
+            return _unknown(state, f"its {len(steps)} steps do not fit in a ConfigMap. Lower spec.budget.maxSplits")
         if not state.actor.act:
             return _withheld(state, proposal, proposal_status(proposal, ident, moment, weight, None, expected))
         live = await tools.deps.kube.get(CONFIG_MAPS, state.meta.namespace, name)
         if live is not None and not is_proposal(live, state.meta.uid):
             return _unknown(
                 state,
-                f"ConfigMap {name} exists and is not owned by this object: delete or rename it, or choose "
-                "another metadata.name",
+                f"ConfigMap {name} exists and is not owned by this object. Delete or rename the ConfigMap, or "
+                "choose another metadata.name",
             )
         await state.actor.apply(manifest, live)
         if state.actor.refused:
-            return _unknown(state, f"Kubernetes refused the ConfigMap with the steps: {state.actor.refused[0]}")
+            return _unknown(state, f"Kubernetes refused the ConfigMap with the steps ({state.actor.refused[0]})")
     shown = proposal_status(proposal, ident, moment, weight, name, expected)
     state.set(proposal=shown)
     before, after = proposal.before, proposal.after
     if not steps:
         return _nothing(state, proposal, moment)
     text = (
-        f"{len(proposal.splits)} splits and {len(proposal.moves)} moves take the busiest broker from "
-        f"{before.ratio:.2f} to {after.ratio:.2f} times the mean (at best {after.bound_ratio:.2f}). "
+        f"{len(proposal.splits)} splits and {len(proposal.moves)} moves reduce the load of the busiest broker "
+        f"from {before.ratio:.2f} to {after.ratio:.2f} times the mean (best possible {after.bound_ratio:.2f}). "
         f"{describe_costs(shown)}{state.undecided}"
     )
     state.conditions.set(ConditionType.PROPOSAL_READY, True, why or Reason.PROPOSED, text)
@@ -246,7 +247,10 @@ def _withheld(state: RebalancePass, proposal: Proposal, shown: ProposalStatus) -
     brokers = brokers_of(steps)
     state.actor.pending.extend(short_step_text(step, brokers) for step in steps[:PENDING_SHOWN])
     reason = Reason.PAUSED if state.meta.paused else Reason.DRY_RUN
-    text = f"Not proposed: {len(proposal.splits)} splits and {len(proposal.moves)} moves, see status.pendingActions"
+    text = (
+        f"The operator would propose {len(proposal.splits)} splits and {len(proposal.moves)} moves. See "
+        "status.pendingActions"
+    )
     text += state.undecided
     state.conditions.set(ConditionType.PROPOSAL_READY, False, reason, text)
     state.flags(approved=False, executing=False, completed=False, stopped=False, reason=reason, text=text)
@@ -319,11 +323,14 @@ def _cost(model: ClusterModel, memory: Memory, usages: Mapping[str, Usage]) -> C
     return CostStatus(brokers=plain.brokers, deviation=f"{plain.deviation:.2f}", learned=f"{learned.deviation:.2f}")
 
 
-def _left_alone(state: RebalancePass, balance: Balance, why: str) -> Outcome:
+def _left_alone(state: RebalancePass, balance: Balance, why: str, notes: str) -> Outcome:
     """Completes an evaluation in which the standing rebalance does not act."""
     moment = timestamp(state.now)
-    text = f"Nothing to do now: {why} (busiest {balance.ratio:.2f} times the mean, at best {balance.bound_ratio:.2f})"
-    text += state.undecided
+    text = (
+        f"There is nothing to do now, because {why} (the busiest broker has {balance.ratio:.2f} times the mean load, "
+        f"best possible {balance.bound_ratio:.2f})"
+    )
+    text += notes + state.undecided
     state.set(proposal=ProposalStatus(id="none", computed_time=moment, before=balance_status(balance)))
     state.progress(done=0, total=0, finished_time=moment)
     state.conditions.set(ConditionType.PROPOSAL_READY, False, Reason.BALANCED, text)
@@ -336,8 +343,9 @@ def _pulsar_balances(state: RebalancePass, balance: Balance, since: str) -> Outc
     when the operator takes over again."""
     moment = timestamp(state.now)
     text = (
-        f"Pulsar balances since {since}, see condition BalancingActive of the cluster (busiest {balance.ratio:.2f} "
-        f"times the mean, at best {balance.bound_ratio:.2f}){state.undecided}"
+        f"Pulsar has balanced the load since {since}. See condition BalancingActive of the cluster. The busiest "
+        f"broker has {balance.ratio:.2f} times the mean load (best possible "
+        f"{balance.bound_ratio:.2f}){state.undecided}"
     )
     state.set(proposal=ProposalStatus(id="none", computed_time=moment, before=balance_status(balance)))
     state.progress(done=0, total=0, finished_time=moment)
@@ -354,8 +362,11 @@ def _nothing(state: RebalancePass, proposal: Proposal, moment: str) -> Outcome:
     reason = (
         Reason.ALREADY_DRAINED if proposal.emptied else Reason.BALANCED if balanced else Reason.NO_IMPROVEMENT_POSSIBLE
     )
-    advice = f"; {proposal.advice[0].message}" if proposal.advice else ""
-    text = f"Nothing to do: {proposal.withheld or 'no step would make it more even'}{advice}{state.undecided}"[:4000]
+    advice = f". {sentence(proposal.advice[0].message)}" if proposal.advice else ""
+    text = (
+        "There is nothing to do, because "
+        f"{proposal.withheld or 'no step would improve the balance'}{advice}{state.undecided}"
+    )[:4000]
     state.progress(done=0, total=0, finished_time=moment)
     state.set(replaced_proposal=None)
     state.conditions.set(ConditionType.PROPOSAL_READY, False, reason, text)
@@ -371,14 +382,18 @@ def approval(state: RebalancePass) -> str:
 
 def waiting_conditions(state: RebalancePass) -> None:
     """Sets the conditions of a proposal that is not approved yet."""
-    review = f"review ConfigMap {state.meta.name}-proposal, then {approval(state)} (or refresh, stop)"
+    review = f"review ConfigMap {state.meta.name}-proposal, then {approval(state)} (or set refresh or stop instead)"
     if state.approved_by_spec:
-        reason, text = Reason.AUTO_APPROVED, "Approved by spec.autoApprove: execution begins at the next pass"
+        reason, text = (
+            Reason.AUTO_APPROVED,
+            ("spec.autoApprove approved the proposal. Its execution begins in the next pass"),
+        )
     elif state.spec.auto_approve:
         reason = Reason.STATUS_UNREADABLE
         text = (
-            "The proposal waits for approval despite spec.autoApprove: the operator could not read the status, which "
-            f"another version may have written, so an earlier proposal may have been executed. To execute it, {review}"
+            "The proposal waits for approval despite spec.autoApprove, because the operator could not read the "
+            "status, which another version may have written, and an earlier proposal may have been executed. To "
+            f"execute it, {review}"
         )
     else:
         reason, text = Reason.WAITING_FOR_APPROVAL, sentence(review)

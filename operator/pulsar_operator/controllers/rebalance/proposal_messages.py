@@ -20,8 +20,8 @@ def left_out_message(observed: Observed) -> str:
     named, more = list(observed.silent.values())[:SHOWN], len(observed.silent) - SHOWN
     rest = f" and {more} more" if more > 0 else ""
     return (
-        f"; {len(observed.silent)} of {len(observed.brokers)} brokers are unknown and left out, with their bundles: "
-        f"{'; '.join(named)}{rest}"
+        f". {len(observed.silent)} of {len(observed.brokers)} brokers and their bundles are left out, because "
+        f"their state is unknown: {'; '.join(named)}{rest}"
     )
 
 
@@ -38,9 +38,9 @@ def undecided_message(observed: Observed) -> str:
     some = ", ".join(sorted(observed.undecided)[:SHOWN])
     why = f"the expressions {named}" if named else "the isolation policies, which have too many expressions"
     return (
-        f"; {len(observed.undecided)} namespaces (such as {some}) are neither moved nor split, because the operator "
-        f"cannot evaluate {why}: write them without lookaround, back references and other syntax that RE2 does not "
-        "share with Java"
+        f". {len(observed.undecided)} namespaces (such as {some}) are neither moved nor split, because the "
+        f"operator cannot evaluate {why}. Write the expressions without lookaround, back references and other "
+        "syntax that RE2 does not share with Java"
     )
 
 
@@ -52,9 +52,12 @@ def overload_message(usages: Mapping[str, Usage], bases: Mapping[str, float]) ->
         return ""
     broker, used = max(over.items(), key=lambda each: each[1].share)
     if used.cpu == used.share and (own := bases.get(broker, 0.0)) > used.share / 2:
-        return f"; {broker} uses {used.share:.0%} of its CPU, {own:.0%} whatever it carries: check what runs there"
+        return (
+            f". {broker} uses {used.share:.0%} of its CPU, and {own:.0%} is independent of its load. Check which "
+            "processes run there"
+        )
     more = f" and {len(over) - 1} more" if len(over) > 1 else ""
-    return f"; {broker}{more} uses {used.share:.0%} of its {used.resource}: more brokers help, moves do not"
+    return f". {broker}{more} uses {used.share:.0%} of its {used.resource}. More brokers help, and moves do not"
 
 
 def distrust_message(distrusted: Mapping[str, str]) -> str:
@@ -62,8 +65,8 @@ def distrust_message(distrusted: Mapping[str, str]) -> str:
     if not distrusted:
         return ""
     first, *more = sorted(distrusted)
-    others = f", nor that of {len(more)} more" if more else ""
+    others = f" and those of {len(more)} more brokers" if more else ""
     return (
-        f"; the operator does not trust the CPU figure of {first}, which {distrusted[first]}{others}, and balances by "
-        "traffic there: compare it with the pod's own CPU metrics"
+        f". The operator does not trust the CPU figures of {first}, which {distrusted[first]}{others}, and uses "
+        "the traffic of these brokers instead. Compare the figures with the CPU metrics of the pod"
     )

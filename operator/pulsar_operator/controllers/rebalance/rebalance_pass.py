@@ -35,7 +35,7 @@ LIFE = (
     ConditionType.STOPPED,
 )
 """Conditions that show the progress of a proposal."""
-FOR_ANOTHER = f"set {ANNOTATION_REBALANCE}=refresh for a new proposal"
+FOR_ANOTHER = f"for a new proposal, set {ANNOTATION_REBALANCE}=refresh"
 WEIGHTS_SECONDS = 86400.0
 """Maximum seconds for which the weight of a moved bundle is kept. Tools.carried discards it earlier if this process
 plans for the cluster."""

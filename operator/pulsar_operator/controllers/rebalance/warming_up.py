@@ -40,9 +40,9 @@ async def uncounted(tools: Tools, state: RebalancePass, observed: Observed) -> d
     if not ages:
         return {}
     delay = await state.traffic.first_statistics()
-    why = f"a broker counts its traffic from {delay} s after its start on"
+    why = f"the statistics of a broker contain its traffic only {delay} s after its start"
     warming_up = (each for each in sorted(ages) if ages[each] < delay + MARGIN_SECONDS)
-    return {each: f"{each} started {ages[each]:.0f} s ago: {why}" for each in warming_up}
+    return {each: f"{each} started {ages[each]:.0f} s ago, and {why}" for each in warming_up}
 
 
 def _started(pod: Json) -> datetime | None:

@@ -165,7 +165,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         for name, item in schedule.each.items():
             if name in taken:
                 item.state, item.reason, item.recorded = State.CONFLICTING, Reason.DUPLICATE.value, False
-                item.message = f"{taken[name]} manages it"
+                item.message = f"{taken[name]} manages the topic"
             elif item.state is State.CONFLICTING:
                 item.state, item.given, item.due = State.PENDING, False, now
             elif (
@@ -181,7 +181,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         for name in batch:
             if not has_record(name, recorded):
                 item = known.schedule.each[name]
-                item.reason, item.message = Reason.NOT_EMPTY.value, "status.owned has no room for it"
+                item.reason, item.message = Reason.NOT_EMPTY.value, "status.owned has no room for the name of the topic"
                 item.failed(now)
         return [name for name in batch if has_record(name, recorded)]
 
@@ -314,7 +314,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         """See ReconcilerBase."""
         if ctx.spec.deletion_policy is SetDeletionPolicy.RETAIN:
             return "deletionPolicy is Retain"
-        return None if ctx.before.owned is not None else "it never created anything there"
+        return None if ctx.before.owned is not None else "the set never created a topic"
 
     def subject(self, ctx: SetPass, scope: Scope) -> str:
         """Returns the text for messages. See ReconcilerBase."""
@@ -327,8 +327,9 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         if not lists:
             return None
         return (
-            f"Until then {len(lists)} topics are not replicated from all of their clusters, such as {min(lists)}: "
-            f"their deletion has ended that. To keep them and have the operator restore it: {keep(self.kind, ctx.obj)}"
+            f"The deletion has ended the replication of {len(lists)} topics to some of their clusters, such as "
+            f"{min(lists)}. To keep the topics and let the operator restore the replication, run: "
+            f"{keep(self.kind, ctx.obj)}"
         )
 
     async def release(self, ctx: SetPass, reason: Reason, message: str) -> None:
@@ -351,7 +352,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         try:
             listing = await list_topics(ctx, scope, known, place, left, now)
         except ObstacleError:
-            await self.release(ctx, Reason.DELETED, f"Namespace {'/'.join(place)} is gone, and the topics with it")
+            await self.release(ctx, Reason.DELETED, f"Namespace {'/'.join(place)} and the topics in it no longer exist")
             return None
         taken = await taken_by_others(ctx, scope, known, listing, left)
         removal = known.removal
@@ -359,7 +360,7 @@ class TopicSetController(ReconcilerBase[Any, PulsarTopicSetStatus]):
         report = Report(ctx, known.schedule, removal, left, waits_for_confirmation=False)
         if ctx.pause_reason is not None:
             number = len(removal.schedule)
-            text = f"Delete {number} topics in Pulsar: the object is being deleted and deletionPolicy is Delete"
+            text = f"Delete {number} topics in Pulsar, because the object is being deleted and deletionPolicy is Delete"
             self.deletion_paused(ctx, text)
             return DONE
         if not listing.unreachable:

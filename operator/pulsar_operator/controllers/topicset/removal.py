@@ -42,7 +42,7 @@ AT_ONCE = 4
 FENCED_ATTEMPTS = 3
 """Number of attempts, which take minutes, after which the bundle of a topic that stays fenced is unloaded. For the time
 of the next attempt see topic_schedule.py."""
-REMEDY = "take the topic out of the set's care with deletionPolicy Retain"
+REMEDY = "set deletionPolicy to Retain to keep the topic"
 
 
 @dataclass
@@ -180,7 +180,7 @@ async def _present(
     answers, unreachable = await scope.admin.everywhere(clusters, Call("GET", (*path, "partitions")))
     if unreachable:
         why = "; ".join(f"{each}: {scope.admin.why(each)}" for each in unreachable)
-        raise AdminUnreachableError(f"the number of partitions of topic {name} is not known: {why}")
+        raise AdminUnreachableError(f"The number of partitions of topic {name} is not known: {why}")
     for cluster in clusters:
         answer, number = answers[cluster], listing.topics.get(cluster, {}).get(name)
         lost = listing.orphans.get(cluster, {}).get(name, [])
@@ -191,7 +191,8 @@ async def _present(
             recorded = parsed(properties.get(OWNER_PROPERTY), f"topic {name} in cluster {cluster}")
             if recorded != owner:
                 return NotOurs(
-                    f"Pulsar names {recorded.text if recorded is not None else 'no object'} for topic {name}"
+                    f"the record in Pulsar names {recorded.text if recorded is not None else 'no object'} as the "
+                    f"manager of topic {name}"
                 )
         if number == 0:
             present[cluster] = [name]
@@ -233,7 +234,7 @@ async def _delete(
         found = await in_use(scope, path, present, remedy=REMEDY, counted=partitioned)
         if isinstance(found, Unused) and not begun:
             begun = True
-            log.info("delete topic %s: it left its set", "/".join((*place, name)))
+            log.info("Deleting topic %s, which was removed from its set", "/".join((*place, name)))
         return found
 
     return await TopicDeletion(

@@ -17,14 +17,16 @@ from pulsar_operator.api.v1alpha1.topic_set import (
     SetDeletionPolicy,
     TopicExample,
 )
-from pulsar_operator.controllers.core.objects import Meta
+from pulsar_operator.controllers.core.objects import Meta, resume
 from pulsar_operator.controllers.logical.deletion_results import keep
 from pulsar_operator.controllers.logical.logical_pass import MAX_DRIFT, MAX_FIELDS, LogicalPass
 from pulsar_operator.controllers.topicset.removal import Removal
 from pulsar_operator.controllers.topicset.round import TopicEvent, tally
 from pulsar_operator.controllers.topicset.topic_schedule import ScheduledTopic, State, TopicSchedule
 from pulsar_operator.domain.conditions import UNKNOWN
+from pulsar_operator.domain.logical.plan import difference_text
 from pulsar_operator.domain.logical.topic_set import MAX_OWNED, Left, some
+from pulsar_operator.domain.texts import sentence
 
 EXAMPLES = 10
 TEXT = 1000
@@ -48,13 +50,13 @@ async def record_events(
         await ctx.event(reason, text, warning=any(each.warning for each in events))
     if removal.released:
         text = (
-            f"{len(removal.released)} topics left the set and stay in Pulsar ({some(removal.released)}): their "
-            f"property {OWNER_PROPERTY} does not name this set. If they are no longer needed, delete them with "
-            "pulsar-admin"
+            f"{len(removal.released)} topics were removed from the set, but stay in Pulsar "
+            f"({some(removal.released)}), because their property {OWNER_PROPERTY} does not name this set. Delete "
+            "them with pulsar-admin if they are no longer needed"
         )
         await ctx.event(Reason.HANDED_OVER, text)
     if removal.deleted:
-        text = f"{len(removal.deleted)} topics that left the set are deleted: {some(removal.deleted)}"
+        text = f"Deleted {len(removal.deleted)} topics that were removed from the set: {some(removal.deleted)}"
         await ctx.event(Reason.DELETED, text)
 
 
@@ -143,7 +145,7 @@ class Report:
                 found[entry.field] = (name, entry, 1) if first is None else (first[0], first[1], first[2] + 1)
         out = []
         for field, (name, entry, number) in sorted(found.items()):
-            more = f" and differing in {number - 1} more topics" if number > 1 else ""
+            more = f", and {number - 1} more topics differ" if number > 1 else ""
             text = f"{entry.actual} (topic {name}){more}"
             out.append(DriftEntry(field=f"template.{field}", desired=entry.desired, actual=text))
         return out[:MAX_DRIFT]
@@ -158,9 +160,9 @@ class Report:
         lines = [f"{name}: {text}"[:TEXT] for name, item in self.schedule.each.items() for text in item.pending]
         if self.removal.schedule:
             names = list(self.removal.schedule)
-            lines.insert(0, f"Delete {len(names)} topics that left the set: {some(names)}")
+            lines.insert(0, f"Delete {len(names)} topics that were removed from the set: {some(names)}")
         if len(lines) > MAX_PENDING:
-            lines = [*lines[: MAX_PENDING - 1], f"and {len(lines) - MAX_PENDING + 1} more"]
+            lines = [*lines[: MAX_PENDING - 1], f"and {len(lines) - MAX_PENDING + 1} more actions"]
         self.ctx.fields["pending_actions"] = lines
 
     # ----------------------------------------------------------------------------------------------- conditions
@@ -171,35 +173,40 @@ class Report:
             name, item = self._of(State.REFUSED)[0]
             backed_off = self.schedule.backed_off_count()
             rest = (
-                f"; the template was refused for all it was tried on, {backed_off} more topics wait"
+                (
+                    f". Pulsar refused the template for every topic that was tried, so {backed_off} more topics are "
+                    "not tried yet"
+                )
                 if backed_off
                 else ""
             )
-            text = f"{refused} topics, such as {name}: {_of_template(item.message)[:TEXT]}{rest}"
+            text = (
+                f"{refused} topics cannot match the template, such as {name}: {_of_template(item.message)[:TEXT]}{rest}"
+            )
             texts.append((Reason(item.reason), text))
         if conflicting:
             name, item = self._of(State.CONFLICTING)[0]
             text = (
-                f"{conflicting} topics are left alone, such as {name}: {item.message}. Declare each topic once: take "
-                "it out of this set, or delete the other object"
+                f"The set does not change {conflicting} topics, such as {name}: {item.message}. Declare each "
+                "topic only once: remove the topic from this set, or delete the other object"
             )
             texts.append((Reason.DUPLICATE, text))
         if texts:
-            self.ctx.conditions.set(ConditionType.ACCEPTED, False, texts[0][0], "; ".join(text for _, text in texts))
+            self.ctx.conditions.set(ConditionType.ACCEPTED, False, texts[0][0], ". ".join(text for _, text in texts))
         else:
             self.ctx.conditions.set(ConditionType.ACCEPTED, True, Reason.VALID, "The specification is accepted")
 
     def _drifted(self, number: int) -> None:
         kind = ConditionType.DRIFTED
         if number:
-            listed = "; ".join(
-                f"spec.{e.field}: declared {e.desired}, found {e.actual}" for e in self.ctx.fields["drift"][:3]
+            listed = "; ".join(map(difference_text, self.ctx.fields["drift"][:3]))
+            self.ctx.conditions.set(
+                kind, True, Reason.DRIFT_DETECTED, f"{number} topics differ from the template. {listed}"
             )
-            self.ctx.conditions.set(kind, True, Reason.DRIFT_DETECTED, f"{number} topics differ: {listed}")
         elif self.ctx.fields["desired"] and not self.ctx.fields["ready"]:
-            self.ctx.conditions.set(kind, UNKNOWN, Reason.PENDING, "No topic was compared yet")
+            self.ctx.conditions.set(kind, UNKNOWN, Reason.PENDING, "No topic has been compared yet")
         else:
-            self.ctx.conditions.set(kind, False, Reason.IN_SYNC, "Live state matches spec")
+            self.ctx.conditions.set(kind, False, Reason.IN_SYNC, "The state in Pulsar matches the spec")
 
     def _ready(self, unreachable: list[SetClusterStatus]) -> None:
         ready, fields, ctx = ConditionType.READY, self.ctx.fields, self.ctx
@@ -207,13 +214,13 @@ class Report:
         repairs = fields["drifted"] if ctx.spec.drift_policy is DriftPolicy.REPAIR else 0
         if ctx.pause_reason is not None and (pending or fields["pending_deletion"] or repairs):
             text = (
-                f"The object is {'paused' if ctx.pause_reason is Reason.PAUSED else 'in dry run'}; "
-                f"{pending + repairs} topics are pending"
+                f"The object is {'paused' if ctx.pause_reason is Reason.PAUSED else 'in dry run'}, so "
+                f"{pending + repairs} topics are not changed. To continue, run: {resume(ctx.obj)}"
             )
             ctx.conditions.set(ready, False, ctx.pause_reason, text)
         elif unreachable:
             who = ", ".join(f"{each.name} (since {each.unreachable_since})" for each in unreachable)
-            text = f"No answer from cluster {who}; {done} of {total} topics are in sync where clusters answer"
+            text = f"These clusters do not answer: {who}. In the other clusters {done} of {total} topics are in sync"
             ctx.conditions.set(ready, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
         elif not ctx.conditions.is_true(ConditionType.ACCEPTED):
             ctx.conditions.summarize(ConditionType.ACCEPTED, ready_message="")
@@ -224,11 +231,16 @@ class Report:
         elif self.removal.blocked:
             ctx.conditions.set(ready, False, *self._blocked())
         elif self.removal.schedule:
-            text = f"{len(self.removal.schedule)} topics that left the set are being deleted"
+            text = f"{len(self.removal.schedule)} topics that were removed from the set are being deleted"
             ctx.conditions.set(ready, False, Reason.PENDING, text)
         elif contested := [name for name, item in self._of(State.DRIFTED) if item.reason == Reason.CONFLICTING_WRITER]:
-            text = f"{len(contested)} topics: {_of_template(self.schedule.each[contested[0]].message)[:TEXT]}"
-            ctx.conditions.set(ready, False, Reason.CONFLICTING_WRITER, f"{contested[0]} and others: {text}")
+            text = sentence(_of_template(self.schedule.each[contested[0]].message)[:TEXT])
+            ctx.conditions.set(
+                ready,
+                False,
+                Reason.CONFLICTING_WRITER,
+                f"Another writer keeps changing {len(contested)} topics, such as {contested[0]}. {text}",
+            )
         else:
             ctx.conditions.set(ready, True, Reason.READY, f"{total} topics in {fields['pulsar_name']} are in sync")
 
@@ -239,32 +251,35 @@ class Report:
             return Reason.PENDING, text
         name, item = stuck[0]
         more = f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
-        return Reason(item.reason), f"{text}; {name}{more} wait: {_of_template(item.message)[:TEXT]}"
+        return Reason(item.reason), f"{text}. {name}{more} cannot be changed yet: {_of_template(item.message)[:TEXT]}"
 
     def without_room(self) -> None:
         """Sets condition Ready to False because status.owned has no room for new names."""
         text = (
-            f"New topics are not created: {len(self.removal.schedule)} topics that left the set still exist in Pulsar, "
-            f"and status.owned has room for {MAX_OWNED} names. Delete them or let their clients finish, or set "
-            "deletionPolicy to Retain, which leaves them in Pulsar"
+            f"New topics are not created, because {len(self.removal.schedule)} topics that were removed from the "
+            f"set still exist in Pulsar and status.owned has room for {MAX_OWNED} names. Delete these topics, "
+            "stop their clients so that the operator can delete them, or set deletionPolicy to Retain to leave "
+            "them in Pulsar"
         )
         self.ctx.conditions.set(ConditionType.READY, False, Reason.NOT_EMPTY, text)
 
     def _confirmation(self) -> str:
         meta = self.ctx.meta
         return (
-            f"{self.left.number} of {self.left.of} topics left the set, {len(self.removal.schedule)} of them exist "
-            f"({some(list(self.removal.schedule))}), and deletionPolicy is Delete. "
-            "Bulk deletion requires confirmation: "
-            f"kubectl -n {meta.namespace} annotate --overwrite pulsartopicset/{meta.name} "
-            f"{ANNOTATION_CONFIRM_REMOVAL}={removal_answer(meta)}; to keep them set deletionPolicy to Retain"
+            f"{self.left.number} of {self.left.of} topics were removed from the set, and "
+            f"{len(self.removal.schedule)} of them exist in Pulsar ({some(list(self.removal.schedule))}). "
+            "deletionPolicy is Delete, but the operator deletes this many topics only after a confirmation. To "
+            f"confirm, run: kubectl -n {meta.namespace} annotate --overwrite pulsartopicset/{meta.name} "
+            f"{ANNOTATION_CONFIRM_REMOVAL}={removal_answer(meta)}. To keep the topics, set deletionPolicy to "
+            "Retain"
         )
 
     def _blocked(self) -> tuple[Reason, str]:
         blocked = self.removal.blocked
         first = self.removal.schedule[blocked[0]]
         text = (
-            f"{len(blocked)} topics that left the set cannot be deleted, such as {blocked[0]}: {first.message[:TEXT]}"
+            f"{len(blocked)} topics that were removed from the set cannot be deleted, such as {blocked[0]}: "
+            f"{first.message[:TEXT]}"
         )
         return Reason(first.reason), text
 
@@ -276,13 +291,14 @@ class Report:
         ctx.fields.update(pending_deletion=len(self.removal.schedule), examples=self._examples())
         if self.removal.blocked:
             reason, text = self._blocked()
-            text = f"{text}. To release the set and leave its topics: {keep(Kind.TOPIC_SET, ctx.obj)}"
+            text = f"{text}. To release the set and leave its topics in Pulsar, run: {keep(Kind.TOPIC_SET, ctx.obj)}"
             ctx.unknown(reason, text, known=True)
             ctx.conditions.set(ConditionType.DELETION_BLOCKED, True, reason, text)
         elif unreachable:
             text = (
-                f"Topics cannot be listed in cluster {', '.join(unreachable)}, which does not answer. Restore "
-                f"it, or release the set and leave its topics: {keep(Kind.TOPIC_SET, ctx.obj)}"
+                f"Cluster {', '.join(unreachable)} does not answer, so its topics cannot be listed and deleted. "
+                "Restore the cluster. To release the set and leave its topics in Pulsar instead, run: "
+                f"{keep(Kind.TOPIC_SET, ctx.obj)}"
             )
             ctx.unknown(Reason.ADMIN_UNREACHABLE, text)
             ctx.conditions.set(ConditionType.DELETION_BLOCKED, True, Reason.ADMIN_UNREACHABLE, text)

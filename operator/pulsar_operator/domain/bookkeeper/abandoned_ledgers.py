@@ -84,9 +84,12 @@ def given_up_text(found: Mapping[str, GivenUp]) -> str:
         rest = of.count - min(len(of.ledgers), NAMED)
         listed = f": {shown}{f' and {rest} more' if rest else ''}" if shown else ""
         noun = "1 ledger names" if of.count == 1 else f"{of.count} ledgers name"
-        texts.append(f"{noun} bookie {bookie}, which lost what they had there{listed}")
+        texts.append(f"{noun} bookie {bookie}, which lost its entries of these ledgers{listed}")
     unlisted = any(not of.ledgers for of in found.values())
-    remedy = "Their entries were given up by confirmation LoseLedgers. Delete their topics, or wait for their retention"
+    remedy = (
+        "The entries were given up with a confirmation LoseLedgers. Delete the topics of the ledgers, or wait until "
+        "retention deletes the ledgers"
+    )
     if unlisted:
-        remedy += f"; once none of these ledgers is left, delete znode {GIVEN_UP_PATH}"
+        remedy += f". Once none of these ledgers is left, delete znode {GIVEN_UP_PATH}"
     return f"{'. '.join(texts)}. {remedy}"

@@ -116,8 +116,8 @@ def awaited_in_group(bookie: str, writable: Collection[str], found: Iterable[Bou
     for each in _widest_first(found):
         left = each.bookies.intersection(writable) - {bookie}
         if bookie in each.bookies and len(left) < each.size < len(each.bookies):
-            takes = f"{each.whose} takes {each.size} writable bookies of {_in_groups(each)}"
-            return sentence(f"{takes}, and {len(left)} would be left without {bookie}")
+            takes = f"{each.whose} requires {each.size} writable bookies of {_in_groups(each)}"
+            return sentence(f"{takes}, and only {len(left)} would be left without {bookie}")
     return None
 
 
@@ -128,8 +128,8 @@ def paused_in_group(bookie: str, writable: Collection[str], found: Iterable[Boun
         there = each.bookies.intersection(writable)
         if bookie in there and len(there) == each.size:
             return (
-                f"{len(there) - 1} writable bookies of {_in_groups(each)} are left and {each.whose} takes {each.size}: "
-                "its topics that need a new ledger wait until the bookie is back"
+                f"{each.whose} requires {each.size} writable bookies of {_in_groups(each)}, but only "
+                f"{len(there) - 1} are left, so its topics that need a new ledger wait until the bookie is back"
             )
     return None
 
@@ -141,8 +141,8 @@ def short_in_group(writable: Collection[str], readonly: Collection[str], found: 
         there, missed = each.bookies.intersection(writable), each.bookies.intersection(readonly)
         if len(there) < each.size <= len(there) + len(missed):
             return (
-                f"{len(there)} bookies of {_in_groups(each)} take entries, and {each.whose} takes {each.size}: its "
-                "topics that need a new ledger wait"
+                f"{each.whose} requires {each.size} writable bookies of {_in_groups(each)}, but only {len(there)} "
+                "are writable, so its topics that need a new ledger wait"
             )
     return None
 
@@ -154,6 +154,7 @@ def too_few_in_group(bookie: str, writable: Collection[str], found: Iterable[Bou
         left = each.bookies.intersection(writable) - {bookie}
         if bookie in each.bookies and len(left) < each.size:
             return (
-                f"{each.whose} takes {each.size} writable bookies of {_in_groups(each)}, and {len(left)} would be left"
+                f"{each.whose} requires {each.size} writable bookies of {_in_groups(each)}, and only {len(left)} "
+                "would be left"
             )
     return None

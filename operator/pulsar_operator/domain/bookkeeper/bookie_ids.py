@@ -55,10 +55,11 @@ def parse_incarnations(data: bytes) -> dict[int, Count]:
         return _counts(data or b"{}")
     except ValueError:
         raise UndecodableError(
-            f"znode {INCARNATIONS_PATH} does not hold a count of incarnations. If ConfigMap <cluster>-instance-id has "
-            "key bookieIncarnations, delete the znode, and the operator writes it again. If not, write into the znode, "
-            "for each ordinal of a bookie, the highest incarnation that znode /ledgers/cookies or a ledger names (0 of "
-            'an id without ".i<n>.") as seen, and the next one as number, as in {"2": {"number": 1, "seen": 0}}'
+            f"znode {INCARNATIONS_PATH} does not hold a count of incarnations. If ConfigMap <cluster>-instance-id "
+            "has key bookieIncarnations, delete the znode, and the operator writes it again. Otherwise write "
+            "into the znode, for each ordinal of a bookie, the highest incarnation that znode /ledgers/cookies "
+            'or a ledger names as seen (0 for an id without ".i<n>."), and the next incarnation as number, as in '
+            '{"2": {"number": 1, "seen": 0}}'
         ) from None
 
 
@@ -81,14 +82,14 @@ def _counts(data: bytes | str) -> dict[int, Count]:
 
 def _ordinal(text: str) -> int:
     if _ORDINAL.fullmatch(text) is None:
-        raise ValueError(f"{text[:20]!r} is no ordinal")
+        raise ValueError(f"{text[:20]!r} is not an ordinal")
     return int(text)
 
 
 def _numbers(each: Any) -> tuple[int, int]:
     number, observed = each["number"], each["seen"]
     if type(number) is not int or type(observed) is not int or not (0 <= number <= MOST and -1 <= observed <= MOST):
-        raise ValueError(f"{number!r} and {observed!r} are no incarnations from 0 to {MOST}"[:200])
+        raise ValueError(f"{number!r} and {observed!r} are not incarnations from 0 to {MOST}"[:200])
     return number, observed
 
 

@@ -55,7 +55,7 @@ def too_few(racks: Racks, known: KnownRacks) -> str | None:
     if not racks.enforce_minimum or len(there) >= racks.minimum:
         return None
     racks_text = f"bookies are in {', '.join(there[:MAX_NAMED])}" if there else "no bookie's rack is known"
-    return f"bookies in {racks.minimum} racks (spec.bookkeeper.racks.minimum, enforced): {racks_text}"
+    return f"spec.bookkeeper.racks.minimum requires bookies in {racks.minimum} racks, but {racks_text}"
 
 
 def racks_known(
@@ -68,19 +68,19 @@ def racks_known(
     if racks is None or known is None:
         return None
     if written is None:
-        return UNKNOWN, Reason.METADATA_UNREACHABLE, problem or "The metadata store is not checked yet"
+        return UNKNOWN, Reason.METADATA_UNREACHABLE, problem or "The metadata store has not been checked yet"
     if known.unknown:
         more = f" (and {len(known.unknown) - 1} more)" if len(known.unknown) > 1 else ""
         return FALSE, Reason.RACK_UNKNOWN, f"{next(iter(known.unknown.values()))}{more}"
     if known.pending:
         waiting = ", ".join(map(str, sorted(known.pending)[:MAX_NAMED]))
-        return UNKNOWN, Reason.PENDING, f"Bookies that have no node yet, by ordinal: {waiting}"
+        return UNKNOWN, Reason.PENDING, f"The bookies with these ordinals have no node yet: {waiting}"
     short = too_few(racks, known)
     if short is not None:
         return (
             FALSE,
             Reason.TOO_FEW_RACKS,
-            f"No ledger can be created without {short}. Bring bookies to more racks, lower minimum, or set "
+            f"No ledger can be created, because {short}. Add bookies to more racks, lower minimum, or set "
             "enforceMinimum to false",
         )
     return TRUE, Reason.RACKS_KNOWN, _racks_message(racks, known)
@@ -91,8 +91,8 @@ def unreadable(why: str) -> RacksCondition:
     return (
         FALSE,
         Reason.RACKS_UNREADABLE,
-        f"The racks of bookies are not written: {why}. The operator does not overwrite them. Repair znode "
-        f"{RACKS_PATH}, or delete it if its content is not needed",
+        f"The racks of bookies cannot be written, because {why}. The operator does not overwrite the znode. "
+        f"Repair znode {RACKS_PATH}, or delete it if its content is not needed",
     )
 
 
@@ -102,8 +102,12 @@ def _racks_message(racks: Racks, known: KnownRacks) -> str:
         by_rack.setdefault(rack, []).append(ordinal)
     by_rack_text = "; ".join(f"{rack}: {', '.join(map(str, of))}" for rack, of in sorted(by_rack.items())[:MAX_NAMED])
     count = distinct(known.of.values())
-    few = "" if count >= racks.minimum else f"; fewer than racks.minimum = {racks.minimum}, so copies come together"
-    return f"Bookies are in {count} rack{'' if count == 1 else 's'}, by ordinal: {by_rack_text}{few}"
+    few = (
+        ""
+        if count >= racks.minimum
+        else (f". racks.minimum is {racks.minimum}, so a rack stores more than one copy of an entry")
+    )
+    return f"Bookies are in {count} rack{'' if count == 1 else 's'} (ordinals by rack: {by_rack_text}){few}"
 
 
 def begun_first(racks: Mapping[str, str], outdated: Collection[str], done: Collection[str]) -> frozenset[str]:

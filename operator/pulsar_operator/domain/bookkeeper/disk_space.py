@@ -87,12 +87,18 @@ def _shares(peers: Peers, targets: frozenset[str]) -> dict[str, float]:
 def describe_shortage(short: Shortage, mark: float) -> str:
     """Returns a message with the figures."""
     line = f"{100 * mark:g} % of their ledger disks, of which {100 * GUARD:g} % are kept free"
-    left = f"{short.bookies} writable bookie is" if short.bookies == 1 else f"{short.bookies} writable bookies are"
-    beyond = f"is {size_text(-short.has)} beyond" if short.has < 0 else f"has {size_text(short.has)}"
+    left = (
+        f"The {short.bookies} remaining writable bookie has"
+        if short.bookies == 1
+        else (f"The {short.bookies} remaining writable bookies have")
+    )
+    beyond = (
+        (f"already is {size_text(-short.has)} above this mark") if short.has < 0 else f"has only {size_text(short.has)}"
+    )
     return (
-        f"{size_text(short.moved)} are to be copied from it, and {left} left with {size_text(short.room)} below the "
-        f"mark at which they become read-only ({line}). Bookie {short.bookie} would get about "
-        f"{size_text(short.takes)} and {beyond}"
+        f"{size_text(short.moved)} must be copied from the bookie. {left} {size_text(short.room)} of space below "
+        f"the mark at which they become read-only ({line}). Bookie {short.bookie} would receive about "
+        f"{size_text(short.takes)}, but {beyond}"
     )
 
 

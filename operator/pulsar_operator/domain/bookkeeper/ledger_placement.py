@@ -58,10 +58,10 @@ def placement_message(found: PlacementStatus | None) -> str:
     if found is None:
         return ""
     if found.against is None:
-        return "; the number of ledgers with copies in too few racks is unknown: not all ledgers could be read"
+        return ". The number of ledgers with copies in too few racks is unknown, because not all ledgers could be read"
     if not found.against:
         return ""
     return (
-        f"; {found.against} of {found.ledgers} ledgers have copies in too few racks: they were made before, and stay "
-        "where they are until retention takes them out"
+        f". {found.against} of {found.ledgers} ledgers have copies in too few racks, because they were created "
+        "before the racks were known. These copies stay there until retention deletes the ledgers"
     )

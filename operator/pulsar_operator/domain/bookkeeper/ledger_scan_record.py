@@ -253,7 +253,7 @@ def parse_chunk(data: bytes) -> Chunk:
         newest, opened, ident = found["newest"], found["opened"], str(found.get("examination", ""))
         return Chunk(ids, flags, opens, sizes, newest, passed, opened, since, later, ident=ident)
     except (TypeError, KeyError, IndexError, RecursionError, zlib.error) as error:
-        raise ValueError(f"no chunk of an examination: {error}") from None
+        raise ValueError(f"the znode has no chunk of an examination: {error}") from None
 
 
 def _deltas(numbers: list[int]) -> list[int]:
@@ -361,4 +361,4 @@ def parse_block(data: bytes) -> tuple[dict[str, list[int]], str]:
             return dict(found), ""
         return dict(found["block"]), str(found["examination"])
     except (TypeError, KeyError, AttributeError, RecursionError, zlib.error) as error:
-        raise ValueError(f"no block of writers: {error}") from None
+        raise ValueError(f"the znode has no block of writers: {error}") from None

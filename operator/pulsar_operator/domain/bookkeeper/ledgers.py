@@ -229,7 +229,7 @@ def decode_ledger(data: bytes) -> Ledger:
     empty."""
     header = _HEADER.match(data)
     if header is None:
-        raise UndecodableError("no header of ledger metadata" if data else "no data")
+        raise UndecodableError("the ledger metadata has no header" if data else "no data")
     version, body = int(header[1]), data[header.end() :]
     if version == 3:
         return _ledger(read_delimited(_LEDGER, body))
@@ -237,15 +237,15 @@ def decode_ledger(data: bytes) -> Ledger:
         message = read_text(_LEDGER, body)
         if not message.HasField("ackQuorumSize"):
             # A text has no length. This field comes after the segments, so that none of them is missing.
-            raise UndecodableError("LedgerMetadataFormat has no ackQuorumSize: it may be cut")
+            raise UndecodableError("LedgerMetadataFormat has no ackQuorumSize and may be incomplete")
         return _ledger(message)
-    raise UndecodableError(f"version {version} of ledger metadata is not known here")
+    raise UndecodableError(f"version {version} of ledger metadata is not supported")
 
 
 def checked_bookie_id(text: str) -> str:
     """Returns the id of a bookie. Raises UndecodableError if BookKeeper would not accept it (class BookieId)."""
     if not _BOOKIE_ID.fullmatch(text) or text.lower() == "readonly":
-        raise UndecodableError(f"{text[:80]!r} is no id of a bookie")
+        raise UndecodableError(f"{text[:80]!r} is not a bookie id")
     return text
 
 
@@ -256,23 +256,25 @@ def _ledger(message: Any) -> Ledger:
     write_quorum, ensemble_size = message.quorumSize, message.ensembleSize
     ack_quorum = message.ackQuorumSize if message.HasField("ackQuorumSize") else write_quorum
     if not ensemble_size >= write_quorum >= ack_quorum >= 1:
-        raise UndecodableError(f"ensemble {ensemble_size}, quorums {write_quorum} and {ack_quorum}")
+        raise UndecodableError(
+            f"ensemble size {ensemble_size} with quorums {write_quorum} and {ack_quorum} is not valid"
+        )
     segments = tuple(
         Segment(each.firstEntryId, tuple(checked_bookie_id(bookie) for bookie in each.ensembleMember))
         for each in message.segment
     )
     if not segments or any(len(each.bookies) != ensemble_size for each in segments):
-        raise UndecodableError(f"no segments, or not of {ensemble_size} bookies each")
+        raise UndecodableError(f"the ledger has no segments, or a segment does not have {ensemble_size} bookies")
     firsts = [each.first_entry_id for each in segments]
     if firsts[0] < 0 or any(later <= earlier for earlier, later in pairwise(firsts)):
-        raise UndecodableError("segments are out of order")
+        raise UndecodableError("the segments are out of order")
     closed = state is LedgerState.CLOSED
     last_entry_id = message.lastEntryId if message.HasField("lastEntryId") else None
     if closed and (last_entry_id is None or last_entry_id < NOTHING_WRITTEN or message.length < 0):
-        raise UndecodableError(f"closed with last entry {last_entry_id} and length {message.length}")
+        raise UndecodableError(f"the last entry {last_entry_id} or the length {message.length} is not valid")
     custom = {each.key: each.value for each in message.customMetadata}
     if len(custom) != len(message.customMetadata):
-        raise UndecodableError("customMetadata has a key twice")
+        raise UndecodableError("customMetadata contains a key twice")
     return Ledger(
         state=state,
         ensemble_size=ensemble_size,

@@ -69,9 +69,9 @@ def read_delimited(name: str, data: bytes) -> Any:
     try:
         found = proto.parse_length_prefixed(_KINDS[name], io.BytesIO(data))
     except (DecodeError, ValueError) as error:
-        raise UndecodableError(f"no {name}: {error}") from None
+        raise UndecodableError(f"the data is not {name} ({error})") from None
     if found is None:
-        raise UndecodableError(f"no {name}: no data")
+        raise UndecodableError(f"the data of {name} is empty")
     again = io.BytesIO()
     _check(found)
     proto.serialize_length_prefixed(found, again)
@@ -91,7 +91,7 @@ def read_text(name: str, data: bytes) -> Any:
     try:
         found = text_format.Parse(text, _KINDS[name]())
     except (text_format.ParseError, ValueError, RecursionError) as error:
-        raise UndecodableError(f"no {name}: {error}") from None
+        raise UndecodableError(f"the data is not {name} ({error})") from None
     _check(found)
     return found
 
@@ -101,14 +101,14 @@ def as_text(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UndecodableError(f"not text: {error.reason} at byte {error.start}") from None
+        raise UndecodableError(f"the value is not text ({error.reason} at byte {error.start})") from None
 
 
 def _check(message: Any) -> None:
     """Raises UndecodableError if the message, or one inside it, lacks a field or has a value of another type."""
     kind = message.DESCRIPTOR
     if not message.IsInitialized():
-        raise UndecodableError(f"{kind.name} lacks {', '.join(message.FindInitializationErrors())}")
+        raise UndecodableError(f"{kind.name} has no {', '.join(message.FindInitializationErrors())}")
     for each in UnknownFieldSet(message):
         if each.field_number in kind.fields_by_number:
             raise UndecodableError(f"{kind.name} has no {kind.fields_by_number[each.field_number].name}")

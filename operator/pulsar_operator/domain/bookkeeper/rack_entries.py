@@ -37,17 +37,17 @@ def parse_entries(data: bytes) -> Entries:
         found = json.loads(data.decode(), parse_constant=_refused)
         json.dumps(found, allow_nan=False)
     except (ValueError, RecursionError) as error:
-        raise UndecodableError(f"znode {RACKS_PATH} is no JSON: {str(error)[:120]}") from None
+        raise UndecodableError(f"znode {RACKS_PATH} is not JSON: {str(error)[:120]}") from None
     if not isinstance(found, dict):
-        raise UndecodableError(f"znode {RACKS_PATH} is no JSON object")
+        raise UndecodableError(f"znode {RACKS_PATH} is not a JSON object")
     for group, bookies in found.items():
         if not isinstance(bookies, dict) or not all(isinstance(each, dict) for each in bookies.values()):
-            raise UndecodableError(f"group {str(group)[:80]!r} of znode {RACKS_PATH} is no JSON object of objects")
+            raise UndecodableError(f"group {str(group)[:80]!r} of znode {RACKS_PATH} is not a JSON object of objects")
     return found
 
 
 def _refused(text: str) -> Any:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def entries_data(entries: Entries) -> bytes:

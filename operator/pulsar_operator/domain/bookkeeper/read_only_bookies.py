@@ -17,6 +17,7 @@ from pulsar_operator.api.v1alpha1.cluster_status import BookieStatus
 from pulsar_operator.domain.bookkeeper.affinity import Widest
 from pulsar_operator.domain.bookkeeper.storage_facts import BookieState, StorageFacts, reported_usage
 from pulsar_operator.domain.conditions import parse_time, timestamp
+from pulsar_operator.domain.texts import sentence
 
 READ_ONLY_REASONS: Final = frozenset({Reason.DISKS_FULL.value, Reason.BOOKIE_READ_ONLY.value})
 """Reasons of condition BookKeeperReady that this module sets."""
@@ -163,12 +164,12 @@ def describe_read_only(fact: ReadOnlyBookies) -> str:
         which = [each for each in fact.bookies if each.reason is reason]
         if which:
             more = f" (and {len(which) - NAMED} more)" if len(which) > NAMED else ""
-            texts.append(f"{', '.join(_what(each, fact.limits) for each in which[:NAMED])}{more}. {advice}")
+            texts.append(f"{'. '.join(_what(each, fact.limits) for each in which[:NAMED])}{more}. {advice}")
     widest = fact.widest
     if widest is not None and fact.writable < widest.size:
         texts.append(
-            f"{fact.writable} bookies take entries, and {widest.whose} takes {widest.size}: topics that need such a "
-            "ledger wait"
+            f"{sentence(widest.whose)} requires {widest.size} writable bookies, but only {fact.writable} are "
+            "writable, so topics that need such a ledger wait"
         )
     if fact.short_group is not None:
         texts.append(fact.short_group)
@@ -180,24 +181,25 @@ def nearly_full(fact: ReadOnlyBookies) -> str:
     found = sorted(fact.nearly.items(), key=lambda each: (-each[1], each[0]))
     named = ", ".join(f"{bookie} ({usage} %)" for bookie, usage in found[:NAMED])
     more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    return f"nearly full, and read-only at {100 * fact.limits.full:g} %: {named}{more}"
+    return f"These bookies are nearly full and become read-only at {100 * fact.limits.full:g} %: {named}{more}"
 
 
 def _what(each: ReadOnly, limits: DiskLimits) -> str:
     used = "an unknown share" if each.usage is None else f"{each.usage} %"
-    text = f"bookie {each.bookie} is read-only since {each.since}"
+    text = f"Bookie {each.bookie} has been read-only since {each.since}"
     if each.reason is not Reason.DISKS_FULL:
-        return f"{text}, not because of its ledger disks, of which {used} is used"
-    return f"{text}: its ledger disks were used beyond {100 * limits.full:g} %, now {used}"
+        return f"{text}, but not because of its ledger disks, of which {used} is used"
+    return f"{text}, because its ledger disks were more than {100 * limits.full:g} % full (now {used})"
 
 
 _ADVICE: Final[Mapping[Reason, str]] = {
     Reason.DISKS_FULL: (
-        "Nothing is deleted to make room: raise spec.bookkeeper.replicas (with autoscaling its maxReplicas), shorten "
-        "retention or the backlog, or have larger volumes"
+        "The operator does not delete data. To add space, raise spec.bookkeeper.replicas (with autoscaling its "
+        "maxReplicas), shorten retention, reduce the backlog, or use larger volumes"
     ),
     Reason.BOOKIE_READ_ONLY: (
-        "The operator did not make it so: the log of its pod says why. Who did it at its HTTP server can take it back; "
-        "so does a restart"
+        "The operator did not make the bookie read-only. The log of the bookie's pod shows the cause. If a "
+        "person made the bookie read-only through its HTTP server, a request to the server or a restart of the "
+        "pod makes it writable again"
     ),
 }

@@ -103,7 +103,7 @@ def not_replicated(facts: StorageFacts) -> str | None:
     """Returns why not every ledger is known to have all its copies, as a sentence; None if every ledger has them."""
     lacking = facts.under_replicated
     if facts.disabled:
-        return f"Replication is switched off: znode {DISABLE} exists"
+        return f"Replication is switched off, because znode {DISABLE} exists"
     if facts.auditor is None:
         return "No auto-recovery pod is the auditor, so missing copies are not detected"
     if lacking.count:
@@ -118,7 +118,7 @@ def not_replicated(facts: StorageFacts) -> str | None:
 def replicated(
     facts: StorageFacts | None,
     previous: Mapping[str, Any] | None = None,
-    unreachable: str = "the metadata store could not be read",
+    unreachable: str = "The metadata store could not be read",
     given_up: Mapping[str, GivenUp] | None = _NO_GIVEN_UP,
     unknown: str | None = None,
 ) -> tuple[ConditionStatus, Reason, str]:
@@ -132,13 +132,13 @@ def replicated(
     if facts is None:
         return UNKNOWN, Reason.METADATA_UNREACHABLE, unreachable
     lacking = facts.under_replicated
-    known = f"; found to lack copies before: {_counted(lacking)}" if lacking.count else ""
+    known = f" ({_counted(lacking)} had missing copies before)" if lacking.count else ""
     if facts.disabled:
         return (
             FALSE,
             Reason.REPLICATION_DISABLED,
-            f"Replication is switched off, so missing copies are not made{known}: switch it on with "
-            "`bin/bookkeeper shell autorecovery -enable` in a bookie's pod",
+            f"Replication is switched off, so missing copies are not restored{known}. To switch replication on, "
+            "run `bin/bookkeeper shell autorecovery -enable` in the pod of a bookie",
         )
     if facts.auditor is None:
         return (
@@ -149,18 +149,22 @@ def replicated(
         )
     if lacking.count:
         since = _since(lacking, previous)
-        since_text = f" since {timestamp(since)}" if since else ""
+        missing = f"have been missing since {timestamp(since)}" if since else "are missing"
         also = f". {given_up_text(given_up)}" if given_up else ""
-        return FALSE, Reason.UNDER_REPLICATED, f"Copies are missing{since_text}: {_counted(lacking)}{also}"
+        return FALSE, Reason.UNDER_REPLICATED, f"Copies of {_counted(lacking)} {missing}{also}"
     if given_up:
         return FALSE, Reason.LEDGERS_LOST, given_up_text(given_up)
     if given_up is None:
-        return UNKNOWN, Reason.UNKNOWN, f"Znode {GIVEN_UP_PATH} cannot be read: repair it from a backup, or delete it"
+        return (
+            UNKNOWN,
+            Reason.UNKNOWN,
+            (f"Znode {GIVEN_UP_PATH} cannot be read. Repair the znode from a backup, or delete it"),
+        )
     if unknown is not None:
         return UNKNOWN, Reason.UNKNOWN, unknown
     if lacking.at_least:
-        return UNKNOWN, Reason.UNKNOWN, "The ledgers that lack copies could not be counted in one look"
-    return TRUE, Reason.REPLICATED, "Every ledger has all its copies, as far as the auditor knows"
+        return UNKNOWN, Reason.UNKNOWN, "The number of ledgers that lack copies could not be determined in one read"
+    return TRUE, Reason.REPLICATED, "Every ledger that the auditor checked has all its copies"
 
 
 def _counted(lacking: UnderReplicated) -> str:

@@ -60,7 +60,7 @@ class Mark:
 def ledger_path(ledger_id: int) -> str:
     """Returns the path of a ledger's znode. Raises ValueError for an invalid id."""
     if not 0 <= ledger_id <= _MAX_ID:
-        raise ValueError(f"{ledger_id} is no id of a ledger")
+        raise ValueError(f"{ledger_id} is not a ledger id")
     if ledger_id < SHORT_IDS:
         digits = f"{ledger_id:010}"
         return f"{LEDGERS}/{digits[:2]}/{digits[2:6]}/L{digits[6:]}"
@@ -73,7 +73,7 @@ def ledger_id(path: str) -> int:
     match = _LEDGER_PATH.fullmatch(path)
     number = int("".join(part or "" for part in match.groups())) if match else _MAX_ID + 1
     if number > _MAX_ID:
-        raise UndecodableError(f"{path[:120]!r} is no path of a ledger")
+        raise UndecodableError(f"{path[:120]!r} is not the path of a ledger")
     return number
 
 
@@ -95,7 +95,7 @@ def marked_ledger(name: str) -> int | None:
         return None
     match = _MARK.fullmatch(name)
     if match is None or int(match[1]) > _MAX_ID:
-        raise UndecodableError(f"{name[:80]!r} is no mark of a ledger")
+        raise UndecodableError(f"{name[:80]!r} is not the mark of a ledger")
     return int(match[1])
 
 

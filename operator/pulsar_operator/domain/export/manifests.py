@@ -118,14 +118,19 @@ def export_tenant(settings: Settings, tenant: str, live: Mapping[str, Any]) -> E
         if problem is None and len(roles) < MAX_ROLES:
             roles.append(role)
         else:
-            notes.append(f"admin role {shown(role)}: {problem or f'more than {MAX_ROLES} roles'}")
+            notes.append(
+                f"admin role {shown(role)} is not exported: {problem or f'the field takes at most {MAX_ROLES} roles'}"
+            )
     clusters = sorted(set(live.get("allowedClusters") or ()))
     if roles:
         spec["adminRoles"] = roles
     if clusters:
         spec["allowedClusters"] = clusters
     else:
-        notes.append("allowedClusters is empty, which the field cannot express: applied, every cluster is allowed")
+        notes.append(
+            "allowedClusters is empty in Pulsar, which the field cannot express. If the manifest is applied, the "
+            "tenant may use every cluster"
+        )
     problem = problem_of(PulsarTenantSpec, spec)
     if problem is not None:
         return not_exported(Kind.TENANT, about, problem)
@@ -147,7 +152,7 @@ def export_namespace(settings: Settings, tenant: str, namespace: str, answers: N
     if problem is not None:
         return not_exported(Kind.NAMESPACE, about, problem)
     if live.get("deleted"):
-        return not_exported(Kind.NAMESPACE, about, "Pulsar is deleting it")
+        return not_exported(Kind.NAMESPACE, about, "Pulsar is deleting the namespace")
     notes: list[tuple[str, bool]] = []
     bundles = _bundles(answers)
     if bundles is not None:
@@ -167,8 +172,9 @@ def export_namespace(settings: Settings, tenant: str, namespace: str, answers: N
     others = [cluster for cluster in holders if cluster != settings.cluster]
     if others:
         text = (
-            f"it is also in {', '.join(others)}: what each cluster keeps for itself (topics without partitions, local "
-            f"topic policies, bookie affinity, anti-affinity) was read in {settings.cluster} alone"
+            f"the namespace is also in {', '.join(others)}. Settings that each cluster stores separately (topics "
+            "without partitions, local topic policies, bookie affinity, anti-affinity) were read only in "
+            f"{settings.cluster}"
         )
         notes.append((text, False))
     return manifest_of(settings, Kind.NAMESPACE, about, name, spec, notes)
@@ -207,7 +213,9 @@ def export_topic(settings: Settings, tenant: str, namespace: str, topic: str, an
     notes += [*found.notes, *((text, False) for text in (*refused, *odd)), *parts]
     for row, value in found.values:
         if not declared_in(row, scope):
-            text = f"{row.path}: also set globally, to {shown(row.encode(value))}; a topic declares one scope"
+            text = (
+                f"{row.path} is also set globally, to {shown(row.encode(value))}, but a topic declares only one scope"
+            )
             notes.append((text, False))
     return manifest_of(settings, Kind.TOPIC, about, name, spec, notes)
 

@@ -74,7 +74,13 @@ def with_subscriptions(
     own = [name for name in live_subscriptions if is_functions_subscription(name)] if not system else []
     if own:
         names = ", ".join(shown(name) for name in own)
-        notes.append((f"{SUBSCRIPTIONS}: {names}, named like functions, which create their own subscriptions", False))
+        notes.append(
+            (
+                f"{SUBSCRIPTIONS}: {names} are not exported, because they are named like the subscriptions that "
+                "functions create",
+                False,
+            )
+        )
     for name, live in live_subscriptions.items():
         if is_system_subscription(name) or name in own:
             continue
@@ -86,7 +92,13 @@ def with_subscriptions(
         if problem is None:
             listed.append(value)
         else:
-            notes.append((f"{SUBSCRIPTIONS}: entry {shown(name)} would not be admitted: {problem}", False))
+            notes.append(
+                (
+                    f"{SUBSCRIPTIONS}: entry {shown(name)} is not exported, because the API server would refuse it: "
+                    f"{problem}",
+                    False,
+                )
+            )
     if listed:
         out[SUBSCRIPTIONS] = listed
     return out, notes
@@ -96,7 +108,7 @@ def _subscription(name: str, live: LiveSubscription, rate: Any) -> tuple[dict[st
     place = f"{SUBSCRIPTIONS}[{shown(name)}]"
     if live.missing:
         # Declared, it would be made in the others.
-        return None, [(f"{place} is missing in {live.missing} of the partitions", False)]
+        return None, [(f"{place} does not exist in {live.missing} of the partitions", False)]
     value: dict[str, Any] = {"name": name}
     notes: list[tuple[str, bool]] = []
     if live.replicated is None:
@@ -109,7 +121,7 @@ def _subscription(name: str, live: LiveSubscription, rate: Any) -> tuple[dict[st
         secret = [key for key, each in sorted(live.properties.items()) if contains_secret(key, each)]
         if secret:  # The field is all of them, so that without one it would take that one away.
             names = ", ".join(map(shown, secret))
-            notes.append((f"{place}.properties: {names} may be secret, the values are not written", False))
+            notes.append((f"{place}.properties are not exported, because these values may be secret: {names}", False))
         else:
             value["properties"] = dict(sorted(live.properties.items()))
     if isinstance(rate, Unreadable):
@@ -117,7 +129,7 @@ def _subscription(name: str, live: LiveSubscription, rate: Any) -> tuple[dict[st
     elif rate is not None:
         decoded = DISPATCH_RATE.decode(rate)
         if isinstance(decoded, Undecodable):
-            notes.append((f"{place}.dispatchRate: Pulsar has {shown(rate)}, which the field cannot express", False))
+            notes.append((f"{place}.dispatchRate is {shown(rate)} in Pulsar, which the field cannot express", False))
         else:
             value["dispatchRate"] = wire(decoded)
     return value, notes
@@ -130,27 +142,37 @@ def with_schema(spec: Mapping[str, Any], answer: Any) -> tuple[dict[str, Any], l
     if isinstance(answer, Unreadable):
         return dict(spec), [(f"{SCHEMA} could not be read: {answer.message}", True)]
     live = LiveSchema.parse(answer)
-    what = f"{SCHEMA}: version {live.version} of type {live.type}"
+    what = f"{SCHEMA} version {live.version} of type {live.type}"
     if live.type not in SchemaType.__members__:
-        return dict(spec), [(f"{what}: the field has no such type", False)]
+        return dict(spec), [(f"{what} is not exported, because the field has no such type", False)]
     declared = declaration_of(live)
     if declared is None:
-        return dict(spec), [(f"{what} cannot be expressed: it does not say what its key and value are", False)]
+        return dict(spec), [
+            (f"{what} is not exported, because it does not contain the types of its key and value", False)
+        ]
     value, properties = declared
     if resembles_secret(live.definition):
-        return dict(spec), [(f"{what}: the definition may hold a secret and is not written", False)]
+        return dict(spec), [(f"{what} is not exported, because its definition may contain a secret", False)]
     secret = sorted(key for key, each in properties.items() if contains_secret(key, each))
     kept = {key: each for key, each in sorted(properties.items()) if key not in secret}
-    notes = [(f"{SCHEMA}.properties: {shown(key)} may be a secret, its value is not written", False) for key in secret]
+    notes = [
+        (f"{SCHEMA}.properties: {shown(key)} is not exported, because its value may be secret", False) for key in secret
+    ]
     problem = _not_the_same({**value, **({"properties": kept} if kept else {})}, live)
     if problem is not None and kept:
-        notes.append((f"{SCHEMA}.properties {shown(kept)} would not be admitted: {problem}", False))
+        notes.append(
+            (
+                f"{SCHEMA}.properties {shown(kept)} are not exported, because the API server would refuse them: "
+                f"{problem}",
+                False,
+            )
+        )
         kept, problem = {}, _not_the_same(value, live)
     if problem is None:
         whole = {**spec, SCHEMA: {**value, **({"properties": kept} if kept else {})}}
         problem = problem_of(PulsarTopicSpec, whole)
     if problem is not None:
-        return dict(spec), [*notes, (f"{what} would not be admitted: {problem}", False)]
+        return dict(spec), [*notes, (f"{what} is not exported: {problem}", False)]
     return whole, notes
 
 

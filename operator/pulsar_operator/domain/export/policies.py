@@ -120,13 +120,15 @@ def _in_cluster(row: PolicyRow, answer: Any, cluster: str) -> tuple[Any, list[st
     """Returns the value in one cluster, or None, and notes about it."""
     source, value = _dig(row, answer, cluster), row.read(answer, cluster)
     if row.unavailable is not None and not _empty(_set_members(source)):
-        return None, [f"{row.path}: Pulsar has {shown(_set_members(source))}, which is not managed: {row.unavailable}"]
+        return None, [
+            f"{row.path} is {shown(_set_members(source))} in Pulsar, but is not managed, because {row.unavailable}"
+        ]
     if value is None or isinstance(value, Undecodable):
         nobodys = value is None and (_empty(_set_members(source)) or source == row.remove_body)
-        text = f"{row.path}: Pulsar has {shown(_set_members(source))}, which the field cannot express"
+        text = f"{row.path} is {shown(_set_members(source))} in Pulsar, which the field cannot express"
         return None, [] if nobodys else [text]
     rest = _left_over(row, source, value)
-    text = f"{row.path}: there is no field for {', '.join(rest)}; a change of {row.path} would reset that"
+    text = f"{row.path} has members without a field, which a change of {row.path} would reset: {', '.join(rest)}"
     return (_lean(row, value) if row.is_set(value) else None), [text] if rest else []
 
 
@@ -156,7 +158,9 @@ def read_policies(rows: Iterable[PolicyRow], answers: Mapping[str, Any], cluster
         first = found[0][0]
         if any(not _same(row, first, value) for value, _ in found[1:]):
             each = {c: _dig(row, answer, c) for c in many}
-            notes[f"{row.path}: differs between the clusters: {shown(each)}; the field is the same in all"] = False
+            notes[f"{row.path} differs between the clusters ({shown(each)}), but the field applies to all clusters"] = (
+                False
+            )
         elif first is not None:
             values.append((row, first))
     if refused:
@@ -177,9 +181,9 @@ def with_lists(
         secret = [key for key in values if isinstance(values[key], str) and contains_secret(key, values[key])]
         for key in secret:
             del values[key]
-            notes.append(f"{row.field}: {shown(key)} may be a secret, its value is not written")
+            notes.append(f"{row.field}: {shown(key)} is not exported, because its value may be secret")
         if strange:
-            notes.append(f"{row.field}: Pulsar has {shown(strange)}, which the field cannot express")
+            notes.append(f"{row.field} is {shown(strange)} in Pulsar, which the field cannot express")
         if values and problem_of(model, {**out, row.field: row.written(values)}) is not None:
             values, refused = _admitted(model, out, row, values)
             notes += refused
@@ -199,7 +203,9 @@ def _admitted(
         if problem is None:
             kept[key] = value
         else:
-            notes.append(f"{row.field}: entry {shown(key)} would not be admitted: {problem}")
+            notes.append(
+                f"{row.field}: entry {shown(key)} is not exported, because the API server would refuse it: {problem}"
+            )
     return kept, notes
 
 
@@ -211,7 +217,9 @@ def unmanaged(live: Mapping[str, Any], rows: Iterable[PolicyRow], lists: Iterabl
         if _empty(value) or (key in SECOND_COPY and value == live.get(SECOND_COPY[key])):
             continue
         reason = UNMANAGED_KEYS.get(key)
-        yield f"{key} {shown(value)}: there is no field for it" + (f" ({reason})" if reason else "")
+        yield (f"{key} {shown(value)} is not exported, because there is no field for it") + (
+            f" ({reason})" if reason else ""
+        )
 
 
 def plain(value: Any) -> Any:
@@ -245,7 +253,7 @@ def laid_over(
 ) -> tuple[dict[str, Any], list[str]]:
     """Returns the specification with the values that an API server would admit, and notes about the others."""
     secret = [row for row, value in values if _may_be_secret(plain(value))]
-    notes = [f"{row.path}: the value may hold a secret and is not written" for row in secret]
+    notes = [f"{row.path} is not exported, because its value may contain a secret" for row in secret]
     values = [(row, value) for row, value in values if row not in secret]
     whole = dict(spec)
     for row, value in values:
@@ -260,7 +268,7 @@ def laid_over(
         if problem is None:
             kept = tried
         else:
-            notes.append(f"{row.path}: Pulsar has {shown(plain(value))}, which would not be admitted: {problem}")
+            notes.append(f"{row.path} is {shown(plain(value))} in Pulsar, which the API server would refuse: {problem}")
     return kept, notes
 
 

@@ -161,11 +161,11 @@ def _broken_field(name: str, value: Any, extra: Mapping[str, Any]) -> Iterator[s
     elif isinstance(longest, int) and len(str(value)) > longest:
         yield f"{name} is longer than {longest} characters"
     if extra.get("x-kubernetes-list-type") == "set" and len(set(map(str, value))) != len(value):
-        yield f"{name} has an entry more than once"
+        yield f"{name} has the same entry more than once"
     if extra.get("x-kubernetes-list-type") == "map":
         keys = [tuple(wire(item).get(key) for key in extra["x-kubernetes-list-map-keys"]) for item in value]
         if len(set(keys)) != len(keys):
-            yield f"{name} has an entry more than once"
+            yield f"{name} has the same entry more than once"
 
 
 def problem_of(model: type[BaseModel], spec: Struct) -> str | None:

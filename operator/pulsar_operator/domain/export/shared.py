@@ -47,10 +47,10 @@ def export_isolation(settings: Settings, name: str, live: Mapping[str, Any]) -> 
     for row in ISOLATION_FIELDS:
         value = row.read(live)
         if isinstance(value, Undecodable):
-            return _cannot(about, f"{row.field}: Pulsar has {value.raw[:SHOWN]}, which the field cannot express")
+            return _cannot(about, f"{row.field} is {value.raw[:SHOWN]} in Pulsar, which the field cannot express")
         if row.is_set(value):
             spec[row.field] = plain(value)
-    problem = "its name is that of another address of Pulsar's REST" if name == BROKERS else None
+    problem = "Pulsar's REST API uses the name of the policy for another resource" if name == BROKERS else None
     problem = problem or problem_of(PulsarIsolationPolicySpec, spec) or _odd(spec)
     if problem is not None:
         return _cannot(about, problem)
@@ -66,11 +66,11 @@ def _odd(spec: Mapping[str, Any]) -> str | None:
     for field in ("namespaces", "primary", "secondary"):
         for expression in spec.get(field) or ():
             if _NOT_RE2.search(expression) is not None or not is_re2(expression):
-                return f"{field}: {shown(expression)} is no expression of RE2"
+                return f"{field}: {shown(expression)} is not an expression of RE2"
             if field != "namespaces" and _PORT.search(expression):
-                return f"{field}: {shown(expression)} has a port, so that no broker matches"
+                return f"{field}: {shown(expression)} contains a port, so it matches no broker"
     if not (spec.get("namespaces") and spec.get("primary")):
-        return "it has no namespaces, or no primary brokers"
+        return "the policy has no namespaces, or no primary brokers"
     return None
 
 
@@ -86,7 +86,7 @@ def export_domains(settings: Settings, live: Mapping[str, Any]) -> Entry | None:
         one = {"name": domain, "brokers": brokers}
         problem = problem_of(PulsarIsolationPolicySpec, {**spec, "failureDomains": [*listed, one]})
         if strange:
-            problem = f"{', '.join(map(shown, strange))} is no broker's id, host:port"
+            problem = f"{', '.join(map(shown, strange))} is not a broker id (host:port)"
         if problem is None:
             listed.append(one)
         else:

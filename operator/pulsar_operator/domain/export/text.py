@@ -58,9 +58,9 @@ def render(source: Source, entries: Iterable[Entry]) -> str:
         f"version {json.dumps(source.version or 'unknown')}.\n"
     ]
     if source.not_read:
-        parts.append(f"# Not read: {', '.join(source.not_read)}.\n")
+        parts.append(f"# These data were not read: {', '.join(source.not_read)}.\n")
     if count:
-        parts.append(f"# {count} items cannot be expressed; each is a comment with {MARK}.\n")
+        parts.append(f"# {count} items cannot be expressed. Each is listed in a comment with {MARK}.\n")
     for entry in listed:
         parts += [f"# {MARK}: {sentence(note)}\n" for note in entry.notes]
         if entry.manifest is not None:

@@ -150,8 +150,8 @@ def refuses(draft: Draft, field: str, given: Collection[str] | None, of_the_inst
         else ("which are no clusters of the instance", "the names, or create PulsarClusters with those clusterNames")
     )
     text = (
-        f"spec.{path} names {named}, {which} (its clusters: {known}), so the whole list is refused and Pulsar keeps "
-        f"the last valid one: correct {remedy}"
+        f"spec.{path} names {named}, {which} (the instance has: {known}). The operator refuses the complete list, "
+        f"and Pulsar keeps the last valid list. Correct {remedy}"
     )
     draft.problems.append(Problem(field, Reason.INVALID_SPEC, text))
     return True
@@ -226,9 +226,10 @@ def drops_cluster(action: Action, live: Clusters) -> bool:
 def _waits(waits: Collection[str], undelivered: str) -> str:
     names = ", ".join(sorted(waits))
     return (
-        f"spec.{CLUSTERS} leaves out {names}, and what waits to be replicated would be dropped, so nothing is done "
-        f"yet: {undelivered}. Wait until it is delivered, or confirm with an entry of spec.confirmations (action "
-        "AbandonBacklog, the cluster, and an expiresTime to come) that was not used before"
+        f"spec.{CLUSTERS} no longer contains {names}. The operator does not remove {names} from the replication "
+        f"yet, because messages that are not replicated yet would be lost: {undelivered}. Wait until they are "
+        "replicated, or confirm the loss with a new entry of spec.confirmations that has action AbandonBacklog, "
+        "the cluster, and a future expiresTime"
     )
 
 
@@ -244,11 +245,11 @@ def _widen(live: Clusters, replicating: Sequence[str], wider: list[str], base: t
     removed = sorted(live.replicating - set(replicating))
     was = describe(sorted(live.allowed)) if live.allowed else "empty"
     why = (
-        f"then {', '.join(removed)} can leave spec.{CLUSTERS} and its data stays"
+        f"so that {', '.join(removed)} can leave spec.{CLUSTERS} and the data in that cluster stays"
         if removed
-        else f"Pulsar wants all of spec.{CLUSTERS} in it"
+        else f"because Pulsar requires allowed_clusters to contain all of spec.{CLUSTERS}"
     )
-    reason = f"Widen allowed_clusters to {describe(wider)} (was {was}): {why}"
+    reason = f"Widen allowed_clusters to {describe(wider)} (was {was}), {why}"
     return Action(Verb.SET, CLUSTERS, Call("POST", (*base, "allowedClusters"), body=wider), reason)
 
 
@@ -260,18 +261,18 @@ def _shrunk(draft: Draft, live: Clusters, replicating: Sequence[str] | None, all
     if bound:
         names = ", ".join(bound)
         text = (
-            f"spec.{ALLOWED} leaves out {names}, which is in replication_clusters of the namespace: set "
-            f"spec.{CLUSTERS} without {names}, or add {names} to spec.{ALLOWED}"
+            f"spec.{ALLOWED} does not contain {names}, but replication_clusters of the namespace does. Remove "
+            f"{names} from spec.{CLUSTERS}, or add {names} to spec.{ALLOWED}"
         )
         draft.problems.append(Problem(ALLOWED, Reason.INVALID_SPEC, text))
     unasked = sorted(removed - live.confirmations - set(bound))
     if unasked:
         names = ", ".join(unasked)
         text = (
-            f"spec.{ALLOWED} leaves out {names}, which may hold the namespace: Pulsar would delete all of its topics "
-            f"and messages in {names} immediately, so nothing is done there. Add {names} to spec.{ALLOWED}, or confirm "
-            "with an entry of spec.confirmations (action RemoveCluster, the cluster, and an expiresTime to come) that "
-            "was not used before"
+            f"spec.{ALLOWED} no longer contains {names}, where the namespace may have data. The operator keeps "
+            f"{names} in allowed_clusters, because Pulsar would immediately delete all topics and messages of the "
+            f"namespace in {names}. Add {names} to spec.{ALLOWED}, or confirm the deletion with a new entry of "
+            "spec.confirmations that has action RemoveCluster, the cluster, and a future expiresTime"
         )
         draft.problems.append(Problem(ALLOWED, Reason.CONFIRMATION_REQUIRED, text))
     return sorted({*allowed, *kept, *unasked, *(replicating or ())})

@@ -199,24 +199,25 @@ def _text(
     was = " or ".join(dict.fromkeys(describe(each.before) for each in changes))
     inherits = "/".join(dict.fromkeys(amount_text(each.new) for each in changes))
     cause = (
-        f"spec.{row.path} is no longer declared, and Pulsar would keep less than with {was}, which is set there: what "
-        f"is inherited keeps {inherits}"
+        f"spec.{row.path} is no longer declared. Pulsar would then use the inherited value, which keeps "
+        f"{inherits} and so less data than the present value {was}"
         if value is None
-        else f"spec.{row.path} is {describe(value)} by {guard.source}, and Pulsar would keep less than with {was}, "
-        "which counts there"
+        else f"{guard.source} sets {row.path} to {describe(value)}. With this value Pulsar would keep less data than "
+        f"with {was}, the value in effect"
     )
     first, *others = (each.command(answer) for each, answer in answers)
     for_all = "".join(
-        f", or for every namespace of the tenant that exists now and keeps as much: {each}" for each in others
+        (f". To confirm it for every existing namespace of the tenant that keeps as much, run instead: {each}")
+        for each in others
     )
     return (
-        f"{cause}. {_at_risk(guard.stored)} Until you decide, Pulsar keeps the value it has. Declare the value "
-        f"that is to count in spec.{row.path} of the object itself, or confirm: {first}{for_all}"
+        f"{cause}. {_at_risk(guard.stored)} Pulsar keeps the value in effect until you decide. To choose a value, "
+        f"declare it in spec.{row.path} of this object. To confirm the change, run: {first}{for_all}"
     )
 
 
 def _at_risk(stored: Mapping[str, Stored] | None) -> str:
     if not stored:
-        return "How many bytes are stored is not known."
+        return "The number of stored bytes is unknown."
     listed = ", ".join(each.text(cluster) for cluster, each in sorted(stored.items()))
-    return f"Pulsar could delete messages of what is stored: {listed}."
+    return f"Pulsar could delete messages from the stored data ({listed})."

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from pulsar_operator.api.v1alpha1.logical import DriftEntry, RepairRecord
 from pulsar_operator.domain.conditions import timestamp
-from pulsar_operator.domain.logical.plan import field_of, printable
+from pulsar_operator.domain.logical.plan import difference_text, field_of
 
 FREE = 2
 """Number of repairs of a field that are made immediately."""
@@ -97,19 +97,18 @@ def explain(entries: Sequence[DriftEntry], records: Iterable[RepairRecord]) -> s
     for field in fields[:SHOWN]:
         record = by_field[field]
         its = [e for e in entries if field_of(e.field) == field]
-        differences = "; ".join(
-            f"spec.{printable(e.field)}: declared {e.desired}, found {e.actual}" for e in its[:SHOWN]
-        )
-        differences += f" and {len(its) - SHOWN} more" if len(its) > SHOWN else ""
+        differences = "; ".join(map(difference_text, its[:SHOWN]))
+        differences += f" and {len(its) - SHOWN} more differences" if len(its) > SHOWN else ""
         parts.append(
-            f"{differences} (repaired {record.times} times and changed again by another writer; last repair "
-            f"{record.last_time}, next not before {timestamp(due(record))})"
+            f"{differences} (the operator repaired the field {record.times} times, and another writer changed it "
+            f"again each time; the last repair was at {record.last_time}, and the next is not before "
+            f"{timestamp(due(record))})"
         )
     if len(fields) > SHOWN:
-        parts.append(f"and {len(fields) - SHOWN} more fields")
+        parts.append(f"and {len(fields) - SHOWN} more fields differ")
     return (
-        f"{'; '.join(parts)}. Find the other writer and stop it, or take the field out of the spec, or "
-        "set spec.driftPolicy to Report"
+        f"{'. '.join(parts)}. Find the other writer and stop it, remove the field from the spec, or set "
+        "spec.driftPolicy to Report"
     )
 
 

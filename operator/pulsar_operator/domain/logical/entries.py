@@ -74,7 +74,7 @@ def plan_entries(
         draft.actions += there.set(desired)
         for key in sorted(gone & set(live)):
             draft.kept.add(entry(row.field, key))
-            draft.actions += there.remove(key, Verb.RESET, "it was removed from the spec")
+            draft.actions += there.remove(key, Verb.RESET, "the entry was removed from the spec")
         if row.prunes(spec):
             draft.actions += there.remove_others(set(desired) | gone)
         left += there.left
@@ -117,14 +117,14 @@ class _LiveList:
     def remove(self, key: str, verb: Verb, why: str) -> list[Action]:
         """Returns the actions that remove an entry."""
         difference = self._difference(key, describe(None))
-        reason = f"Remove spec.{printable(difference.field)} (was {difference.actual}): {why}"
+        reason = f"Remove spec.{printable(difference.field)} (was {difference.actual}), because {why}"
         calls = self.row.remove_calls(self.base, key, self.live[key])
         return [Action(verb, difference.field, call, reason, difference, self.cluster) for call in calls]
 
     def remove_others(self, ours: Collection[str]) -> list[Action]:
         """Returns the actions that remove entries of other clients. If the complete list was applied before, an entry
         is drift."""
-        why = f"it is not declared and spec.{self.row.prune} is set"
+        why = f"the entry is not declared and spec.{self.row.prune} is true"
         actions: list[Action] = []
         for key in sorted(set(self.live) - set(ours)):
             if self.memory.applied and not self.memory.repairs(self.row.field, repair=self.repair):

@@ -101,7 +101,10 @@ def plan_isolation(spec: PulsarIsolationPolicySpec, facts: IsolationFacts, memor
     if targets:
         draft.declared |= {entry(DOMAINS, name) for name in domains}
     for name, owner in sorted(facts.taken.items()):
-        text = f"spec.failureDomains[{name}] is managed by PulsarIsolationPolicy {owner}: declare it in one of the two"
+        text = (
+            f"spec.failureDomains[{name}] is already managed by PulsarIsolationPolicy {owner}, so this object does "
+            "not change it. Declare the failure domain in only one of the two objects"
+        )
         draft.problems.append(Problem(DOMAINS, Reason.DUPLICATE, text))
     repair = spec.drift_policy is DriftPolicy.REPAIR
     lost = not exists(spec, facts)
@@ -122,9 +125,9 @@ def plan_isolation(spec: PulsarIsolationPolicySpec, facts: IsolationFacts, memor
 
 def _check_clusters(draft: Draft, spec: PulsarIsolationPolicySpec, targets: Collection[str]) -> None:
     for cluster in sorted(set(spec.clusters or ()) - set(targets)):
-        draft.waiting.append(f"cluster {cluster} is not registered in Pulsar yet")
+        draft.waiting.append(f"Cluster {cluster} is not registered in Pulsar yet")
     if not targets and not draft.waiting:
-        draft.waiting.append("no cluster of the instance is registered in Pulsar yet")
+        draft.waiting.append("No cluster of the instance is registered in Pulsar yet")
 
 
 def _plan_policy(
@@ -172,7 +175,7 @@ def _plan_policy(
 
 def _change(verb: Verb, difference: DriftEntry) -> str:
     if verb is Verb.RESET:
-        return f"Reset spec.{difference.field} (was {difference.actual}): it was removed from the spec"
+        return f"Reset spec.{difference.field} (was {difference.actual}), because the field was removed from the spec"
     return action_text(verb, difference)
 
 
@@ -182,12 +185,14 @@ def _plan_missing(
     """Plans a policy that the cluster lacks: no cluster has it (create), or others have it (a new cluster, or
     drift)."""
     what = f"for namespaces {describe(call.body['namespaces'])} on brokers {describe(call.body['primary'])}"
-    text = f"Create isolation policy {name} in cluster {cluster}, {what}: Pulsar has none of that name there"
+    text = (
+        f"Create isolation policy {name} in cluster {cluster}, {what}, because the cluster has no policy of that name"
+    )
     if lost:
         draft.actions.append(Action(Verb.CREATE, "", call, text, None, cluster))
         return
     item = entry(CLUSTERS, cluster)
-    difference = DriftEntry(field=item, desired="there", actual="not there")
+    difference = DriftEntry(field=item, desired="a policy", actual="no policy")
     if memory.leaves(item, repair=repair):
         draft.drift.append(difference)
         return
@@ -213,7 +218,7 @@ def _plan_domains(
         if found == brokers:
             continue
         item = entry(DOMAINS, name)
-        text = "not there" if found is None else describe(found)
+        text = "no failure domain" if found is None else describe(found)
         difference = DriftEntry(field=item, desired=describe(brokers), actual=f"{text} in cluster {cluster}")
         if memory.leaves(item, repair=repair):
             draft.drift.append(difference)
@@ -222,8 +227,9 @@ def _plan_domains(
         for broker, other in sorted(claimed.items()):
             if other not in going and broker in desired.get(other, live.domains[other]):
                 problem = (
-                    f"spec.failureDomains[{name}] has broker {broker}, which is in failure domain {other} of cluster "
-                    f"{cluster} already: a broker is in one domain, take it out of one of the two"
+                    f"spec.failureDomains[{name}] contains broker {broker}, which is already in failure domain "
+                    f"{other} of cluster {cluster}. A broker can be in only one failure domain. Remove the broker "
+                    "from one of the two"
                 )
                 draft.problems.append(Problem(DOMAINS, Reason.INVALID_SPEC, problem))
         now = brokers - set(claimed)
@@ -239,7 +245,8 @@ def _remove_domain(name: str, cluster: str, brokers: frozenset[str]) -> Action:
     item = entry(DOMAINS, name)
     difference = DriftEntry(field=item, desired=describe(None), actual=f"{describe(brokers)} in cluster {cluster}")
     reason = (
-        f"Delete failure domain {name} of cluster {cluster} (was {describe(brokers)}): it was removed from the spec"
+        f"Delete failure domain {name} of cluster {cluster} (was {describe(brokers)}), because it was removed "
+        "from the spec"
     )
     return Action(Verb.DELETE, item, Call("DELETE", failure_domain_path(cluster, name)), reason, difference, cluster)
 
@@ -249,8 +256,10 @@ def _plan_removal(draft: Draft, name: str, cluster: str, live: ClusterFacts, mem
     item = entry(CLUSTERS, cluster)
     if isolated and live.policy is not None:
         draft.kept.add(item)
-        difference = DriftEntry(field=item, desired="not there", actual="there")
-        reason = f"Delete isolation policy {name} in cluster {cluster}: the cluster was removed from spec.clusters"
+        difference = DriftEntry(field=item, desired="no policy", actual="a policy")
+        reason = (
+            f"Delete isolation policy {name} in cluster {cluster}, because the cluster was removed from spec.clusters"
+        )
         draft.actions.append(
             Action(Verb.DELETE, item, Call("DELETE", isolation_path(cluster, name)), reason, difference, cluster)
         )

@@ -46,11 +46,10 @@ def unfinished_deletion(live: Mapping[str, Any], name: str) -> str | None:
     if live.get("deleted") is not True:
         return None
     return (
-        f"Pulsar has begun to delete namespace {name} and has not finished, so that none of its topics is found. No "
-        "call reverts that. If no client is deleting it, let Pulsar finish, which destroys what is left in the "
-        "namespace: "
-        f"pulsar-admin namespaces delete {name} --force (without --force if it is empty). A declared namespace is then "
-        "created again, without its old content"
+        f"Pulsar has started to delete namespace {name} and has not finished. Its topics cannot be listed until "
+        "then, and no call reverts the deletion. If no client is deleting the namespace, let Pulsar finish, "
+        f"which destroys the remaining content: pulsar-admin namespaces delete {name} --force (without --force if "
+        "the namespace is empty). The operator then creates a declared namespace again, without its old content"
     )
 
 
@@ -242,8 +241,8 @@ def _plan_creation(
             Verb.CREATE,
             "",
             Call("PUT", namespace_path(facts.tenant, facts.name), body=body),
-            f"Create namespace {facts.tenant}/{facts.name} with {shape} in {', '.join(clusters)}: Pulsar has none of "
-            "that name",
+            f"Create namespace {facts.tenant}/{facts.name} with {shape} in {', '.join(clusters)}, because Pulsar "
+            "has no namespace of that name",
         )
     )
 
@@ -260,14 +259,17 @@ def _default_clusters(draft: Draft, facts: NamespaceFacts, allowed: Collection[s
     usable = usable & set(allowed) if allowed else usable
     missing = sorted(usable - facts.tenant_clusters)
     if not usable:
-        draft.waiting.append("the tenant may use no cluster of the instance yet")
+        draft.waiting.append(
+            "The namespace is not created yet, because the tenant may not use any cluster of the instance yet. See "
+            "spec.allowedClusters of the PulsarTenant"
+        )
     elif missing:
         names = ", ".join(missing)
         draft.waiting.append(
-            f"The namespace is not created yet: spec.{CLUSTERS} is not set, so it is created in all clusters that "
-            f"the tenant may use ({', '.join(sorted(usable))}), and Pulsar does not let the tenant use {names} yet. "
-            "See "
-            f"the PulsarTenant and PulsarCluster {names}, or set spec.{CLUSTERS} to create it without {names}"
+            f"The namespace is not created yet. spec.{CLUSTERS} is not set, so the namespace is created in all "
+            f"clusters that the tenant may use ({', '.join(sorted(usable))}), and Pulsar does not let the tenant "
+            f"use {names} yet. See the PulsarTenant and PulsarCluster {names}, or set spec.{CLUSTERS} to create "
+            f"the namespace without {names}"
         )
     return [] if missing else sorted(usable)
 

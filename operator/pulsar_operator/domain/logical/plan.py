@@ -200,15 +200,15 @@ def plan_policies(
         elif row.unavailable is not None:
             # What Pulsar has of it from before stays managed: it is reset once the field is taken out.
             draft.kept |= {row.field} & memory.managed
-            message = f"spec.{row.field} is not applied: {row.unavailable}. Take the field out"
+            message = f"spec.{row.field} is not applied, because {row.unavailable}. Remove the field"
             draft.problems.append(Problem(row.field, Reason.NOT_SUPPORTED, message))
         elif too_old(row, version):
             draft.problems.append(
                 Problem(
                     row.field,
                     Reason.REJECTED_BY_PULSAR,
-                    f"spec.{row.field} needs Pulsar {row.since_version} or later, the cluster runs {version}: upgrade "
-                    "it or remove the field",
+                    f"spec.{row.field} is not applied, because it requires Pulsar {row.since_version} or later "
+                    f"and the cluster runs {version}. Upgrade the cluster, or remove the field",
                 )
             )
         else:
@@ -297,11 +297,20 @@ def printable(name: str) -> str:
     return visible(name, keep="")
 
 
+def difference_text(difference: DriftEntry) -> str:
+    """Returns the sentence that describes drift of a field."""
+    desired = "no value" if difference.desired == describe(None) else difference.desired
+    actual = difference.actual.replace(describe(None), "no value", 1)
+    return f"spec.{printable(difference.field)} declares {desired}, but Pulsar has {actual}"
+
+
 def action_text(verb: Verb, difference: DriftEntry) -> str:
     """Returns the sentence that describes an action on a field."""
     name = printable(difference.field)
     if verb is Verb.REPAIR:
-        return f"Repair spec.{name}: reverted drift: {difference.actual} -> {difference.desired}"
+        return (
+            f"Repair spec.{name}, which another writer changed: from {difference.actual} back to {difference.desired}"
+        )
     return f"Set spec.{name} to {difference.desired} (was {difference.actual})"
 
 
@@ -333,7 +342,8 @@ def _plan_reset(
                 Verb.RESET,
                 row.field,
                 call,
-                f"Reset spec.{row.field} to inherit (was {text}): it was removed from the spec",
+                f"Reset spec.{row.field} to the inherited value (was {text}), because the field was removed from "
+                "the spec",
                 DriftEntry(field=row.field, desired=describe(None), actual=text),
                 cluster,
             )

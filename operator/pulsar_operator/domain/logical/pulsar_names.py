@@ -55,15 +55,19 @@ def topic_name_problem(name: str) -> str | None:
     """Returns why a local topic name cannot be used; None if it can. ``name`` may come from metadata.name."""
     if _PARTITION.search(name):
         return (
-            f"the topic name {name!r} ends like a partition (-partition-N), a suffix Pulsar gives to the partitions of "
-            "a topic: set spec.name to another name"
+            f"The topic name {name!r} ends with -partition-N, a suffix that Pulsar uses for the partitions of a "
+            "topic. Set spec.name to another name"
         )
     if "/" in name:
-        return f"the topic name {name!r} has a slash, which Pulsar reads as a separator: set spec.name to another name"
+        return (
+            f"The topic name {name!r} contains a slash, which Pulsar reads as a separator. Set spec.name to another "
+            "name"
+        )
     if is_system_topic(name):
         return (
-            f"the topic name {name!r} is that of a system topic of Pulsar, which keeps policies or transactions of its "
-            "namespace, so the operator does nothing with it: delete the object and declare a topic of another name"
+            f"{name!r} is the name of a system topic of Pulsar, in which Pulsar keeps policies or transactions of "
+            "the namespace. The operator does not manage system topics. Delete this object, and declare a topic "
+            "of another name"
         )
     return None
 
@@ -77,8 +81,8 @@ def system_topic_problem(tenant: str, namespace: str, name: str) -> str | None:
     """Returns why a topic cannot be managed because it is internal to the brokers; None if it can."""
     if is_system_namespace(tenant, namespace):
         return (
-            f"all topics of namespace {tenant}/{namespace} are system topics of Pulsar, so the operator does nothing "
-            "with them: delete the object and declare the topic in another namespace"
+            f"All topics of namespace {tenant}/{namespace} are system topics of Pulsar, which the operator does "
+            "not manage. Delete this object, and declare the topic in another namespace"
         )
     return topic_name_problem(name) if is_system_topic(name) else None
 

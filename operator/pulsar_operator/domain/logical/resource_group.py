@@ -32,8 +32,8 @@ def plan_resource_group(
                 Verb.CREATE,
                 "",
                 Call("PUT", resource_group_path(name), body=body),
-                f"Create resource group {name} with {describe(declared) if declared else 'no limits'}: Pulsar has none "
-                "of that name",
+                f"Create resource group {name} with {describe(declared) if declared else 'no limits'}, because "
+                "Pulsar has no resource group of that name",
             )
         )
         return draft.done()

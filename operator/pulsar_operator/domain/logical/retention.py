@@ -45,7 +45,7 @@ def of_the_brokers(configuration: Mapping[str, Any]) -> Policy:
 def describe_kept(name: str, kept: list[Kept]) -> str:
     """Returns a message about the kept entries."""
     where = ", ".join(f"{each.entries} entries ({each.size} bytes) in cluster {each.cluster}" for each in kept)
-    return f"topic {name} has {where}, kept by retention ({_limits(kept[0].policy)})"
+    return f"Topic {name} has {where}, which retention keeps ({_limits(kept[0].policy)})"
 
 
 def _limits(policy: Policy) -> str:

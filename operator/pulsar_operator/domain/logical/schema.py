@@ -165,12 +165,12 @@ def plan_schema(
         )
         if live is not None and live.older is not None:
             # Uploaded again, it would stay the older one: Pulsar knows it and only answers with its version.
-            newer = f"version {live.version} is newer than the declared one, which is version {live.older}"
+            newer = f"version {live.version}, which is newer than the declared schema (version {live.older})"
             draft.fixed.append(difference.model_copy(update={"actual": f"{newer}: {difference.actual}"}))
         elif memory.leaves(SCHEMA, repair=repair):
             left.append(difference)
         elif facts.refusal is not None:
-            text = f"spec.{SCHEMA} is not uploaded to cluster {cluster}, Pulsar refuses it: {facts.refusal}"
+            text = f"spec.{SCHEMA} is not uploaded to cluster {cluster}, because Pulsar refuses it: {facts.refusal}"
             draft.problems.append(Problem(SCHEMA, Reason.REJECTED_BY_PULSAR, text))
         else:
             verb = change_verb(memory, SCHEMA)

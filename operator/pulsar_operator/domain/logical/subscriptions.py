@@ -221,8 +221,8 @@ class _ClusterSubscriptionPlan:
         name = entry(SUBSCRIPTIONS, desired.name)
         if live is not None and not live.missing:
             return self._members(desired, live, name)
-        found = "not there" if live is None else f"not there in {live.missing} partitions"
-        where = f"there, from {desired.initial_position.value}"
+        found = "no subscription" if live is None else f"no subscription in {live.missing} partitions"
+        where = f"a subscription from {desired.initial_position.value}"
         return self._change(name, where, found, create_call(self.topic, desired))
 
     def set_rate(self, name: str, desired: DispatchRate, live: Any) -> list[Action]:
@@ -238,11 +238,11 @@ class _ClusterSubscriptionPlan:
                 subscription_path(self.topic, desired.name, "replicatedSubscriptionStatus"),
                 body=desired.replicated,
             )
-            found = "different in its partitions" if live.replicated is None else describe(live.replicated)
+            found = "different values in its partitions" if live.replicated is None else describe(live.replicated)
             actions += self._change(name + REPLICATED, describe(desired.replicated), found, call)
         if desired.properties is not None and live.properties != desired.properties:
             call = Call("PUT", subscription_path(self.topic, desired.name, "properties"), body=dict(desired.properties))
-            found = "different in its partitions" if live.properties is None else concealed(live.properties)
+            found = "different values in its partitions" if live.properties is None else concealed(live.properties)
             actions += self._change(name + PROPERTIES, concealed(desired.properties), found, call)
         return actions
 
@@ -251,7 +251,9 @@ class _ClusterSubscriptionPlan:
         place = entry(SUBSCRIPTIONS, name) + RATE
         draft.kept.add(place)
         found = f"{describe(live)} in cluster {self.cluster}"
-        reason = f"Reset spec.{printable(place)} to inherit (was {found}): it was removed from the spec"
+        reason = (
+            f"Reset spec.{printable(place)} to the inherited value (was {found}), because it was removed from the spec"
+        )
         self._clear(draft, Verb.RESET, place, found, reason, rate_call(self.topic, "DELETE", name))
 
     def _clear(self, draft: Draft, verb: Verb, place: str, found: str, reason: str, call: Call) -> None:
@@ -267,14 +269,15 @@ class _ClusterSubscriptionPlan:
         draft.kept.add(place)
         if policy is DeletionPolicy.DELETE and (live.backlog or live.consumers):
             text = (
-                f"subscription {printable(name)} left spec.subscriptions and is kept in cluster {self.cluster}: it has "
-                f"{live.backlog} unread messages and {live.consumers} connected consumers. Consume or clear them "
-                "first, or put it back into the list"
+                f"Subscription {printable(name)} was removed from spec.subscriptions, but is not deleted in "
+                f"cluster {self.cluster}, because it has {live.backlog} unread messages and {live.consumers} "
+                "connected consumers. Consume or clear the messages and stop the consumers, or add the "
+                "subscription to the list again"
             )
             draft.problems.append(Problem(place, Reason.NOT_EMPTY, text))
             return
         query = {"force": "true"} if policy is DeletionPolicy.FORCE_DELETE else {}
-        found = f"there with {live.backlog} unread messages in cluster {self.cluster}"
-        reason = f"Delete spec.{printable(place)} ({found}): it was removed from the spec"
+        found = f"a subscription with {live.backlog} unread messages in cluster {self.cluster}"
+        reason = f"Delete spec.{printable(place)} ({found}), because the subscription was removed from the spec"
         call = Call("DELETE", subscription_path(self.topic, name), query)
         self._clear(draft, Verb.DELETE, place, found, reason, call)

@@ -100,7 +100,7 @@ def plan_tenant(name: str, spec: PulsarTenantSpec, facts: TenantFacts, memory: M
     if refused:
         keep_refused(draft, CLUSTERS, memory)
     for cluster in sorted(set(spec.allowed_clusters or ()) - facts.registered) if not refused else ():
-        draft.waiting.append(f"cluster {cluster} is not registered in Pulsar yet")
+        draft.waiting.append(f"Cluster {cluster} is not registered in Pulsar yet, so the tenant cannot use it")
     if facts.live is None:
         if not refused:
             _plan_creation(draft, name, spec, clusters)
@@ -120,7 +120,7 @@ def plan_tenant(name: str, spec: PulsarTenantSpec, facts: TenantFacts, memory: M
 
 def _plan_creation(draft: Draft, name: str, spec: PulsarTenantSpec, clusters: frozenset[str]) -> None:
     if not clusters:
-        draft.waiting.append("none of the clusters the tenant may use is registered in Pulsar yet")
+        draft.waiting.append("None of the clusters that the tenant may use is registered in Pulsar yet")
         return
     body = {"adminRoles": sorted(spec.admin_roles), "allowedClusters": sorted(clusters)}
     draft.actions.append(
@@ -128,7 +128,8 @@ def _plan_creation(draft: Draft, name: str, spec: PulsarTenantSpec, clusters: fr
             Verb.CREATE,
             "",
             Call("PUT", tenant_path(name), body=body),
-            f"Create tenant {name} with clusters {', '.join(sorted(clusters))}: Pulsar has none of that name",
+            f"Create tenant {name} with clusters {', '.join(sorted(clusters))}, because Pulsar has no tenant of "
+            "that name",
         )
     )
 
@@ -143,7 +144,7 @@ def _roles(draft: Draft, spec: PulsarTenantSpec, live: LiveTenant, memory: Memor
         if memory.applied and not repair:
             # Declared as a complete list before, so these were added by another client.
             draft.drift += [
-                DriftEntry(field=entry(ROLES, r), desired=describe(None), actual="there") for r in strangers
+                DriftEntry(field=entry(ROLES, r), desired=describe(None), actual="an admin role") for r in strangers
             ]
         else:
             revoked |= strangers
@@ -171,8 +172,9 @@ def _clusters(
                 Problem(
                     CLUSTERS,
                     Reason.NOT_EMPTY,
-                    f"cluster {cluster} cannot be taken from the tenant: {_some(users)} still use it and would stop "
-                    "working there. Take it out of their replicationClusters first",
+                    f"The operator does not remove cluster {cluster} from the tenant, because these namespaces "
+                    f"still use the cluster and would stop working there: {_some(users)}. Remove the cluster from "
+                    "replicationClusters of these namespaces first",
                 )
             )
     foreign = frozenset(remove) if spec.allowed_clusters is not None else frozenset()

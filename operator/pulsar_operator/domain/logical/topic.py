@@ -168,9 +168,9 @@ def _outside(field_: str, given: Sequence[str], facts: TopicFacts) -> list[Probl
         return []
     names, namespace = ", ".join(outside), f"{facts.tenant}/{facts.namespace}"
     text = (
-        f"spec.replicationClusters names {names}, where namespace {namespace} may not be: clusters that have the list "
-        f"keep messages for {names} that are never delivered. Take {names} out of it, or add {names} to "
-        "spec.allowedClusters of the PulsarNamespace"
+        f"spec.replicationClusters names {names}, but namespace {namespace} is not allowed in {names}. The other "
+        f"clusters of the list would keep messages for {names} that are never delivered. Remove {names} from the "
+        f"list, or add {names} to spec.allowedClusters of the PulsarNamespace"
     )
     return [Problem(field_, Reason.INVALID_SPEC, text)]
 
@@ -188,8 +188,8 @@ def _without_loss(
     draft.declared |= {GLOBAL_CLUSTERS} & memory.managed
     names = ", ".join(lost)
     text = (
-        f"spec.replicationClusters leaves out {names}, and Pulsar would delete the topic there, since the "
-        f"global list counts in every cluster: add {names} to the list or to spec.allowedClusters of the "
+        f"spec.replicationClusters does not contain {names}. A global list applies in every cluster, so Pulsar "
+        f"would delete the topic in {names}. Add {names} to the list or to spec.allowedClusters of the "
         "PulsarNamespace, or set spec.policyScope to Local"
     )
     draft.problems.append(Problem(GLOBAL_CLUSTERS, Reason.CONFIRMATION_REQUIRED, text))
@@ -269,8 +269,9 @@ def _refuse_kind(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, other: 
         Problem(
             PARTITIONS,
             Reason.IMMUTABLE_IN_PULSAR,
-            f"{_name(spec, facts)} is {live} in cluster {cluster} and declared {declared}; Pulsar cannot turn one into "
-            f"the other, and the operator does not delete it to create it again. Declare {remedy}, or another name",
+            f"{_name(spec, facts)} is {live} in cluster {cluster}, but is declared {declared}. Pulsar cannot "
+            "convert one into the other, and the operator does not delete the topic to create it again. Declare "
+            f"{remedy}, or another name",
         )
     )
 
@@ -283,8 +284,8 @@ def _plan_plain(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, memory: 
                     Verb.CREATE,
                     "",
                     Call("PUT", _path(spec, facts), body=_first_properties(spec, facts) or None),
-                    f"{_again(memory)} topic {_name(spec, facts)} in cluster {cluster}{_with_properties(spec, facts)}: "
-                    "the cluster has none",
+                    f"{_again(memory)} topic {_name(spec, facts)} in cluster "
+                    f"{cluster}{_with_properties(spec, facts)}, because the cluster does not have the topic",
                     cluster=cluster,
                 )
             )
@@ -300,8 +301,7 @@ def _plan_partitioned(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, me
                 "",
                 _creation(path, desired, _first_properties(spec, facts)),
                 f"{_again(memory)} topic {_name(spec, facts)} with {desired} "
-                f"partitions{_with_properties(spec, facts)}: "
-                "Pulsar has none of that name",
+                f"partitions{_with_properties(spec, facts)}, because Pulsar has no topic of that name",
             )
         )
         return
@@ -314,7 +314,7 @@ def _plan_partitioned(draft: Draft, spec: PulsarTopicSpec, facts: TopicFacts, me
                 Verb.CHANGE,
                 PARTITIONS,
                 Call("POST", path, body=desired),
-                f"Set spec.partitions to {desired} (was {live}): new partitions are added",
+                f"Increase spec.partitions from {live} to {desired}",
             )
         )
 
@@ -340,7 +340,7 @@ def _with_properties(spec: PulsarTopicSpec, facts: TopicFacts) -> str:
 
 
 def _again(memory: Memory) -> str:
-    return "Create again the lost" if memory.established else "Create"
+    return "Recreate the lost" if memory.established else "Create"
 
 
 def _path(spec: PulsarTopicSpec, facts: TopicFacts) -> tuple[str, ...]:

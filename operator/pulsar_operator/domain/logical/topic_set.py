@@ -279,9 +279,9 @@ def taken_by(
         if not others or named == own:
             continue
         if named is None:
-            yield name, f"it is not known whether this set or PulsarTopicSet {others[0]}"
+            yield name, f"It is not known whether this set or PulsarTopicSet {others[0]}"
         elif named in others:
-            yield name, f"PulsarTopicSet {named}, which Pulsar names for it,"
+            yield name, f"PulsarTopicSet {named}, which the record in Pulsar names,"
         elif others[0] in older:
             yield name, f"PulsarTopicSet {others[0]}, which is older,"
 

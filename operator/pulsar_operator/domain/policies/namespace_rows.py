@@ -213,15 +213,15 @@ NAMESPACE_POLICIES: tuple[PolicyRow, ...] = (
 )
 
 UNMANAGED_KEYS = {
-    "bundles": "spec.bundles, at creation; splits are actions",
-    "clusterDispatchRate": "a second copy of topicDispatchRate, which the same call writes",
+    "bundles": "spec.bundles declares the bundles of a new namespace, and later splits are not declared",
+    "clusterDispatchRate": "Pulsar writes it together with topicDispatchRate",
     "latency_stats_sample_rate": "no endpoint writes it and no broker reads it",
-    "deleted": "set by Pulsar while it deletes the namespace",
-    "offload_threshold": "old form: the endpoint writes offload_policies, spec.policies.offload.threshold",
-    "offload_threshold_in_seconds": "old form: the endpoint writes offload_policies",
-    "offload_deletion_lag_ms": "old form: the endpoint writes offload_policies",
-    "schema_auto_update_compatibility_strategy": "old form of schema_compatibility_strategy",
-    "migrated": "set by Pulsar's cluster migration",
-    "clusterThatCanDeleteNamespace": "computed by Pulsar",
+    "deleted": "Pulsar sets it while it deletes the namespace",
+    "offload_threshold": "the endpoint writes offload_policies, which spec.policies.offload.threshold declares",
+    "offload_threshold_in_seconds": "the endpoint writes offload_policies instead",
+    "offload_deletion_lag_ms": "the endpoint writes offload_policies instead",
+    "schema_auto_update_compatibility_strategy": "schema_compatibility_strategy has replaced it",
+    "migrated": "Pulsar's cluster migration sets it",
+    "clusterThatCanDeleteNamespace": "Pulsar computes it",
 }
 """Keys of GET namespace (class Policies) that no row reads, with the reason."""

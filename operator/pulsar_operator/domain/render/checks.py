@@ -42,7 +42,7 @@ def spec_problems(spec: PulsarClusterSpec, quorum: Quorum | None = None) -> list
         ]
     found = []
     if not spec.metadata_store or not (spec.metadata_store.managed or spec.metadata_store.external):
-        found.append("spec.metadataStore is absent: set spec.metadataStore.managed or spec.metadataStore.external")
+        found.append("spec.metadataStore is not set. Set spec.metadataStore.managed or spec.metadataStore.external")
     elif managed := spec.metadata_store.managed:
         found += store_problems(managed, Component.ZOOKEEPER, "spec.metadataStore.managed", spec.preset)
     keeper, broker, proxy = spec.bookkeeper or BookKeeper(), spec.broker or Broker(), spec.proxy
@@ -84,8 +84,8 @@ def _budget_problems(store: ManagedZooKeeper, field: str) -> list[str]:
     if desired is None or not desired.enabled or (desired.max_unavailable or 1) <= most:
         return []
     return [
-        f"{field}.pod.podDisruptionBudget.maxUnavailable = {desired.max_unavailable} would let the ensemble of "
-        f"{store.replicas} lose its majority: lower it to {most}"
+        f"{field}.pod.podDisruptionBudget.maxUnavailable = {desired.max_unavailable} would allow the ensemble of "
+        f"{store.replicas} to lose its majority. Lower it to {most}"
     ]
 
 
@@ -101,8 +101,9 @@ def memory_problems(
         return []
     parts = f"a heap of {heap:.0f} MiB" + (f" and {direct:.0f} MiB of direct memory" if direct else "")
     return [
-        f"{field}.resources.limits.memory = {limit / MEBI:.0f} MiB is less than {parts}: the container would be "
-        f"killed. Raise it to more than {heap + direct:.0f}Mi, or set {field}.jvm.heap and {field}.jvm.directMemory"
+        f"{field}.resources.limits.memory = {limit / MEBI:.0f} MiB is less than {parts}, so Kubernetes would stop "
+        f"the container. Raise the limit to more than {heap + direct:.0f}Mi, or set {field}.jvm.heap and "
+        f"{field}.jvm.directMemory"
     ]
 
 
@@ -134,6 +135,6 @@ def _message_problems(broker: Broker, preset: Preset) -> list[str]:
     if size is None or direct is None or size < direct * 1024 * 1024:
         return []
     return [
-        f"spec.broker.maxMessageSize = {size} is not below the broker's direct memory of {direct:.0f} MiB: "
-        "raise spec.broker.jvm.directMemory or lower maxMessageSize"
+        f"spec.broker.maxMessageSize = {size} must be below the broker's direct memory of {direct:.0f} MiB. Raise "
+        "spec.broker.jvm.directMemory or lower maxMessageSize"
     ]

@@ -107,7 +107,7 @@ def local_store(inputs: ClusterInputs) -> StoreAddress:
         return store_address(inputs.owner, Component.ZOOKEEPER, inputs.spec.cluster_domain)
     if metadata and metadata.external:
         return StoreAddress.of(metadata.external.servers, metadata.external.chroot)
-    raise ValueError("spec.metadataStore is absent: set spec.metadataStore.managed or spec.metadataStore.external")
+    raise ValueError("spec.metadataStore is not set. Set spec.metadataStore.managed or spec.metadataStore.external")
 
 
 def _endpoints(inputs: ClusterInputs, front: Component, broker: Component) -> ClusterEndpoints:

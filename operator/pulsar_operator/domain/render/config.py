@@ -87,22 +87,23 @@ def check_config(component: Component, values: Mapping[str, str] | None) -> list
     twice = (key for key in sorted(given) if f"{VERBATIM}{key}" in given)
     field = CONFIG_FIELDS[component]
     return [problem for problem in found if problem] + [
-        f'{field} has "{key}" and "{VERBATIM}{key}", which are one setting: take one out' for key in twice
+        f'{field} has both "{key}" and "{VERBATIM}{key}", which set the same key. Remove one of them' for key in twice
     ]
 
 
 def _config_problem(component: Component, key: str, value: str) -> str | None:
     field = CONFIG_FIELDS[component]
     if not _KEY.fullmatch(key):
-        return f"{field} key {key[:80]!r} is not a configuration key: only letters, digits, _ . and - are allowed"
+        return f"{field} key {key[:80]!r} is not a configuration key. Only letters, digits, _ . and - are allowed"
     if why := reserved_because(component, key.removeprefix(VERBATIM)):
-        return f'{field} key "{key}" is reserved: {why}'
+        return f'{field} key "{key}" is reserved, because {why}'
     if _CONTROL.search(value):
-        return f'{field} key "{key}" has a line break or control character in its value: write the value without it'
+        return f'{field} key "{key}" has a value with a line break or control character. Remove the character'
     stripped = value.rstrip()
     if (len(stripped) - len(stripped.rstrip("\\"))) % 2:
         return (
-            f'{field} key "{key}" ends with a single backslash, which continues a line in properties files: double it'
+            f'{field} key "{key}" has a value that ends with a single backslash, which continues a line in '
+            "properties files. Double the backslash"
         )
     return None
 
@@ -124,11 +125,15 @@ def check_jvm(field: str, jvm: Jvm | None) -> list[str]:
     for number, option in enumerate((jvm.options if jvm else None) or ()):
         shown = option.partition("=")[0][:80]
         if _CONTROL.search(option) or option != option.strip():
-            problems.append(f"{field}.options[{number}] has a line break or outer space: one argument each")
+            problems.append(
+                f"{field}.options[{number}] has a line break or outer space. Write one argument in each entry"
+            )
         elif not option.startswith("-") or option in _FORBIDDEN_JVM:
-            problems.append(f"{field}.options[{number}] is not a JVM option: write one such as -XX:+UseG1GC")
+            problems.append(f"{field}.options[{number}] is not a JVM option. Write an option such as -XX:+UseG1GC")
         elif option.startswith(_TYPED_JVM):
-            problems.append(f"{field}.options entry {shown!r} is reserved: use {field}.heap or {field}.directMemory")
+            problems.append(
+                f"{field}.options entry {shown!r} is reserved. Use {field}.heap or {field}.directMemory instead"
+            )
     return problems
 
 

@@ -66,7 +66,7 @@ def container_problems(field: str, pod: PodTemplate, ports: Mapping[str, int]) -
                 found += _schema_problems(here, error, model)
                 continue
             if entry.name in {*Component}:
-                found.append(f"{here} has the name of a container of the operator's own: choose another")
+                found.append(f"{here} has the name of a container of the operator. Choose another name")
             found += _env_and_mounts(here, container, volumes)
             if isinstance(container, SidecarContainer):
                 found += _port_problems(here, container, ports)
@@ -84,19 +84,19 @@ def _schema_problems(here: str, error: ValidationError, model: type[InitContaine
     for one in error.errors(include_input=False, include_url=False):
         place = ".".join(str(step) for step in one["loc"])
         unknown = one["type"] == "extra_forbidden"
-        remedy = f"is not allowed: use one of {allowed}" if unknown and len(one["loc"]) == 1 else one["msg"]
-        found.append(f"{here} field {place}: {remedy}")
+        remedy = f"is not allowed, use one of {allowed}" if unknown and len(one["loc"]) == 1 else one["msg"]
+        found.append(f"{here} has an invalid field {place}: {remedy}")
     return found
 
 
 def _env_and_mounts(here: str, container: InitContainer, volumes: Collection[str]) -> list[str]:
     found = [
-        f'{here} env name "{variable.name}": set value, or exactly one of the sources in valueFrom'
+        f'{here} env name "{variable.name}" must have value, or exactly one of the sources in valueFrom'
         for variable in container.env or ()
         if variable.value_from and (variable.value or len(as_kept(variable.value_from)) != 1)
     ]
     if any((source.secret_ref is None) == (source.config_map_ref is None) for source in container.env_from or ()):
-        found.append(f"{here} envFrom: exactly one of secretRef, configMapRef must be set in each entry")
+        found.append(f"{here} envFrom must have exactly one of secretRef and configMapRef in each entry")
     found += other_mount_problems(here, container.volume_mounts or (), volumes)
     return [*found, *twice(here, "env name", [variable.name for variable in container.env or ()])]
 
@@ -104,7 +104,9 @@ def _env_and_mounts(here: str, container: InitContainer, volumes: Collection[str
 def _port_problems(here: str, container: SidecarContainer, ports: Mapping[str, int]) -> list[str]:
     own = {str(number) for number in ports.values()} | set(ports)
     given = [word for port in container.ports or () for word in (port.name, str(port.container_port)) if word]
-    found = [f'{here} port "{word}" is the main container\'s: choose another' for word in given if word in own]
+    found = [
+        (f'{here} port "{word}" is used by the main container. Choose another port') for word in given if word in own
+    ]
     return [*found, *twice(here, "port", given)]
 
 
@@ -112,7 +114,7 @@ def _probe_problems(here: str, container: SidecarContainer) -> list[str]:
     found = []
     for name, probe in (("readinessProbe", container.readiness_probe), ("livenessProbe", container.liveness_probe)):
         if probe is not None and len(_handlers(probe)) != 1:
-            found.append(f"{here} {name}: exactly one of {', '.join(HANDLERS)} must be set")
+            found.append(f"{here} {name} must have exactly one of {', '.join(HANDLERS)}")
     return found
 
 

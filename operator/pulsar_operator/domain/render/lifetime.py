@@ -35,7 +35,7 @@ def grace_problems(field: str, pod: PodTemplate) -> list[str]:
         return []
     return [
         f"{field}.terminationGracePeriodSeconds = {grace} leaves less than {LEAST_SECONDS} s after "
-        f"preStopSleepSeconds = {sleep}: raise it to {sleep + LEAST_SECONDS} or more, or leave it out"
+        f"preStopSleepSeconds = {sleep}. Raise it to {sleep + LEAST_SECONDS} or more, or remove it"
     ]
 
 

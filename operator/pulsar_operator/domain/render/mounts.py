@@ -27,11 +27,11 @@ def mount_problems(field: str, mounts: Sequence[VolumeMount], volumes: Collectio
     for mount in mounts:
         where = f'{field} mountPath "{mount.mount_path}"'
         if mount.name not in volumes:
-            found.append(f'{where} names volume "{mount.name}", which is not in volumes: add it there')
+            found.append(f'{where} names volume "{mount.name}", which is not in volumes. Add the volume')
         if unclear := _unclear(mount.mount_path):
             found.append(f"{where} {unclear}")
         elif taken := _taken(mount.mount_path):
-            found.append(f"{where} would hide or change {taken}, which the operator needs: choose another path")
+            found.append(f"{where} would hide or change {taken}, which the operator needs. Choose another path")
     return [*found, *twice(field, "mountPath", _paths(mounts))]
 
 
@@ -41,11 +41,11 @@ def other_mount_problems(here: str, mounts: Sequence[VolumeMount], volumes: Coll
     found = []
     for mount in mounts:
         if mount.name not in volumes:
-            found.append(f'{here} mounts volume "{mount.name}", which is not in volumes: add it there')
+            found.append(f'{here} mounts volume "{mount.name}", which is not in volumes. Add the volume')
         if unclear := _unclear(mount.mount_path):
             found.append(f'{here} mountPath "{mount.mount_path}" {unclear}')
         elif _in_the_way(normal(mount.mount_path), KERNEL):
-            found.append(f'{here} mountPath "{mount.mount_path}" is the kernel\'s: choose another path')
+            found.append(f'{here} mountPath "{mount.mount_path}" belongs to the kernel. Choose another path')
     return [*found, *twice(here, "mountPath", _paths(mounts))]
 
 
@@ -62,7 +62,7 @@ def is_within(path: str, folder: str) -> bool:
 def _unclear(path: str) -> str | None:
     """Returns why a path is ambiguous; None if it is not."""
     part = ".." if ".." in path.split("/") else "//" if "//" in path else None
-    return f"has {part} in it: write the path without it" if part else None
+    return f"contains {part}. Write the path without it" if part else None
 
 
 def _taken(path: str) -> str | None:

@@ -62,8 +62,8 @@ def check_env(field: str, env: Sequence[EnvVar] | None) -> list[str]:
     names = [variable.name for variable in env or ()]
     return [
         *(
-            f'{field} name "{name}" is reserved: names starting with {", ".join(ENV_PREFIXES)} and the '
-            "folders of the image are the operator's own; use the component's config field"
+            f'{field} name "{name}" is reserved, because the operator uses names starting with '
+            f"{', '.join(ENV_PREFIXES)} and the folders of the image. Use the component's config field instead"
             for name in names
             if name.startswith(ENV_PREFIXES) or name in _ENV_NAMES
         ),
@@ -74,8 +74,8 @@ def check_env(field: str, env: Sequence[EnvVar] | None) -> list[str]:
 def _source_problems(field: str, sources: Sequence[EnvFrom]) -> list[str]:
     """Returns the prefixes with which every key would be reserved. Only the start program can check other ones."""
     return [
-        f'{field} prefix "{source.prefix}" is reserved: names starting with {", ".join(ENV_PREFIXES)} are the '
-        "operator's own; choose another prefix"
+        f'{field} prefix "{source.prefix}" is reserved, because the operator uses names starting with '
+        f"{', '.join(ENV_PREFIXES)}. Choose another prefix"
         for source in sources
         if (source.prefix or "").startswith(ENV_PREFIXES)
     ]
@@ -87,13 +87,13 @@ def _volume_problems(field: str, volumes: Sequence[Volume]) -> list[str]:
         sources = volume.model_dump(by_alias=True, exclude_none=True).keys() - {"name"}
         claim = volume.persistent_volume_claim
         if _VOLUMES.fullmatch(volume.name):
-            found.append(f'{field} name "{volume.name}" is the operator\'s own volume: choose another name')
+            found.append(f'{field} name "{volume.name}" is used by a volume of the operator. Choose another name')
         if len(sources) != 1:
-            found.append(f"{field}[{number}]: exactly one of {', '.join(VOLUME_SOURCES)} must be set")
+            found.append(f"{field}[{number}] must have exactly one of {', '.join(VOLUME_SOURCES)}")
         if claim and is_claim_of_any(claim.claim_name):
             found.append(
-                f'{field}[{number}].persistentVolumeClaim.claimName "{claim.claim_name}" is where a bookie, ZooKeeper '
-                "or standalone pod keeps its data: name another claim"
+                f'{field}[{number}].persistentVolumeClaim.claimName "{claim.claim_name}" is the data volume of a '
+                "bookie, ZooKeeper or standalone pod. Name another claim"
             )
     return [*found, *twice(field, "name", [volume.name for volume in volumes])]
 
@@ -102,15 +102,15 @@ def _annotation_problems(field: str, pod: PodTemplate) -> list[str]:
     """Returns the annotations with which a StatefulSet is admitted but its pods are not. A rollout would remove a pod
     without getting a new one."""
     found = [
-        f'{field}.annotations "{name}" would have the pods refused by Pod Security Standard restricted: its value must '
-        "be runtime/default or localhost/<profile>, or leave it out"
+        f'{field}.annotations "{name}" would make Pod Security Standard restricted refuse the pods. Set its value '
+        "to runtime/default or localhost/<profile>, or remove it"
         for name, value in (pod.annotations or {}).items()
         if name.startswith(_PROFILES) and not _ALLOWED_PROFILE.fullmatch(value)
     ]
     if (pod.service_account_annotations or {}).get(_ONLY_MOUNTABLE, "").lower() in ("1", "t", "true"):
         found.append(
-            f'{field}.serviceAccountAnnotations "{_ONLY_MOUNTABLE}" would have pods with Secrets refused, because the '
-            "ServiceAccount lists none: leave it out"
+            f'{field}.serviceAccountAnnotations "{_ONLY_MOUNTABLE}" would make Kubernetes refuse pods with '
+            "Secrets, because the ServiceAccount lists no Secrets. Remove the annotation"
         )
     return found
 
@@ -120,8 +120,8 @@ def written_problems(field: str, jvm: Jvm | None, pod: PodTemplate | None) -> li
     mounts = [mount.mount_path for mount in (pod.volume_mounts if pod else None) or () if not mount.read_only]
     given = (("heapDumpPath", jvm.heap_dump_path), ("gcLogPath", jvm.gc_log_path)) if jvm else ()
     return [
-        f'{field}.jvm.{name} = "{path}" is in no folder that can be written: choose one in {", ".join(WRITTEN)}, or '
-        f"mount a volume there by {field}.pod.volumeMounts"
+        f'{field}.jvm.{name} = "{path}" is not in a writable folder. Choose a folder in {", ".join(WRITTEN)}, or '
+        f"mount a volume there with {field}.pod.volumeMounts"
         for name, path in given
         if path and not any(is_within(path, normal(folder)) for folder in (*WRITTEN, *mounts))
     ]

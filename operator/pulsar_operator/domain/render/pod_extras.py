@@ -60,7 +60,7 @@ def twice(field: str, what: str, values: Iterable[str]) -> list[str]:
     names, found = set(), []
     for value in values:
         if value in names:
-            found.append(f'{field} {what} "{value}" appears twice: keep one of them')
+            found.append(f'{field} {what} "{value}" appears twice. Remove one of them')
         names.add(value)
     return found
 

@@ -52,14 +52,14 @@ def spread_problems(field: str, pod: PodTemplate) -> list[str]:
     given = [(each.get("topologyKey"), each.get("whenUnsatisfiable")) for each in pod.topology_spread_constraints or ()]
     where = f"{field}.topologySpreadConstraints"
     found = [
-        f"{where}[{number}] has the topologyKey and whenUnsatisfiable of another entry: keep one of them"
+        f"{where}[{number}] has the topologyKey and whenUnsatisfiable of another entry. Remove one of them"
         for number, pair in enumerate(given)
         if pair in given[:number]
     ]
     if pod.zone_spread and (ZONE, _when_unsatisfiable(pod)) in given:
         found.append(
-            f"{field}.zoneSpread = {pod.zone_spread.value} is a constraint for {ZONE} with {_when_unsatisfiable(pod)}, "
-            f"and {where} has one too: leave zoneSpread out, or take that one out"
+            f"{field}.zoneSpread = {pod.zone_spread.value} is a constraint for {ZONE} with "
+            f"{_when_unsatisfiable(pod)}, and {where} has one too. Remove zoneSpread or the entry"
         )
     return found
 

@@ -66,25 +66,26 @@ def rack_problems(keeper: BookKeeper, broker: Broker) -> list[str]:
         return []
     given, copying = broker.config or {}, keeper.config or {}
     found = [
-        f'spec.broker.config key "{key}" is set by spec.bookkeeper.racks.{field}: take it out'
+        f'spec.broker.config key "{key}" is set by spec.bookkeeper.racks.{field}. Remove the key'
         for key, field in ((MINIMUM, "minimum"), (ENFORCE, "enforceMinimum"))
         if key in given
     ]
     if COPIES_MINIMUM in copying:
-        found.append(f'spec.bookkeeper.config key "{COPIES_MINIMUM}" is set by racks.minimum: take it out')
+        found.append(f'spec.bookkeeper.config key "{COPIES_MINIMUM}" is set by racks.minimum. Remove the key')
     if given.get(RACK_AWARE, "true").strip().lower() != "true":
         found.append(
-            f'spec.broker.config key "{RACK_AWARE}" switches off what spec.bookkeeper.racks is for: take one out'
+            f'spec.broker.config key "{RACK_AWARE}" switches off the rack awareness that spec.bookkeeper.racks '
+            "configures. Remove one of them"
         )
     if given.get(REGION_AWARE, "false").strip().lower() == "true":
         found.append(
-            f'spec.broker.config key "{REGION_AWARE}" wants regions in front of racks, and spec.bookkeeper.racks has '
-            "none: take one of them out"
+            f'spec.broker.config key "{REGION_AWARE}" requires regions before the racks, and '
+            "spec.bookkeeper.racks has no regions. Remove one of them"
         )
     volumes = (keeper.pod.volumes if keeper.pod else None) or ()
     if racks_from_pods(keeper) and any(volume.name == DOWNWARD for volume in volumes):
         found.append(
-            f'spec.bookkeeper.pod.volumes name "{DOWNWARD}" is the operator\'s own volume where racks.topologyKey is '
-            "set: choose another name"
+            f'spec.bookkeeper.pod.volumes name "{DOWNWARD}" is used by a volume of the operator if '
+            "racks.topologyKey is set. Choose another name"
         )
     return found

@@ -27,7 +27,7 @@ def property_problems(component: Component, field: str, jvm: Jvm | None, pod: Po
     """Returns why arguments are refused. ``field`` is the path of the component in the spec. Only the start program can
     check values from a Secret or a ConfigMap."""
     return [
-        f"{place} sets {name}, which is reserved: {why}. Take it out"
+        f"{place} sets {name}, which is reserved, because {why}. Remove the setting"
         for place, argument in _arguments(field, jvm, pod)
         if argument.startswith("-D")
         for name in (argument.removeprefix("-D").partition("=")[0],)
@@ -53,7 +53,7 @@ def _words(text: str) -> list[str]:
 
 def _because(component: Component, name: str) -> str | None:
     if name == _ALL_PROPERTIES:
-        return "it would lay system properties over the settings of BookKeeper"
+        return "it would override settings of BookKeeper with system properties"
     if component in _SERVERS and name.startswith(_ZOOKEEPER):
         return reserved_because(component, name.removeprefix(_ZOOKEEPER))
     return None

@@ -35,10 +35,10 @@ class Quorum:
         """Parses the text form, such as ``3/3/2``. Raises ValueError, also if the order is violated."""
         match = _TEXT.fullmatch(text)
         if match is None:
-            raise ValueError(f"{text[:80]!r} is not ensembleSize/writeQuorum/ackQuorum")
+            raise ValueError(f"{text[:80]!r} does not have the form ensembleSize/writeQuorum/ackQuorum")
         found = cls(*map(int, match.groups()))
         if not 1 <= found.ack_quorum <= found.write_quorum <= found.ensemble_size:
-            raise ValueError(f"{text!r} is not in order")
+            raise ValueError(f"{text!r} must satisfy ensembleSize >= writeQuorum >= ackQuorum")
         return found
 
 
@@ -73,15 +73,15 @@ def resolve_quorum(ensemble: Ensemble, bookies: int, recorded: Quorum | None = N
     for name, value in (("ensembleSize", size), ("writeQuorum", write), ("ackQuorum", ack)):
         if value is not None and value > bookies:
             raise QuorumError(
-                f"{FIELD}.{name} = {value} exceeds spec.bookkeeper.replicas = {bookies}: "
-                f"raise replicas to {value} or lower {name}"
+                f"{FIELD}.{name} = {value} exceeds spec.bookkeeper.replicas = {bookies}. Raise replicas to "
+                f"{value} or lower {name}"
             )
     base = recorded or default_quorum(bookies)
     size = size or max(base.ensemble_size, write or 0, ack or 0)
     if size > bookies:
         raise QuorumError(
-            f"{size} bookies are recorded as ensemble size; spec.bookkeeper.replicas = {bookies}: "
-            f"set {FIELD}.ensembleSize to {bookies} first, or raise replicas to {size}"
+            f"spec.bookkeeper.replicas = {bookies} is less than the recorded ensemble size of {size} bookies. Set "
+            f"{FIELD}.ensembleSize to {bookies} first, or raise replicas to {size}"
         )
     write = write or min(size, max(base.write_quorum, ack or 0))
     if recorded is not None:
@@ -93,5 +93,5 @@ def resolve_quorum(ensemble: Ensemble, bookies: int, recorded: Quorum | None = N
 def _require_order(lesser: str, low: int | None, greater: str, high: int | None) -> None:
     if low is not None and high is not None and low > high:
         raise QuorumError(
-            f"{FIELD}.{lesser} = {low} exceeds {FIELD}.{greater} = {high}: lower {lesser} or raise {greater}"
+            f"{FIELD}.{lesser} = {low} exceeds {FIELD}.{greater} = {high}. Lower {lesser} or raise {greater}"
         )

@@ -17,26 +17,26 @@ CONFIG_FIELDS: Mapping[Component, str] = {
 }
 """Field in which a user sets the configuration of a component."""
 
-_METADATA = "it follows from spec.metadataStore"
-_CONFIGURATION = "it follows from spec.configurationStore of the PulsarInstance"
-_CLUSTER = "it follows from spec.clusterName"
-_PORTS = "ports are fixed, Services and probes name them"
-_ADDRESS = "it follows from the pod's DNS name"
-_QUORUM = "use spec.bookkeeper.ensemble"
-_MESSAGE = "use spec.broker.maxMessageSize, which sets brokers and bookies in step"
-_AUTH = "use spec.authentication and spec.authorization of the PulsarInstance"
-_STORE_AUTH = "authentication of bookies and ZooKeeper cannot be configured in this version"
-_TLS = "TLS cannot be configured in this version"
-_VOLUMES = "it follows from the volumes of the pod"
-_BALANCER = "use spec.loadBalancing.manager"
-_AUTORECOVERY = "auto-recovery runs in its own pods: use spec.bookkeeper.autoRecovery"
-_EMBEDDED = "bookies run in their own pods: use spec.bookkeeper"
-_FUNCTIONS = "functions workers cannot be configured in this version"
-_SHUTDOWN = "it is coupled to the termination grace period of the pods"
+_METADATA = "the operator derives it from spec.metadataStore"
+_CONFIGURATION = "the operator derives it from spec.configurationStore of the PulsarInstance"
+_CLUSTER = "the operator derives it from spec.clusterName"
+_PORTS = "ports are fixed and used by Services and probes"
+_ADDRESS = "the operator derives it from the pod's DNS name"
+_QUORUM = "spec.bookkeeper.ensemble sets it"
+_MESSAGE = "spec.broker.maxMessageSize sets it for brokers and bookies together"
+_AUTH = "spec.authentication and spec.authorization of the PulsarInstance set it"
+_STORE_AUTH = "this version does not support authentication of bookies and ZooKeeper"
+_TLS = "this version does not support TLS"
+_VOLUMES = "the operator derives it from the volumes of the pod"
+_BALANCER = "spec.loadBalancing.manager sets it"
+_AUTORECOVERY = "auto-recovery runs in its own pods, which spec.bookkeeper.autoRecovery configures"
+_EMBEDDED = "bookies run in their own pods, which spec.bookkeeper configures"
+_FUNCTIONS = "this version does not support functions workers"
+_SHUTDOWN = "the operator derives it from the termination grace period of the pods"
 _PROBES = "probes and metrics depend on it"
-_MEMBERSHIP = "membership follows from replicas"
-_INTERNAL = "only Pulsar itself sets it"
-_REPLICATORS = "what waits to be replicated is found by it"
+_MEMBERSHIP = "the operator derives the membership from replicas"
+_INTERNAL = "only Pulsar itself may set it"
+_REPLICATORS = "the operator finds the replication backlog by this prefix"
 
 
 def _keys(reason: str, names: str) -> dict[str, str]:
@@ -165,12 +165,12 @@ _PROXY = {
 _STANDALONE = {
     **{key: why for key, why in _BROKER.items() if why not in (_MESSAGE, _BALANCER)},
     **_keys(
-        "mode Standalone has one bookie, every quorum is 1",
+        "mode Standalone has one bookie and every quorum is 1",
         "managedLedgerDefaultEnsembleSize managedLedgerDefaultWriteQuorum managedLedgerDefaultAckQuorum",
     ),
     **dict.fromkeys(_OLD_METADATA, "mode Standalone keeps its metadata on the pod's volume"),
     **_keys(_VOLUMES, "journalDirectory journalDirectories ledgerDirectories indexDirectories"),
-    **_keys("the embedded bookie chooses its own", "bookieId useHostNameAsBookieID"),
+    **_keys("the embedded bookie chooses its own id", "bookieId useHostNameAsBookieID"),
 }
 # A developer who reaches the pod from outside Kubernetes needs an address that is valid there, such as 127.0.0.1.
 del _STANDALONE["advertisedAddress"]
@@ -191,7 +191,7 @@ _ZOOKEEPER_PREFIXES = {
     "authProvider": _STORE_AUTH,
     "quorum.auth": _STORE_AUTH,
     "ssl.": _TLS,
-    "zookeeper.": "write the key without the prefix zookeeper.",
+    "zookeeper.": "the key must be written without the prefix zookeeper.",
 }
 
 RESERVED: Mapping[Component, Mapping[str, str]] = {

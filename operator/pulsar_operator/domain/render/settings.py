@@ -55,7 +55,9 @@ _CLASS = re.compile(r"([a-z_][A-Za-z0-9_]*\.)+[A-Z][A-Za-z0-9_$]*")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _STOCK = ("org.apache.pulsar.", "org.apache.bookkeeper.", "org.apache.zookeeper.")
 UNAVAILABLE: Mapping[str, str] = {
-    "managedLedgerOffloadDriver": "tiered storage cannot be configured in this version: no image has an offload driver",
+    "managedLedgerOffloadDriver": (
+        "this version does not support tiered storage, because no image has an offload driver"
+    ),
 }
 """Keys of brokers that require, with any value, something that no image has."""
 SHOWN = 5
@@ -120,9 +122,9 @@ def judge(component: Component, version: str, config: Config, known: KnownSettin
         why = _unavailable(component, key, value)
         if why is None and names is not None and checked and not _is_known(component, key, names):
             near = _nearest(key, names) if len(problems) < SHOWN and len(key) <= LONGEST else None
-            why = f"Pulsar {version} does not know it: {_remedy(key, near)}"
+            why = f"Pulsar {version} does not know it. {_remedy(key, near)}"
         if why is not None:
-            problems.append(f'{CONFIG_FIELDS[component]} key "{key[:LONGEST]}" is not applied: {why}')
+            problems.append(f'{CONFIG_FIELDS[component]} key "{key[:LONGEST]}" is not applied, because {why}')
         else:
             applied[key] = value
     return Judged(applied, tuple(problems))
@@ -130,8 +132,10 @@ def judge(component: Component, version: str, config: Config, known: KnownSettin
 
 def _remedy(key: str, near: str | None) -> str:
     if near is not None:
-        return f"write {near}"
-    return f"take it out, or write {VERBATIM}{key} to apply it unchecked" if len(key) <= LONGEST else "take it out"
+        return f"Write {near} instead"
+    return (
+        (f"Remove the key, or write {VERBATIM}{key} to apply it unchecked") if len(key) <= LONGEST else "Remove the key"
+    )
 
 
 def sift(spec: PulsarClusterSpec, known: KnownSettings) -> Sifted:

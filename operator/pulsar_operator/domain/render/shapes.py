@@ -99,15 +99,15 @@ def shape_problems(field: str, pod: PodTemplate) -> list[str]:
 def _problems(place: str, value: Any, shape: Shape) -> Iterator[str]:
     if isinstance(shape, type):
         if not _is_a(value, shape):
-            yield f"{place} is {_word(value)}: write {dict(_WORDS)[shape]}, as in a PodSpec"
+            yield f"{place} is {_word(value)}. Write {dict(_WORDS)[shape]}, as in a PodSpec"
     elif isinstance(shape, list):
         if not isinstance(value, list):
-            yield f"{place} is {_word(value)}: write a list, as in a PodSpec"
+            yield f"{place} is {_word(value)}. Write a list, as in a PodSpec"
             return
         for number, entry in enumerate(value):
             yield from _problems(f"{place}[{number}]", entry, shape[0])
     elif not isinstance(value, dict):
-        yield f"{place} is {_word(value)}: write a map, as in a PodSpec"
+        yield f"{place} is {_word(value)}. Write a map, as in a PodSpec"
     else:
         for name, member in value.items():
             known = shape.get(name, shape.get("*"))

@@ -79,26 +79,28 @@ def volume_problems(keeper: BookKeeper, preset: Preset) -> list[str]:
     found = []
     volume, kept = _mebibytes(keeper.journal.size), (known[JOURNAL_BACKUPS] + NOT_BACKUPS) * known[JOURNAL_SIZE]
     if kept > volume * FILLED:
-        which = chosen if {JOURNAL_SIZE, JOURNAL_BACKUPS} & config.keys() else "the least there can be"
+        which = chosen if {JOURNAL_SIZE, JOURNAL_BACKUPS} & config.keys() else "the minimum"
         found.append(
-            f"spec.bookkeeper.journal.size = {keeper.journal.size} has no room for the {kept:.0f} MiB that a journal "
-            f"keeps ({which}): a bookie with a full journal volume cannot start. Raise the size, or lower or remove "
-            f"{JOURNAL_SIZE} and {JOURNAL_BACKUPS}"
+            f"spec.bookkeeper.journal.size = {keeper.journal.size} has no room for the {kept:.0f} MiB that a "
+            f"journal keeps ({which}), and a bookie with a full journal volume cannot start. Raise the size, or "
+            f"lower or remove {JOURNAL_SIZE} and {JOURNAL_BACKUPS}"
         )
     ledgers = _mebibytes(keeper.ledgers.size) * MEBI
     left = (1 - known[DISK_USAGE]) * ledgers
     if NEW_LOG * known[LOG_SIZE] > left:
-        which = chosen if {LOG_SIZE, DISK_USAGE} & config.keys() else "the least there can be"
+        which = chosen if {LOG_SIZE, DISK_USAGE} & config.keys() else "the minimum"
         found.append(
-            f"spec.bookkeeper.ledgers.size = {keeper.ledgers.size} leaves {left / MEBI:.0f} MiB to a bookie that is "
-            f"read-only because of its disk, less than {NEW_LOG} entry logs of {known[LOG_SIZE] / MEBI:.0f} MiB "
-            f"({which}): it could compact nothing. Raise the size, or lower or remove {LOG_SIZE} and {DISK_USAGE}"
+            f"spec.bookkeeper.ledgers.size = {keeper.ledgers.size} leaves {left / MEBI:.0f} MiB to a bookie that "
+            f"is read-only because of its disk, which is less than {NEW_LOG} entry logs of "
+            f"{known[LOG_SIZE] / MEBI:.0f} MiB ({which}), so the bookie could compact nothing. Raise the size, or "
+            f"lower or remove {LOG_SIZE} and {DISK_USAGE}"
         )
     warn = disk_shares(keeper, preset)[2]
     if DISK_USAGE in config and warn > known[DISK_USAGE]:
         found.append(
-            f"spec.bookkeeper.config.{DISK_USAGE} = {config[DISK_USAGE]} is less than {DISK_WARN} ({warn:g}), and a "
-            f"bookie does not start so (class DiskChecker). Set {DISK_WARN} to no more than it too"
+            f"spec.bookkeeper.config.{DISK_USAGE} = {config[DISK_USAGE]} is less than {DISK_WARN} ({warn:g}), and "
+            f"a bookie does not start with such values (class DiskChecker). Set {DISK_WARN} to at most the same "
+            "value"
         )
     return found
 
@@ -138,9 +140,9 @@ def store_volume_problems(store: ManagedZooKeeper, field: str) -> list[str]:
         return []
     chosen = ", ".join(f"{field}.config.{name} = {config[name]}" for name in sorted(config))
     return [
-        f"{field}.storage.size = {store.storage.size} has no room for the {kept:.0f} MiB of transaction logs that a "
-        f"purge leaves ({chosen or 'the least there can be'}), beside snapshots and what an hour writes: a full volume "
-        f"ends the server. Raise the size, or lower or remove {', '.join(sorted(STOCK_STORE))}"
+        f"{field}.storage.size = {store.storage.size} has no room for the {kept:.0f} MiB of transaction logs that "
+        f"a purge leaves ({chosen or 'the minimum'}), in addition to snapshots and the logs of an hour, and a "
+        f"full volume stops the server. Raise the size, or lower or remove {', '.join(sorted(STOCK_STORE))}"
     ]
 
 

@@ -45,9 +45,9 @@ def write_cache_problems(keeper: BookKeeper, preset: Preset, max_message_bytes: 
     chosen = _number(config.get(WRITE_CACHE))
     if chosen is not None and chosen < least:
         found.append(
-            f"spec.bookkeeper.config.{WRITE_CACHE} = {chosen:g} has no room for a message of {size} bytes: half the "
-            f"share of each of {keeper.ledgers.count} ledger volumes must hold one. Set it to {least} or more, or "
-            "remove it"
+            f"spec.bookkeeper.config.{WRITE_CACHE} = {chosen:g} has no room for a message of {size} bytes, "
+            f"because half the share of each of {keeper.ledgers.count} ledger volumes must hold one message. Set "
+            f"it to {least} or more, or remove it"
         )
     direct = direct_mebibytes(Component.BOOKIE, preset, keeper.jvm)
     if direct is None:
@@ -57,9 +57,9 @@ def write_cache_problems(keeper: BookKeeper, preset: Preset, max_message_bytes: 
     together = sum(direct * STOCK_SHARE if cache is None else cache for cache in caches)
     if together > direct:
         found.append(
-            f"spec.broker.maxMessageSize = {size} with {keeper.ledgers.count} ledger volumes needs "
-            f"{together:.0f} MiB of write and read-ahead cache in a bookie, whose direct memory is {direct:.0f} MiB: "
-            f"set spec.bookkeeper.jvm.directMemory to {math.ceil(together * 1.25)}m or more"
+            f"spec.broker.maxMessageSize = {size} with {keeper.ledgers.count} ledger volumes needs {together:.0f} "
+            f"MiB of write and read-ahead cache in a bookie, but the direct memory of a bookie is {direct:.0f} "
+            f"MiB. Set spec.bookkeeper.jvm.directMemory to {math.ceil(together * 1.25)}m or more"
         )
     return found
 

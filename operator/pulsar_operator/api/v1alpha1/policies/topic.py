@@ -49,10 +49,10 @@ class TopicSchemaPolicies(ApiModel):
     compatibility_strategy: SchemaCompatibility | None = None
     """Schema compatibility check strategy. Backward: consumers with the new schema can read data of the last one.
     Forward: the reverse. Full: both. The Transitive strategies compare with all earlier schemas. If unset, this object
-    does not set it."""
+    does not set the policy."""
     validation_enforced: bool | None = None
-    """Whether clients without a schema are rejected once the topic has one. If removed, it is reset to false. If unset,
-    this object does not set it."""
+    """Whether clients without a schema are rejected once the topic has one. If removed, the policy is reset to false.
+    If unset, this object does not set the policy."""
 
 
 class TopicPolicies(ApiModel):
@@ -65,89 +65,89 @@ class TopicPolicies(ApiModel):
                 "!has(self.retention) || self.retention.timeMinutes <= 0 || !has(self.backlogQuotas) || "
                 "!has(self.backlogQuotas.messageAge) || "
                 "self.backlogQuotas.messageAge.limitSeconds < self.retention.timeMinutes * 60",
-                "retention.timeMinutes must be longer than backlogQuotas.messageAge.limitSeconds: "
-                "Pulsar refuses a quota that retention would cut first",
+                "retention.timeMinutes must be longer than backlogQuotas.messageAge.limitSeconds, because Pulsar "
+                "refuses a quota that exceeds the retention",
             ),
         )
     )
 
     retention: Retention | None = None
-    """Retention of acknowledged messages. If unset, this object does not set it."""
+    """Retention of acknowledged messages. If unset, this object does not set the policy."""
     message_ttl_seconds: Count | None = Field(default=None, alias="messageTTLSeconds")
     """Seconds after which the broker acknowledges unacknowledged messages. 0 means never. If unset, this object does
-    not set it."""
+    not set the policy."""
     backlog_quotas: BacklogQuotas | None = None
-    """Quotas of unacknowledged messages. If unset, this object does not set it."""
+    """Quotas of unacknowledged messages. If unset, this object does not set the policy."""
     subscription_expiration_minutes: Count | None = None
-    """Minutes without a consumer after which a subscription is deleted. 0 means never. It requires Pulsar 4.2. If
-    unset, this object does not set it."""
+    """Minutes without a consumer after which a subscription is deleted. 0 means never. The policy requires Pulsar 4.2.
+    If unset, this object does not set the policy."""
     compaction_threshold: Bytes | None = None
     """Bytes of messages since the last compaction after which the topic is compacted. With 0, size triggers no
-    compaction. If unset, this object does not set it."""
+    compaction. If unset, this object does not set the policy."""
 
     publish_rate: PublishRate | None = None
     """Maximum rate at which producers publish to the topic. An empty value lifts the limit of the brokers. If unset,
-    this object does not set it."""
+    this object does not set the policy."""
     dispatch_rate: DispatchRate | None = None
     """Maximum rate at which the topic delivers to all its consumers. An empty value lifts the limit of the brokers. If
-    unset, this object does not set it."""
+    unset, this object does not set the policy."""
     subscription_dispatch_rate: DispatchRate | None = None
     """Maximum rate at which each subscription is delivered to. An empty value lifts the limit of the brokers. If unset,
-    this object does not set it."""
+    this object does not set the policy."""
     replicator_dispatch_rate: DispatchRate | None = None
     """Maximum rate at which the topic is replicated to another cluster. An empty value lifts the limit of the brokers.
-    If unset, this object does not set it."""
+    If unset, this object does not set the policy."""
     subscribe_rate: SubscribeRate | None = None
     """Maximum rate at which a consumer subscribes. An empty value lifts the limit of the brokers. If unset, this object
-    does not set it."""
+    does not set the policy."""
 
     persistence: LedgerPersistence | None = None
     """Quorums of new ledgers, and how often positions of subscriptions are stored. If unset, this object does not set
-    it."""
+    the policy."""
     offload: Offload | None = None
     """Tiered storage: where and when ledgers are offloaded. The operator refuses this field in this version, because no
-    image has an offload driver. If unset, this object does not set it."""
+    image has an offload driver. If unset, this object does not set the policy."""
 
     deduplication: Deduplication | None = None
     """Message deduplication: a message that a producer sends twice is stored once. If unset, this object does not set
-    it."""
+    the policy."""
     delayed_delivery: DelayedDelivery | None = None
-    """Delivery of messages later than they were published. If unset, this object does not set it."""
+    """Delivery of messages later than they were published. If unset, this object does not set the policy."""
     auto_subscription_creation: AutoSubscriptionCreation | None = None
-    """Whether consumers create subscriptions by naming them. If unset, this object does not set it."""
+    """Whether consumers create subscriptions by naming them. If unset, this object does not set the policy."""
     inactive_topics: InactiveTopics | None = None
-    """Deletion of the topic when it is inactive. If unset, this object does not set it."""
+    """Deletion of the topic when it is inactive. If unset, this object does not set the policy."""
 
     max_producers: Count | None = None
-    """Maximum number of connected producers. 0 means no limit. If unset, this object does not set it."""
+    """Maximum number of connected producers. 0 means no limit. If unset, this object does not set the policy."""
     max_consumers: Count | None = None
-    """Maximum number of connected consumers. 0 means no limit. If unset, this object does not set it."""
+    """Maximum number of connected consumers. 0 means no limit. If unset, this object does not set the policy."""
     max_consumers_per_subscription: Count | None = None
-    """Maximum number of connected consumers of a subscription. 0 means no limit. If unset, this object does not set it.
-    """
+    """Maximum number of connected consumers of a subscription. 0 means no limit. If unset, this object does not set the
+    policy."""
     max_subscriptions: Count | None = None
-    """Maximum number of subscriptions. 0 means no limit. If unset, this object does not set it."""
+    """Maximum number of subscriptions. 0 means no limit. If unset, this object does not set the policy."""
     max_unacked_messages_per_consumer: Count | None = None
     """Maximum number of delivered and unacknowledged messages of a consumer, at which delivery to it stops. 0 means no
-    limit. If unset, this object does not set it."""
+    limit. If unset, this object does not set the policy."""
     max_unacked_messages_per_subscription: Count | None = None
     """Maximum number of delivered and unacknowledged messages of a shared subscription, at which its delivery stops. 0
-    means no limit. If unset, this object does not set it."""
+    means no limit. If unset, this object does not set the policy."""
     max_message_size: Annotated[int, ByteSize(ge=0, le=INT32_MAX)] | None = None
     """Maximum size of a message, which does not exceed the limit of the brokers. With 0, only their limit applies. If
-    unset, this object does not set it."""
+    unset, this object does not set the policy."""
 
     # "schema" itself would hide a method of the model base.
     schema_policies: TopicSchemaPolicies | None = Field(default=None, alias="schema")
-    """Schema policies of the topic. If unset, this object does not set it."""
+    """Schema policies of the topic. If unset, this object does not set the policy."""
     subscription_types_enabled: SubscriptionTypes | None = None
-    """Subscription types that consumers may use. If unset, this object does not set it."""
+    """Subscription types that consumers may use. If unset, this object does not set the policy."""
     entry_filters: EntryFilterNames | None = None
     """Entry filters that are installed in the brokers, in the order in which they process a message. Brokers apply them
-    only with allowOverrideEntryFilters=true. If unset, this object does not set it."""
+    only with allowOverrideEntryFilters=true. If unset, this object does not set the policy."""
     dispatcher_pause_on_ack_state_persistent: bool | None = None
-    """Whether delivery pauses while too many acknowledgments are not stored. If removed, it is reset to false. If
-    unset, this object does not set it."""
+    """Whether delivery pauses while too many acknowledgments are not stored. If removed, the policy is reset to false.
+    If unset, this object does not set the policy."""
     shadow_topics: (
         Annotated[
             list[Annotated[str, Field(min_length=1, max_length=512, pattern=SHADOW_TOPIC)]],
@@ -155,4 +155,5 @@ class TopicPolicies(ApiModel):
         ]
         | None
     ) = None
-    """Shadow topics of the topic, by full name. They must exist. If unset, this object does not set it."""
+    """Shadow topics of the topic, by full name. The shadow topics must exist. If unset, this object does not set the
+    policy."""

@@ -48,8 +48,8 @@ class Retention(ApiModel):
         json_schema_extra=validations(
             (
                 f"(self.timeMinutes == 0) == ({cel_size('self.size')} == 0)",
-                "retention.timeMinutes and retention.size must both be 0 or both be non-zero (-1 = no limit): "
-                "with one of them 0 Pulsar keeps nothing",
+                "retention.timeMinutes and retention.size must both be 0 or both be non-zero (-1 means no "
+                "limit), because Pulsar keeps nothing if one of them is 0",
             ),
         )
     )
@@ -85,17 +85,17 @@ class BacklogQuotas(ApiModel):
     """Backlog quotas by type."""
 
     destination_storage: StorageBacklogQuota | None = None
-    """Quota of the size of a topic's backlog. If unset, this object does not set it."""
+    """Quota of the size of a topic's backlog. If unset, this object does not set the policy."""
     message_age: AgeBacklogQuota | None = None
-    """Quota of the age of a topic's oldest unacknowledged message. If unset, this object does not set it."""
+    """Quota of the age of a topic's oldest unacknowledged message. If unset, this object does not set the policy."""
 
 
 QUOTA_RULE = (
     f"!has(self.retention) || {cel_size('self.retention.size')} <= 0 || !has(self.backlogQuotas) || "
     "!has(self.backlogQuotas.destinationStorage) || "
     f"{cel_size('self.backlogQuotas.destinationStorage.limit')} < {cel_size('self.retention.size')}",
-    "retention.size must be larger than backlogQuotas.destinationStorage.limit: "
-    "Pulsar refuses a quota that retention would cut first",
+    "retention.size must be larger than backlogQuotas.destinationStorage.limit, because Pulsar refuses a quota "
+    "that exceeds the retention",
 )
 """CEL rule of a struct with members retention and backlogQuotas (Pulsar: checkBacklogQuota)."""
 
@@ -153,7 +153,7 @@ class LedgerPersistence(ApiModel):
     """Maximum number of times per second that the position of a subscription is stored, such as 1 or "0.5". 0 means no
     limit."""
     storage_class: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]+$")] | None = None
-    """Managed ledger storage class that the brokers use. If unset, their default applies."""
+    """Managed ledger storage class that the brokers use. If unset, the default of the brokers applies."""
 
 
 class AutoSubscriptionCreation(ApiModel):
@@ -167,10 +167,10 @@ class Deduplication(ApiModel):
     """Message deduplication: a message that a producer sends twice is stored once."""
 
     enabled: bool | None = None
-    """Whether messages are deduplicated. If unset, this object does not set it."""
+    """Whether messages are deduplicated. If unset, this object does not set the policy."""
     snapshot_interval_seconds: Count | None = None
     """Seconds between two snapshots of the producers' sequence IDs. With 0, time triggers no snapshots. If unset, this
-    object does not set it."""
+    object does not set the policy."""
 
 
 class DelayedDelivery(ApiModel):
@@ -179,8 +179,8 @@ class DelayedDelivery(ApiModel):
     enabled: bool
     """Whether producers may delay messages. If false, messages are delivered immediately."""
     tick_time_milliseconds: Annotated[int, Field(ge=1, json_schema_extra={"format": "int64"})] = 1000
-    """Precision of delayed delivery in milliseconds. It is not finer than delayedDeliveryTickTimeMillis of the brokers.
-    """
+    """Precision of delayed delivery in milliseconds. The precision is not finer than delayedDeliveryTickTimeMillis of
+    the brokers."""
     max_delay_milliseconds: Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})] = 0
     """Maximum delay in milliseconds that a producer may request. 0 means no limit."""
 
@@ -280,11 +280,11 @@ class Offload(ApiModel):
     region: Annotated[str, Field(min_length=1, max_length=128)] | None = None
     """Region of the bucket. If unset, Pulsar's default applies."""
     service_endpoint: Annotated[str, Field(min_length=1, max_length=512)] | None = None
-    """URL of the storage service. If unset, that of the provider is used."""
+    """URL of the storage service. If unset, the URL of the provider is used."""
     s3_role: Annotated[str, Field(min_length=1, max_length=512)] | None = None
-    """ARN of the role that brokers assume. If unset, they assume none."""
+    """ARN of the role that brokers assume. If unset, brokers assume no role."""
     s3_role_session_name: Annotated[str, Field(min_length=1, max_length=128)] | None = None
-    """Session name that is used with the role. If unset, it is pulsar-s3-offload."""
+    """Session name that is used with the role. If unset, Pulsar uses pulsar-s3-offload."""
     threshold: Annotated[int, ByteSize(ge=-1)] | None = None
     """Size in bytes above which the ledgers of a topic are offloaded. With 0 they are offloaded as soon as possible,
     and with -1 size triggers no offload. If unset, Pulsar's default applies."""
@@ -295,14 +295,14 @@ class Offload(ApiModel):
     """Milliseconds for which an offloaded ledger also stays in bookies. With -1 it is never deleted there. If unset,
     Pulsar's default applies."""
     read_priority: OffloadReadPriority | None = None
-    """Storage from which a ledger is read that is in both. If unset, it is TieredStorageFirst."""
+    """Storage from which a ledger is read that is in both. If unset, Pulsar uses TieredStorageFirst."""
     max_block_size: Annotated[int, ByteSize(ge=5 * MEBI, le=INT32_MAX)] | None = None
     """Size of the blocks of a multi-part upload, which is at least 5 MiB. If unset, Pulsar's default applies."""
     read_buffer_size: Annotated[int, ByteSize(ge=KIBI, le=INT32_MAX)] | None = None
     """Size of the buffer of each read in bytes, such as 1Mi. If unset, Pulsar's default applies."""
     max_threads: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """Number of threads that upload. If unset, it is 2."""
+    """Number of threads that upload. If unset, Pulsar uses 2."""
     read_threads: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """Number of threads that read. If unset, it is 2."""
+    """Number of threads that read. If unset, Pulsar uses 2."""
     prefetch_rounds: Annotated[int, Field(ge=0, le=1024)] | None = None
-    """Number of buffers that are read ahead. If unset, it is 1."""
+    """Number of buffers that are read ahead. If unset, Pulsar uses 1."""

@@ -88,8 +88,9 @@ class BalancerRecord:
         found = await self._find()
         if found is not None and not self._ours(found, data):
             self.actor.refused.append(
-                f"ConfigMap {found['metadata']['name']} exists, not owned by this cluster: delete or rename "
-                "it; what the settings of Pulsar's balancer were is in status.balancer alone"
+                f"ConfigMap {found['metadata']['name']} exists and is not owned by this cluster, so the original "
+                "settings of Pulsar's balancer are recorded only in status.balancer. Delete or rename the "
+                "ConfigMap"
             )
             return
         if found is not None and data.items() <= (found.get("data") or {}).items():
@@ -115,9 +116,9 @@ class BalancerRecord:
             raise
         except RefusedError as error:
             self.actor.refused.append(
-                f"ConfigMap {manifest['metadata']['name']} cannot be written: {quoted(str(error))}. The settings of "
-                "Pulsar's balancer are in status.balancer and status.handover alone. Delete the ConfigMap, and the "
-                "operator creates it again"
+                f"ConfigMap {manifest['metadata']['name']} cannot be written: {quoted(str(error))}. The settings "
+                "of Pulsar's balancer are recorded only in status.balancer and status.handover. Delete the "
+                "ConfigMap, and the operator creates it again"
             )
 
     async def delete(self, names: Collection[str]) -> None:

@@ -85,7 +85,9 @@ async def whose_turn(actor: Actor, endpoint: AdminEndpoint, record: BalancerReco
         )
     except PortError as error:
         # Its pods are as they should be; the next look tries again.
-        await actor.warn(Reason.ADMIN_UNREACHABLE, f"The settings of Pulsar's balancer: {error}")
+        await actor.warn(
+            Reason.ADMIN_UNREACHABLE, f"The settings of Pulsar's balancer cannot be read or written: {error}"
+        )
         words = _not_obeyed(error) if turn.condition is not None else None
         return BalanceFact(
             again=True, observed=False, moving=desired, handover=turn.status, condition=words or turn.condition
@@ -99,7 +101,10 @@ def _not_obeyed(error: PortError) -> tuple[bool, Reason, str] | None:
     if isinstance(error, UnavailableError) and not error.status:
         return None
     why = str(error)[:2000]
-    text = f"The settings of Pulsar's own load balancer differ from the desired ones: {why}. Check these settings, and "
+    text = (
+        f"The settings of Pulsar's own load balancer differ from the desired settings: {why}. Check these settings, "
+        "and check "
+    )
     return (
         False,
         Reason.ADMIN_UNREACHABLE,

@@ -166,7 +166,10 @@ class BrokerDrains:
             live = await self._deps.kube.get(CUSTOM[Kind.REBALANCE], self._namespace, name)
             foreign = live is not None and purpose_of(live, self._cluster) != DRAIN
             if foreign:
-                self._actor.refused.append(f"PulsarRebalance {name} exists, not owned by this cluster: delete it")
+                self._actor.refused.append(
+                    f"PulsarRebalance {name} exists and is not owned by this cluster, so brokers cannot be drained "
+                    "before they stop. Delete the PulsarRebalance"
+                )
                 live = None
         age = (now - since).total_seconds()
         facts = DrainFacts(
@@ -188,13 +191,18 @@ class BrokerDrains:
             return DrainProgress(True, status.model_copy(update={"incomplete_since": incomplete}))
         if decision.recreate and live is not None:
             self._used.add(name)
-            await self._actor.delete(CUSTOM[Kind.REBALANCE], live, "another plan is needed for bundles that came later")
+            await self._actor.delete(
+                CUSTOM[Kind.REBALANCE], live, "bundles that were assigned later require another plan"
+            )
         if decision.ask:
             self._used.add(name)
             if live is None and not foreign:
                 manifest = drain_manifest(self._cluster, name, observation.ids, observation.excluded, self._drain)
                 if await self._actor.apply(manifest, None) is not None:
-                    text = f"{len(pods)} brokers hand their bundles over before they stop: PulsarRebalance {name}"
+                    text = (
+                        f"{len(pods)} brokers move their bundles to other brokers before they stop. See "
+                        f"PulsarRebalance {name}"
+                    )
                     await self._actor.record_event(Reason.DRAINING, text)
         asked = name if decision.ask or decision.recreate else None
         status = self._status(pods, name, since, observation.bundles, asked)
@@ -207,7 +215,7 @@ class BrokerDrains:
         old = self._stored(name)
         if old is not None and old.incomplete_since is not None:
             return old.incomplete_since
-        await self._actor.warn(Reason.DRAIN_INCOMPLETE, f"Proceeding without full drain: {why}")
+        await self._actor.warn(Reason.DRAIN_INCOMPLETE, f"Proceeding without full drain, because {why}")
         return timestamp(now) if self._actor.act else None
 
     def _stored(self, name: str) -> DrainStatus | None:
@@ -297,7 +305,7 @@ class BrokerDrains:
             if purpose is None or meta["name"] in asked or "deletionTimestamp" in meta:
                 continue
             if purpose == DRAIN or (purpose == FILL and (changing or outgrown(each, desired))):
-                await self._actor.delete(CUSTOM[Kind.REBALANCE], each, "no longer needed")
+                await self._actor.delete(CUSTOM[Kind.REBALANCE], each, "it is no longer needed")
 
 
 def drains_of(ctx: PhaseContext) -> BrokerDrains | None:

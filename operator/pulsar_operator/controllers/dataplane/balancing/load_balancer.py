@@ -151,11 +151,11 @@ async def _values(deps: Deps, endpoint: AdminEndpoint) -> Mapping[str, str]:
     restored."""
     values = await deps.admin.call(endpoint, "GET", (*CONFIGURATION, "values")) or {}
     if not isinstance(values, Mapping):
-        raise UnavailableError("the answer about dynamic settings is no map", status=200)
+        raise UnavailableError("the answer about dynamic settings is not a map", status=200)
     for name in FLAGS:
         value = values.get(name)
         if value is not None and not (isinstance(value, str) and len(value) <= MAX_VALUE):
-            text = f"dynamic setting {name} is no text of at most {MAX_VALUE} characters: delete it"
+            text = f"dynamic setting {name} is not a text of at most {MAX_VALUE} characters. Delete the setting"
             raise UnavailableError(text, status=200)
     return values
 
@@ -201,8 +201,8 @@ async def standing_rebalance(
     live = await deps.kube.get(CUSTOM[Kind.REBALANCE], meta["namespace"], name)
     if live is not None and not _owned(live, meta["uid"]):
         actor.refused.append(
-            f"PulsarRebalance {name} exists, not owned by this cluster: delete it, or set spec.loadBalancing.driver "
-            "to Pulsar"
+            f"PulsarRebalance {name} exists and is not owned by this cluster, so the operator cannot balance "
+            "continuously. Delete the PulsarRebalance, or set spec.loadBalancing.driver to Pulsar"
         )
         return
     await actor.apply(standing_manifest(cluster, name, spec), live)

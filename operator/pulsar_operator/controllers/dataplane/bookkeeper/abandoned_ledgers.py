@@ -26,7 +26,7 @@ async def remember_given_up(session: ZooKeeperSession, bookie: str, scan: Ledger
     node = await session.get(GIVEN_UP_PATH)
     before = parse_given_up(node.data) if node is not None else {}
     if before is None:
-        raise UnavailableError(f"znode {GIVEN_UP_PATH} cannot be read: repair it from a backup, or delete it")
+        raise UnavailableError(f"Znode {GIVEN_UP_PATH} cannot be read. Repair the znode from a backup, or delete it")
     await _write(session, node, with_given_up(before, bookie, scan))
 
 

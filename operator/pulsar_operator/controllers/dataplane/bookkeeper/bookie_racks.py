@@ -84,7 +84,7 @@ async def _inherit(ctx: PhaseContext, session: ZooKeeperSession) -> None:
     after = inherited(before, own, ordinals)
     if there is None or after == before:
         return
-    text = f"groups of bookies into znode {RACKS_PATH}: {_renamed(before, after)}"
+    text = f"new groups of bookies to znode {RACKS_PATH}: {_renamed(before, after)}"
     if not ctx.actor.act:
         ctx.actor.pending.append(f"Write {text}")
         return
@@ -172,9 +172,9 @@ def _ordinals(ctx: PhaseContext) -> set[int]:
 def _words(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     """Returns what changes, as a message."""
     changed = [f"{bookie} in {rack}" for bookie, rack in after.items() if before.get(bookie) != rack]
-    changed += [f"{bookie} taken out" for bookie in before if bookie not in after]
+    changed += [f"{bookie} removed" for bookie in before if bookie not in after]
     more = f" (and {len(changed) - 3} more)" if len(changed) > 3 else ""
-    return f"racks of bookies into znode {RACKS_PATH}: {', '.join(changed[:3])}{more}"
+    return f"new racks of bookies to znode {RACKS_PATH}: {', '.join(changed[:3])}{more}"
 
 
 async def _put(session: ZooKeeperSession, path: str, node: Node | None, data: bytes) -> Node:

@@ -84,7 +84,7 @@ async def returns(ctx: PhaseContext, ordinals: Iterable[int], cookies: frozenset
     """
     instance_id = ctx.view.metadata.instance_id if ctx.view.metadata is not None else None
     if instance_id is None:
-        return Returns(0, Blocker(Reason.PENDING, "The metadata store is unknown"))
+        return Returns(0, Blocker(Reason.PENDING, "The state of the metadata store is not known yet"))
     ordinals = tuple(ordinals)
     own, every, emptied = own_bookies(ctx), await claims(ctx, ordinals), await _emptied(ctx)
     free, through, blocked, waiting, foreign = 0, 0, False, None, None
@@ -98,7 +98,7 @@ async def returns(ctx: PhaseContext, ordinals: Iterable[int], cookies: frozenset
         blocked = blocked or not found.free
         free += not blocked
         for claim in found.delete:
-            await _delete(ctx, claim, f"marked as empty; bookie {bookie} comes back with a new volume")
+            await _delete(ctx, claim, f"bookie {bookie} is marked as empty and starts again with a new volume")
             waiting = waiting or still_exists(claim)
         waiting, foreign = waiting or found.blocker, foreign or found.foreign
         through = place if found.free and waiting is None else through
@@ -127,9 +127,14 @@ async def mark(ctx: PhaseContext, own_claims: list[Claim], bookie: str) -> None:
         if claim.going or claim.mark is not None:
             continue
         if ctx.facts.spec.reclaim_policy is ReclaimPolicy.DELETE:
-            await _delete(ctx, claim, f"bookie {bookie} is removed, no ledger named it, and reclaimPolicy is Delete")
+            await _delete(
+                ctx, claim, f"bookie {bookie} is removed, no ledger references it, and reclaimPolicy is Delete"
+            )
             continue
-        text = f"PersistentVolumeClaim {claim.name} as empty: bookie {bookie} is removed and no ledger named it"
+        text = (
+            f"PersistentVolumeClaim {claim.name} as empty, because bookie {bookie} is removed and no ledger "
+            "references it"
+        )
         if not actor.act:
             actor.pending.append(f"Mark {text}")
             continue

@@ -68,7 +68,7 @@ class CountCopy:
         try:
             record = parse_record((read or {}).get("data") or {})
         except DamagedRecordError as error:
-            text = f"ConfigMap {record_name(meta.name)} cannot keep the count of the bookies' incarnations: {error}"
+            text = f"ConfigMap {record_name(meta.name)} cannot store the count of the bookies' incarnations: {error}"
             raise UnavailableError(text) from None
         desired = highest(record.incarnations, counts)
         if desired != record.incarnations:

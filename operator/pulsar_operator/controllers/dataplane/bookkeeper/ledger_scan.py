@@ -240,7 +240,7 @@ class LedgerExamination(ScanSweep):
                 await self._new(found.number, found.ledger)
         if len(kept) != len(before):
             if self._record.undecodable > len(before):
-                raise ValueError("more ledgers could not be read than are listed, and some of these can be by now")
+                raise ValueError("some ledgers that could not be read are not listed, and may be readable now")
             self._record.undecodable -= len(before) - len(kept)
             self._unreadable, self._unreadable_changed, self._changed = kept, True, True
 
@@ -329,7 +329,7 @@ async def examine_ledgers(
     except ValueError as error:
         # Somebody else wrote there, or half of it is gone: it begins again.
         await forget_examination(session)
-        raise UnavailableError(f"the examination of ledgers begins again: {error}") from None
+        raise UnavailableError(f"the examination of ledgers starts again, because {error}") from None
 
 
 def _floor(record: ScanRecord) -> int:

@@ -92,7 +92,7 @@ async def parents(session: ZooKeeperSession, cannot_read: Callable[[str], None],
     """Yields paths of the parents of ledgers with ids from ``begin`` on, by id."""
     top = await session.children(LEDGERS)
     if top is None:
-        raise NotFoundError(f"{LEDGERS} does not exist, so nothing is known of ledgers")
+        raise NotFoundError(f"{LEDGERS} does not exist, so the ledgers are not known")
     for name in sorted(top, key=lambda each: (len(each), each)):
         levels = levels_below(name)
         if levels is not None:

@@ -89,7 +89,7 @@ async def _settle_delay(ctx: PhaseContext, session: ZooKeeperSession) -> RaisedD
     raised, back = await raised_delay(session), _bookies_are_back(ctx)
     if not ctx.actor.act:
         if raised is not None and back:
-            ctx.actor.pending.append(f"{_restoring(raised)}: no bookie is being replaced")
+            ctx.actor.pending.append(f"{_restoring(raised)}, because no bookie is being replaced")
         return raised
     if back:
         await _restore_delay(ctx, session)
@@ -100,7 +100,7 @@ async def _settle_delay(ctx: PhaseContext, session: ZooKeeperSession) -> RaisedD
 
 
 def _restoring(raised: RaisedDelay) -> str:
-    return f"Set lostBookieRecoveryDelay back from {raised.raised} to {raised.before} s"
+    return f"Reset lostBookieRecoveryDelay from {raised.raised} to {raised.before} s"
 
 
 def _bookies_are_back(ctx: PhaseContext) -> bool:
@@ -120,7 +120,7 @@ def _bookies_are_back(ctx: PhaseContext) -> bool:
 async def _restore_delay(ctx: PhaseContext, session: ZooKeeperSession) -> None:
     found = await restore_delay(session)
     if found is not None:
-        ctx.actor.record_write(f"{_restoring(found)}: the bookies are back")
+        ctx.actor.record_write(f"{_restoring(found)}, because the bookies are back")
 
 
 IN_FLIGHT: Final = 16

@@ -67,7 +67,7 @@ class ScanStore:
         block, ident = parse_block(node.data) if node is not None else ({}, record.ident)
         if ident != record.ident:
             if record.examined or record.undecodable:
-                raise ValueError(f"{UNREADABLE} is of another examination")
+                raise ValueError(f"{UNREADABLE} belongs to another examination")
             block, self._unreadable_changed = {}, True  # killed before it was written
         self._unreadable = list(block)
         return self._unreadable
@@ -75,13 +75,13 @@ class ScanStore:
     async def _stored_chunk(self, index: int) -> Chunk:
         chunk = parse_chunk(await self._content(chunk_path(index)))
         if chunk.ident != self._record.ident:
-            raise ValueError(f"{chunk_path(index)} is of another examination")
+            raise ValueError(f"{chunk_path(index)} belongs to another examination")
         return chunk
 
     async def _stored_block(self, index: int) -> dict[str, list[int]]:
         block, ident = parse_block(await self._content(block_path(index)))
         if ident != self._record.ident:
-            raise ValueError(f"{block_path(index)} is of another examination")
+            raise ValueError(f"{block_path(index)} belongs to another examination")
         return block
 
     async def _chunk(self, index: int) -> Chunk:
@@ -89,7 +89,9 @@ class ScanStore:
             chunk, part = await self._stored_chunk(index), self._record.parts[index]
             known = chunk.part(part.alive)
             if not known.first <= part.first <= part.last <= known.last:
-                raise ValueError(f"{chunk_path(index)} lacks ledgers that were examined: another writer changed it")
+                raise ValueError(
+                    f"{chunk_path(index)} does not contain all examined ledgers, because another writer changed it"
+                )
             if known != part:  # killed before the head was written
                 self._record.parts[index], self._changed, self._recount = known, True, True
             self._chunks[index], self._before[index] = chunk, chunk.by_peers()

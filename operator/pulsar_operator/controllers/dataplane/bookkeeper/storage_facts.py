@@ -39,7 +39,7 @@ async def storage_facts(session: ZooKeeperSession, *, limit: int = MARKS_LIMIT) 
     """
     available, readonly, cookies = await each_of((AVAILABLE, READONLY, COOKIES), session.children, IN_FLIGHT)
     if available is None:
-        raise NotFoundError(f"{AVAILABLE} does not exist, so nothing is known of bookies")
+        raise NotFoundError(f"{AVAILABLE} does not exist, so the bookies are not known")
     paths = (AUDITOR, DISABLE, INCARNATIONS_PATH)
     auditor, disabled, incarnations = await each_of(paths, session.get, IN_FLIGHT)
     return StorageFacts(

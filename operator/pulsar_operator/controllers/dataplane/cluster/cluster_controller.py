@@ -32,6 +32,7 @@ from pulsar_operator.controllers.dataplane.cluster.pipeline import restore, rest
 from pulsar_operator.controllers.dataplane.cluster.teardown import tear_down
 from pulsar_operator.controllers.dataplane.objects.children import observe_children
 from pulsar_operator.controllers.dataplane.objects.dependents import (
+    REMOVE_FROM_LISTS,
     confirmed_deletion,
     dependents_of_cluster,
     explain,
@@ -187,7 +188,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
         kept = waited_for(obj, needed_by, self.deps.clock.now())
         text = explain(obj, kept) if kept else None
         if text is None and (needed := await needed_by_namespaces(self.deps, obj)) is not None:
-            text = f"{needed}. {remedy(obj, 'Take it out of their lists of clusters, or delete them, first')}"
+            text = f"{needed}. {remedy(obj, REMOVE_FROM_LISTS)}"
         return text if text is not None and await self._can_be_kept(obj) else None
 
     async def _can_be_kept(self, obj: Json) -> bool:
@@ -212,7 +213,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
             return await restore(facts, replace(view, refused=(why.message,), refusal=why.reason), actor)
         leftovers = facts.live.of_previous_owner()
         if leftovers:
-            text = f"{leftovers[0]} of the deleted object of the same name still exists"
+            text = f"{leftovers[0]} of the deleted object of the same name still exists, so nothing is created yet"
             # Its pods are not ours.
             return replace(view, live=None, stopped_for=text)
         problems, refusal = spec_problems(facts.spec, facts.quorum), Reason.INVALID_SPEC
@@ -276,7 +277,7 @@ class ClusterController(ObjectReconciler[ClusterPass]):
 def _why(jump: VersionDecision, facts: ClusterFacts) -> str:
     """Returns why a version is refused, with the source if no pod runs it any more."""
     where = f"{facts.meta.namespace}/{record_name(facts.meta.name)}"
-    origin = f" (ConfigMap {where} says which version the volumes were left by)" if facts.remembered else ""
+    origin = f" (according to ConfigMap {where}, this version last used the volumes)" if facts.remembered else ""
     return f"{jump.message}{origin}"
 
 

@@ -132,7 +132,9 @@ def _half_done(facts: ClusterFacts) -> RolloutFact:
     states = component_states(facts.live, BRING_UP_ORDER)
     if rollout is None or all(each.quiet and record_of(facts.live, each.component).stop is None for each in states):
         return RolloutFact()
-    text = "The specification is refused, so the rollout is suspended. Correct the specification to continue it"
+    text = (
+        "The specification is refused, so the rollout is suspended. Correct the specification to continue the rollout"
+    )
     return RolloutFact(
         rollout.model_copy(update={"blocked_by": Reason.INVALID_SPEC.value, "message": text}), goes_on=False
     )

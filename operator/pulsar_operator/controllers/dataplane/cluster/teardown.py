@@ -34,6 +34,7 @@ from pulsar_operator.domain.dataplane.objects.live_objects import Live
 from pulsar_operator.domain.dataplane.registration.metadata import DamagedRecordError, parse_record
 from pulsar_operator.domain.render import ListenerPlan, Owner
 from pulsar_operator.domain.render.child_names import is_labelled
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import CONFIG_MAPS, CUSTOM, AdminEndpoint, Deps, Json, PortError, RefusedError
 
 STEPS: tuple[tuple[Component, ...], ...] = (
@@ -54,15 +55,22 @@ async def tear_down(
     """
     if not actor.act:
         actor.pending.append(
-            "Delete the pods of all components, proxies first, take the cluster out of the configuration store, and "
-            "release the finalizer"
+            "Delete the pods of all components, proxies first, remove the cluster from the configuration store, "
+            "and release the finalizer"
         )
         reason = Reason.PAUSED if meta_of(obj).paused else Reason.DRY_RUN
-        return Waiting(f"The deletion waits for a person to end the pause or dry run: {resume(obj)}", reason)
+        return Waiting(
+            "The deletion does not continue while the cluster is paused or in dry run. To continue, run: "
+            f"{resume(obj)}",
+            reason,
+        )
     users = await _users_of_its_store(deps, obj)
     if users:
         names = ", ".join(users)
-        text = f"Other clusters use its metadata store as configuration store. Delete them first: {names}"
+        text = (
+            "Other clusters use the metadata store of this cluster as their configuration store. Delete these "
+            f"clusters first: {names}"
+        )
         return Waiting(text, Reason.DEPENDENTS_EXIST)
     try:
         waiting = await _stop_and_clean(deps, owner, obj, spec, before, actor)
@@ -74,7 +82,10 @@ async def tear_down(
         # deleted anyway, and holding the object would only hold the namespace.
         waiting = await _forget_at_once(deps, obj, actor)
         if waiting is None:
-            await actor.warn(Reason.FINALIZER_RELEASED, f"The pods were not stopped in order: {error}")
+            await actor.warn(
+                Reason.FINALIZER_RELEASED,
+                f"The pods were not stopped in order, because the Kubernetes namespace is being deleted: {error}",
+            )
     if waiting is None:
         await release_finalizer(deps, obj)
     return waiting
@@ -113,7 +124,7 @@ async def _stop_and_clean(
     for step in STEPS:
         if Component.BROKER in step:
             await _restore_balancer(deps, owner, obj, spec, before.balancer, actor, live)
-        pods = f"The {' and '.join(component.value for component in step)} pods are not stopped yet"
+        pods = f"The {' and '.join(component.value for component in step)} pods have not stopped yet"
         written = Component.BROKER in step and await record_tear_down(deps, obj)
         if not await delete_workloads(actor, live, step, "the PulsarCluster is being deleted") or written:
             return Waiting(pods)
@@ -136,7 +147,10 @@ async def _forget_at_once(deps: Deps, obj: Json, actor: Actor) -> Waiting | None
         waiting = Waiting(str(error))
     if waiting is None or waiting.reason is Reason.CONFIGURATION_STORE_UNAVAILABLE:
         return waiting
-    text = f"{pulsar_name(obj)} stays registered in the configuration store of its instance: {waiting.text}"
+    text = (
+        f"Cluster {pulsar_name(obj)} stays registered in the configuration store of its instance. "
+        f"{sentence(waiting.text)}"
+    )
     await actor.warn(Reason.NOT_DELETED, text)
     return None
 
@@ -163,8 +177,8 @@ async def _restore_balancer(
     except PortError as error:
         await actor.warn(
             Reason.LOAD_BALANCER_NOT_RESUMED,
-            f"Settings of Pulsar's balancer not restored: {error}; see {' and '.join(FLAGS)} if the metadata is used "
-            "without this operator",
+            f"The settings of Pulsar's balancer could not be restored: {error}. If the metadata is used without "
+            f"this operator, check {' and '.join(FLAGS)}",
         )
 
 

@@ -53,9 +53,11 @@ async def decommission(ctx: PhaseContext) -> DecommissionFact:
     # Before anything else: a request must be kept while its pod is there.
     asked = await requests(ctx, there)
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
-        return _unknown(ctx, storage.problem if storage is not None else "The metadata store is unknown")
+        return _unknown(
+            ctx, storage.problem if storage is not None else ("The state of the metadata store is not known yet")
+        )
     if (unavailable := ctx.store_unavailable) is not None:
-        short = "while the configuration store is away: too few others do"
+        short = "the configuration store is unavailable and too few other bookies are writable"
         await make_writable(ctx, short, others=storage.facts.writable)
         return _store_unavailable(ctx, there, unavailable)
     local = local_store(ctx)
@@ -73,7 +75,7 @@ def _store_unavailable(ctx: PhaseContext, there: Json, unavailable: str) -> Deco
     begins or continues."""
     if stored_row(ctx) is not None or replicas_of(there) <= desired_pods(ctx, Component.BOOKIE):
         return _unknown(ctx, unavailable)
-    text = f"A bookie is to be decommissioned. {unavailable}"
+    text = f"A bookie is to be decommissioned, but the decommission cannot begin. {unavailable}"
     return DecommissionFact(reason=Reason.CONFIGURATION_STORE_UNAVAILABLE, message=text)
 
 
@@ -83,8 +85,10 @@ def _unknown(ctx: PhaseContext, why: str) -> DecommissionFact:
     if row is None:
         if there is None or replicas_of(there) <= desired_pods(ctx, Component.BOOKIE):
             return DecommissionFact()
-        return DecommissionFact(message=f"A bookie is to be decommissioned. {sentence(why)}")
-    text = f"Bookie {row.id} is being decommissioned. {sentence(why)}"
+        return DecommissionFact(
+            message=(f"A bookie is to be decommissioned, but the decommission cannot begin. {sentence(why)}")
+        )
+    text = f"Bookie {row.id} is being decommissioned, but the decommission cannot continue. {sentence(why)}"
     return DecommissionFact(row.id, row.ordinal, row.step, message=text, blocks_rollout=True)
 
 
@@ -111,7 +115,10 @@ async def _next_action(work: Decommission, storage: StorageFacts) -> Decommissio
 
 async def _of_another(work: Decommission, record: DecommissionRecord, own: OwnBookies) -> DecommissionFact:
     """Deletes the record of a bookie that had another name: it does not apply to this one. Raises PortError."""
-    text = f"Bookie {record.bookie} is not {own.id(record.ordinal)}: what was remembered of it is forgotten"
+    text = (
+        f"The operator deletes the record of the decommission of bookie {record.bookie}, because ordinal "
+        f"{record.ordinal} now has bookie id {own.id(record.ordinal)}"
+    )
     if not work.actor.act:
         work.actor.pending.append(text)
         return DecommissionFact()
@@ -129,7 +136,7 @@ async def _act(work: Decommission, bookie: DecommissionFacts, found: Next) -> De
         by = work.observation.answered(found.question) if found.question is not None and actor.act else None
         return waits if by is None else replace(waits, confirmed=by, again=True)
     if not actor.act:
-        actor.pending.append(f"{found.text}: {found.act.value}")
+        actor.pending.append(f"{sentence(found.act.value)}. {sentence(found.text)}")
         shown = replace(found, step=None)
         return replace(
             fact(bookie, shown), step=bookie.step, blocks_rollout=bookie.under_way or bookie.step is not None

@@ -129,7 +129,9 @@ def fact(bookie: DecommissionFacts, found: Next, *, blocker: str | None = None) 
     if found.reason is not None:
         message = found.text
     elif step is None:
-        message = f"Bookie {name} is to be {bookie.deed}. {blocker}" if blocker else found.text
+        message = (
+            (f"Bookie {name} is to be {bookie.deed}, but this cannot begin yet. {blocker}") if blocker else found.text
+        )
     else:
         message = f"Bookie {name} {verb} (step {step}). {blocker or sentence(found.text)}"
     return DecommissionFact(
@@ -184,7 +186,7 @@ async def _unload(work: Decommission, bookie: DecommissionFacts, found: Next) ->
     endpoint = ctx.facts.brokers(ctx.rendered) if ctx.facts.spec.broker is not None else None
     came = await unload(work.actor.deps, endpoint, found.topics)
     if came.done:
-        text = f"Unloaded {len(came.done)} topics, {came.done[0]} for one: {found.text}"
+        text = f"Unloaded {len(came.done)} topics, such as {came.done[0]}. {sentence(found.text)}"
         await work.actor.record_event(doing(bookie, found), text)
     last = came.last
     if not last and record.renewal is not None and not bookie.registered:
@@ -198,9 +200,9 @@ async def _unload(work: Decommission, bookie: DecommissionFacts, found: Next) ->
             await work.remember(replace(record, handles=handles, through=through, missed=missed))
         except PortError as error:
             return fact(bookie, found, blocker=f"The operator could not {found.act.value}: {error}")
-    text = "Topics that may write to ledgers on it are not unloaded yet"
+    text = f"Topics that may write to ledgers on bookie {bookie.bookie} are not unloaded yet"
     if came.failures:
-        text += f"; {came.failures[0]}"
+        text += f". {sentence(came.failures[0])}"
     return replace(fact(bookie, found, blocker=text), again=not came.failures)
 
 
@@ -227,7 +229,9 @@ async def _copy(work: Decommission, bookie: DecommissionFacts, found: Next, reco
         await work.actor.deps.bookies.recover(
             work.observation.host(Component.AUTORECOVERY, found.helper.ordinal), bookie.bookie
         )
-        await work.actor.record_event(doing(bookie, found), f"Asked for a copy: {found.text}")
+        await work.actor.record_event(
+            doing(bookie, found), f"Requested a copy of the ledgers of bookie {bookie.bookie}. {sentence(found.text)}"
+        )
 
 
 async def _audit(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:
@@ -238,7 +242,7 @@ async def _audit(work: Decommission, bookie: DecommissionFacts, found: Next, rec
         node = await work.session.get(LOST_BOOKIE_RECOVERY_DELAY)
         if node is not None:
             await work.session.set(LOST_BOOKIE_RECOVERY_DELAY, node.data, version=node.version)
-        await work.actor.record_event(doing(bookie, found), f"Asked the auditor to look: {found.text}")
+        await work.actor.record_event(doing(bookie, found), f"Requested a check by the auditor. {sentence(found.text)}")
 
 
 async def _lower(work: Decommission, bookie: DecommissionFacts, found: Next) -> None:
@@ -278,7 +282,7 @@ async def _forget(work: Decommission, bookie: DecommissionFacts, found: Next, re
     # Not earlier: a pod on lost volumes, whose claims are deleted next, would start with them.
     await spend(session, own_bookies(work.ctx), bookie.bookie, CountCopy(work.actor.deps, work.ctx.facts))
     await _delete(session, f"{COOKIES}/{bookie.bookie}", work.observation.cookie_version)
-    await work.actor.record_event(_done(bookie), f"Deleted the cookie of bookie {bookie.bookie}: {found.text}")
+    await work.actor.record_event(_done(bookie), f"Deleted the cookie of bookie {bookie.bookie}, because {found.text}")
 
 
 async def _mark(work: Decommission, bookie: DecommissionFacts, found: Next) -> None:
@@ -304,7 +308,8 @@ async def _end_copy(work: Decommission, bookie: DecommissionFacts, found: Next) 
     asked = next((each for each in bookie.helpers if bookie.record and each.uid == bookie.record.asked), None)
     if asked is not None:
         name = f"{workload_name(work.ctx.facts.owner.name, Component.AUTORECOVERY)}-{asked.ordinal}"
-        await work.delete_pod(name, asked.uid, found.text, doing(bookie, found))
+        why = f"the copy of the ledgers of bookie {bookie.bookie} has ended"
+        await work.delete_pod(name, asked.uid, why, doing(bookie, found))
 
 
 async def _release(work: Decommission, bookie: DecommissionFacts, found: Next, record: DecommissionRecord) -> None:

@@ -130,7 +130,7 @@ class DecommissionObservation:
         others = sorted(set(volumes.lost) - {ordinal}) if volumes is not None else []
         if not others or ordinal in (volumes.lost if volumes is not None else ()):
             return None
-        return f"bookie {own_bookies(self.ctx).id(others[0])} lost its volume, which comes first"
+        return f"bookie {own_bookies(self.ctx).id(others[0])} lost its volume and is handled first"
 
     async def _facts_of(
         self, storage: StorageFacts, ordinal: int, record: DecommissionRecord | None, *, replicas: int, desired: int
@@ -257,7 +257,9 @@ class DecommissionObservation:
         if isinstance(found, Examining):  # also where an earlier pass had begun with it
             found = await examine_ledgers(session, subject)
         if isinstance(found, Examining):
-            raise UnavailableError(f"{found}, of which nothing is kept in a pause or a dry run")
+            raise UnavailableError(
+                f"{found}. The examination is not recorded while the cluster is paused or in dry run"
+            )
         return found
 
     def _token(self, bookie: DecommissionFacts) -> str:

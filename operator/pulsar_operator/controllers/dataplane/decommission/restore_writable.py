@@ -16,7 +16,7 @@ from pulsar_operator.ports import PortError
 
 async def restore_writable(ctx: PhaseContext) -> None:
     """Makes it writable; the decommission continues once the specification is accepted."""
-    await make_writable(ctx, "while the specification is refused")
+    await make_writable(ctx, "the specification is refused")
 
 
 async def make_writable(ctx: PhaseContext, why: str, *, others: frozenset[str] | None = None) -> None:
@@ -40,7 +40,7 @@ async def make_writable(ctx: PhaseContext, why: str, *, others: frozenset[str] |
         host, bookies = host_of(record.bookie), ctx.actor.deps.bookies
         if not await bookies.readonly(host):
             return
-        text = f"Bookie {record.bookie} takes entries {why}"
+        text = f"Bookie {record.bookie} is made writable, because {why}"
         if not ctx.actor.act:
             ctx.actor.pending.append(text)
             return

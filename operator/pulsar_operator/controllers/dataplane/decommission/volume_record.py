@@ -133,19 +133,19 @@ async def _marked(
         if not own_claims or not all(here.same(claim.mark) for claim in own_claims):
             continue
         if refused := await refused_again(ctx, there, pod.uid):
-            stays = stays or f"volumes of bookie {bookie} are marked as empty. {refused.message}"
+            stays = stays or f"The volumes of bookie {bookie} are marked as empty. {refused.message}"
             continue
-        await discard(ctx, own_claims, f"marked as empty; bookie {bookie} comes back with a new volume")
+        await discard(ctx, own_claims, f"bookie {bookie} is marked as empty and starts again with a new volume")
         if not pod.terminating:
             await ctx.actor.delete(
-                PODS, dict(pod.raw), "it never starts on volumes that are marked as empty", reason=Reason.DELETED
+                PODS, dict(pod.raw), "the pod never starts on volumes that are marked as empty", reason=Reason.DELETED
             )
     return stays
 
 
 _ADVICE = (
-    "a copy of its volume lacks what was written after it was made. Annotate its pod with replace-volume, and it is "
-    "emptied and starts with a new one"
+    "If the volume was replaced by a copy, the copy lacks entries that were written later. To empty the bookie "
+    "and start it with a new volume, set annotation replace-volume on its pod"
 )
 
 

@@ -40,9 +40,9 @@ async def requests(ctx: PhaseContext, there: Json) -> dict[int, str]:
         if request is not None and pod is not None and goes_on(request, uid) and ctx.actor.act:
             await ctx.actor.record_event(
                 Reason.REPLACING_VOLUME,
-                f"Pod {pod.name} was replaced before its volume was. The request ({request.why}) still applies: it "
-                "is recorded on the bookie's PersistentVolumeClaims. To withdraw it, annotate the pod with "
-                f"{ANNOTATION_REPLACE_VOLUME}=false",
+                f"Pod {pod.name} was replaced before its volume. The request for a new volume ({request.why}) "
+                "still applies, and is recorded on the PersistentVolumeClaims of the bookie. To withdraw the "
+                f"request, annotate the pod with {ANNOTATION_REPLACE_VOLUME}=false",
             )
             request = replace(request, annotated_pod=uid)
         await _keep(ctx, own_claims, request)
@@ -56,7 +56,7 @@ async def _keep(ctx: PhaseContext, own_claims: Sequence[Claim], request: VolumeR
         if claim.request == desired:
             continue
         if not ctx.actor.act:
-            ctx.actor.pending.append(f"Keep at PersistentVolumeClaim {claim.name} whether a new volume is wanted")
+            ctx.actor.pending.append(f"Record on PersistentVolumeClaim {claim.name} whether a new volume is requested")
             continue
         await annotate(ctx, claim, {ANNOTATION_VOLUME_REQUESTED: desired.text()} if desired is not None else {})
 

@@ -110,9 +110,9 @@ def _cluster_store(state: InstancePass, name: str) -> None:
             kind,
             False,
             Reason.REFERENCE_NOT_FOUND,
-            f'PulsarCluster "{state.meta.namespace}/{name}" of spec.configurationStore.cluster.name does not exist '
-            "or does not refer to this instance: create it with spec.instanceRef.name "
-            f'"{state.meta.name}"',
+            f'PulsarCluster "{state.meta.namespace}/{name}", which spec.configurationStore.cluster.name names, '
+            "does not exist or does not refer to this instance. Create the PulsarCluster with "
+            f'spec.instanceRef.name "{state.meta.name}"',
         )
         return
     state.servers, state.chroot = metadata_store(cluster) or (None, None)
@@ -121,10 +121,10 @@ def _cluster_store(state: InstancePass, name: str) -> None:
     if ready:
         state.conditions.set(kind, True, Reason.READY, f"The metadata store of cluster {name} is ready")
     else:
-        why = metadata["message"] if metadata else "its metadata store was not observed yet"
+        why = metadata["message"] if metadata else "The metadata store of the cluster has not been observed yet"
         silent = metadata is not None and metadata["reason"] == Reason.METADATA_UNREACHABLE
         reason = Reason.CONFIGURATION_STORE_UNAVAILABLE if silent else Reason.WAITING_FOR_METADATA
-        state.conditions.set(kind, False, reason, f"Cluster {name}: {why}")
+        state.conditions.set(kind, False, reason, f"The metadata store of cluster {name} is not ready. {why}")
 
 
 async def _managed_store(state: InstancePass) -> None:
@@ -137,7 +137,7 @@ async def _managed_store(state: InstancePass) -> None:
             ConditionType.CONFIGURATION_STORE_READY,
             False,
             Reason.WAITING_FOR_GARBAGE_COLLECTION,
-            f"Waiting until {leftovers[0]} of the deleted object of the same name is gone",
+            f"The operator waits until {leftovers[0]} of the deleted object of the same name no longer exists",
         )
         return
     component = Component.CONFIGURATION_STORE
@@ -151,10 +151,10 @@ async def _managed_store(state: InstancePass) -> None:
     else:
         live = await _apply_store(state, live, managed)
     facts = live.facts(component) or observe_component(None, None)
-    reason, text = facts.summary("Configuration store")
+    reason, text = facts.summary("ZooKeeper servers of the configuration store")
     ready = await _founded(state, live, managed)
     if not ready and has_quorum(facts, managed):
-        reason, text = Reason.PENDING, f"{text}, but it is not on record that the ensemble was founded"
+        reason, text = Reason.PENDING, f"{text}, but no record shows yet that the ensemble was founded"
     elif not ready and reason in (Reason.PENDING, Reason.NOT_READY):
         reason = Reason.WAITING_FOR_ZOOKEEPER
     blocker = await _rollout(state, live, component)
@@ -162,7 +162,7 @@ async def _managed_store(state: InstancePass) -> None:
         text += (
             f". {blocker.message}"
             if blocker.reason not in ROLLOUT_IN_PROGRESS
-            else f". To be rolled out: {blocker.message}"
+            else f". A rolling update is pending. {blocker.message}"
         )
     state.conditions.set(ConditionType.CONFIGURATION_STORE_READY, ready, Reason.READY if ready else reason, text)
 

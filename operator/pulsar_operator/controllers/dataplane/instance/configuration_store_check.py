@@ -30,9 +30,9 @@ async def unavailability(deps: Deps, servers: str, chroot: str | None) -> str | 
                 await _read(deps, servers, chroot)  # a server that went takes an answer with it, not the store
     except (TimeoutError, UnavailableError):
         return (
-            f"ZooKeeper at {servers} answers no read within {READ_SECONDS:g} s. Until it does brokers serve what they "
-            "know, no pod is replaced or removed, no bundle is moved, and nothing is written into Pulsar: see that its "
-            "servers run, have a quorum and can be reached"
+            f"ZooKeeper at {servers} does not answer a read within {READ_SECONDS:g} s. Until it answers, brokers "
+            "serve from their caches, and the operator replaces or removes no pod, moves no bundle and writes "
+            "nothing into Pulsar. Check that the ZooKeeper servers run, have a quorum and can be reached"
         )
     return None
 

@@ -34,23 +34,24 @@ SHOWN: Final = 5
 """Number of pairs and clusters that a message names."""
 WORDS: Final[Mapping[Reason, str]] = {
     Reason.NOT_CONNECTED: (
-        "{pair}: {apart} of {replicators} replicators are not connected, and their backlog ({backlog} messages) grows. "
-        "Check the brokers of {target}, and whether the brokers of {source} reach the addresses that {target} publishes"
+        "From {pair}: {apart} of {replicators} replicators are not connected, and their backlog "
+        "({backlog} messages) grows. Check the brokers of {target}, and whether the brokers of {source} "
+        "can reach the addresses that {target} publishes"
     ),
     Reason.FALLING_BEHIND: (
-        "{pair}: the replication backlog grows ({backlog} messages, {rate} a second are delivered): the publish rate "
-        "exceeds the replication throughput. Check the network between both clusters, the load of the brokers of "
-        "{target}, and replicatorDispatchRate"
+        "From {pair}: the replication backlog ({backlog} messages) grows, because more messages are "
+        "published than replicated ({rate} messages per second). Check the network between both clusters, the "
+        "load of the brokers of {target}, and replicatorDispatchRate"
     ),
     Reason.NOT_DELIVERING: (
-        "{pair}: {stuck} topics have a replication backlog, and no message was delivered for 5 minutes although their "
-        "replicators are connected: {topics}. The operator unloads each of them once an hour while the bookies of both "
-        "clusters are ready. If that does not help, check the log of the topic's broker, and whether {target} accepts "
-        "messages (backlog quotas)"
+        "From {pair}: {stuck} topics have a replication backlog, and no message was replicated for 5 minutes "
+        "although their replicators are connected: {topics}. The operator unloads each of these topics once an "
+        "hour while the bookies of both clusters are ready. If the backlog remains, check the log of the topic's "
+        "broker, and whether {target} accepts messages (backlog quotas)"
     ),
     Reason.EXPIRING: (
-        "{pair}: messages expire before they are replicated ({backlog} wait), and {target} never gets them: raise "
-        "messageTTLSeconds of the namespaces that are replicated, or bring {target} back sooner"
+        "From {pair}: messages expire before they are replicated ({backlog} messages wait), so {target} "
+        "never receives them. Raise messageTTLSeconds of the replicated namespaces, or restore {target} sooner"
     ),
 }
 """Messages for each trouble, the worst last."""
@@ -107,14 +108,22 @@ async def _unload_stuck(actor: Actor, uid: str, clusters: list[Json]) -> None:
     for source, names in topics.due().items():
         found = [each for each in clusters if pulsar_name(each) == source]
         if not actor.act or any(meta.paused or meta.dry_run for meta in map(meta_of, found)):
-            actor.pending += [f"Unload {name} in {source}: nothing of it is replicated" for name in names]
+            actor.pending += [
+                (f"Unload {name} in {source}, because none of its messages is replicated") for name in names
+            ]
             continue
         tried = await unload(deps, serving_endpoint(found[0]) if found else None, names)
         for name in names:
             topics.unloaded(source, name, deps.clock.now())
         done, failed = tried.done, tried.failures
-        text = f"In {source}: unloaded {', '.join(done) or 'nothing'}, of which nothing was replicated for 5 minutes"
-        await actor.warn(Reason.NOT_DELIVERING, f"{text}; failed: {'; '.join(failed)}" if failed else text)
+        text = (
+            f"Unloaded {', '.join(done) or 'nothing'} in {source}, because none of their messages was replicated for "
+            "5 minutes"
+        )
+        await actor.warn(
+            Reason.NOT_DELIVERING,
+            (f"{text}. These topics could not be unloaded: {'; '.join(failed)}") if failed else text,
+        )
 
 
 def replication_rows(deps: Deps, uid: str, before: Iterable[ReplicationPair]) -> list[ReplicationPair] | None:
@@ -187,13 +196,13 @@ async def _report(actor: Actor, instance: Json, conditions: ConditionSet) -> Non
             await actor.warn(reason, text)
     elif silent:
         text = (
-            f"What {', '.join(silent[:SHOWN])} replicate{'s' if len(silent) == 1 else ''} is not known: not all of the "
-            "brokers answer, or none is ready"
+            f"The replication from {', '.join(silent[:SHOWN])} is not known, because brokers do not answer or are "
+            "not ready"
         )
         conditions.set(kind, UNKNOWN, Reason.ADMIN_UNREACHABLE, text)
     else:
         total = sum(reading.replicators for targets in answers.values() for reading in (targets or {}).values())
-        text = "Nothing is replicated yet" if not total else "What is replicated is delivered, or on its way"
+        text = "No messages are replicated yet" if not total else "All messages are replicated or are being replicated"
         conditions.set(kind, True, Reason.REPLICATING, text)
 
 

@@ -115,10 +115,13 @@ class InstanceController(ObjectReconciler[InstancePass]):
         needs it."""
         names = ", ".join(pulsar_name(each) for each in clusters)
         if names:
-            return f"The configuration store keeps running because clusters still need it: {names}; delete them first"
+            return (
+                f"The configuration store keeps running, because these clusters still need it: {names}. Delete the "
+                "clusters first"
+            )
         if kept := waited_for(obj, others, self.deps.clock.now()):
             runs = await can_be_kept(self.deps, obj, Component.CONFIGURATION_STORE)
-            return f"The configuration store keeps running: {explain(obj, kept)}" if runs else None
+            return f"The configuration store keeps running. {explain(obj, kept)}" if runs else None
         if (obj["spec"].get("configurationStore") or {}).get("managed") is None or confirmed_deletion(obj):
             return None
         try:
@@ -126,8 +129,8 @@ class InstanceController(ObjectReconciler[InstancePass]):
         except RefusedError:
             return None  # its Kubernetes namespace goes, and rights in it first: _tear_down looks at that
         users = await registered_still(self.deps, obj) if runs else None
-        how = remedy(obj, "Delete them, or take entries that are left over out of it, first")
-        return f"The configuration store keeps running: {users}. {how}" if users is not None else None
+        how = remedy(obj, "Delete these clusters, or remove their outdated entries from the configuration store")
+        return f"The configuration store keeps running. {users}. {how}" if users is not None else None
 
     async def _observe_dependents(self, state: InstancePass) -> None:
         """Reads the clusters and other objects that refer to this instance, from every namespace that it allows."""
@@ -146,7 +149,10 @@ class InstanceController(ObjectReconciler[InstancePass]):
         if not state.actor.act:
             state.actor.pending.append("Remove the configuration store's pods and release the finalizer")
             reason = Reason.PAUSED if state.meta.paused else Reason.DRY_RUN
-            text = f"The deletion waits for a person to end the pause or dry run: {resume(state.obj)}"
+            text = (
+                "The deletion does not continue while the instance is paused or in dry run. To continue, run: "
+                f"{resume(state.obj)}"
+            )
             state.conditions.set(ConditionType.DELETION_BLOCKED, True, reason, text)
             return False
         if state.spec.configuration_store.managed is not None:
@@ -158,7 +164,10 @@ class InstanceController(ObjectReconciler[InstancePass]):
                 if not (forbidden and await is_going(self.deps, state.meta.namespace, refused=error)):
                     raise
                 # As for a cluster: the namespace is being deleted, and with it our rights in it.
-                text = f"The store was not stopped in order: {quoted(str(error))}"
+                text = (
+                    "The configuration store was not stopped in order, because the Kubernetes namespace is being "
+                    f"deleted: {quoted(str(error))}"
+                )
                 await state.actor.warn(Reason.FINALIZER_RELEASED, text)
         await release_finalizer(self.deps, state.obj)
         return True
@@ -174,7 +183,7 @@ class InstanceController(ObjectReconciler[InstancePass]):
         else:
             waiting = [pulsar_name(c) for c in state.clusters if not is_true(c, ConditionType.READY)]
             text = (
-                f"{ready} of {total} clusters are ready; not ready: {', '.join(waiting[:5])}"
+                f"{ready} of {total} clusters are ready. These clusters are not ready: {', '.join(waiting[:5])}"
                 if total
                 else ("No PulsarCluster refers to this instance yet")
             )

@@ -74,8 +74,9 @@ async def _ask(deps: Deps, endpoint: AdminEndpoint) -> bool | None:
 
 
 def _left_out(name: str, fact: ReachabilityFact) -> str:
-    last = f" (last response at {fact.last_response_time})" if fact.last_response_time else ""
+    last = f" (the last response was at {fact.last_response_time})" if fact.last_response_time else ""
     return (
-        f"Cluster {name} has been unreachable since {fact.since}: {TIMEOUTS} consecutive calls had no answer{last}. "
-        "Operations that need the cluster are suspended until it answers. Check its brokers and its metadata store"
+        f"Cluster {name} has been unreachable since {fact.since}, because {TIMEOUTS} consecutive calls timed "
+        f"out{last}. Operations that need the cluster are suspended until it answers. Check its brokers and its "
+        "metadata store"
     )

@@ -116,8 +116,8 @@ async def _check_free(actor: Actor, kind: ResourceType, name: str) -> None:
     if found is None or controller_uid(found) == actor.owner["metadata"]["uid"]:
         return
     raise NameConflictError(
-        f"{kind.kind} {namespace}/{name} exists and does not belong to this object: "
-        "delete or rename it, or choose another metadata.name"
+        f"{kind.kind} {namespace}/{name} exists and does not belong to this object. Delete or rename it, or "
+        "choose another metadata.name"
     )
 
 
@@ -137,7 +137,7 @@ async def prune(actor: Actor, live: Live, rendered: Iterable[Json], *, keep: fro
                 continue
             if kind != CONFIG_MAPS:
                 reason = Reason.DELETED if kind in RECORDED else None
-                await actor.delete(kind, obj, "it is no longer part of the specification", reason=reason)
+                await actor.delete(kind, obj, "it was removed from the spec", reason=reason)
 
 
 async def prune_configurations(actor: Actor, live: Live, rendered: Iterable[Json]) -> None:
@@ -153,7 +153,7 @@ async def prune_configurations(actor: Actor, live: Live, rendered: Iterable[Json
     if not _unused(actor, live, desired):
         return
     for obj in _unused(actor, await observe_children(actor.deps, actor.owner), desired) if actor.act else ():
-        await actor.delete(CONFIG_MAPS, obj, "no pod uses it any more")
+        await actor.delete(CONFIG_MAPS, obj, "no pod uses it any longer")
 
 
 def _unused(actor: Actor, live: Live, desired: frozenset[str]) -> list[Json]:

@@ -23,6 +23,8 @@ OF_THE_INSTANCE = (Kind.TENANT, Kind.RESOURCE_GROUP, Kind.ISOLATION_POLICY)
 BLOCKED_GRACE = timedelta(seconds=30)
 """How long to wait for a dependent whose deletion is blocked: what blocks it may be deleted too."""
 SHOWN = 5
+REMOVE_FROM_LISTS = "Remove the cluster from the lists of clusters of these namespaces, or delete the namespaces"
+"""The remedy for namespaces in Pulsar that keep a cluster."""
 
 _PAUSE_REASONS = frozenset({Reason.PAUSED.value, Reason.DRY_RUN.value})
 """Reasons of a deletion that a person suspended: nothing is removed without that person's knowledge."""
@@ -121,14 +123,16 @@ def explain(owner: Json, waiting: Sequence[Json]) -> str:
     """Returns the message on which objects keep an owner, and what to do about it."""
     names = [f"{e['kind']} {e['metadata']['namespace']}/{e['metadata']['name']}" for e in waiting]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{len(names)} objects still need it: {', '.join(names[:SHOWN])}{more}. {remedy(owner)}"
+    return f"{len(names)} objects still need this object: {', '.join(names[:SHOWN])}{more}. {remedy(owner)}"
 
 
-def remedy(owner: Json, first: str = "Delete them first", instead: str = "let it go before them") -> str:
+def remedy(
+    owner: Json, first: str = ("Delete these objects first"), instead: str = "delete this object before them"
+) -> str:
     """Returns what to do about the objects that keep an owner that is being deleted."""
     meta = owner["metadata"]
     return (
-        f"{first}, or {instead}: kubectl -n {meta['namespace']} annotate --overwrite "
+        f"{first}. To {instead} instead, run: kubectl -n {meta['namespace']} annotate --overwrite "
         f"{owner['kind'].lower()}/{meta['name']} {ANNOTATION_CONFIRM_DELETE}={meta['name']}"
     )
 

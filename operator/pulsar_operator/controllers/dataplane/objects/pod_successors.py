@@ -35,7 +35,7 @@ async def refused_successor(actor: Actor, stateful_set: Json, pod: Json) -> Bloc
             return None
         return Blocker(
             Reason.POD_REFUSED,
-            f"Pod {name} is not replaced, because the API server would refuse to create it again: {short(str(error))}. "
-            "Remove the cause, or change the specification",
+            f"Pod {name} is not replaced, because the API server would refuse to create it again: "
+            f"{short(str(error))}. Remove the cause, or change the specification",
         )
     return None

@@ -48,7 +48,7 @@ async def unload(deps: Deps, endpoint: AdminEndpoint | None, topics: Sequence[st
     """
     found = Unloaded()
     if endpoint is None:
-        found.failures.append("there are no brokers to unload topics")
+        found.failures.append("no broker is available to unload topics")
         return found
     begin = deps.clock.now()
     for topic in topics:
@@ -78,7 +78,7 @@ async def _unload(deps: Deps, endpoint: AdminEndpoint, topic: str) -> bool:
     """Unloads a topic; returns whether it exists. Raises PortError."""
     path = topic_path(topic)
     if path is None:
-        raise RefusedError("has a name that cannot be asked for")
+        raise RefusedError("the name of the topic cannot be used in a request")
     try:
         await deps.admin.call(endpoint, "PUT", (*path, "unload"), deadline=DEADLINE_SECONDS)
     except NotFoundError:

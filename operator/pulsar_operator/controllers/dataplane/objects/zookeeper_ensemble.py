@@ -61,11 +61,11 @@ async def record_founding(
         return True
     if found is not None and not is_labelled(owner, found):
         raise NameConflictError(
-            f"ConfigMap {owner.namespace}/{name} exists and does not say that the ensemble was founded: delete it, or "
-            f'set its data to {FOUNDED_KEY}: "true"'
+            f"ConfigMap {owner.namespace}/{name} exists, but does not record that the ensemble was founded. "
+            f'Delete the ConfigMap, or set its data to {FOUNDED_KEY}: "true"'
         )
     if not actor.act:
-        actor.pending.append(f"{'Update' if found else 'Create'} ConfigMap {name}: the ensemble has a quorum")
+        actor.pending.append(f"{'Update' if found else 'Create'} ConfigMap {name}, because the ensemble has a quorum")
         return False
     manifest: Json = {
         "apiVersion": CONFIG_MAPS.api_version,
@@ -78,7 +78,7 @@ async def record_founding(
         return True
     manifest["metadata"]["uid"] = found["metadata"]["uid"]
     await kube.apply(manifest)
-    actor.record_write(f"Updated ConfigMap {name}: it did not say that the ensemble was founded")
+    actor.record_write(f"Updated ConfigMap {name}, because it did not record that the ensemble was founded")
     return True
 
 
@@ -102,7 +102,7 @@ async def ensure_super_digest(actor: Actor, owner: Owner, component: Component) 
     if await deps.kube.get(SECRETS, namespace, name) is not None:
         return
     if not actor.act:
-        actor.pending.append(f"Create Secret {name}: it does not exist")
+        actor.pending.append(f"Create Secret {name}, because it does not exist")
         return
     password = deps.entropy.token()
     # SHA-1 is what ZooKeeper's DigestAuthenticationProvider defines; the password is 24 random bytes.
@@ -151,5 +151,5 @@ async def delete_ours(actor: Actor, kind: ResourceType, found: Json, *, ours: bo
         reason = None if kind == CONFIG_MAPS else Reason.DELETED  # a ConfigMap is a record of the operator
         await actor.delete(kind, found, "reclaimPolicy is Delete", reason=reason)
     else:
-        why = "it was not created by this operator for this object. Delete it if it is no longer needed"
-        await actor.warn(Reason.NOT_DELETED, f"{kind.kind} {found['metadata']['name']} kept: {why}")
+        why = "the operator did not create it for this object. Delete it if it is no longer needed"
+        await actor.warn(Reason.NOT_DELETED, f"{kind.kind} {found['metadata']['name']} is not deleted, because {why}")

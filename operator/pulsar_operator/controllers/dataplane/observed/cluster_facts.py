@@ -217,8 +217,8 @@ async def _instance(deps: Deps, meta: Meta, spec: PulsarClusterSpec, before: Pul
                 StoreFact(
                     False,
                     reason=Reason.REFERENCE_NOT_ALLOWED,
-                    message=f"{found.text} does not allow references from Kubernetes namespace "
-                    f"{meta.namespace}: add it to its spec.allowedKubernetesNamespaces",
+                    message=f"{found.text} does not allow references from Kubernetes namespace {meta.namespace}. Add "
+                    "the namespace to its spec.allowedKubernetesNamespaces",
                 ),
             )
         return InstanceFact(
@@ -226,7 +226,7 @@ async def _instance(deps: Deps, meta: Meta, spec: PulsarClusterSpec, before: Pul
             StoreFact(
                 False,
                 reason=Reason.REFERENCE_NOT_FOUND,
-                message=f"{found.text} of spec.instanceRef does not exist: create it",
+                message=f"{found.text}, which spec.instanceRef names, does not exist. Create it",
             ),
         )
     try:
@@ -270,4 +270,6 @@ def _store(found: Resolved, meta: Meta, spec: PulsarClusterSpec, before: PulsarC
     )
     if state.ready and known.servers:
         return InstanceFact(True, replace(known, ready=True, since=state.since))
-    return InstanceFact(True, replace(known, message=f"Configuration store of {found.text}: {state.message}"))
+    return InstanceFact(
+        True, replace(known, message=(f"The configuration store of {found.text} is not ready. {state.message}"))
+    )

@@ -104,15 +104,15 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
     if has_own_store(instance, cluster) and not (others.staying and own):
         return await _shared_apart(deps, others, cluster)
     all_go = not others.staying and await _goes_with_all(deps, instance)
-    unknown = "whether namespaces in Pulsar need it is not known"
+    unknown = "It is not known whether namespaces in Pulsar need this cluster"
     if store is None:
-        return None if all_go else f"{unknown}: no status says where the configuration store is yet"
+        return None if all_go else f"{unknown}, because no status has the address of the configuration store yet"
     try:
         shared = await deps.zookeeper.session(*store)
         if not others.staying and not await others.apart(shared, pulsar_name(cluster)):
             return None
         if own is None:
-            return f"{unknown}: no status says where its own metadata store is yet"
+            return f"{unknown}, because no status has the address of its metadata store yet"
         if not (allows(instance, cluster) or await _is_its_name(shared, cluster)):
             return None  # whoever may not refer to the instance is told nothing of it
         policies = await namespace_policies(shared)
@@ -122,7 +122,7 @@ async def needed_by_namespaces(deps: Deps, cluster: Json) -> str | None:
         found = await _needing(policies, topics, pulsar_name(cluster))
     except PortError as error:
         return None if all_go else f"{unknown}: {error}"
-    return f"{len(found)} namespaces in Pulsar still need it: {named(found)}" if found else None
+    return f"{len(found)} namespaces in Pulsar still need this cluster: {named(found)}" if found else None
 
 
 async def _instance_gone(deps: Deps, key: Key, cluster: Json) -> str | None:
@@ -140,11 +140,14 @@ async def _instance_gone(deps: Deps, key: Key, cluster: Json) -> str | None:
         if each["metadata"]["namespace"] == key.namespace and "deletionTimestamp" not in each["metadata"]
     ]
     unknown = (
-        f"whether namespaces in Pulsar need it is not known: PulsarInstance {key.namespace}/{key.name}, by which its "
-        "clusters find each other, is gone"
+        "It is not known whether namespaces in Pulsar need this cluster, because PulsarInstance "
+        f"{key.namespace}/{key.name} of the cluster no longer exists"
     )
     if staying:
-        return f"{unknown}, and {named(sorted(staying))} would miss it: make the instance again"
+        return (
+            f"{unknown} and other clusters ({named(sorted(staying))}) may keep messages for the cluster. Create the "
+            "instance again"
+        )
     if (cluster.get("spec") or {}).get("mode") == ClusterMode.STANDALONE:
         return None  # nobody can reach its store
     live = await observe_children(deps, cluster)
@@ -152,7 +155,7 @@ async def _instance_gone(deps: Deps, key: Key, cluster: Json) -> str | None:
         return None
     store = store_of_brokers(live)
     if store is None:
-        return f"{unknown}, and the configuration of its brokers names no configuration store: make the instance again"
+        return f"{unknown} and the configuration of the brokers names no configuration store. Create the instance again"
     if await _went_with(deps, key, store):
         return None
     going = [each for each in others if "deletionTimestamp" in each["metadata"]]
@@ -162,12 +165,16 @@ async def _instance_gone(deps: Deps, key: Key, cluster: Json) -> str | None:
     except PortError as error:
         if _is_its_own(cluster, store) and _silent_for_long(cluster, ConditionType.METADATA_READY, deps.clock.now()):
             return None
-        return f"{unknown}, and its configuration store {store.url} does not answer: {error}. Make the instance again"
+        return (
+            f"{unknown} and the configuration store {store.url} of the cluster does not answer ({error}). Create the "
+            "instance again"
+        )
     if not apart:
         return None
     return (
-        f"{unknown}, and {len(apart)} other clusters are registered in its configuration store {store.url}: "
-        f"{named(apart)}. Make the instance again, so that it is taken out of what they share"
+        f"{unknown} and {len(apart)} other clusters are registered in the configuration store {store.url} of the "
+        f"cluster: {named(apart)}. Create the instance again, so that the operator can remove the cluster from "
+        "the shared data"
     )
 
 
@@ -202,18 +209,21 @@ async def _shared_apart(deps: Deps, others: Others, cluster: Json) -> str | None
     their shared data. A store that does not answer for long has nothing that could still be used."""
     if (cluster.get("spec") or {}).get("mode") == ClusterMode.STANDALONE:
         return None  # nobody can reach it
-    own, unknown = metadata_store(cluster), "whether other clusters are registered in its metadata store"
+    own, unknown = (
+        metadata_store(cluster),
+        ("It is not known whether other clusters are registered in the metadata store of this cluster"),
+    )
     if own is None:
-        return f"{unknown} is not known: no status says where that is yet"
+        return f"{unknown}, because no status has the address of the store yet"
     try:
         found = sorted(await others.apart(await deps.zookeeper.session(*own), pulsar_name(cluster)))
     except PortError as error:
         silent = _silent_for_long(cluster, ConditionType.METADATA_READY, deps.clock.now())
-        return None if silent else f"{unknown} is not known: {error}"
+        return None if silent else f"{unknown}: {error}"
     if not found:
         return None
     return (
-        f"{len(found)} clusters that are not of its instance here are registered in its metadata store: {named(found)}"
+        f"{len(found)} clusters of other instances are registered in the metadata store of this cluster: {named(found)}"
     )
 
 
@@ -221,17 +231,17 @@ async def registered_still(deps: Deps, instance: Json) -> str | None:
     """Returns the clusters that are registered in the managed store of an instance that is being deleted, once its own
     clusters are removed from it: one that it allowed earlier, or one from elsewhere. None if there is none, or nothing
     that could still be used."""
-    store, who = configuration_store(instance), "clusters that are not of the instance here"
-    unknown = f"whether {who} are registered in it is not known"
+    store, who = configuration_store(instance), "clusters that do not belong to the instance"
+    unknown = f"It is not known whether {who} are registered in the configuration store"
     if store is None:
-        return f"{unknown}: no status says where it is yet"
+        return f"{unknown}, because no status has the address of the store yet"
     try:
         session = await deps.zookeeper.session(*store)
         found = sorted(frozenset(await session.children(CLUSTERS_PATH) or ()) - {GLOBAL})
     except PortError as error:
         silent = _silent_for_long(instance, ConditionType.CONFIGURATION_STORE_READY, deps.clock.now())
         return None if silent else f"{unknown}: {error}"
-    return f"{len(found)} {who} are registered in it: {named(found)}" if found else None
+    return f"{len(found)} {who} are registered in the configuration store: {named(found)}" if found else None
 
 
 def _silent_for_long(owner: Json, kind: ConditionType, now: datetime) -> bool:
@@ -314,8 +324,8 @@ async def _lost(local: ZooKeeperSession, servers: str, instance_id: str | None) 
         return None
     there = f"instance id {found}" if found else f"no {INSTANCE_ID_PATH}"
     return (
-        f"whether namespaces in Pulsar need it is not known: its metadata store {servers} has {there} and not "
-        f"{instance_id}, so which topics it has is lost"
+        f"It is not known whether namespaces in Pulsar need this cluster, because its metadata store {servers} "
+        f"has {there} instead of instance id {instance_id}. The list of its topics is lost"
     )
 
 
@@ -359,7 +369,7 @@ async def _needing(policies: dict[str, Json], local: ZooKeeperSession, here: str
         if others:
             found.append(f"{name} (its clusters: {', '.join(holders)})")
         elif count := _users(await local.children(f"{MANAGED_LEDGERS}/{name}/persistent") or ()):
-            found.append(f"{name} (topics in it: {count})")
+            found.append(f"{name} (topics in this cluster: {count})")
     return found
 
 

@@ -45,7 +45,7 @@ def unavailable_store(facts: ClusterFacts, view: ClusterView) -> str | None:
     # With its own store done a cluster asks the configuration store.
     asked = found.local_ready or instance.own_store
     silent = found.reason is Reason.METADATA_UNREACHABLE and asked
-    return f"The configuration store does not answer: {found.message}" if silent else None
+    return f"The configuration store cannot be read: {found.message}" if silent else None
 
 
 def answers_since(facts: ClusterFacts, component: Component, now: datetime) -> datetime | None:

@@ -91,7 +91,7 @@ async def widest_ensemble(
     try:
         return replace(widest, bound=await _bound(local, asked, groups))
     except UndecodableError as error:
-        return replace(widest, problem=f"The affinity groups of the bookies are unknown: {error}")
+        return replace(widest, problem=f"The affinity groups of the bookies cannot be read: {error}")
 
 
 async def _bound(store: ZooKeeperSession, asked: Mapping[str, Widest], groups: Groups) -> tuple[Bound, ...]:

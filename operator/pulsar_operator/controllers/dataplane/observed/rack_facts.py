@@ -41,13 +41,16 @@ async def _by_label(deps: Deps, racks: Racks, pods: list[PodFacts]) -> KnownRack
             if rack is not None:
                 of[pod.ordinal] = rack
             else:
-                unknown[pod.ordinal] = f"Pod {pod.name} has no label {key}{_newer(key)}, and {why}"
+                unknown[pod.ordinal] = (
+                    f"The rack of pod {pod.name} is not known, because the pod has no label {key}{_newer(key)} and "
+                    f"{why}"
+                )
     return KnownRacks(of, unknown, frozenset(pending))
 
 
 def _newer(key: str) -> str:
     """Returns why a pod may lack its rack."""
-    return " (Kubernetes 1.35 and newer copies it from the node)" if key in COPIED_BY_KUBERNETES else ""
+    return " (Kubernetes 1.35 and newer copy this label from the node)" if key in COPIED_BY_KUBERNETES else ""
 
 
 async def _of_node(deps: Deps, name: str, key: str) -> tuple[str | None, str]:
@@ -56,11 +59,11 @@ async def _of_node(deps: Deps, name: str, key: str) -> tuple[str | None, str]:
         node = await deps.kube.get(NODES, "", name)
     except ForbiddenError:
         return None, (
-            "the operator may not read its node: set rbac.readNodes of the operator's chart, or name the racks by "
-            "spec.bookkeeper.racks.byOrdinal"
+            "the operator has no permission to read the node of the pod. Set rbac.readNodes in the operator's "
+            "chart, or set the racks in spec.bookkeeper.racks.byOrdinal"
         )
     except PortError as error:
-        return None, f"its node {name} could not be read: {error}"
+        return None, f"node {name} of the pod could not be read: {error}"
     labels = (node["metadata"].get("labels") or {}) if node is not None else {}
     rack = rack_of(labels, key)
-    return rack, f"its node {name} has none either: label the node, or name another topologyKey"
+    return rack, f"node {name} of the pod has no such label either. Label the node, or choose another topologyKey"

@@ -170,14 +170,17 @@ class _Bootstrap:
         try:
             await self._undisturbed(self._local, request.local_store)
             if request.configuration_store is None:
-                raise _StopError(Reason.WAITING_FOR_CONFIGURATION_STORE, "the configuration store is not ready yet")
+                raise _StopError(Reason.WAITING_FOR_CONFIGURATION_STORE, "The configuration store is not ready yet")
             await self._undisturbed(self._configuration, request.configuration_store)
         except _StopError as stop:
             return self._result(False, stop.reason, str(stop))
         if self.pending:
-            text = f"{len(self.pending)} metadata actions are pending, the first: {self.pending[0]}"
+            text = f"{len(self.pending)} metadata actions are pending. The first is: {self.pending[0]}"
             return self._result(False, Reason.PENDING, text)
-        text = f"cluster {request.cluster_name} is set up with instance id {self._known_record().instance_id}"
+        text = (
+            f"The metadata of cluster {request.cluster_name} are initialized with instance id "
+            f"{self._known_record().instance_id}"
+        )
         return self._result(True, Reason.METADATA_INITIALIZED, text)
 
     async def _undisturbed(self, step: Callable[[Store], Awaitable[None]], store: Store) -> None:
@@ -190,7 +193,7 @@ class _Bootstrap:
                 disturbed = error
             else:
                 return
-        raise _StopError(Reason.PENDING, f"another writer keeps changing the metadata in {store}: {disturbed}")
+        raise _StopError(Reason.PENDING, f"Another writer keeps changing the metadata in {store}: {disturbed}")
 
     # ---------------------------------------------------------------------------------------------- local store
 
@@ -296,7 +299,7 @@ class _Bootstrap:
         for write in plan.writes:
             await self._write(session, store, write)
         if not record.registered:
-            await self._write_record(replace(record, registered=True), f"registered in {store}")
+            await self._write_record(replace(record, registered=True), f"the cluster is registered in {store}")
         self.registered = self._known_record().registered
 
     async def _brokers_ran(self) -> bool:
@@ -308,7 +311,7 @@ class _Bootstrap:
 
     async def _write(self, session: ZooKeeperSession, store: Store, write: Write) -> None:
         verb = "Create" if write.version is None else "Update"
-        text = f"{write.path} in {store}: {write.why}"
+        text = f"{write.path} in {store}, because {write.why}"
         if not self.request.act:
             self.pending.append(f"{verb} {text}")
             return
@@ -328,13 +331,13 @@ class _Bootstrap:
             except DamagedRecordError as error:
                 raise _StopError(
                     Reason.METADATA_CONFLICT,
-                    f"ConfigMap {request.namespace}/{request.record_name} is damaged ({error}). Restore it, or delete "
-                    "it: the operator then writes it again from the metadata store",
+                    f"ConfigMap {request.namespace}/{request.record_name} is damaged ({error}). Restore the "
+                    "ConfigMap, or delete it. The operator then writes it again from the metadata store",
                 ) from error
 
     async def _write_record(self, record: Record, why: str) -> None:
         request = self.request
-        text = f"ConfigMap {request.record_name} with instance id {record.instance_id}: {why}"
+        text = f"ConfigMap {request.record_name} with instance id {record.instance_id}, because {why}"
         if not request.act:
             self.pending.append(f"Write {text}")
             return
@@ -386,5 +389,5 @@ async def _marker(store: Store, session: ZooKeeperSession) -> Marker | None:
     except ValueError as error:
         raise _StopError(
             Reason.METADATA_CONFLICT,
-            f"{MARKER_PATH} in {store} is not readable ({error}): delete it if no other cluster uses the store",
+            f"{MARKER_PATH} in {store} is not readable ({error}). Delete the node if no other cluster uses the store",
         ) from error

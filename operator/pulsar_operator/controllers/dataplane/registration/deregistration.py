@@ -19,7 +19,7 @@ from pulsar_operator.controllers.core.actor import Actor
 from pulsar_operator.controllers.core.clusters import allows, instance_of, owner_text, pulsar_name
 from pulsar_operator.controllers.core.status import condition_of
 from pulsar_operator.controllers.core.stores import Store, configuration_store, metadata_store
-from pulsar_operator.controllers.dataplane.objects.dependents import confirmed_deletion, remedy
+from pulsar_operator.controllers.dataplane.objects.dependents import REMOVE_FROM_LISTS, confirmed_deletion, remedy
 from pulsar_operator.controllers.dataplane.objects.instance_id_record import record_manifest, record_name, write_record
 from pulsar_operator.controllers.dataplane.objects.tear_down_record import can_be_kept
 from pulsar_operator.controllers.dataplane.observed.namespace_inventory import (
@@ -59,6 +59,7 @@ from pulsar_operator.domain.dataplane.registration.metadata import (
 )
 from pulsar_operator.domain.dataplane.registration.registration import POLICIES_PATH, Stored, claim_path, cluster_path
 from pulsar_operator.domain.logical.replication_backlog import REPLICATOR
+from pulsar_operator.domain.texts import sentence
 from pulsar_operator.ports import (
     CONFIG_MAPS,
     CUSTOM,
@@ -135,7 +136,7 @@ class Deregistration:
         needed = await needed_by_namespaces(self._deps, self._obj)
         if needed is None:
             return None
-        text = f"{needed}. {remedy(self._obj, 'Take it out of their lists of clusters, or delete them, first')}"
+        text = f"{needed}. {remedy(self._obj, REMOVE_FROM_LISTS)}"
         return Waiting(text, Reason.DEPENDENTS_EXIST)
 
     async def forget(self, *, kept_record: bool = True) -> Waiting | None:
@@ -160,11 +161,11 @@ class Deregistration:
             return None
         text = f"cursors {cursor}: {'; '.join(found)}"
         if not confirmed_deletion(self._obj) and not self._waited_for_cursors():
-            return Waiting(f"The other clusters have not dropped their {text}", Reason.WAITING_FOR_REPLICATION)
+            return Waiting(f"The other clusters still have {text}", Reason.WAITING_FOR_REPLICATION)
         await self._actor.warn(
             Reason.NOT_DELETED,
-            f"Left with others, which keep messages for {self._name} behind them until the topic is loaded and neither "
-            f"it nor its namespace names {self._name}: {text}",
+            f"The other clusters still have {text}. These cursors keep messages for {self._name} until the topic "
+            f"is loaded while neither the topic nor its namespace names {self._name}",
         )
         return None
 
@@ -175,8 +176,8 @@ class Deregistration:
         try:
             topics = await with_cursor(await self._deps.zookeeper.session(*store), cursor)
         except PortError as error:
-            return f"not known of {name}: {error}"
-        return f"{len(topics)} topics of {name} have one: {named(topics)}" if topics else None
+            return f"the cursors of {name} are not known ({error})"
+        return f"{len(topics)} topics of {name} have such a cursor: {named(topics)}" if topics else None
 
     def _waited_for_cursors(self) -> bool:
         condition = condition_of(self._obj, ConditionType.DELETION_BLOCKED)
@@ -205,14 +206,14 @@ class Deregistration:
             except SilentError as error:
                 silent, wrote = silent + 1, True  # what was not answered may have been done
                 if silent > 1:  # a server that went takes an answer with it, not the store
-                    text = f"the configuration store, to take cluster {self._name} out of it: {error}"
+                    text = f"The configuration store cannot be used to remove cluster {self._name}: {error}"
                     return await self._blocked(Reason.CONFIGURATION_STORE_UNAVAILABLE, text) or wrote
             except (ConflictError, NotFoundError) as error:
                 disturbed = str(error)
                 wrote = True
             else:
-                disturbed = "lists of clusters are widened again"
-        return Waiting(f"Another writer changes {self._store}: {disturbed}")
+                disturbed = "the writer adds clusters to the lists again"
+        return Waiting(f"Another writer keeps changing {self._store}: {disturbed}")
 
     async def _store_not_known(self) -> bool | Waiting:
         """Handles a store without address: the status of the instance was lost, and returns with its next pass; or
@@ -221,20 +222,29 @@ class Deregistration:
         if record is None or not record.registered:
             return False
         meta = self._instance["metadata"]
-        why = f"PulsarInstance {meta['namespace']}/{meta['name']} does not report where its configuration store is"
+        why = (
+            f"The status of PulsarInstance {meta['namespace']}/{meta['name']} does not have the address of its "
+            "configuration store"
+        )
         return await self._blocked(Reason.CONFIGURATION_STORE_UNAVAILABLE, why) or False
 
     async def _blocked(self, reason: Reason, why: str) -> Waiting | None:
         """Returns what the deregistration waits for; None if the user confirmed the deletion, or the store is
         deleted too. The entry stays in the store then, and a Warning event says so."""
         store = f"configuration store {self._store}" if self._store else "configuration store"
-        stays = f"{cluster_path(self._name)} and {claim_path(self._name)} in the {store} stay"
+        stays = f"{cluster_path(self._name)} and {claim_path(self._name)} are not deleted from the {store}"
         if confirmed_deletion(self._obj):
-            await self._actor.warn(Reason.NOT_DELETED, f"{stays}, as was confirmed: {why}")
+            await self._actor.warn(Reason.NOT_DELETED, f"{stays}, as was confirmed. {sentence(why)}")
         elif await self._goes_too(reason):
-            await self._actor.warn(Reason.FINALIZER_RELEASED, f"{stays}, since the store is being deleted too: {why}")
+            await self._actor.warn(
+                Reason.FINALIZER_RELEASED, f"{stays}, because the store is being deleted too. {sentence(why)}"
+            )
         else:
-            return Waiting(f"{why}. {remedy(self._obj, 'Bring it back', 'leave what is there')}", reason)
+            return Waiting(
+                f"{sentence(why)}. "
+                f"{remedy(self._obj, 'Resolve this problem', 'delete the cluster and leave its entries in the store')}",
+                reason,
+            )
         return None
 
     async def _goes_too(self, reason: Reason) -> bool:
@@ -308,7 +318,7 @@ class Deregistration:
         await self._narrow(session, plan.narrowing)
         for removal in plan.removals[:-1]:
             await answer_of(session.delete(removal.path, version=removal.version))
-            self._actor.record_write(f"Deleted {removal.path} in {self._store}: {removal.why}")
+            self._actor.record_write(f"Deleted {removal.path} in {self._store}, because {removal.why}")
         for removal in plan.removals[-1:]:
             below = len(plan.removals) - 1
             await self._remove(session, removal, f" with {below} nodes below it" if below else "")
@@ -329,18 +339,20 @@ class Deregistration:
         done: dict[str, list[str]] = {}
         try:
             for write in narrowing:
-                assert write.version is not None, "lists of clusters are those that were read"
+                assert write.version is not None, "the lists of clusters have not changed"
                 await answer_of(session.set(write.path, write.data, version=write.version))
-                self._actor.record_write(f"Updated {write.path} in {self._store}: {write.why}")
+                self._actor.record_write(f"Updated {write.path} in {self._store}, because {write.why}")
                 done.setdefault(list_text(write), []).append(write.path.removeprefix(f"{POLICIES_PATH}/"))
         finally:
             for text, names in done.items():
-                taken = f"Took cluster {self._name} out of {text} in {self._store} ({len(names)}): {named(names)}"
+                taken = f"Removed cluster {self._name} from {text} in {self._store} ({len(names)}): {named(names)}"
                 await self._actor.record_event(Reason.CHANGED, taken)
 
     async def _remove(self, session: ZooKeeperSession, removal: Removal, more: str = "") -> None:
         await answer_of(session.delete(removal.path, version=removal.version))
-        await self._actor.record_event(Reason.DELETED, f"Deleted {removal.path}{more} in {self._store}: {removal.why}")
+        await self._actor.record_event(
+            Reason.DELETED, f"Deleted {removal.path}{more} in {self._store}, because {removal.why}"
+        )
 
     async def _report(self, notes: Sequence[str]) -> None:
         for note in notes:
@@ -365,8 +377,9 @@ class Deregistration:
         if found:
             await self._actor.warn(
                 Reason.NOT_DELETED,
-                f"{len(found)} namespaces of users keep {self._name} in their lists of clusters, and others in them "
-                f"keep messages for it: set the lists, or delete them: {named(found)}",
+                f"{len(found)} namespaces of users still have {self._name} in their lists of clusters, so the "
+                f"other clusters keep messages for it: {named(found)}. Remove {self._name} from the lists, or "
+                "delete the namespaces",
             )
 
     async def _report_left_behind(self) -> None:
@@ -380,9 +393,11 @@ class Deregistration:
         try:
             found = await left_behind(await self._deps.zookeeper.session(*store))
         except PortError as error:
-            found = [f"not known: {error}"]
+            found = [""]
+            text = f"The operator cannot read which topics {self._name} leaves in its metadata store ({error})"
+        else:
+            text = f"{self._name} leaves topics of {len(found)} namespaces in its metadata store: {named(found)}"
         if found:
             delete = (self._obj.get("spec") or {}).get("reclaimPolicy") == ReclaimPolicy.DELETE.value
-            rule = "goes with its volumes" if delete else "stays on its volumes"
-            text = f"{self._name} leaves topics of {len(found)} namespaces in its own metadata store: {named(found)}"
-            await self._actor.warn(Reason.NOT_DELETED, f"{text}. No broker deleted them; what they hold {rule}")
+            rule = "is deleted with its volumes" if delete else "stays on its volumes"
+            await self._actor.warn(Reason.NOT_DELETED, f"{text}. No broker deleted these topics, and their data {rule}")

@@ -58,14 +58,15 @@ async def metadata(ctx: PhaseContext) -> MetadataFact | None:
         ),
     )
     if result.quorum not in (None, facts.quorum_on_record, rendered.quorum):
-        raise ConflictError(f"the quorums on record became {result.quorum} while the cluster was observed")
+        raise ConflictError(f"the recorded quorums became {result.quorum} while the cluster was observed")
     actor.pending.extend(result.pending)
     if facts.overruled and result.quorum == rendered.quorum:
         await actor.warn(
             Reason.DRIFT_REPAIRED,
-            f"ConfigMap {record_name(facts.meta.name)} said {facts.quorum_on_record} as ensemble size and quorums, but "
-            f"brokers have {facts.quorum}, and {FIELD} does not ask for the change: what brokers have counts, and "
-            f"{result.quorum} is on record now. If {facts.quorum_on_record} is meant, set {FIELD}",
+            f"ConfigMap {record_name(facts.meta.name)} recorded {facts.quorum_on_record} as ensemble size and "
+            f"quorums, but brokers use {facts.quorum} and {FIELD} does not request a change. The operator keeps "
+            f"the values of the brokers and now records {result.quorum}. To use {facts.quorum_on_record}, set "
+            f"{FIELD}",
         )
     known = facts.record
     if result.local_ready and result.actions and not (known is not None and known.state is RecordState.INITIALIZED):

@@ -27,7 +27,7 @@ async def remember(ctx: PhaseContext) -> None:
         return
     meta = facts.meta
     manifest = record_manifest(meta.name, meta.namespace, labels(facts.owner, None), replace(record, versions=desired))
-    text = f"ConfigMap {manifest['metadata']['name']}: the volumes belong to Pulsar {versions_text(desired)}"
+    text = f"ConfigMap {manifest['metadata']['name']}, because the volumes are used by Pulsar {versions_text(desired)}"
     if not actor.act:
         actor.pending.append(f"Update {text}")
         return

@@ -82,7 +82,7 @@ async def _replace(actor: Actor, live: Live, facts: RolloutFacts, candidate: Can
         return facts.refusing(candidate.uid, refused), False
     if (pause := writes_pause(facts, candidate)) is not None:
         # Once: as long as a budget keeps the pod nothing pauses.
-        await actor.warn(Reason.TOO_FEW_BOOKIES, f"Replacing {candidate.name}: {pause}")
+        await actor.warn(Reason.TOO_FEW_BOOKIES, f"While pod {candidate.name} is replaced, {pause}")
     return facts, True
 
 
@@ -99,7 +99,10 @@ async def _leave(actor: Actor, pod: Json, candidate: Candidate) -> Blocker | Non
         return await _refused_eviction(actor, pod, error)
     if words is None:
         return None
-    text = f"Pod {candidate.name} may not be evicted now: {short(words)}. The rollout waits for its budget"
+    text = (
+        f"Pod {candidate.name} cannot be evicted now: {short(words)}. The rollout continues once the "
+        "PodDisruptionBudget allows the eviction"
+    )
     return Blocker(Reason.DISRUPTION_BUDGET, text)
 
 
@@ -114,7 +117,7 @@ async def _refused_eviction(actor: Actor, pod: Json, error: PortError) -> Blocke
     if len(found) > 1:
         text = describe_several(meta["name"], found, actor.owner["metadata"]["uid"])
         return Blocker(Reason.EVICTION_REFUSED, text)
-    text = f"The API server does not let pod {meta['name']} go: {short(str(error))}"
+    text = f"The API server refused the eviction of pod {meta['name']}: {short(str(error))}"
     return Blocker(Reason.EVICTION_REFUSED, text)
 
 

@@ -60,5 +60,5 @@ async def _one(counters: CountersPort, component: Component, pod: PodFacts) -> C
     try:
         scrape = await counters.read(url, names_of(component))
     except PortError as error:
-        return f"metrics of pod {pod.name}: {error}"[:_MAX_WORDS]
+        return f"the metrics of pod {pod.name} cannot be read ({error})"[:_MAX_WORDS]
     return counts(component, scrape.samples)

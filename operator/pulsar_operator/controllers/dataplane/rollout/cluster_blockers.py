@@ -30,7 +30,7 @@ async def observe_blocker(facts: ClusterFacts, actor: Actor) -> Blocker | None:
     PortError."""
     opening = closed_until(facts.spec.maintenance_windows, actor.deps.clock.now())
     if opening is not None:
-        text = f"No maintenance window of the specification is open. The rollout waits for {opening}"
+        text = f"No maintenance window is open. The rollout waits for {opening}"
         return Blocker(Reason.MAINTENANCE_WINDOW, text)
     store = facts.instance.store
     if not store.ready:
@@ -53,7 +53,10 @@ async def _peer(facts: ClusterFacts, actor: Actor) -> Blocker | None:
     if not others:
         return None
     if own_start is None:
-        text = "The status does not say yet that this cluster rolls out, which the others of the instance have to see"
+        text = (
+            "The status does not show yet that this cluster is rolling out. The other clusters of the instance must "
+            "see this before the rollout begins"
+        )
         return Blocker(Reason.WAITING_FOR_CLUSTERS, text)
     earlier = [(began, each) for each in others if (began := _began(each)) is not None and began < own_start]
     return _waits_for(min(earlier, key=lambda each: each[0])[1]) if earlier else None
@@ -62,10 +65,10 @@ async def _peer(facts: ClusterFacts, actor: Actor) -> Blocker | None:
 def _waits_for(other: Json) -> Blocker:
     meta, progressing = meta_of(other), condition_of(other, ConditionType.PROGRESSING) or {}
     text = (
-        f"PulsarCluster {meta.namespace}/{meta.name} has been rolling out since {other['status']['rollout']['since']} "
-        f"({progressing.get('reason')}), and clusters of an instance roll out one after another. To proceed without "
-        f"it, pause it (kubectl -n {meta.namespace} annotate pulsarcluster/{meta.name} {ANNOTATION_PAUSE}=true) or "
-        "delete it"
+        f"PulsarCluster {meta.namespace}/{meta.name} has been rolling out since "
+        f"{other['status']['rollout']['since']} ({progressing.get('reason')}), and clusters of an instance are "
+        f"rolled out one after another. To proceed without waiting for {meta.name}, pause that cluster (kubectl "
+        f"-n {meta.namespace} annotate pulsarcluster/{meta.name} {ANNOTATION_PAUSE}=true) or delete it"
     )
     return Blocker(Reason.WAITING_FOR_CLUSTERS, text)
 

@@ -135,7 +135,7 @@ def _stores(facts: ClusterFacts, view: ClusterView) -> Blocker | None:
         return None
     if metadata is None:
         return Blocker(Reason.WAITING_FOR_ZOOKEEPER, "ZooKeeper has no quorum")
-    text = f"The metadata store or the configuration store does not answer: {metadata.message}"
+    text = f"The metadata store or the configuration store cannot be read: {metadata.message}"
     return Blocker(Reason.METADATA_UNREACHABLE, text)
 
 

@@ -66,7 +66,9 @@ async def templates(ctx: PhaseContext) -> TemplateOrder:
             canaries.append(row)
         if stop is not None:
             record = replace(tier.record, stop=stop)
-            await ctx.actor.warn(stop.reason, f"Roll of {tier.component.value} pods stopped: {stop.message}")
+            await ctx.actor.warn(
+                stop.reason, f"The rollout of the {tier.component.value} pods was stopped. {stop.message}"
+            )
         elif good is not None:
             # What stopped before is over: something that came after it runs well.
             total = tier.state.total if tier.state is not None else None
@@ -101,12 +103,16 @@ def _fixed(facts: ClusterFacts) -> dict[Component, Blocker]:
     """Returns components that keep their template: brokers, while the record of their quorums cannot be read, or there
     are fewer racks than they would enforce; components that read the configuration store, while it is unavailable."""
     if (unavailable := stored_unavailability(facts)) is not None:
-        text = f"{unavailable}. The pod template is not applied until it answers"
+        text = f"{unavailable}. The pod template is not applied until the configuration store answers"
         return dict.fromkeys(READERS, Blocker(Reason.CONFIGURATION_STORE_UNAVAILABLE, text))
     if facts.config_map is None or facts.record is not None:
         few = facts.too_few_racks
-        return {Component.BROKER: Blocker(Reason.TOO_FEW_RACKS, f"Racks are too few: {few}")} if few is not None else {}
-    text = f"ConfigMap {facts.config_map['metadata']['name']} is damaged: see MetadataReady"
+        return (
+            {Component.BROKER: Blocker(Reason.TOO_FEW_RACKS, f"The new pod template is not applied, because {few}")}
+            if few is not None
+            else {}
+        )
+    text = f"ConfigMap {facts.config_map['metadata']['name']} is damaged. See condition MetadataReady"
     return {Component.BROKER: Blocker(Reason.METADATA_CONFLICT, text)}
 
 

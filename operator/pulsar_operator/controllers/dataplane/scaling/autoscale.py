@@ -115,11 +115,11 @@ async def _decided(
         text = f"Scale {NOUNS[component]} from {number} to {desired}"
         if actor.act:
             say = actor.warn if verdict.reason in STAYS else actor.record_event
-            await say(verdict.reason, f"{text}: {verdict.message}")
+            await say(verdict.reason, f"{text}. {verdict.message}")
         else:
             # Without the figures, which differ from pass to pass.
-            actor.pending.append(f"{text} (status.autoscaling says why)")
-            words = f"Would scale from {number} to {desired}: {verdict.message}"
+            actor.pending.append(f"{text} (status.autoscaling has the reason)")
+            words = f"The operator would scale from {number} to {desired}. {verdict.message}"
             dry = Verdict(number, Reason.DRY_RUN, words, None, verdict.inputs)
             decision, desired = Decision(dry, state_of(before, now), decision.samples, refused_of(before)), number
     current = number if there is None else there

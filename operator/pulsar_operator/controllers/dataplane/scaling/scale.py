@@ -63,7 +63,7 @@ async def _bookies(ctx: PhaseContext, there: Json, desired: int) -> Returns:
     decommission is not complete whose ordinal they might get."""
     metadata, storage, leave = ctx.view.metadata, ctx.view.storage, ctx.view.decommission
     if metadata is None or not metadata.local_ready or storage is None or storage.facts is None:
-        return Returns(0, Blocker(Reason.PENDING, "The metadata store does not answer"))
+        return Returns(0, Blocker(Reason.PENDING, "The metadata store does not answer, so no bookie is added"))
     if leave is None or leave.forgotten:
         return Returns(0, Blocker(Reason.PENDING, "The decommission of another bookie is not complete"))
     return await raise_to(ctx, there, desired, storage.facts.cookies)
@@ -71,7 +71,11 @@ async def _bookies(ctx: PhaseContext, there: Json, desired: int) -> Returns:
 
 def _to_be_added(blocker: Blocker | None) -> tuple[Blocker, ...]:
     """Returns the blocker of bookies in the words of the cluster's condition."""
-    return (replace(blocker, message=f"Bookies are to be added. {blocker.message}"),) if blocker is not None else ()
+    return (
+        (replace(blocker, message=(f"Bookies are to be added, but this cannot begin yet. {blocker.message}")),)
+        if blocker is not None
+        else ()
+    )
 
 
 async def _brokers(ctx: PhaseContext, drains: BrokerDrains, there: Json, desired: int) -> ScaleFact:

@@ -25,13 +25,14 @@ CONFIG_MAP = "ConfigMap"
 def set_config_condition(conditions: ConditionSet, problems: Sequence[str], unchecked: str | None) -> None:
     """Sets condition ConfigApplied if any key is not applied. ``unchecked`` is a version without a list of settings."""
     if problems:
-        more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
-        text = f"{'; '.join(problems[:SHOWN])}{more}. All other settings are applied"
+        more = f". There are {len(problems) - SHOWN} more such keys" if len(problems) > SHOWN else ""
+        text = f"{'. '.join(problems[:SHOWN])}{more}. All other settings are applied"
         conditions.set(ConditionType.CONFIG_APPLIED, False, Reason.CONFIG_NOT_APPLIED, text)
     elif unchecked is not None:
         text = (
-            f"The operator does not know the settings of Pulsar {unchecked}, so it applies every key of config. Pulsar "
-            "ignores a misspelled key: check them in the configuration that the brokers log when they start"
+            f"The operator does not know the settings of Pulsar {unchecked}, so it applies every key of config. "
+            "Pulsar ignores misspelled keys. Check that each key appears in the configuration that the brokers "
+            "log when they start"
         )
         conditions.set(ConditionType.CONFIG_APPLIED, True, Reason.CONFIG_UNCHECKED, text)
 

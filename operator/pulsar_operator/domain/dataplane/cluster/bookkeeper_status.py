@@ -27,9 +27,9 @@ def set_read_only(conditions: ConditionSet, view: ClusterView) -> None:
         return
     if fact.bookies:
         short = fact.short(stays and before.get("status") == FALSE.value)
-        conditions.set(kind, not short, fact.reason, f"{condition[2]}; {describe_read_only(fact)}")
+        conditions.set(kind, not short, fact.reason, f"{condition[2]}. {describe_read_only(fact)}")
     elif fact.nearly:
-        conditions.set(kind, True, condition[1], f"{condition[2]}; {nearly_full(fact)}")
+        conditions.set(kind, True, condition[1], f"{condition[2]}. {nearly_full(fact)}")
 
 
 def set_volumes(conditions: ConditionSet, view: ClusterView) -> None:
@@ -39,7 +39,7 @@ def set_volumes(conditions: ConditionSet, view: ClusterView) -> None:
     for text in (facts.smaller, facts.refused) if facts is not None else ():
         condition = conditions.explained(kind)
         if condition is not None and text is not None:
-            conditions.set(kind, condition[0], condition[1], f"{condition[2]}; {text}")
+            conditions.set(kind, condition[0], condition[1], f"{condition[2]}. {text}")
 
 
 def set_auto_recovery(conditions: ConditionSet, view: ClusterView) -> None:
@@ -47,8 +47,8 @@ def set_auto_recovery(conditions: ConditionSet, view: ClusterView) -> None:
     facts = view.components.get(Component.AUTORECOVERY)
     if facts is None or facts.all_ready is not False or not conditions.is_true(ConditionType.BOOKKEEPER_READY):
         return
-    reason, text = facts.summary("auto-recovery")
-    conditions.set(ConditionType.BOOKKEEPER_READY, FALSE, reason, f"Bookies are ready, but {text}")
+    reason, text = facts.summary("auto-recovery pods")
+    conditions.set(ConditionType.BOOKKEEPER_READY, FALSE, reason, f"The bookies are ready. {text}")
 
 
 def set_replicated(conditions: ConditionSet, view: ClusterView, *, acts: bool) -> None:
@@ -56,16 +56,16 @@ def set_replicated(conditions: ConditionSet, view: ClusterView, *, acts: bool) -
     kind, storage = ConditionType.REPLICATED, view.storage
     if storage is None:
         if not conditions.carry(kind):
-            conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The storage is not checked yet")
+            conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The storage has not been checked yet")
         return
     before = next((each for each in conditions.previous if each.get("type") == kind.value), None)
     unknown = view.volumes.problem if view.volumes is not None else None
     status, reason, text = replicated(storage.facts, before, storage.problem, storage.given_up, unknown)
     if (delay := storage.delay) is not None:
         text += (
-            f"; lostBookieRecoveryDelay is raised from {delay.before} to {delay.raised} s while bookies are replaced"
+            f". lostBookieRecoveryDelay is raised from {delay.before} to {delay.raised} s while bookies are replaced"
         )
-        text += "" if acts else ", and is not given back before the operator may act on the cluster again"
+        text += "" if acts else ", and stays raised until the pause or dry run of the cluster ends"
     conditions.set(kind, status, reason, text)
 
 
@@ -79,4 +79,4 @@ def set_racks(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterVi
         counting = f". {going}" if going is not None else ""
         conditions.set(kind, status, reason, f"{text}{placement_message(placed)}{counting}")
     elif spec.bookkeeper is not None and spec.bookkeeper.racks is not None and not conditions.carry(kind):
-        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The racks are not checked yet")
+        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The racks have not been checked yet")

@@ -126,19 +126,18 @@ def bring_up_facts(
     zookeeper = components.get(Component.ZOOKEEPER)
     bookie, broker = components.get(Component.BOOKIE), components.get(Component.BROKER)
     if metadata is None:
-        text = _text("ZooKeeper", zookeeper)
-        gate = Blocker(Reason.WAITING_FOR_ZOOKEEPER, f"ZooKeeper is not ready: {text}")
+        gate = Blocker(Reason.WAITING_FOR_ZOOKEEPER, _text("ZooKeeper servers", zookeeper))
     else:
         gate = Blocker(metadata.reason, metadata.message)
     return BringUpFacts(
         metadata_ready=metadata is not None and metadata.local_ready,
         metadata_gate=gate,
         bookies_writable=_enough_bookies(ensemble, bookie),
-        bookies_text=f"Bookies are not ready: {_text('bookies', bookie)}",
+        bookies_text=_text("bookies", bookie),
         configuration_store=store,
         registered=metadata is not None and metadata.registered,
         brokers_ready=None if broker is None or broker.ready is None else broker.ready > 0,
-        brokers_text=f"Brokers are not ready: {_text('brokers', broker)}",
+        brokers_text=_text("brokers", broker),
         bookie_ready=None if bookie is None or bookie.ready is None else bookie.ready > 0,
         proven=frozenset(proven),
     )
@@ -152,4 +151,4 @@ def _enough_bookies(ensemble: int | None, bookie: ComponentFacts | None) -> bool
 
 
 def _text(what: str, facts: ComponentFacts | None) -> str:
-    return facts.summary(what)[1] if facts is not None else f"{what}: not created yet"
+    return facts.summary(what)[1] if facts is not None else f"The {what} are not created yet"

@@ -108,13 +108,15 @@ def set_conditions(
         ConditionType.BOOKKEEPER_READY,
         ConditionType.BROKERS_READY,
         ConditionType.PROXIES_READY,
-        ready_message="Paused: all components were ready at the last check" if paused else "All components are ready",
+        ready_message=("The cluster is paused. All components were ready at the last check")
+        if paused
+        else "All components are ready",
     )
     found = fold(findings_of(view)).progressing
     if view.error is not None:
         conditions.set(ConditionType.PROGRESSING, UNKNOWN, view.error_reason, view.error)
     elif view.refused and not view.rendered:
-        text = "Nothing is in progress: the specification is refused"
+        text = "Nothing is in progress, because the specification is refused"
         conditions.set(ConditionType.PROGRESSING, False, view.refusal, text)
     elif found is not None:
         conditions.set(ConditionType.PROGRESSING, *found)
@@ -129,7 +131,7 @@ def _accepted(conditions: ConditionSet, view: ClusterView) -> None:
     if view.name_conflict is not None:
         conditions.set(ConditionType.ACCEPTED, False, Reason.NAME_CONFLICT, view.name_conflict)
     elif view.refused:
-        conditions.set(ConditionType.ACCEPTED, False, view.refusal, "; ".join(view.refused[:5]))
+        conditions.set(ConditionType.ACCEPTED, False, view.refusal, ". ".join(view.refused[:5]))
     elif view.error is not None:
         conditions.set(ConditionType.ACCEPTED, UNKNOWN, view.error_reason, view.error)
     else:
@@ -142,11 +144,15 @@ def _metadata(conditions: ConditionSet, view: ClusterView) -> None:
         return
     if metadata is None:
         zookeeper = view.components.get(Component.ZOOKEEPER)
-        reason, text = zookeeper.summary("ZooKeeper") if zookeeper else (Reason.PENDING, "ZooKeeper: not created yet")
+        reason, text = (
+            zookeeper.summary("ZooKeeper servers")
+            if zookeeper
+            else (Reason.PENDING, "The ZooKeeper servers are not created yet")
+        )
         if view.error is not None:
             conditions.set(kind, UNKNOWN, view.error_reason, view.error)
         elif reason in (Reason.PENDING, Reason.NOT_READY, Reason.READY):
-            conditions.set(kind, FALSE, Reason.WAITING_FOR_ZOOKEEPER, f"ZooKeeper is not ready: {text}")
+            conditions.set(kind, FALSE, Reason.WAITING_FOR_ZOOKEEPER, text)
         else:
             conditions.set(kind, FALSE, reason, text)
     elif metadata.local_ready and metadata.reason not in _REFUSALS:
@@ -166,7 +172,7 @@ def _component(
         elif view.error is not None:
             conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error)
         else:
-            conditions.set(kind, FALSE, Reason.PENDING, f"{noun}: not created yet")
+            conditions.set(kind, FALSE, Reason.PENDING, f"The {noun} are not created yet")
         return
     reason, text = facts.summary(noun)
     if facts.desired == 0 and component is Component.BROKER:
@@ -174,7 +180,7 @@ def _component(
             kind,
             FALSE,
             Reason.SCALED_TO_ZERO,
-            f"{noun}: scaled to 0, so clients cannot connect. Set spec.broker.replicas to 1 or more",
+            f"The number of {noun} is 0, so clients cannot connect. Set spec.broker.replicas to 1 or more",
         )
         return
     conditions.set(kind, UNKNOWN if facts.all_ready is None else facts.all_ready, reason, text)
@@ -188,13 +194,18 @@ def _standalone(conditions: ConditionSet, view: ClusterView) -> None:
         else:
             conditions.set(kind, FALSE, view.instance.store.reason, view.instance.store.message)
     conditions.set(ConditionType.PROXIES_READY, True, Reason.NOT_APPLICABLE, "Mode Standalone has no proxies")
-    conditions.set(ConditionType.REPLICATED, True, Reason.NOT_APPLICABLE, "Mode Standalone has one copy of everything")
+    conditions.set(
+        ConditionType.REPLICATED,
+        True,
+        Reason.NOT_APPLICABLE,
+        "A cluster in mode Standalone has only one copy of all data",
+    )
 
 
 def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
     kind = ConditionType.UP_TO_DATE
     if view.error is not None or not view.components:
-        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The pods were not observed yet")
+        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The pods have not been observed yet")
         return
     behind = [
         f"{component.value} ({facts.updated or 0} of {facts.desired} pods)"
@@ -205,11 +216,15 @@ def _up_to_date(conditions: ConditionSet, view: ClusterView) -> None:
     waiting = [component.value for component, turn in template_order.items() if turn.pending]
     if behind or waiting:
         behind += [
-            f"{name} (its turn has not come)" for name in waiting if not any(b.startswith(f"{name} ") for b in behind)
+            (f"{name} (the rollout of this component has not started)")
+            for name in waiting
+            if not any(b.startswith(f"{name} ") for b in behind)
         ]
-        conditions.set(kind, False, Reason.ROLLOUT_IN_PROGRESS, f"Not of the newest revision: {', '.join(behind)}")
+        conditions.set(
+            kind, False, Reason.ROLLOUT_IN_PROGRESS, f"Some pods do not have the newest revision: {', '.join(behind)}"
+        )
     else:
-        conditions.set(kind, True, Reason.ROLLOUT_COMPLETE, "Every pod is of the newest revision")
+        conditions.set(kind, True, Reason.ROLLOUT_COMPLETE, "Every pod has the newest revision")
 
 
 def _used(
@@ -341,4 +356,4 @@ def _balancing(conditions: ConditionSet, spec: PulsarClusterSpec, view: ClusterV
     if view.balance is not None and view.balance.condition is not None:
         conditions.set(kind, *view.balance.condition)
     elif not conditions.carry(kind):
-        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The brokers do not serve yet")
+        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, view.error or "The brokers are not ready yet")

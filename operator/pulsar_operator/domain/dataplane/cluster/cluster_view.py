@@ -31,7 +31,6 @@ from pulsar_operator.domain.dataplane.objects.pods import ComponentFacts
 from pulsar_operator.domain.dataplane.rollout.template_order import TemplateOrder
 from pulsar_operator.domain.dataplane.scaling.replicas import Rows
 from pulsar_operator.domain.render import BRING_UP_ORDER, RenderedCluster, Security
-from pulsar_operator.domain.texts import sentence
 
 
 @dataclass(frozen=True)
@@ -307,7 +306,7 @@ class ClusterView:
 
 
 NOUNS = {
-    Component.ZOOKEEPER: "ZooKeeper",
+    Component.ZOOKEEPER: "ZooKeeper servers",
     Component.STANDALONE: "standalone pods",
     Component.BOOKIE: "bookies",
     Component.AUTORECOVERY: "auto-recovery pods",
@@ -320,7 +319,5 @@ def _unready(view: ClusterView) -> str | None:
     """Returns the message for the first component in bring-up order that exists and is not ready."""
     for component, facts in view.components.items():
         if facts.all_ready is False:
-            noun = NOUNS[component]
-            verb = "is" if component is Component.ZOOKEEPER else "are"
-            return f"{sentence(noun)} {verb} not ready: {facts.summary(noun)[1]}"
+            return facts.summary(NOUNS[component])[1]
     return None

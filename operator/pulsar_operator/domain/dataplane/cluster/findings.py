@@ -92,7 +92,7 @@ def _rollout(fact: RolloutFact, template_order: TemplateOrder | None) -> Iterato
         yield Finding(progressing=(False, stopped, template_order.blocker.message), under_way=True)
         if not passes or template_order.stopped is None or rollout.component in template_order.stopping:
             return  # otherwise the rollout of a component that the failed one needs continues
-    text = f"Rollout of the {rollout.component} pods: {rollout.pods_done} of {rollout.pods_total} are done"
+    text = f"The rollout of the {rollout.component} pods has replaced {rollout.pods_done} of {rollout.pods_total} pods"
     text = f"{text}. {rollout.message}" if rollout.message is not None else text
     reason = Reason.ROLLOUT_IN_PROGRESS if passes else blocked
     yield Finding(progressing=(reason is not Reason.MAINTENANCE_WINDOW, reason, text), under_way=passes)

@@ -68,17 +68,17 @@ def next_step(bookie: DecommissionFacts) -> Next | None:
     """Returns the next action for a bookie; None if nothing is to be done or reported."""
     if bookie.desired > bookie.ordinal and not bookie.forgotten:
         undone = "spec.bookkeeper.replicas was raised again"
-        return stays(bookie, "autoscaling wants as many as there are" if bookie.scaled else undone)
+        return stays(bookie, "autoscaling no longer requests fewer bookies" if bookie.scaled else undone)
     if bookie.ordinal >= bookie.replicas:
         return _without_pod(bookie)
     if bookie.ordinal < bookie.replicas - 1:
-        return stays(bookie, "a bookie of a higher ordinal leaves first")
+        return stays(bookie, "a bookie with a higher ordinal is decommissioned first")
     record = bookie.record
     if record is not None and record.stopped is not None:
         if record.stopped == bookie.generation:
             return given_up(bookie, record)
         if bookie.readonly and not record.restored:
-            return Next(Act.WRITABLE, f"Bookie {bookie.bookie} takes entries until it is tried again")
+            return Next(Act.WRITABLE, f"Bookie {bookie.bookie} is made writable until the operator retries")
     return _on_its_way(bookie, record) if record is not None and bookie.under_way else before(bookie)
 
 
@@ -86,7 +86,11 @@ def given_up(bookie: DecommissionFacts, record: DecommissionRecord) -> Next:
     """Returns the next action after a decommission was abandoned: the bookie accepts writes, and it is not tried
     again."""
     if bookie.readonly and not record.restored:
-        return Next(Act.WRITABLE, f"Bookie {bookie.bookie} stays: {record.why}", reason=Reason.DECOMMISSION_STUCK)
+        return Next(
+            Act.WRITABLE,
+            f"Bookie {bookie.bookie} is made writable again. {record.why}",
+            reason=Reason.DECOMMISSION_STUCK,
+        )
     return Next(Act.NOTHING, record.why, reason=Reason.DECOMMISSION_STUCK)
 
 
@@ -98,11 +102,11 @@ def stays(bookie: DecommissionFacts, why: str) -> Next | None:
     if bookie.ordinal >= bookie.replicas:
         return Next(Act.NOTHING, f"The pod of bookie {bookie.bookie} does not exist yet", shown(bookie))
     if bookie.readonly and not record.restored:
-        return Next(Act.WRITABLE, f"Bookie {bookie.bookie} takes entries again: {why}", shown(bookie))
+        return Next(Act.WRITABLE, f"Bookie {bookie.bookie} is made writable again, because {why}", shown(bookie))
     if bookie.readonly is None and bookie.has_cookie:
         # Nothing is held for it: what is changed may be what it needs to come up, and it comes up writable.
-        return Next(Act.NOTHING, f"Bookie {bookie.bookie} does not report whether it is writable")
-    return Next(Act.END, f"Bookie {bookie.bookie} stays: {why}")
+        return Next(Act.NOTHING, f"The operator cannot read whether bookie {bookie.bookie} is writable")
+    return Next(Act.END, f"The operator no longer empties bookie {bookie.bookie}, because {why}")
 
 
 def shown(bookie: DecommissionFacts) -> Step:
@@ -120,7 +124,10 @@ def before(bookie: DecommissionFacts) -> Next:
         new = {each for each in bookie.others if bookie_state(bookie.storage, each) is BookieState.NEW}
         unavailable = sorted(set(bookie.others) - bookie.storage.writable - new)
         if unavailable:
-            return Next(Act.NOTHING, f"Bookie {unavailable[0]} is not writable, and only one bookie may be unavailable")
+            return Next(
+                Act.NOTHING,
+                f"Bookie {unavailable[0]} is not writable, and only one bookie may be unavailable at the same time",
+            )
         missing = not_replicated(bookie.storage)
         if missing is not None:
             return Next(Act.NOTHING, missing)
@@ -129,8 +136,9 @@ def before(bookie: DecommissionFacts) -> Next:
             return Next(Act.ASK, "")
         if bookie.left < widest.size:
             return refused(
-                f"Bookie {name} cannot be {bookie.deed}: {bookie.left} writable bookies would be left, and "
-                f"{widest.whose} takes {widest.size}. Lower that first, or raise {bookie.number}"
+                f"Bookie {name} cannot be {bookie.deed}, because only {bookie.left} writable bookies would be "
+                f"left and {widest.whose} requires {widest.size}. Lower this requirement first, or raise "
+                f"{bookie.number}"
             )
         group = no_group(bookie, widest)
         if group is not None:
@@ -145,23 +153,24 @@ def before(bookie: DecommissionFacts) -> Next:
     if bookie.state is BookieState.NEW:
         if not scan.clear:
             return refused(
-                f"Bookie {name} cannot be {bookie.deed}: it is not up, the metadata store has no cookie of it, and "
-                f"ledgers name it: {scan.named()}. Auto-recovery copies what other bookies have, and the bookie is "
-                f"{bookie.deed} once no ledger names it. If some have no other copy, write its cookie again with "
-                "`bin/bookkeeper shell cookie_create -cf <ledger folder>/current/VERSION <bookie>`, so that it starts "
-                "with its volume"
+                f"Bookie {name} cannot be {bookie.deed} yet, because it is not running, the metadata store has no "
+                f"cookie of it, and ledgers reference it: {scan.named()}. Auto-recovery copies the entries that "
+                f"other bookies have, and the bookie is {bookie.deed} once no ledger references it. If some "
+                "entries have no other copy, write the cookie of the bookie again with `bin/bookkeeper shell "
+                "cookie_create -cf <ledger folder>/current/VERSION <bookie>`, so that the bookie starts with its "
+                "volume"
             )
     elif scan.widest is not None and scan.widest.ensemble_size > bookie.left:
         return refused(
-            f"Bookie {name} cannot be {bookie.deed}: ledger {scan.widest} is on it and takes "
-            f"{scan.widest.ensemble_size} bookies, and {bookie.left} writable ones would be left. Delete or expire "
-            f"what is in it, or raise {bookie.number}"
+            f"Bookie {name} cannot be {bookie.deed}, because its ledger {scan.widest} requires "
+            f"{scan.widest.ensemble_size} writable bookies and only {bookie.left} would be left. Delete or expire "
+            f"the messages in this ledger, or raise {bookie.number}"
         )
     room = None if bookie.state is BookieState.NEW else no_room(bookie, scan) or ended_lately(bookie)
     if room is not None:
         return room
-    who = "autoscaling wants" if bookie.scaled else "spec.bookkeeper.replicas is"
-    return Next(Act.BEGIN, f"Bookie {name} leaves: {who} {bookie.desired}", Step.READ_ONLY)
+    who = "autoscaling requests" if bookie.scaled else "spec.bookkeeper.replicas is"
+    return Next(Act.BEGIN, f"Bookie {name} is decommissioned, because {who} {bookie.desired}", Step.READ_ONLY)
 
 
 def _racks(bookie: DecommissionFacts) -> Next | None:
@@ -170,19 +179,19 @@ def _racks(bookie: DecommissionFacts) -> Next | None:
         return None
     if bookie.racks_left is None:
         step = shown(bookie) if bookie.under_way else None
-        return Next(Act.NOTHING, "The racks of the bookies are unknown. See condition RacksKnown", step)
+        return Next(Act.NOTHING, "The racks of the bookies are not known. See condition RacksKnown", step)
     return refused(
-        f"Bookie {bookie.bookie} cannot be {bookie.deed}: writable bookies would be left in {bookie.racks_left} of the "
-        f"{bookie.required_racks} racks that spec.bookkeeper.racks.minimum enforces, so no ledger could be created. "
-        f"Add bookies to other racks, lower minimum, or raise {bookie.number}"
+        f"Bookie {bookie.bookie} cannot be {bookie.deed}, because writable bookies would be left in only "
+        f"{bookie.racks_left} of the {bookie.required_racks} racks that spec.bookkeeper.racks.minimum requires, "
+        f"and no ledger could be created. Add bookies to other racks, lower minimum, or raise {bookie.number}"
     )
 
 
 def _unreadable(bookie: DecommissionFacts, scan: LedgerScan) -> str:
     more = f" (and {scan.undecodable - 1} more)" if scan.undecodable > 1 else ""
     return (
-        f"Bookie {bookie.bookie} cannot be {bookie.deed}: znode {scan.unreadable[0]}{more} cannot be "
-        "decoded, so the ledger may be on it. Repair the znode, or delete it if the ledger is not needed"
+        f"Bookie {bookie.bookie} cannot be {bookie.deed}, because znode {scan.unreadable[0]}{more} cannot be "
+        "decoded and its ledger may be on the bookie. Repair the znode, or delete it if the ledger is not needed"
     )
 
 
@@ -205,7 +214,8 @@ def too_few(bookie: DecommissionFacts) -> Next | None:
     if few is None:
         return _too_few_racks(bookie)
     text = (
-        f"Bookie {bookie.bookie} stays as it is: {few}. The operator retries after the next change of the specification"
+        f"The operator stopped emptying bookie {bookie.bookie}, because {few}. The operator retries after the "
+        "next change of the specification"
     )
     return Next(Act.STOP, text, reason=Reason.DECOMMISSION_STUCK)
 
@@ -220,7 +230,9 @@ def _too_few_racks(bookie: DecommissionFacts) -> Next | None:
 
 def empty(bookie: DecommissionFacts) -> str:
     """Returns the message that no ledger references the bookie."""
-    return f"no ledger of {bookie.scan.scanned if bookie.scan is not None else 0} names bookie {bookie.bookie}"
+    return (
+        f"none of the {bookie.scan.scanned if bookie.scan is not None else 0} ledgers references bookie {bookie.bookie}"
+    )
 
 
 def too_late(bookie: DecommissionFacts, record: DecommissionRecord) -> Next | None:
@@ -246,16 +258,20 @@ def emptying(
     scan, name = bookie.scan, bookie.bookie
     if bookie.registered:
         if bookie.left < record.ensemble:
-            short = f"{bookie.left} other bookies are writable, and new ledgers take {record.ensemble}"
+            short = f"only {bookie.left} other bookies are writable and new ledgers require {record.ensemble}"
             if bookie.readonly:
-                return Next(Act.WRITABLE, f"Bookie {name} takes entries for now: {short}", Step.READ_ONLY)
-            return Next(Act.NOTHING, f"Too few other bookies are writable: {short}", Step.READ_ONLY)
+                return Next(Act.WRITABLE, f"Bookie {name} is made writable for now, because {short}", Step.READ_ONLY)
+            return Next(Act.NOTHING, f"The operator waits, because {short}", Step.READ_ONLY)
         if bookie.readonly is None:
-            return Next(Act.NOTHING, f"Bookie {name} does not report whether it is read-only", shown(bookie))
+            return Next(Act.NOTHING, f"The operator cannot read whether bookie {name} is read-only", shown(bookie))
     # One that was made writable, and is read-only by itself since, may have taken entries in between.
     anew = record.run != bookie.process or record.restored or record.restoring
     if bookie.readonly is False or (bookie.registered and anew):
-        return Next(Act.READ_ONLY, f"Bookie {name} takes no new entries: it leaves", Step.READ_ONLY)
+        return Next(
+            Act.READ_ONLY,
+            f"Bookie {name} is made read-only, because its ledgers are moved to other bookies",
+            Step.READ_ONLY,
+        )
     if bookie.state is BookieState.WRITABLE:
         return Next(Act.NOTHING, f"Bookie {name} is not registered as read-only yet", Step.READ_ONLY)
     if scan is None:
@@ -267,7 +283,7 @@ def emptying(
         return Next(Act.UNLOAD, why, Step.UNLOADING, topics=scan.writers)
     if record.through is not None:
         if record.missed:
-            why = f"topics that may write to ledgers on bookie {name}, and could not be unloaded"
+            why = f"some topics that may write to ledgers on bookie {name} could not be unloaded"
             return Next(Act.ROUND, why, Step.UNLOADING)
         return Next(Act.ROUND, f"all topics that may write to ledgers on bookie {name} are unloaded", Step.UNLOADING)
     if scan.naming:
@@ -289,14 +305,16 @@ def copied(bookie: DecommissionFacts, record: DecommissionRecord, scan: LedgerSc
     going = record.renewal is not None and record.renewal.claims  # then there is no way back
     if short is not None and not going:
         text = (
-            f"Bookie {bookie.bookie} is writable again, and copying its ledgers is suspended: {short}. Copying resumes "
-            "once there is room"
+            f"Bookie {bookie.bookie} is writable again and its ledgers are no longer copied, because the other "
+            f"bookies have too little space. {short}. The operator continues once there is enough space"
         )
         return Next(Act.RELEASE, text, Step.COPYING)
     unknown = unknown_room(bookie, scan)
     if unknown is not None:
         return Next(
-            Act.NOTHING, f"Bookie {unknown} does not report how full its ledger disks are. {left}", Step.COPYING
+            Act.NOTHING,
+            f"The operator cannot read how full the ledger disks of bookie {unknown} are. {left}",
+            Step.COPYING,
         )
     if not bookie.helpers:
         return Next(Act.NOTHING, f"No auto-recovery pod is ready. {left}", Step.COPYING)
@@ -324,15 +342,15 @@ def _stuck(bookie: DecommissionFacts, scan: LedgerScan | None) -> str:
     if scan is None:
         what = f"not all ledgers were examined ({bookie.examining})"
     elif scan.naming:
-        what = f"{scan.naming} ledgers are still on it: {scan.named()}"
+        what = f"{scan.naming} ledgers still referenced the bookie: {scan.named()}"
     else:
-        what = "no ledger is on it any more"
+        what = "no ledger referenced the bookie"
     if scan is not None and scan.undecodable:
-        what = f"{scan.undecodable} znodes cannot be read, {scan.unreadable[0]} for one"
+        what = f"{scan.undecodable} znodes could not be read, such as {scan.unreadable[0]}"
     return (
-        f"Bookie {bookie.bookie} stays as it is: after {bookie.timeout:g} s "
-        f"(spec.bookkeeper.decommission.timeoutSeconds) it was at step {bookie.step or Step.READ_ONLY}, and {what}. It "
-        "is tried again after the next change of the specification"
+        f"The operator stopped emptying bookie {bookie.bookie} after {bookie.timeout:g} s "
+        f"(spec.bookkeeper.decommission.timeoutSeconds), at step {bookie.step or Step.READ_ONLY}. At that time "
+        f"{what}. The operator retries after the next change of the specification"
     )
 
 
@@ -352,29 +370,42 @@ def _without_pod(bookie: DecommissionFacts) -> Next | None:
             if scan is None:
                 return Next(Act.SCAN, "")
             if not scan.clear:
-                why = f"ledgers name it: {scan.named()}" if scan.naming else f"{scan.unreadable[0]} cannot be read"
-                text = f"Bookie {name} has no pod and no cookie any more, and {why}. Its claims are kept"
+                why = (
+                    f"ledgers reference it: {scan.named()}"
+                    if scan.naming
+                    else (f"znode {scan.unreadable[0]} cannot be read")
+                )
+                text = (
+                    f"Bookie {name} no longer has a pod and a cookie, but {why}. The operator keeps its "
+                    "PersistentVolumeClaims"
+                )
                 return Next(Act.NOTHING, text, None, Reason.DECOMMISSION_REFUSED)
         if bookie.rack:
-            return Next(Act.NOTHING, f"The rack of bookie {name} is not removed yet", Step.FORGETTING)
+            return Next(Act.NOTHING, f"The rack of bookie {name} has not been removed yet", Step.FORGETTING)
         if any(not claim.going and claim.mark is None for claim in bookie.claims):
-            return Next(Act.MARK, f"bookie {name} is removed, and no ledger named it", Step.FORGETTING)
-        return Next(Act.END, f"Bookie {name} is removed")
+            return Next(Act.MARK, f"bookie {name} is removed, and no ledger references it", Step.FORGETTING)
+        return Next(Act.END, f"Bookie {name} was removed")
     if scan is None:
         return Next(Act.SCAN, "", shown(bookie))
     if not scan.clear:
-        why = f"ledgers name it: {scan.named()}" if scan.naming else f"{scan.unreadable[0]} cannot be read"
+        why = f"ledgers reference it: {scan.named()}" if scan.naming else f"znode {scan.unreadable[0]} cannot be read"
         if not bookie.claims:
             return Next(
                 Act.NOTHING,
-                f"Bookie {name} has no pod and no volume any more, and {why}",
+                f"Bookie {name} no longer has a pod and a volume, but {why}",
                 None,
                 Reason.DECOMMISSION_REFUSED,
             )
-        return Next(Act.RAISE, f"Bookie {name} is needed: {why}", shown(bookie))
+        return Next(Act.RAISE, f"Bookie {name} is still needed, because {why}", shown(bookie))
     if record is None or record.stopped is not None:
-        return Next(Act.BEGIN, f"Bookie {name} has no pod, and no ledger names it: it is removed", Step.FORGETTING)
-    return Next(Act.FORGET, f"no ledger of {scan.scanned} names bookie {name}, and its pod is gone", Step.FORGETTING)
+        return Next(
+            Act.BEGIN, f"Bookie {name} is removed, because it has no pod and no ledger references it", Step.FORGETTING
+        )
+    return Next(
+        Act.FORGET,
+        f"none of the {scan.scanned} ledgers references bookie {name}, and its pod no longer exists",
+        Step.FORGETTING,
+    )
 
 
 def round_now(record: DecommissionRecord) -> DecommissionRecord:

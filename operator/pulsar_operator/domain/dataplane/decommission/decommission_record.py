@@ -188,7 +188,7 @@ def _moment(text: str | None) -> datetime | None:
     """Parses a time. Raises ValueError if it cannot be read."""
     found = parse_time(text)
     if text and found is None:
-        raise ValueError(f"no time: {text}")
+        raise ValueError(f"{text} is not a time")
     return found
 
 

@@ -24,15 +24,15 @@ def no_group(bookie: DecommissionFacts, widest: Widest) -> Next | None:
     if few is None:
         return None
     return refused(
-        f"Bookie {bookie.bookie} cannot be {bookie.deed}: {few}. Add bookies to the group, lower the ensemble, or "
-        f"raise {bookie.number}"
+        f"Bookie {bookie.bookie} cannot be {bookie.deed}, because {few}. Add bookies to the group, lower the "
+        f"ensemble size, or raise {bookie.number}"
     )
 
 
 def short_of_bookies(bookie: DecommissionFacts, widest: Widest) -> str | None:
     """Returns which namespaces could create no new ledger without the bookie, as a message; None if all could."""
     if bookie.left < widest.size:
-        return f"{bookie.left} writable bookies would be left, and {widest.whose} takes {widest.size} by now"
+        return f"only {bookie.left} writable bookies would be left and {widest.whose} now requires {widest.size}"
     return too_few_in_group(bookie.bookie, bookie.targets, widest.bound)
 
 
@@ -40,13 +40,14 @@ def no_room(bookie: DecommissionFacts, scan: LedgerScan) -> Next | None:
     """Refuses, before anything is copied, if the remaining bookies have no room for its data."""
     unknown = unknown_room(bookie, scan)
     if unknown is not None:
-        return Next(Act.NOTHING, f"Bookie {unknown} does not report how full its ledger disks are")
+        return Next(Act.NOTHING, f"The operator cannot read how full the ledger disks of bookie {unknown} are")
     short = short_of_room(bookie, scan, MARGIN)
     if short is None:
         return None
     return refused(
-        f"Bookie {bookie.bookie} cannot be {bookie.deed}: {short}. Add bookies, grow the volumes of those that are "
-        f"left, keep less data, or raise {bookie.number}"
+        f"Bookie {bookie.bookie} cannot be {bookie.deed}, because the other bookies have too little space. "
+        f"{short}. Add bookies, grow the volumes of the remaining bookies, store less data, or raise "
+        f"{bookie.number}"
     )
 
 
@@ -57,10 +58,10 @@ def ended_lately(bookie: DecommissionFacts) -> Next | None:
         return None
     times = "once" if ended.times == 1 else f"{ended.times} times"
     return refused(
-        f"Bookie {bookie.bookie} is not {bookie.deed} yet: the copy of its ledgers ended {times} because the other "
-        f"bookies had no room, the last time at {timestamp(ended.last)}. The operator tries again at "
-        f"{timestamp(ended.again)}. Add bookies or grow their volumes so that the next copy comes to its end, or raise "
-        f"{bookie.number}"
+        f"Bookie {bookie.bookie} is not {bookie.deed} yet, because the copy of its ledgers was ended {times} when "
+        f"the other bookies had too little space, most recently at {timestamp(ended.last)}. The operator tries "
+        f"again at {timestamp(ended.again)}. Add bookies or grow their volumes so that the next copy can "
+        f"complete, or raise {bookie.number}"
     )
 
 

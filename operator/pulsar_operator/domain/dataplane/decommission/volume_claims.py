@@ -157,8 +157,9 @@ def may_return(
         if not marked:
             return Return()
         return Return(
-            foreign=f"PersistentVolumeClaim {marked[0].name} is marked as empty, and the metadata store has a cookie "
-            f"of bookie {bookie}: take annotation {ANNOTATION_VERIFIED_EMPTY} off if it is that bookie's volume"
+            foreign=f"PersistentVolumeClaim {marked[0].name} is marked as empty, but the metadata store has a cookie "
+            f"of bookie {bookie}. If the claim is the volume of that bookie, remove annotation "
+            f"{ANNOTATION_VERIFIED_EMPTY} from the claim"
         )
     if emptied:
         marked = tuple(there)
@@ -166,8 +167,8 @@ def may_return(
     if strange:
         return Return(
             foreign=f"PersistentVolumeClaim {strange[0].name} is the volume of a bookie that the metadata store does "
-            f"not know: {bookie} would not start with it. Delete the claim if its data is not needed, or set "
-            "spec.bookkeeper.replicas, with autoscaling its maxReplicas, to what it was"
+            f"not know, so bookie {bookie} would not start with it. If the data is not needed, delete the claim. "
+            "Otherwise reset spec.bookkeeper.replicas, with autoscaling its maxReplicas, to the previous value"
         )
     return Return(delete=marked)
 
@@ -180,8 +181,9 @@ def unknown_volume(bookie: str, claims: Iterable[Claim], since: str) -> str | No
     if not older:
         return None
     return (
-        f"Bookie {bookie} does not start: PersistentVolumeClaim {older[0].name} is the volume of a bookie that the "
-        "metadata store does not know. If its data is not needed, delete the claim and then pod "
-        f"{bookie.partition('.')[0]}. If it is the volume of this bookie, write its cookie into the metadata store "
-        "again with `bin/bookkeeper shell cookie_create -cf <ledger folder>/current/VERSION <bookie>`"
+        f"Bookie {bookie} does not start, because PersistentVolumeClaim {older[0].name} is the volume of a bookie "
+        "that the metadata store does not know. If its data is not needed, delete the claim and then pod "
+        f"{bookie.partition('.')[0]}. If it is the volume of this bookie, write the cookie of the bookie into the "
+        "metadata store again with `bin/bookkeeper shell cookie_create -cf <ledger folder>/current/VERSION "
+        "<bookie>`"
     )

@@ -49,8 +49,9 @@ def parse_volumes(data: bytes) -> dict[str, dict[str, Volume]]:
         }
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise UndecodableError(
-            f"Znode {VOLUMES_PATH} cannot be read, so the operator does not notice that a bookie lost its volume. "
-            "Restore the znode from a backup, or delete it once all bookies are ready: the operator writes it again"
+            f"Znode {VOLUMES_PATH} cannot be read, so the operator cannot detect that a bookie lost its volume. "
+            "Restore the znode from a backup, or delete it once all bookies are ready. The operator then writes "
+            "the znode again"
         ) from None
 
 
@@ -70,11 +71,11 @@ def lost_volumes(known: Volumes, claims: Iterable[Claim]) -> tuple[str, ...]:
     for claim in claims:
         before = known.get(claim.name)
         if NONE in known:
-            found.append(f"PersistentVolumeClaim {claim.name} is new, and there was none before")
+            found.append(f"PersistentVolumeClaim {claim.name} is new and had no predecessor")
         elif claim.lost:
-            found.append(f"the PersistentVolume of PersistentVolumeClaim {claim.name} is gone")
+            found.append(f"the PersistentVolume of PersistentVolumeClaim {claim.name} no longer exists")
         elif before is not None and claim.volume and claim.volume != before.name:
-            found.append(f"PersistentVolumeClaim {claim.name} has volume {claim.volume}, and had {before.name}")
+            found.append(f"PersistentVolumeClaim {claim.name} has volume {claim.volume}, but had {before.name} before")
     return tuple(found)
 
 
@@ -121,7 +122,7 @@ def recorded(
             continue
         words = lost_volumes(known.get(bookie, {}), own_claims)
         if words and bookie != renewed and NONE not in known.get(bookie, {}):
-            others.append(f"Bookie {bookie} came up, and {words[0]}")
+            others.append(f"Bookie {bookie} is running, although {words[0]}")
         found[bookie] = _volumes(own_claims)
     with_claims = {claim.ordinal for claim in claims}
     for bookie in storage.missing - known.keys():

@@ -59,7 +59,11 @@ def next_step(bookie: DecommissionFacts) -> Next | None:
     if record is not None and bookie.ordinal < bookie.replicas:
         if bookie.lost is not None:
             # It cannot say that it is writable any more, and a copy that is asked for ends at what nobody else has.
-            return Next(Act.END, f"Bookie {bookie.bookie} is emptied otherwise: its volume is lost: {bookie.lost}")
+            return Next(
+                Act.END,
+                f"The operator stops the decommission of bookie {bookie.bookie} and replaces its volume, because the "
+                f"volume is lost: {bookie.lost}",
+            )
         if bookie.first is not None:
             return stays(bookie, bookie.first)
     stays_on = bookie.ordinal < min(bookie.desired, bookie.replicas)
@@ -70,15 +74,15 @@ def next_step(bookie: DecommissionFacts) -> Next | None:
 
 
 def _begins(bookie: DecommissionFacts) -> Next | None:
-    desired = None if bookie.asked in (None, FALSE) else f"a new volume was requested for it: {bookie.asked}"
+    desired = None if bookie.asked in (None, FALSE) else f"a new volume was requested for the bookie: {bookie.asked}"
     lost = bookie.lost or desired
     if lost is not None and not bookie.registered:
         # One without a cookie does not start with its volume either: somebody deleted it, or it never was up.
         what = "its volume is lost" if bookie.has_cookie else "the metadata store has no cookie of it"
         return Next(
             Act.BEGIN,
-            f"Bookie {bookie.bookie} is not up, and {what}: {lost}. Its ledgers get their copies from other bookies "
-            "before it starts with a new volume",
+            f"Bookie {bookie.bookie} is not running, and {what}: {lost}. Its ledgers are copied from other "
+            "bookies before the bookie starts with a new volume",
             Step.READ_ONLY,
             renewal=Renewal(Cause.LOST, lost),
         )
@@ -87,7 +91,7 @@ def _begins(bookie: DecommissionFacts) -> Next | None:
     found = before(bookie)
     if found.act is not Act.BEGIN:
         return found
-    text = f"Bookie {bookie.bookie} gets a new volume: {bookie.asked}"
+    text = f"Bookie {bookie.bookie} gets a new volume, as requested: {bookie.asked}"
     return Next(Act.BEGIN, text, Step.READ_ONLY, renewal=Renewal(Cause.ASKED, str(bookie.asked), bookie.uid))
 
 
@@ -97,19 +101,27 @@ def _renewed(bookie: DecommissionFacts, record: DecommissionRecord, renewal: Ren
     reason = _taken_back(bookie, record, renewal)
     if reason is not None:
         if not bookie.registered:
-            return Next(Act.END, f"Bookie {bookie.bookie} keeps its volume: {reason}")
+            return Next(Act.END, f"Bookie {bookie.bookie} keeps its volume, because {reason}")
         return stays(bookie, reason)
     if record.stopped == bookie.generation:
         return given_up(bookie, record)
     if record.stopped is not None:
         if bookie.readonly and not record.restored:
             return Next(Act.WRITABLE, f"Bookie {bookie.bookie} is made writable until the operator retries")
-        return Next(Act.END, f"Bookie {bookie.bookie} is retried: the specification was changed")
+        return Next(
+            Act.END,
+            f"The operator retries to replace the volume of bookie {bookie.bookie}, because the specification was "
+            "changed",
+        )
     late = too_late(bookie, record) if bookie.registered else None
     found = late or _emptied(bookie, record) or too_few(bookie)
     if found is not None:
         return found
-    why = empty(bookie) if bookie.scan is not None and bookie.scan.clear else "what was only on it is given up"
+    why = (
+        empty(bookie)
+        if bookie.scan is not None and bookie.scan.clear
+        else ("the loss of entries that no other bookie has was confirmed")
+    )
     claims = {claim.name: claim.uid for claim in bookie.claims}
     given = Renewal(
         renewal.cause,
@@ -133,15 +145,15 @@ def _taken_back(bookie: DecommissionFacts, record: DecommissionRecord, renewal: 
     if bookie.first is not None:
         return bookie.first
     if renewal.cause is Cause.LOST:
-        return "it is up with its volume" if bookie.registered else None
+        return "the bookie is running with its volume again" if bookie.registered else None
     if bookie.ordinal >= min(bookie.desired, bookie.replicas):
-        return "it is to be removed"
+        return "the bookie is to be removed"
     if bookie.asked == FALSE:
-        return f"the annotation is {FALSE}"
+        return f"annotation replace-volume is {FALSE}"
     if bookie.asked is None and bookie.uid and bookie.uid == renewal.pod:
-        return "the annotation was taken off"
+        return "annotation replace-volume was removed"
     if record.stopped is not None and bookie.asked != renewal.why:
-        return "the annotation is another, or was taken off"
+        return "annotation replace-volume was changed or removed"
     return None
 
 
@@ -196,9 +208,9 @@ def _audited(bookie: DecommissionFacts, record: DecommissionRecord, scan: Ledger
         return Next(Act.AUDIT, left, Step.COPYING) if quiet >= STALL_SECONDS else short
     if record.stalled:
         words = (
-            f"{elsewhere} ledgers of bookie {name} cannot be copied from other bookies, although their metadata names "
-            f"some: none was copied in {STALL_SECONDS:.0f} s. {only} more have entries on no other bookie: "
-            f"{scan.named()}"
+            f"{elsewhere} ledgers of bookie {name} could not be copied from other bookies in {STALL_SECONDS:.0f} "
+            f"s, although their metadata names other bookies. {only} more ledgers have entries on no other "
+            f"bookie: {scan.named()}"
         )
         if quiet < STALL_SECONDS or _is_accepted(bookie, elsewhere + only):
             return _given_up(bookie, record, words, elsewhere + only)
@@ -216,9 +228,9 @@ def _no_room(bookie: DecommissionFacts, scan: LedgerScan, elsewhere: int) -> Nex
         return None
     more = widest.ensemble_size - bookie.left
     text = (
-        f"{elsewhere} ledgers of bookie {bookie.bookie} have copies on other bookies, and too few bookies are writable "
-        f"for new copies: {bookie.left} are, and ledger {widest} takes {widest.ensemble_size}. Raise "
-        f"{bookie.number} by {more}, or give bookie {bookie.bookie} its volume back"
+        f"{elsewhere} ledgers of bookie {bookie.bookie} have copies on other bookies, but new copies cannot be "
+        f"made, because only {bookie.left} bookies are writable and ledger {widest} requires "
+        f"{widest.ensemble_size}. Raise {bookie.number} by {more}, or restore the volume of bookie {bookie.bookie}"
     )
     return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST)
 
@@ -227,13 +239,13 @@ def _given_up(bookie: DecommissionFacts, record: DecommissionRecord, words: str,
     """Returns None if a user confirmed this number of ledgers as lost; otherwise the message that asks for it."""
     unavailable = sorted(bookie.storage.missing.intersection(bookie.others) - bookie.lost_too)
     if unavailable:
-        text = f"{words}. Bookie {unavailable[0]} is unavailable too, and may have copies"
+        text = f"{words}. Bookie {unavailable[0]} is unavailable too and may have copies, so nothing is given up"
         return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST)
     if _is_accepted(bookie, number):
         return None
     question = question_of(bookie.ordinal, record, number)
     remedy = how_to_answer(question, bookie.confirmations, bookie.now)
-    text = f"{words}. Give bookie {bookie.bookie} its volume back. To give these ledgers up instead, {remedy}"
+    text = f"{words}. Restore the volume of bookie {bookie.bookie}. To give these ledgers up instead, {remedy}"
     return Next(Act.NOTHING, text, Step.COPYING, Reason.VOLUME_LOST, question=question)
 
 
@@ -270,7 +282,7 @@ def _afterwards(bookie: DecommissionFacts, record: DecommissionRecord, renewal: 
         if scan is None:
             return Next(Act.SCAN, "", shown(bookie))
         if scan.undecodable and not renewal.accepted:
-            text = f"Znode {scan.unreadable[0]} cannot be decoded, so its ledger may be on bookie {name}"
+            text = f"Znode {scan.unreadable[0]} cannot be decoded, and its ledger may be on bookie {name}"
             return Next(Act.NOTHING, text, Step.FORGETTING)
         if scan.naming and not renewal.accepted:
             found = _audited(bookie, record, scan)
@@ -278,17 +290,21 @@ def _afterwards(bookie: DecommissionFacts, record: DecommissionRecord, renewal: 
                 return found
         return Next(Act.FORGET, _why(bookie, renewal), Step.FORGETTING)
     if bookie.returned:
-        return Next(Act.END, f"Bookie {name} is back with a new volume")
-    other = "it is to be removed" if bookie.ordinal >= bookie.desired else bookie.first
+        return Next(Act.END, f"Bookie {name} is running with a new volume")
+    other = "the bookie is to be removed" if bookie.ordinal >= bookie.desired else bookie.first
     started = bookie_state(bookie.storage, bookie.successor or name)
     if bookie.lost is not None and bookie.successor and started is BookieState.MISSING:
         # What is known to be lost is that of its successor, which starts with another volume in its turn.
-        return Next(Act.END, f"Bookie {bookie.successor}, which came after {name}, lost its volume: {bookie.lost}")
+        return Next(Act.END, f"Bookie {bookie.successor}, the successor of {name}, lost its volume: {bookie.lost}")
     if bookie.state is BookieState.NEW and started is BookieState.NEW and other is not None:
-        return Next(Act.END, f"Bookie {name} has nothing, and did not start with its new volume: {other}")
+        return Next(
+            Act.END,
+            f"Bookie {name} stores nothing and has not started with its new volume. The replacement ends, because "
+            f"{other}",
+        )
     # Nothing is held for it: what is changed may be what it needs to come up.
     return Next(Act.NOTHING, f"Bookie {name} has not started with its new volume yet")
 
 
 def _why(bookie: DecommissionFacts, renewal: Renewal) -> str:
-    return "what was only on it is given up" if renewal.accepted else empty(bookie)
+    return "the loss of entries that no other bookie has was confirmed" if renewal.accepted else empty(bookie)

@@ -15,7 +15,7 @@ FALSE = "false"
 """Value of the annotation that withdraws the request."""
 WORDS = 200
 """Maximum length of the stored reason."""
-NO_REASON = "no reason is given"
+NO_REASON = "no reason was given"
 
 
 @dataclass(frozen=True)

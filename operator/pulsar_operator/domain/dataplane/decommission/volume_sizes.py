@@ -39,8 +39,9 @@ def smaller_claims(claims: Iterable[Json], workload: str, replicas: int) -> str 
     if not found:
         return None
     return (
-        f"PersistentVolumeClaims of bookies differ in size: {'; '.join(found)}. The smallest volume is full first. "
-        "Raise spec.resources.requests.storage of the smaller ones, if their StorageClass allows volume expansion"
+        f"The PersistentVolumeClaims of bookies differ in size: {'; '.join(found)}. The smallest volume becomes "
+        "full first. If their StorageClass allows volume expansion, raise spec.resources.requests.storage of the "
+        "smaller claims"
     )
 
 
@@ -60,10 +61,10 @@ def new_claims(
             largest = max(siblings, key=lambda each: _number(_requested(each)))
             if _number(size) < _number(_requested(largest)):
                 found.append(
-                    f"Bookie {ordinal} gets PersistentVolumeClaim {name} of {size}, and {largest['metadata']['name']} "
-                    f"has {_requested(largest)}: a StatefulSet makes new claims of the size in its claim template. "
-                    f"Raise spec.resources.requests.storage of {name} to {_requested(largest)}, if its StorageClass "
-                    "allows volume expansion"
+                    f"Bookie {ordinal} gets PersistentVolumeClaim {name} of {size}, but "
+                    f"{largest['metadata']['name']} has {_requested(largest)}, because a StatefulSet creates new "
+                    "claims with the size in its claim template. If the StorageClass allows volume expansion, "
+                    f"raise spec.resources.requests.storage of {name} to {_requested(largest)}"
                 )
     return found
 

@@ -86,7 +86,7 @@ def is_new(stateful_set: Json, now: datetime | None) -> bool:
 
 def describe_missing(name: str, refusal: str) -> str:
     """Returns the message of a condition about a pod that does not exist."""
-    return f"pod {name} does not exist: {refusal}" if refusal else f"pod {name} does not exist"
+    return f"Pod {name} does not exist: {refusal}" if refusal else f"Pod {name} does not exist"
 
 
 def missing_rows(stored: Sequence[Any], names: Iterable[str] | None, now: datetime) -> list[MissingPodStatus]:
@@ -140,15 +140,16 @@ def describe_lost(pod: Json, now: datetime | None) -> str | None:
         if not (_tainted(pod) or (now is not None and now - deleted > OVERDUE)):
             return None
         return (
-            f"pod {name} is Terminating since {meta['deletionTimestamp']} on node {node}, whose kubelet does not "
-            f"confirm that it ended. If the node is lost, run: kubectl taint node {node} "
-            f"node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or kubectl delete node {node}"
+            f"Pod {name} has been Terminating since {meta['deletionTimestamp']} on node {node}, and the kubelet "
+            "of the node does not confirm that the pod has ended. If the node is lost, run: kubectl taint node "
+            f"{node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, or kubectl delete node {node}"
         )
     if not _unreported(pod):
         return None
     return (
-        f"pod {name} is not Ready although its containers were last reported as ready: node {node} does not report. "
-        "Kubernetes deletes the pod after its toleration, five minutes unless set otherwise"
+        f"Pod {name} is not Ready, because the kubelet of node {node} no longer reports, although the containers "
+        "were last reported as ready. Kubernetes deletes the pod after its toleration, which is five minutes by "
+        "default"
     )
 
 

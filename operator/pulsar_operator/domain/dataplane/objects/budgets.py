@@ -23,9 +23,9 @@ def describe_several(pod: str, budgets: Sequence[Json], owner_uid: str) -> str:
     foreign = [str(each["metadata"]["name"]) for each in budgets if not _controlled(each, owner_uid)]
     remedy = foreign or names[1:]
     return (
-        f"PodDisruptionBudgets {', '.join(names)} select pod {pod}, and Kubernetes evicts no pod that more than one "
-        f"selects. Delete PodDisruptionBudget {', '.join(remedy)}, or change its selector so that it does not select "
-        "pods of this cluster"
+        f"Kubernetes cannot evict pod {pod}, because more than one PodDisruptionBudget selects it: "
+        f"{', '.join(names)}. Delete PodDisruptionBudget {', '.join(remedy)}, or change its selector so that it "
+        "does not select pods of this cluster"
     )
 
 

@@ -111,16 +111,16 @@ class ComponentFacts:
     def summary(self, what: str) -> tuple[Reason, str]:
         """Reason and message for a condition. The message is that of the first problem by ordinal."""
         if not self.exists:
-            return Reason.PENDING, f"{what}: not created yet"
+            return Reason.PENDING, f"The {what} are not created yet"
         if self.desired is None or self.ready is None:
-            return Reason.UNKNOWN, f"{what}: the state of the pods could not be read"
-        counts = f"{what}: {self.ready} of {self.desired} ready"
+            return Reason.UNKNOWN, f"The state of the {what} could not be read"
+        counts = f"{self.ready} of {self.desired} {what} are ready"
         if self.ready >= self.desired:
             return Reason.READY, counts
         if not self.problems:
             return Reason.NOT_READY, counts
         more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
-        return self.problems[0].reason, f"{counts}; {self.problems[0].message}{more}"
+        return self.problems[0].reason, f"{counts}. {self.problems[0].message}{more}"
 
 
 def observe_component(
@@ -243,8 +243,8 @@ def pod_problem(pod: Json) -> PodProblem | None:
         if problem := _container_problem(name, container, by_name.get(container.get("name"), {}), values):
             return problem
     if status.get("phase") == "Failed":
-        words = _short(status.get("message") or status.get("reason") or "no reason given", values)
-        return PodProblem(name, Reason.NOT_READY, f"pod {name} has failed: {words}")
+        words = _short(status.get("message") or status.get("reason") or "no reason was given", values)
+        return PodProblem(name, Reason.NOT_READY, f"Pod {name} has failed: {words}")
     return None
 
 
@@ -258,8 +258,8 @@ def _unschedulable(name: str, message: str) -> PodProblem:
     lowered = message.lower()
     # "3 Insufficient cpu, 1 node(s) had volume node affinity conflict" is about nodes first; claims are named in full.
     if "persistentvolumeclaim" in lowered or "storageclass" in lowered:
-        return PodProblem(name, Reason.VOLUME_PENDING, f"pod {name} waits for its volumes: {_short(message)}")
-    return PodProblem(name, Reason.UNSCHEDULABLE, f"pod {name} fits on no node: {_short(message)}")
+        return PodProblem(name, Reason.VOLUME_PENDING, f"Pod {name} waits for its volumes: {_short(message)}")
+    return PodProblem(name, Reason.UNSCHEDULABLE, f"Pod {name} fits on no node: {_short(message)}")
 
 
 def _values(containers: Iterable[Json]) -> frozenset[str]:
@@ -296,17 +296,17 @@ def _container_problem(name: str, container: Json, spec: Json, values: frozenset
     named = "" if _is_main(container) else f' "{container.get("name")}"'
     if reason in _IMAGE_REASONS:
         of = f" of container{named}" if named else ""
-        text = f'pod {name} cannot pull image "{spec.get("image", "")}"{of} ({reason})' + (
+        text = f'Pod {name} cannot pull image "{spec.get("image", "")}"{of} ({reason})' + (
             f": {words}" if words else ""
         )
         return PodProblem(name, Reason.IMAGE_PULL_FAILED, text)
     if reason in _START_REASONS:
-        text = f"container{named} of pod {name} cannot be created ({reason}): {words}"
+        text = f"The container{named} of pod {name} cannot be created ({reason}): {words}"
         return PodProblem(name, Reason.NOT_READY, text)
     ended = state.get("terminated") or (container.get("lastState") or {}).get("terminated") or {}
     restarts = int(container.get("restartCount") or 0)
     if reason == "CrashLoopBackOff" or state.get("terminated") or (restarts >= 2 and ended):
-        text = f"container{named} of pod {name} keeps ending ({_cause(ended)}), {restarts} restarts"
+        text = f"The container{named} of pod {name} keeps ending ({_cause(ended)}) and was restarted {restarts} times"
         return PodProblem(name, Reason.CRASH_LOOPING, text + _last_words(name, container, ended, spec, values))
     return None
 
@@ -316,7 +316,7 @@ def _cause(ended: Json) -> str:
     if "exitCode" in ended:
         cause = f"{cause}, exit code {ended['exitCode']}"
     if ended.get("reason") == "OOMKilled":
-        cause += ": raise its memory limit or lower the heap"
+        cause += ". Raise the memory limit or lower the heap of the container"
     return cause
 
 
@@ -327,10 +327,13 @@ def _last_words(name: str, container: Json, ended: Json, spec: Json, values: fro
     if not last:
         return ""
     if not _is_main(container):
-        return f"; its log says why: kubectl logs {name} -c {container.get('name')}"
+        return f". To see the cause, run: kubectl logs {name} -c {container.get('name')}"
     if _has_secrets(spec) and not _REFUSAL.match(last):
-        return f"; it has variables from Secrets, so its log alone says why: kubectl logs {name} -c {container['name']}"
-    return f"; last line: {last}"
+        return (
+            ". The container has variables from Secrets, so its log is not shown here. To see the cause, run: "
+            f"kubectl logs {name} -c {container['name']}"
+        )
+    return f". The last line of its log is: {last}"
 
 
 def _last_line(text: str, values: frozenset[str]) -> str:

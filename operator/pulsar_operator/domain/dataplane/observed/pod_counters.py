@@ -119,8 +119,8 @@ SORTS: Final[Mapping[Component, tuple[Sort, ...]]] = MappingProxyType(
             ),
         ),
         Component.BOOKIE: (
-            _bookkeeper("add", "entries were not added", _ADDED),
-            _bookkeeper("read", "entries were not read", _READ),
+            _bookkeeper("add", "entries could not be added", _ADDED),
+            _bookkeeper("read", "entries could not be read", _READ),
         ),
         Component.BROKER: (
             _LOG,

@@ -130,14 +130,17 @@ def plan_deregistration(facts: DeregistrationFacts) -> DeregistrationPlan | Refu
         return DeregistrationPlan()
     if stored is None:
         if registered is not None:
-            text = f"{entry} in the configuration store {facts.store} stays: no claim {claim} says that it is ours"
+            text = (
+                f"{entry} in the configuration store {facts.store} is not deleted, because no claim {claim} shows "
+                "that it belongs to this cluster"
+            )
             return DeregistrationPlan(notes=(text,))
         if facts.registered and not facts.last:
             return Refusal(
                 Reason.METADATA_LOST,
-                f"the configuration store {facts.store} has neither {entry} nor {claim}, although this cluster was "
-                "registered there: it is empty or another store, and what others would miss is not known. Restore it, "
-                "or correct its address",
+                f"The configuration store {facts.store} has neither {entry} nor {claim}, although this cluster "
+                "was registered there. The store is empty, or it is another store. Restore the store, or correct "
+                "its address",
             )
         return DeregistrationPlan(left=True)
     try:
@@ -145,13 +148,14 @@ def plan_deregistration(facts: DeregistrationFacts) -> DeregistrationPlan | Refu
     except ValueError as error:
         return Refusal(
             Reason.METADATA_CONFLICT,
-            f"{claim} in the configuration store {facts.store} is not readable ({error}), so it is not known whose "
-            f"{entry} is: repair the node, or delete it if that entry may stay",
+            f"{claim} in the configuration store {facts.store} is not readable ({error}), so it is not known "
+            f"which cluster {entry} belongs to. Repair the node, or delete it if {entry} may stay",
         )
     if facts.instance_id is None or owner.instance_id != facts.instance_id or facts.claimant_there:
         text = (
-            f"{entry} in the configuration store {facts.store} stays: {claim} is of PulsarCluster {owner.owner} with "
-            f"instance id {owner.instance_id}, ours is {facts.instance_id or 'not known'}"
+            f"{entry} in the configuration store {facts.store} is not deleted, because {claim} belongs to "
+            f"PulsarCluster {owner.owner} with instance id {owner.instance_id}, and this cluster has instance id "
+            f"{facts.instance_id or '(not known)'}"
         )
         return DeregistrationPlan(notes=(text,))
     notes: list[str] = []
@@ -164,7 +168,7 @@ def plan_deregistration(facts: DeregistrationFacts) -> DeregistrationPlan | Refu
     if registered is not None:
         removals.append(Removal(entry, registered.version, gone))
     return DeregistrationPlan(
-        narrowing, removals, Removal(claim, stored.version, f"the name {name} is free"), notes=notes
+        narrowing, removals, Removal(claim, stored.version, f"the name {name} is no longer used"), notes=notes
     )
 
 
@@ -182,8 +186,12 @@ def _tenants(facts: DeregistrationFacts, notes: list[str]) -> list[Write]:
             continue
         left = [each for each in allowed if each != name]
         if not left:
-            notes.append(f"tenant {tenant} may use no cluster any more: {name} was the only one of its {OF_TENANT}")
-        writes.append(_put(path, node, {**found, OF_TENANT: left}, f"no namespace of it may use cluster {name}"))
+            notes.append(
+                f"Tenant {tenant} may no longer use any cluster, because {name} was the only entry of its {OF_TENANT}"
+            )
+        writes.append(
+            _put(path, node, {**found, OF_TENANT: left}, f"namespaces of the tenant may no longer use cluster {name}")
+        )
     return writes
 
 
@@ -198,16 +206,22 @@ def _namespaces(facts: DeregistrationFacts, notes: list[str]) -> list[Write]:
         if found is None or found.get("deleted") or facts.cluster_name not in (*replication, *allowed):
             continue
         if not full.startswith(f"{OWN_TENANT}/"):
-            notes.append(f"{full} is a namespace of users and keeps its lists of clusters: set them, or delete it")
+            notes.append(
+                f"{full} is a namespace of users, so the operator does not change its lists of clusters. Correct the "
+                "lists, or delete the namespace"
+            )
             continue
         lists = _narrowed(facts, replication, allowed)
         if lists is None:
-            notes.append(f"{full} keeps its lists of clusters: {facts.cluster_name} is all that they name")
+            notes.append(
+                f"The operator does not change the lists of clusters of {full}, because {facts.cluster_name} is their "
+                "only entry"
+            )
             continue
         before = {REPLICATION: replication, ALLOWED: allowed}
         if change := {key: value for key, value in lists.items() if value != before[key]}:
             why = f"cluster {facts.cluster_name} is being deleted"
-            why += ", and keeps what it has of it until its brokers are gone" if facts.brokers_run else ""
+            why += ", and stays allowed until its brokers have ended" if facts.brokers_run else ""
             writes.append(_put(path, node, {**found, **change}, why))
     return writes
 
@@ -240,7 +254,7 @@ def _fields(path: str, node: Stored, notes: list[str]) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
-        notes.append(f"{path} is not readable and is left alone")
+        notes.append(f"The operator does not change {path}, because the node is not readable")
         return None
     return fields
 
@@ -250,5 +264,5 @@ def _names(path: str, found: Mapping[str, Any] | None, key: str, notes: list[str
     value = (found or {}).get(key) or []
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return value
-    notes.append(f"{key} of {path} is not a list of names and is left alone")
+    notes.append(f"The operator does not change {key} of {path}, because it is not a list of names")
     return []

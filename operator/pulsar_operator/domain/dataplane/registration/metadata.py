@@ -101,7 +101,7 @@ def parse_record(data: Mapping[str, str]) -> Record:
     """Parses a ConfigMap's ``data``. Raises DamagedRecordError, since guessing here could format a store."""
     instance_id = data.get("instanceId", "").strip()
     if not valid_instance_id(instance_id):
-        raise DamagedRecordError(f"data.instanceId is {instance_id[:80]!r}")
+        raise DamagedRecordError(f"data.instanceId is {instance_id[:80]!r}, which is not valid")
     state = data.get("state", "")
     if state not in set(RecordState):
         raise DamagedRecordError(f"data.state is {state[:80]!r}, not Initializing or Initialized")
@@ -164,11 +164,11 @@ def parse_marker(data: bytes) -> Marker:
     try:
         fields = json.loads(data)
     except RecursionError:
-        raise ValueError("nested too deeply") from None
+        raise ValueError("the JSON is nested too deeply") from None
     if not isinstance(fields, dict) or not all(
         isinstance(fields.get(k), str) for k in ("instanceId", "clusterName", "owner")
     ):
-        raise ValueError("not an object with instanceId, clusterName and owner")
+        raise ValueError("it is not an object with instanceId, clusterName and owner")
     return Marker(fields["instanceId"], fields["clusterName"], fields["owner"])
 
 
@@ -225,15 +225,15 @@ def decide_identity(facts: IdentityFacts) -> Identity | Refusal:
     record, found = facts.record, facts.store_id
     if found is not None and not valid_instance_id(found):
         return _conflict(
-            f"{INSTANCE_ID_PATH} in {facts.store} holds {found[:80]!r}, which is no instance id: "
-            "restore the node from a backup, nothing is written until then"
+            f"{INSTANCE_ID_PATH} in {facts.store} contains {found[:80]!r}, which is not an instance id. Nothing "
+            "is written until the node is restored. Restore the node from a backup"
         )
     if record is None:
         return _without_record(facts)
     if record.cluster_name != facts.cluster_name:
         return _conflict(
-            f"ConfigMap {facts.record_name} belongs to cluster {record.cluster_name!r} and not to "
-            f"{facts.cluster_name!r}: rename this object, or delete the ConfigMap if that cluster is gone for good"
+            f"ConfigMap {facts.record_name} belongs to cluster {record.cluster_name!r}, not to "
+            f"{facts.cluster_name!r}. Rename this object, or delete the ConfigMap if that cluster no longer exists"
         )
     if found == record.instance_id:
         return _of_other_owner(facts, found) or Identity(record, None)
@@ -241,9 +241,9 @@ def decide_identity(facts: IdentityFacts) -> Identity | Refusal:
         return _lost(facts, record)
     if found is not None:
         return _conflict(
-            f"{facts.store} was initialized by another writer with instance id {found} while this cluster was being "
-            f"set up with {record.instance_id}: use another store or chroot, or delete ConfigMap "
-            f"{facts.record_name} to adopt what is there"
+            f"Another writer initialized {facts.store} with instance id {found} while this cluster was being set "
+            f"up with {record.instance_id}. Use another store or chroot. To adopt the existing metadata instead, "
+            f"delete ConfigMap {facts.record_name}"
         )
     if facts.remnants:
         return _headless(facts)
@@ -252,17 +252,18 @@ def decide_identity(facts: IdentityFacts) -> Identity | Refusal:
     if facts.bookies_exist:
         return Refusal(
             Reason.METADATA_LOST,
-            f"{facts.store} has no {INSTANCE_ID_PATH}, and ConfigMap {facts.record_name} says that the first start of "
-            f"this cluster is not finished (state: {record.state.value}). But claims or pods of its bookies exist, "
-            "which come after the first start: the record is older than they are, and a store that is initialized now "
-            f"would make their data unreadable. Nothing is written. {_RESTORE}",
+            f"{facts.store} has no {INSTANCE_ID_PATH}, and according to ConfigMap {facts.record_name} the first "
+            f"start of this cluster is not finished (state: {record.state.value}). But PersistentVolumeClaims or "
+            "pods of its bookies exist, which are created after the first start. The ConfigMap is therefore "
+            "outdated, and initializing the store now would make the data of the bookies unreadable. Nothing is "
+            f"written. {_RESTORE}",
         )
     return Identity(record, None)
 
 
 _RESTORE = (
-    "Restore the metadata store from its volumes or a backup; only if all data may be lost, delete the bookies' "
-    "PersistentVolumeClaims and pods"
+    "Restore the metadata store from its volumes or a backup. Only if all data may be lost, delete the "
+    "PersistentVolumeClaims and pods of the bookies"
 )
 
 
@@ -275,19 +276,20 @@ def _without_record(facts: IdentityFacts) -> Identity | Refusal:
         if marker is None and (refusal := _not_proved(facts, found)) is not None:
             return refusal
         record = Record(found, facts.cluster_name, RecordState.INITIALIZING, adopted=True)
-        return Identity(record, f"adopt {facts.store}, which is initialized already with instance id {found}")
+        return Identity(record, f"{facts.store} is already initialized with instance id {found} and is adopted")
     if facts.remnants:
         return _headless(facts)
     if facts.bookies_exist:
         return Refusal(
             Reason.METADATA_LOST,
-            f"{facts.store} is empty and ConfigMap {facts.record_name} does not exist, but claims or pods of this "
-            f"cluster's bookies do: a new instance id would make their data unreadable. Nothing is written. {_RESTORE}",
+            f"{facts.store} is empty and ConfigMap {facts.record_name} does not exist, but PersistentVolumeClaims "
+            "or pods of the bookies of this cluster exist. A new instance id would make their data unreadable. "
+            f"Nothing is written. {_RESTORE}",
         )
     # The marker is written before INSTANCEID: a set-up that lost its record goes on with the same id.
     new_id = marker.instance_id if marker is not None else facts.new_id
     record = Record(new_id, facts.cluster_name, RecordState.INITIALIZING)
-    return Identity(record, f"remember instance id {new_id} before initializing the empty {facts.store}")
+    return Identity(record, f"instance id {new_id} must be recorded before the empty {facts.store} is initialized")
 
 
 def _not_proved(facts: IdentityFacts, found: str) -> Refusal | None:
@@ -296,13 +298,16 @@ def _not_proved(facts: IdentityFacts, found: str) -> Refusal | None:
     if answered(question, facts.confirmations, (), facts.now) is not None:
         return None
     if facts.bookies_exist:
-        why = "This cluster's bookies have claims or pods, and bookies refuse to start with the id of another store"
+        why = (
+            "PersistentVolumeClaims or pods of the bookies of this cluster exist, and bookies refuse to start with "
+            "the instance id of another store"
+        )
     else:
-        why = "It may be another cluster's store, which two clusters would then write into"
+        why = "The store may belong to another cluster, and two clusters must not write into the same store"
     return _conflict(
-        f"{facts.store} is initialized with instance id {found}, and neither ConfigMap {facts.record_name} nor the "
-        f"node {MARKER_PATH} says that it is this cluster's. {why}. Nothing is written. Correct the address or the "
-        f"chroot of the store, or restore the ConfigMap. If this cluster is to take the store over, "
+        f"{facts.store} is initialized with instance id {found}, and neither ConfigMap {facts.record_name} nor "
+        f"the node {MARKER_PATH} shows that the store belongs to this cluster. {why}. Nothing is written. Correct "
+        "the address or the chroot of the store, or restore the ConfigMap. To adopt the store for this cluster, "
         f"{how_to_answer(question, facts.confirmations, facts.now)}"
     )
 
@@ -317,30 +322,30 @@ def _of_other_owner(facts: IdentityFacts, expected_id: str | None) -> Refusal | 
     if same and marker.instance_id == expected:
         return None
     return _conflict(
-        f"{facts.store} is in use by cluster {marker.cluster_name!r} of PulsarCluster {marker.owner} with instance id "
-        f"{marker.instance_id}: give this cluster another store or chroot, or delete the node {MARKER_PATH} there if "
-        "that object is gone for good"
+        f"{facts.store} is used by cluster {marker.cluster_name!r} of PulsarCluster {marker.owner} with instance "
+        f"id {marker.instance_id}. Give this cluster another store or chroot. If PulsarCluster {marker.owner} no "
+        f"longer exists, delete the node {MARKER_PATH} in the store"
     )
 
 
 def _lost(facts: IdentityFacts, record: Record) -> Refusal:
     if facts.store_id is None:
-        what = f"{facts.store} has no {INSTANCE_ID_PATH}, so the metadata of this cluster is gone"
+        what = f"{facts.store} has no {INSTANCE_ID_PATH}, so the metadata of this cluster are lost"
     else:
-        what = f"{facts.store} holds instance id {facts.store_id}, which is another cluster's metadata"
+        what = f"{facts.store} has instance id {facts.store_id}, so it has the metadata of another cluster"
     return Refusal(
         Reason.METADATA_LOST,
-        f"{what}; the cluster was initialized with {record.instance_id}. Nothing is written. Restore the metadata "
-        f"store from its volumes or a backup; only if all data may be lost, delete ConfigMap {facts.record_name} and "
-        "the bookies' PersistentVolumeClaims",
+        f"{what}. This cluster was initialized with instance id {record.instance_id}. Nothing is written. Restore "
+        "the metadata store from its volumes or a backup. Only if all data may be lost, delete ConfigMap "
+        f"{facts.record_name} and the PersistentVolumeClaims of the bookies",
     )
 
 
 def _headless(facts: IdentityFacts) -> Refusal:
     return Refusal(
         Reason.METADATA_LOST,
-        f"{facts.store} has {', '.join(facts.remnants)} but no {INSTANCE_ID_PATH}: part of its metadata is gone. "
-        "Nothing is written. Restore the store from a backup, or use an empty one",
+        f"{facts.store} has {', '.join(facts.remnants)} but no {INSTANCE_ID_PATH}, so part of its metadata is "
+        "lost. Nothing is written. Restore the store from a backup, or use an empty store",
     )
 
 
@@ -372,8 +377,8 @@ def local_nodes(record: Record, owner: str) -> list[Write]:
     """
     marker = Marker(record.instance_id, record.cluster_name, owner)
     return [
-        Write(MARKER_PATH, marker.to_bytes(), None, "mark the store as this cluster's"),
-        Write("/ledgers/available/readonly", b"", None, "BookKeeper registers bookies below it"),
-        Write("/bookies", b"{}", None, "brokers read the bookies' racks there"),
-        Write(INSTANCE_ID_PATH, record.instance_id.encode(), None, "bookies refuse to start without it"),
+        Write(MARKER_PATH, marker.to_bytes(), None, "the node marks the store as used by this cluster"),
+        Write("/ledgers/available/readonly", b"", None, "BookKeeper registers bookies below the node"),
+        Write("/bookies", b"{}", None, "brokers read the racks of bookies from the node"),
+        Write(INSTANCE_ID_PATH, record.instance_id.encode(), None, "bookies refuse to start without the node"),
     ]

@@ -74,15 +74,17 @@ def default_ensemble(live: Live, rendered: int) -> Widest:
     found = [Widest(rendered, "the default of managed ledgers")]
     made = _of_brokers(live)
     if made is not None:
-        found.append(Widest(made.ensemble_size, "the default of managed ledgers that brokers have until their turn"))
+        found.append(
+            Widest(made.ensemble_size, "the default of managed ledgers that brokers use until they are restarted")
+        )
     bookies = live.facts(Component.BOOKIE)
     for pod in live.pods(Component.BROKER):
         name, mounted = pod["metadata"]["name"], _mounted(live, pod)
         if mounted is not None:
-            whose = f"broker pod {name}, which runs with that default until it is replaced,"
+            whose = f"broker pod {name}, which uses that default until the pod is replaced,"
             found.append(Widest(mounted.ensemble_size, whose))
         elif bookies is not None and bookies.desired is not None:
-            whose = f"broker pod {name}, whose configuration is not known until it is replaced, perhaps"
+            whose = f"broker pod {name}, whose configuration is unknown until the pod is replaced,"
             found.append(Widest(bookies.desired, whose))
     return max(found, key=lambda each: each.size)
 

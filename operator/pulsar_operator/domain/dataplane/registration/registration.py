@@ -174,22 +174,25 @@ def plan_registration(facts: RegistrationFacts, *, boundaries: Sequence[str]) ->
         notes: list[str] = []
         if facts.nodes[claim_path(facts.cluster_name)] is None:
             claim = Marker(facts.instance_id, facts.cluster_name, facts.owner)
-            why = f"tie the cluster name to instance id {facts.instance_id}"
+            why = f"the node ties the cluster name to instance id {facts.instance_id}"
             writes.append(Write(claim_path(facts.cluster_name), claim.to_bytes(), None, why))
         writes += _cluster_data(facts)
         if not facts.registered:
-            _create(facts, writes, GLOBAL_PATH, dict(CLUSTER_DEFAULTS), "Pulsar expects the pseudo cluster global")
+            _create(facts, writes, GLOBAL_PATH, dict(CLUSTER_DEFAULTS), "Pulsar requires the pseudo cluster global")
             for tenant in TENANTS:
                 writes += _tenant(facts, tenant)
             writes += _system_namespace(facts, boundaries, notes)
             writes += _default_namespace(facts, boundaries, notes)
             coordinators = {"partitions": TRANSACTION_COORDINATORS, "deleted": False}
-            _create(facts, writes, COORDINATOR_PATH, coordinators, "brokers find the transaction coordinators by it")
+            _create(
+                facts, writes, COORDINATOR_PATH, coordinators, "brokers find the transaction coordinators by this node"
+            )
         return RegistrationPlan(writes, notes)
     except _UnreadableError as error:
         return Refusal(
             Reason.METADATA_CONFLICT,
-            f"{error} in the configuration store {facts.store}: repair the node, nothing is written until then",
+            f"{error} in the configuration store {facts.store}. Nothing is written until the node is repaired. "
+            "Repair the node",
         )
 
 
@@ -208,28 +211,30 @@ def _claimed_by_other(facts: RegistrationFacts) -> Refusal | None:
             return None
         return Refusal(
             Reason.METADATA_CONFLICT,
-            f"cluster name {name!r} is registered in the configuration store {facts.store} by PulsarCluster "
-            f"{claim.owner} with instance id {claim.instance_id}, ours is {facts.instance_id}: choose another "
-            f"spec.clusterName, or delete the node {claim_path(name)} if that cluster is gone for good",
+            f"Cluster name {name!r} is registered in the configuration store {facts.store} by PulsarCluster "
+            f"{claim.owner} with instance id {claim.instance_id}, and this cluster has instance id "
+            f"{facts.instance_id}. Choose another spec.clusterName. If PulsarCluster {claim.owner} no longer "
+            f"exists, delete the node {claim_path(name)}",
         )
     if data is None:
         if not facts.registered:
             return _empty_under_topics(facts)
         return Refusal(
             Reason.METADATA_LOST,
-            f"the configuration store {facts.store} has neither {cluster_path(name)} nor {claim_path(name)}, although "
-            "this cluster was registered there: it is empty or another store. Nothing is written. Restore it from its "
-            "volumes or a backup, or correct its address",
+            f"The configuration store {facts.store} has neither {cluster_path(name)} nor {claim_path(name)}, "
+            "although this cluster was registered there. The store is empty, or it is another store. Nothing is "
+            "written. Restore the store from its volumes or a backup, or correct its address",
         )
     desired = facts.urls.fields()
-    different = [f"{k} {_url_text(data.get(k))}, not {v!r}" for k, v in desired.items() if data.get(k) != v]
+    different = [f"{k} {_url_text(data.get(k))} instead of {v!r}" for k, v in desired.items() if data.get(k) != v]
     if facts.adopted_own_store or not different:
         return None
     return Refusal(
         Reason.METADATA_CONFLICT,
-        f"cluster name {name!r} is registered in the configuration store {facts.store} already and not by this "
-        f"operator, with {', '.join(different)}: choose another spec.clusterName; or, if it is this very cluster, set "
-        "these URLs with `pulsar-admin clusters update` to have it adopted",
+        f"Cluster name {name!r} is already registered in the configuration store {facts.store}, but not by this "
+        f"operator, with {', '.join(different)}. Choose another spec.clusterName. If the registered cluster is "
+        "this cluster, set these URLs with `pulsar-admin clusters update`, and the operator adopts the "
+        "registration",
     )
 
 
@@ -245,10 +250,11 @@ def _empty_under_topics(facts: RegistrationFacts) -> Refusal | None:
         return None
     return Refusal(
         Reason.METADATA_LOST,
-        f"the configuration store {facts.store} is empty, but the metadata store of this cluster has topics, which "
-        "brokers make after the cluster is registered: the configuration store is lost, or it is another one. Nothing "
-        "is written. Restore it from its volumes or a backup, or correct its address. To start again without "
-        f"tenants and namespaces, {how_to_answer(question, facts.confirmations, facts.now)}",
+        f"The configuration store {facts.store} is empty, but the metadata store of this cluster has topics, "
+        "which brokers create only after the cluster is registered. So the configuration store is lost, or it is "
+        "another store. Nothing is written. Restore the store from its volumes or a backup, or correct its "
+        "address. To start again without tenants and namespaces, "
+        f"{how_to_answer(question, facts.confirmations, facts.now)}",
     )
 
 
@@ -257,7 +263,9 @@ def _cluster_data(facts: RegistrationFacts) -> list[Write]:
     path = cluster_path(facts.cluster_name)
     found, desired = _fields(facts, path), facts.urls.fields()
     if found is None:
-        return [_put(facts, path, {**desired, **CLUSTER_DEFAULTS}, f"register cluster {facts.cluster_name}")]
+        return [
+            _put(facts, path, {**desired, **CLUSTER_DEFAULTS}, f"cluster {facts.cluster_name} is not registered yet")
+        ]
     changed = [f"{k} is {_url_text(found.get(k))} and should be {v!r}" for k, v in desired.items() if found.get(k) != v]
     if not changed:
         return []
@@ -274,12 +282,12 @@ def _tenant(facts: RegistrationFacts, tenant: str) -> list[Write]:
     found, name = _fields(facts, path), facts.cluster_name
     if found is None:
         fields = {"allowedClusters": [name], "adminRoles": []}
-        return [_put(facts, path, fields, f"Pulsar expects the tenant {tenant}")]
+        return [_put(facts, path, fields, f"Pulsar requires the tenant {tenant}")]
     allowed = _names(found, "allowedClusters", path)
     if name in allowed:
         return []
     fields = {**found, "allowedClusters": [*allowed, name]}
-    return [_put(facts, path, fields, f"let namespaces of tenant {tenant} use cluster {name}")]
+    return [_put(facts, path, fields, f"namespaces of tenant {tenant} must be allowed to use cluster {name}")]
 
 
 def _system_namespace(facts: RegistrationFacts, boundaries: Sequence[str], notes: list[str]) -> list[Write]:
@@ -292,12 +300,15 @@ def _system_namespace(facts: RegistrationFacts, boundaries: Sequence[str], notes
         return []
     if len(replication) != 1 or found.get("deleted"):
         notes.append(
-            f"{SYSTEM_NAMESPACE} is left alone: with replication clusters [{', '.join(replication)}], allowing {name} "
-            "would start replication from here; without it, transactions do not work here"
+            f"The operator does not change {SYSTEM_NAMESPACE}, because its replication clusters are "
+            f"[{', '.join(replication)}] and allowing {name} would start replication from this cluster. "
+            f"Transactions do not work in this cluster until {name} is allowed"
         )
         return []
     fields = {**found, "allowed_clusters": [*(allowed or replication), name]}
-    return [_put(facts, path, fields, f"let cluster {name} serve {SYSTEM_NAMESPACE}, without replicating it")]
+    return [
+        _put(facts, path, fields, f"cluster {name} must be allowed to serve {SYSTEM_NAMESPACE} without replicating it")
+    ]
 
 
 def _default_namespace(facts: RegistrationFacts, boundaries: Sequence[str], notes: list[str]) -> list[Write]:
@@ -308,8 +319,9 @@ def _default_namespace(facts: RegistrationFacts, boundaries: Sequence[str], note
     replication, allowed = _names(found, "replication_clusters", path), _names(found, "allowed_clusters", path)
     if name not in replication and name not in allowed:
         notes.append(
-            f"{DEFAULT_NAMESPACE} exists for [{', '.join(allowed or replication)}] and is left alone: add {name} to "
-            "its allowed or replication clusters to use it here"
+            f"The operator does not change {DEFAULT_NAMESPACE}, which exists for "
+            f"[{', '.join(allowed or replication)}]. To use the namespace in this cluster, add {name} to its "
+            "allowed or replication clusters"
         )
     return []
 
@@ -320,7 +332,7 @@ def _new_namespace(facts: RegistrationFacts, path: str, boundaries: Sequence[str
         "replication_clusters": [facts.cluster_name],
         "bundles": {"boundaries": list(boundaries), "numBundles": len(boundaries) - 1},
     }
-    return _put(facts, path, fields, f"Pulsar expects the namespace {path.removeprefix(POLICIES_PATH + '/')}")
+    return _put(facts, path, fields, f"Pulsar requires the namespace {path.removeprefix(POLICIES_PATH + '/')}")
 
 
 def _create(facts: RegistrationFacts, writes: list[Write], path: str, fields: Fields, why: str) -> None:

@@ -60,13 +60,15 @@ def watch(tier: Tier, now: datetime, minutes: int) -> Watch | None:
     if over is None:
         return None
     first = min((pod for pod in pods if pod.ready), key=lambda pod: _ready_since(pod, now))
-    text = f"Pod {first.name} of another version is under observation until {timestamp(over)} (spec.upgrade.canary)"
+    text = (
+        f"Pod {first.name} runs another version and is under observation until {timestamp(over)} (spec.upgrade.canary)"
+    )
     return Watch(text, pod=first)
 
 
 def _stop(tier: Tier, pod: PodFacts, why: str) -> Stop:
     version = tier.record.kept[tier.newest].version
-    return Stop(tier.newest, f"pod {pod.name} of version {version} {why}", Reason.CANARY_FAILED)
+    return Stop(tier.newest, f"Pod {pod.name} of version {version} {why}", Reason.CANARY_FAILED)
 
 
 def _another_version(tier: Tier) -> bool:
@@ -86,12 +88,12 @@ def _excused(tier: Tier, pod: PodFacts) -> bool:
 
 def _failed(pod: PodFacts) -> str | None:
     """Returns why an observed pod fails."""
-    why = f": {pod.problem.message}" if pod.problem else ""
+    why = f". {pod.problem.message}" if pod.problem else ""
     containers = (pod.raw.get("status") or {}).get("containerStatuses") or ()
     restarts = sum(int(each.get("restartCount") or 0) for each in containers)
     if restarts:
         return f"restarted {restarts} times{why}" if restarts > 1 else f"restarted{why}"
-    return f"was ready and is not any more{why}" if not pod.ready and pod.serving_before else None
+    return f"was ready and is no longer ready{why}" if not pod.ready and pod.serving_before else None
 
 
 def _ready_since(pod: PodFacts, now: datetime) -> datetime:
@@ -126,9 +128,9 @@ def compare(component: Component, own: Counts | None, peers: Sequence[Counts], p
     ``problem`` is why metrics could not be read, as a message."""
     sorts = SORTS.get(component, ())
     if not sorts:
-        return Comparison(f"cannot be compared: {component.value} pods have no counter of them")
+        return Comparison(f"cannot be compared, because {component.value} pods have no counter of errors")
     if own is None or not peers:
-        return Comparison(f"cannot be compared: {problem or 'no metrics of them, or of another pod, were read'}")
+        return Comparison(f"cannot be compared, because {problem or 'its metrics or those of its peers were not read'}")
     compared = 0
     for sort in sorts:
         of_canary, others = own.get(sort.name), [each[sort.name] for each in peers if sort.name in each]
@@ -138,11 +140,14 @@ def compare(component: Component, own: Counts | None, peers: Sequence[Counts], p
         compared = max(compared, len(others))
         if too_many(of_canary, others):
             failed, total = sum(each.errors for each in others), sum(each.operations for each in others)
-            words = f"{of_canary.errors} of its {of_canary.operations} {sort.words}, theirs {failed} of {total}"
-            return Comparison("are too many", f"errs more than its peers: {words}")
+            words = (
+                f"on this pod {of_canary.errors} of {of_canary.operations} {sort.words}, and on its peers {failed} of "
+                f"{total}"
+            )
+            return Comparison("are too many", f"has more errors than its peers: {words}")
     if not compared:
-        return Comparison("are not compared yet: too few operations")
-    return Comparison(f"are compared with those of {compared} others")
+        return Comparison("are not compared yet, because there are too few operations")
+    return Comparison(f"are compared with those of {compared} other pods")
 
 
 def too_many(own: Tally, peers: Sequence[Tally]) -> bool:
@@ -168,7 +173,7 @@ def with_comparison(tier: Tier, watch: Watch, found: Comparison) -> Watch:
     assert watch.pod is not None
     if found.failed:
         return Watch(failed=_stop(tier, watch.pod, found.failed))
-    return Watch(f"{watch.message}; its errors {found.message}", pod=watch.pod)
+    return Watch(f"{watch.message}. The errors of pod {watch.pod.name} {found.message}", pod=watch.pod)
 
 
 def peers_of(tier: Tier) -> list[PodFacts]:

@@ -22,7 +22,7 @@ from pulsar_operator.domain.dataplane.rollout.facts import BookieFacts, RolloutF
 from pulsar_operator.domain.dataplane.rollout.order import Candidate, Urgency, next_pods
 from pulsar_operator.domain.dataplane.rollout.zookeeper_servers import unsynced
 
-NOT_RECORDED: Final = Blocker(Reason.PENDING, "The status does not have the used confirmation yet")
+NOT_RECORDED: Final = Blocker(Reason.PENDING, "The used confirmation is not recorded in the status yet")
 Find = Callable[[RolloutFacts, Candidate], Blocker | None]
 
 
@@ -155,7 +155,7 @@ def dependency_not_ready(facts: RolloutFacts, candidate: Candidate) -> Blocker |
     state = next((each for each in facts.components if each.component in before and not each.quiet), None)
     if state is None:
         return None
-    outdated = Blocker(Reason.NOT_READY, f"Pods of {state.component.value} are outdated, and are replaced first")
+    outdated = Blocker(Reason.NOT_READY, f"The pods of {state.component.value} are outdated and are replaced first")
     return facts.unplaced.get(state.component) or state.busy or outdated
 
 
@@ -169,7 +169,7 @@ def ensemble_not_synced(facts: RolloutFacts, candidate: Candidate) -> Blocker | 
         return None
     total = facts.of(candidate.component).total
     if facts.servers is None:
-        return Blocker(Reason.WAITING_FOR_ZOOKEEPER, "The ZooKeeper servers were not asked")
+        return Blocker(Reason.WAITING_FOR_ZOOKEEPER, "The state of the ZooKeeper servers is not known yet")
     if facts.servers.get(candidate.name) is not None:
         problem = unsynced(facts.servers, total)
     elif candidate.urgency > Urgency.ROUTINE:
@@ -184,14 +184,16 @@ def storage_not_read(facts: RolloutFacts, candidate: Candidate) -> Blocker | Non
     """The metadata store was not asked about bookies and ledgers."""
     if candidate.component is not Component.BOOKIE or facts.bookies is not None or facts.storage_problem is not None:
         return None
-    return Blocker(Reason.METADATA_UNREACHABLE, "The metadata store was not asked about bookies and ledgers")
+    return Blocker(
+        Reason.METADATA_UNREACHABLE, "The state of bookies and ledgers in the metadata store is not known yet"
+    )
 
 
 def storage_unknown(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     """The metadata store does not say which bookies are writable and which ledgers lack copies."""
     if candidate.component is not Component.BOOKIE or facts.storage_problem is None:
         return None
-    text = f"The state of bookies and ledgers in the metadata store is unknown: {facts.storage_problem}"
+    text = f"The state of bookies and ledgers in the metadata store cannot be read: {facts.storage_problem}"
     return Blocker(Reason.METADATA_UNREACHABLE, text)
 
 
@@ -238,7 +240,8 @@ def too_few_bookies(facts: RolloutFacts, candidate: Candidate) -> Blocker | None
     left = len(found.storage.writable - {bookie})
     if left < found.ensemble <= len(set(found.ids) - {bookie}):
         text = (
-            f"The largest ensemble takes {found.ensemble} writable bookies, and {left} would be left without {bookie}"
+            f"The largest ensemble requires {found.ensemble} writable bookies, and only {left} would be left "
+            f"without {bookie}"
         )
         return Blocker(Reason.WAITING_FOR_BOOKIES, text)
     awaited = awaited_in_group(bookie, found.storage.writable, found.bound)
@@ -249,7 +252,7 @@ def surplus_brokers(facts: RolloutFacts, candidate: Candidate) -> Blocker | None
     """There are more brokers than desired: those are removed first."""
     if facts.surplus_brokers is None or candidate.component is not Component.BROKER or candidate.unready:
         return None
-    text = f"More brokers than {facts.surplus_brokers} run, and the operator removes those first"
+    text = f"There are more than {facts.surplus_brokers} brokers, and the operator removes the surplus brokers first"
     return Blocker(Reason.DRAINING, text)
 
 
@@ -264,9 +267,9 @@ def volume_being_deleted(facts: RolloutFacts, candidate: Candidate) -> Blocker |
     if claim is None:
         return None
     text = (
-        f"PersistentVolumeClaim {claim} is being deleted. Replacing pod {candidate.name} now would delete its volume. "
-        f"Have a bookie's volume replaced (annotation {ANNOTATION_REPLACE_VOLUME} on its pod), or delete the pod if "
-        "the data on the volume is not needed"
+        f"PersistentVolumeClaim {claim} is being deleted. Replacing pod {candidate.name} now would delete its "
+        f"volume. To replace the volume of a bookie safely, set annotation {ANNOTATION_REPLACE_VOLUME} on its "
+        "pod. If the data on the volume is not needed, delete the pod"
     )
     return Blocker(Reason.VOLUME_PENDING, text)
 
@@ -278,8 +281,8 @@ def volume_missing(facts: RolloutFacts, candidate: Candidate) -> Blocker | None:
     if claim is None:
         return None
     text = (
-        f"PersistentVolumeClaim {claim} does not exist. Replacing pod {candidate.name} now would give it an empty "
-        "volume. Copy the data on the volume, or delete the pod if the data is not needed"
+        f"PersistentVolumeClaim {claim} does not exist. Replacing pod {candidate.name} now would start the pod "
+        "with an empty volume. Copy the data on the volume. If the data is not needed, delete the pod"
     )
     return Blocker(Reason.VOLUME_PENDING, text)
 
@@ -346,7 +349,7 @@ names the blocker."""
 
 def decommissioning(bookie: object) -> Blocker:
     """Returns the blocker of a bookie that is being decommissioned."""
-    text = f"Bookie {bookie} is being decommissioned. The rollout continues when that is done"
+    text = f"Bookie {bookie} is being decommissioned. The rollout continues after the decommission"
     return Blocker(Reason.DECOMMISSIONING_BOOKIE, text)
 
 
@@ -359,7 +362,7 @@ def _storage(facts: RolloutFacts, candidate: Candidate) -> tuple[BookieFacts | N
 
 def _unless_confirmed(found: BookieFacts, blocker: Blocker) -> Blocker | None:
     if found.confirmation is None:
-        return Blocker(blocker.reason, f"{blocker.message}. To roll the bookies without that, {found.remedy}")
+        return Blocker(blocker.reason, f"{blocker.message}. To replace bookies anyway, {found.remedy}")
     return None if found.recorded else NOT_RECORDED
 
 
@@ -382,13 +385,13 @@ def writes_pause(facts: RolloutFacts, candidate: Candidate) -> str | None:
     left = len(found.storage.writable - {bookie})
     if left < found.ensemble:
         return (
-            f"{left} writable bookies are left and the largest ensemble takes {found.ensemble}: topics that need a "
-            "new ledger wait until the bookie is back"
+            f"{left} writable bookies are left and the largest ensemble requires {found.ensemble}, so topics that "
+            "need a new ledger wait until the bookie is back"
         )
     if found.groups_unknown is not None:
         return (
-            "topics of namespaces that are bound to affinity groups may have no new ledger until the bookie is back: "
-            f"{found.groups_unknown}"
+            "topics of namespaces that are bound to affinity groups may get no new ledger until the bookie is "
+            f"back ({found.groups_unknown})"
         )
     return paused_in_group(bookie, found.storage.writable, found.bound)
 

@@ -49,13 +49,13 @@ class ComponentState:
     def unsettled(self) -> str | None:
         """Why the facts are not complete, as a sentence: spec not observed, pods missing, terminating or surplus."""
         if self.revision is None:
-            return f"The StatefulSet controller has not observed the newest spec of {self.name}"
+            return f"The StatefulSet controller has not observed the newest spec of {self.name} yet"
         for pod in self.pods:
             if pod.terminating:
                 return f"Pod {pod.name} is terminating"
         for pod in self.pods:
             if pod.ordinal >= self.total:
-                return f"Pod {pod.name} is beyond {self.total} replicas and not removed yet"
+                return f"Pod {pod.name} exceeds {self.total} replicas and is not removed yet"
         names = self.missing
         return f"Pod {names[0]} does not exist yet{and_more(names)}" if names else None
 
@@ -125,8 +125,8 @@ def component_state(
 def not_ready(pods: Sequence[PodFacts]) -> str:
     """Returns the sentence that pods are not ready; the first one with its problem."""
     first = pods[0]
-    why = f": {first.problem.message}" if first.problem else ""
-    return f"Pod {first.name} is not ready{why}{and_more(pods)}"
+    why = f". {first.problem.message}" if first.problem else ""
+    return f"Pod {first.name} is not ready{and_more(pods)}{why}"
 
 
 def and_more(names: Sequence[object]) -> str:

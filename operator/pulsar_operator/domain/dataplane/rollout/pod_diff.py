@@ -28,12 +28,14 @@ def replacement_reason(pod: Json, template: Json) -> str:
 
 def _image(pod: Json, template: Json) -> str | None:
     old, new = _container(pod).get("image"), _container(template).get("image")
-    return f"image changed from {old} to {new}" if old != new else None
+    return f"the image changed from {old} to {new}" if old != new else None
 
 
 def _restart(pod: Json, template: Json) -> str | None:
     new = _annotations(template).get(ANNOTATION_RESTART_REASON)
-    return f"restart asked for: {new}" if new and new != _annotations(pod).get(ANNOTATION_RESTART_REASON) else None
+    return (
+        (f"a restart was requested: {new}") if new and new != _annotations(pod).get(ANNOTATION_RESTART_REASON) else None
+    )
 
 
 def _remote_clusters(pod: Json, template: Json) -> str | None:
@@ -42,7 +44,7 @@ def _remote_clusters(pod: Json, template: Json) -> str | None:
     if not names:
         return None
     whose = f"cluster {names[0]}" if len(names) == 1 else f"clusters {', '.join(names)}"
-    return f"the URLs of {whose} changed, and brokers keep the clients that they made"
+    return f"the URLs of {whose} changed, and brokers do not reconnect their existing clients"
 
 
 def _store_unavailable(pod: Json, template: Json) -> str | None:
@@ -50,14 +52,14 @@ def _store_unavailable(pod: Json, template: Json) -> str | None:
     if back is None or back == store_back(pod):
         return None
     return (
-        f"the configuration store was away until {back}, longer than a session lasts, and brokers that ran then "
-        "learn of no change in it any more"
+        f"the configuration store was unavailable until {back}, which is longer than a session lasts, so brokers "
+        "that ran at that time do not notice later changes in the store"
     )
 
 
 def _config(pod: Json, template: Json) -> str | None:
     old, new = (_annotations(side).get(ANNOTATION_CONFIG_HASH) for side in (pod, template))
-    return f"configuration changed (hash {old} to {new})" if old != new else None
+    return f"the configuration changed (hash {old} to {new})" if old != new else None
 
 
 def _resources(pod: Json, template: Json) -> str | None:
@@ -77,7 +79,7 @@ def _env(pod: Json, template: Json) -> str | None:
     for name in sorted(old | new):
         if old.get(name) != new.get(name):
             # Values stay out of reasons: they travel to events and status.
-            return f"environment variable {name} {_verb(name in old, name in new)}"
+            return f"environment variable {name} was {_verb(name in old, name in new)}"
     return None
 
 
@@ -96,12 +98,12 @@ def _volumes(pod: Json, template: Json) -> str | None:
     )
     for name in sorted(new):
         if name not in old:
-            return f"volume {name} added"
+            return f"volume {name} was added"
         if first_difference(new[name], old[name]):
             return f"volume {name} changed"
     for name in sorted(old):
         if name not in new and "persistentVolumeClaim" not in old[name]:
-            return f"volume {name} removed"
+            return f"volume {name} was removed"
     return None
 
 
@@ -113,7 +115,7 @@ def _other_containers(pod: Json, template: Json) -> str | None:
         )
         for name in sorted(new):
             if name not in old:
-                return f"container {name} added"
+                return f"container {name} was added"
             if new[name] != _container(template) and first_difference(new[name], old[name]):
                 return f"container {name} changed"
     return None
@@ -126,7 +128,7 @@ def _mounts(pod: Json, template: Json) -> str | None:
     )
     for path in sorted(new | old):
         if old.get(path) != new.get(path):
-            return f"mount {path} {_verb(path in old, path in new)}"
+            return f"mount {path} was {_verb(path in old, path in new)}"
     return None
 
 
@@ -134,7 +136,7 @@ def _labels(pod: Json, template: Json) -> str | None:
     old, new = ((side.get("metadata") or {}).get("labels") or {} for side in (pod, template))
     for name in sorted(new):
         if old.get(name) != new[name]:
-            return f"label {name} {_verb(name in old, True)}"
+            return f"label {name} was {_verb(name in old, True)}"
     return None
 
 
@@ -142,7 +144,7 @@ def _other_annotations(pod: Json, template: Json) -> str | None:
     old, new = _annotations(pod), _annotations(template)
     for name in sorted(new):
         if old.get(name) != new[name]:
-            return f"annotation {name} {_verb(name in old, True)}"
+            return f"annotation {name} was {_verb(name in old, True)}"
     return None
 
 

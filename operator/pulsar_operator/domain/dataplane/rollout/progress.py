@@ -52,8 +52,11 @@ def unplaced(tier: Tier) -> Blocker | None:
     pod = next((each for each in pods if not each.terminating and _never_placed(tier, each)), None)
     if pod is None or pod.problem is None:
         return None
-    less = "" if tier.component is Component.BOOKIE else ", or take replicas back"
-    text = f"Pod {pod.name}, added to {tier.record.ran}, has no node: {pod.problem.message}. Make room for it{less}"
+    less = "" if tier.component is Component.BOOKIE else ", or lower the number of replicas"
+    text = (
+        f"Pod {pod.name}, which was added to {tier.record.ran} pods, fits on no node. {pod.problem.message}. Add "
+        f"capacity for the pod{less}"
+    )
     return Blocker(Reason.UNSCHEDULABLE, text)
 
 
@@ -106,9 +109,9 @@ def stopped_by(tier: Tier, now: datetime, deadline: float, absent: Mapping[str, 
         since = since if tier.answers_since is None else max(since, tier.answers_since)
         age = (now - since).total_seconds()
         if age >= max(deadline, starting_for(pod)):
-            why = f": {pod.problem.message}" if pod.problem else ""
+            why = f". {pod.problem.message}" if pod.problem else ""
             return Stop(
-                newest, f"pod {pod.name} was not ready within {deadline:g} s (spec.progressDeadlineSeconds){why}"
+                newest, f"Pod {pod.name} was not ready within {deadline:g} s (spec.progressDeadlineSeconds){why}"
             )
     return _not_created(tier, state, now, deadline, absent or {})
 
@@ -125,7 +128,7 @@ def _not_created(
         since = absence.since if tier.answers_since is None else max(absence.since, tier.answers_since)
         if (now - since).total_seconds() >= deadline:
             why = f": {absence.refusal}" if absence.refusal else ""
-            text = f"pod {name} was not created within {deadline:g} s (spec.progressDeadlineSeconds){why}"
+            text = f"Pod {name} was not created within {deadline:g} s (spec.progressDeadlineSeconds){why}"
             return Stop(tier.newest, text)
     return None
 

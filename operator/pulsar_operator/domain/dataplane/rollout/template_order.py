@@ -190,8 +190,8 @@ def template_order(
     shown = blocker
     if stopped is not None and stop is not None:
         text = (
-            f"The rollout of {stopped.component.value} pods failed: {stop.message}. Change the specification to "
-            "continue"
+            f"The rollout of the {stopped.component.value} pods failed. {stop.message}. Change the specification "
+            "to continue"
         )
         shown = Blocker(stop.reason, text)
         above = order.before(stopped.component)

@@ -95,7 +95,10 @@ def decide(running: frozenset[str] | None, desired: str, jumps: Jumps) -> Versio
     run: it may continue to either, if the jump from the other one is tested in that direction.
     """
     if running is None:
-        return VersionDecision(None, f"spec.version {desired} is not begun: it is not known yet which versions run")
+        return VersionDecision(
+            None,
+            f"The rollout of spec.version {desired} has not started, because it is not known yet which versions run",
+        )
     if jumps.allows(running, desired):
         return VersionDecision(True)
     path = jumps.path(running, desired)
@@ -135,14 +138,18 @@ def _pairs(entry: str) -> list[tuple[str, str]]:
     found = _ENTRY.fullmatch(entry)
     if found is None:
         raise JumpsError(
-            f"{entry!r} is no jump between versions; write 4.0.8 -> 4.0.9, or 4.0.6 <-> 4.0.8 for both directions"
+            f"{entry!r} is not a jump between versions. Write 4.0.8 -> 4.0.9, or 4.0.6 <-> 4.0.8 for both directions"
         )
     old, new = found["old"], found["new"]
     for version in (old, new):
         if not is_version(version):
-            raise JumpsError(f"{version!r} in {entry!r} is no version of Pulsar 4; write it in full, such as 4.0.8")
+            raise JumpsError(
+                f"{version!r} in {entry!r} is not a version of Pulsar 4. Write the complete version, such as 4.0.8"
+            )
     if old == new:
-        raise JumpsError(f"{entry!r} ends where it begins; remove it, or correct one of the two versions")
+        raise JumpsError(
+            f"{entry!r} has the same version on both sides. Remove the entry, or correct one of the two versions"
+        )
     return [(old, new), (new, old)] if found["arrow"] == "<->" else [(old, new)]
 
 
@@ -163,10 +170,13 @@ def _why(running: frozenset[str], path: tuple[str, ...], jumps: Jumps) -> str:
     """Returns the message of a refused version: from which version, and a path whose first step is allowed, or that
     none is known."""
     several = len(running) > 1
-    begin = " and ".join(sorted(running, key=_order)) + (", which run beside each other" if several else "")
+    begin = " and ".join(sorted(running, key=_order)) + (", which run at the same time" if several else "")
     if path:
         steps = " -> ".join(path if several else (*running, *path))
-        return f"{begin}: {steps} is tested; set spec.version to {path[0]} first"
+        return f"{begin} in one step. The tested path is {steps}. Set spec.version to {path[0]} first"
     near = ", ".join(new for new in jumps.after(running) if several or new not in running)
-    only = f" (tested from there: {near})" if near else ""
-    return f"{begin}: no path is known{only}; upgradePaths of the chart adds one that you tested"
+    only = f" (tested targets from there: {near})" if near else ""
+    return (
+        f"{begin}, because no tested path is known{only}. To allow a path that you have tested, add it to "
+        "upgradePaths of the chart"
+    )

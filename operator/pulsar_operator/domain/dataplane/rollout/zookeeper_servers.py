@@ -43,12 +43,12 @@ def unsynced(states: Mapping[str, ServerState | None], replicas: int) -> str | N
     if silent:
         return f"ZooKeeper {_servers(silent)} {'do' if len(silent) > 1 else 'does'} not answer"
     if len(states) < replicas:
-        return f"ZooKeeper has {replicas} servers, and {len(states)} of them are known"
+        return f"The state of only {len(states)} of {replicas} ZooKeeper servers is known"
     alone = [name for name, state in states.items() if state is not None and state.mode == "standalone"]
     if alone:
         if len(states) == replicas == 1:
             return None
-        return f"ZooKeeper server {alone[0]} serves alone, outside of the ensemble"
+        return f"ZooKeeper server {alone[0]} runs standalone, outside of the ensemble"
     leaders = _leaders(states)
     if not leaders:
         return "The ZooKeeper servers have no leader"
@@ -57,9 +57,9 @@ def unsynced(states: Mapping[str, ServerState | None], replicas: int) -> str | N
     leader, desired = states[leaders[0]], replicas - 1
     followers = leader.synced_followers if leader is not None else None
     if followers is None:
-        return f"ZooKeeper server {leaders[0]} does not report how many servers follow it"
+        return f"ZooKeeper leader {leaders[0]} did not return how many servers follow it"
     if followers < desired:
-        return f"ZooKeeper servers are behind: {followers} of {desired} follow leader {leaders[0]} in sync"
+        return f"Only {followers} of {desired} ZooKeeper servers are in sync with leader {leaders[0]}"
     return None
 
 

@@ -48,7 +48,7 @@ def kept(
         current=there,
         desired=row.desired,
         replicas=replicas,
-        message="autoscaling was removed: this number stays until replicas is changed",
+        message="Autoscaling was removed. The number of replicas stays until replicas is changed",
         last_scale_time=row.last_scale_time,
     )
 
@@ -61,22 +61,22 @@ def unknown(
     without what the last decisions knew. None if nothing is to be reported: the specification counts anyway."""
     path, decides = f"spec.{FIELDS[component]}.replicas", part.autoscaling is not None
     if gone:
-        text = f"The operator creates the workload, which was gone, with {number} replicas by {path}"
-        remedy = "If it had another number, set that in the specification"
+        text = f"The operator creates the missing workload with {number} replicas according to {path}"
+        remedy = "If the workload had another number of replicas, set that number in the specification"
     elif decides:
         text, remedy = f"The operator keeps {number} replicas", ""
     elif number != part.replicas:
         text = f"The operator keeps {number} replicas although {path} is {part.replicas}"
-        remedy = f"Set {path} to {number}: from then on the specification counts again, also with another number"
+        remedy = f"Set {path} to {number}. Then the operator follows the specification again, also with another number"
     else:
         return None
-    text += ": it could not read its last decision in the status, which another version may have written"
+    text += ", because it could not read its last decision in the status, which another version may have written"
     return ComponentScalingStatus(
         current=number,
         desired=number,
         replicas=part.replicas,
         reason=Reason.STATUS_UNREADABLE.value,
-        message=f"{text}. {'It decides again in the next pass' if decides else remedy}",
+        message=f"{text}. {'Autoscaling decides again in the next pass' if decides else remedy}",
         updated_time=timestamp(now),
     )
 
@@ -135,7 +135,7 @@ def set_condition(
     elif (scaled or (rows is None and _reported(conditions))) and conditions.carry(kind):
         return
     elif scaled:
-        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, error or "Nothing was decided yet")
+        conditions.set(kind, UNKNOWN, Reason.UNKNOWN, error or "No decision has been made yet")
 
 
 def _reported(conditions: ConditionSet) -> bool:
