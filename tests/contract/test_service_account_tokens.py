@@ -87,7 +87,7 @@ async def test_the_old_one_is_used_to_its_end_while_there_is_no_new_one() -> Non
 async def test_an_answer_without_a_token(answer: Any) -> None:
     api, tokens = made()
     api.answer = answer
-    with pytest.raises(UnavailableError, match="answers a TokenRequest without a token"):
+    with pytest.raises(UnavailableError, match="answered a TokenRequest without a token"):
         await tokens.token("a")
 
 
@@ -123,7 +123,7 @@ async def test_what_is_missing_is_said() -> None:
     api, tokens = made()
     access = AdminAccess(("localhost",), audience="a")
     api.error = ForbiddenError("create serviceaccounts/token")
-    with pytest.raises(UnavailableError, match="may not request a token of its ServiceAccount"):
+    with pytest.raises(UnavailableError, match="is not permitted to request a token of its ServiceAccount"):
         await Accesses(tokens).headers(access)
     with pytest.raises(UnavailableError, match="PULSAR_OPERATOR_SERVICE_ACCOUNT"):
         await Accesses().headers(access)

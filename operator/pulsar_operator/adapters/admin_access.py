@@ -56,12 +56,15 @@ class Accesses:
                 raise UnavailableError(str(error)) from None
         if self._tokens is None:
             raise UnavailableError(
-                "the operator has no ServiceAccount to identify itself with: set PULSAR_OPERATOR_SERVICE_ACCOUNT"
+                "the operator has no ServiceAccount to request a token for. Set PULSAR_OPERATOR_SERVICE_ACCOUNT to "
+                "its name"
             )
         try:
             return await self._tokens.token(str(access.audience))
         except ForbiddenError as error:
-            raise UnavailableError(f"the operator may not request a token of its ServiceAccount: {error}") from None
+            raise UnavailableError(
+                f"the operator is not permitted to request a token of its ServiceAccount: {error}"
+            ) from None
 
     def refused(self, access: AdminAccess | None) -> None:
         """Has the next request carry a new token, if it is one of this process."""
@@ -94,7 +97,7 @@ def trusted(file: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=file)
     except ssl.SSLError:  # OpenSSL's own words name places in its source
-        raise ValueError(f"CA file {file} holds no certificates in PEM") from None
+        raise ValueError(f"CA file {file} contains no certificates in PEM format") from None
     except OSError as error:
         raise ValueError(f"CA file {file} cannot be read: {error.strerror}") from None
 
@@ -109,7 +112,7 @@ def read_token(file: str) -> str:
         token = ""
     if TOKEN.fullmatch(token) is None:
         raise ValueError(
-            f"token file {file} holds no token: one word of letters, digits and the characters . _ - + / ="
+            f"token file {file} does not contain a token, which is one word of letters, digits and . _ - + / ="
         )
     return token
 
@@ -126,12 +129,13 @@ def check_host(endpoint: AdminEndpoint, url: URL) -> None:
     if not is_host_of(url.host or "", access.hosts):
         known = ", ".join(each.lstrip(".") for each in access.hosts) or "none"
         raise UnavailableError(
-            f"no request is sent to {host}: it is no host of cluster {endpoint.cluster} ({known}), and the request "
-            "carries a token"
+            f"no request was sent to {host}, because the request would carry a token and {host} is not among the hosts "
+            f"of cluster {endpoint.cluster} that may receive it ({known})"
         )
     if urlsplit(endpoint.url).scheme == "https" and url.scheme != "https":
         raise UnavailableError(
-            f"no request is sent to {host} without TLS: it carries a token, and the cluster uses TLS"
+            f"no request was sent to {host}, because the request would carry a token without TLS, although cluster "
+            f"{endpoint.cluster} uses TLS"
         )
 
 
@@ -141,6 +145,6 @@ def not_trusted(endpoint: AdminEndpoint, url: URL, error: aiohttp.ClientConnecto
     authorities = f"CA file {ca_file}" if ca_file is not None else "the system"
     why = getattr(error.certificate_error, "verify_message", "") or type(error.certificate_error).__name__
     return (
-        f"the certificate of {url.host}:{url.port} in cluster {endpoint.cluster} is refused: {why}. It must be signed "
-        f"by an authority of {authorities} and contain the name of the host"
+        f"the certificate of {url.host}:{url.port} in cluster {endpoint.cluster} was refused: {why}. The certificate "
+        f"must be signed by an authority of {authorities} and contain the name of the host"
     )

@@ -98,17 +98,17 @@ def _denied(status: int, reason: str, message: str, access: AdminAccess | None) 
     if status in (UNAUTHENTICATED, FORBIDDEN) and reason.startswith(UNAUTHORIZED):
         role = f"The role of {token}" if token is not None else "The role of a client without a token"
         text = (
-            f"{role} may not do this. It needs to be one of superUserRoles of the brokers: add it, or provide a token "
-            "of a role that is"
+            f"{role} is not permitted to make this request. Add the role to superUserRoles of the brokers, or provide "
+            "a token of a role that superUserRoles contains"
         )
         return AuthorizationError(f"{text}. {message}", status=status)
     if status != UNAUTHENTICATED:
         return None
-    text = "The brokers require a token, and none was sent: provide one of a role in their superUserRoles"
+    text = "The brokers require a token, and none was sent. Provide a token of a role in superUserRoles of the brokers"
     if token is not None:
         text = (
-            f"The brokers refused {token}. It has expired, is for another audience, or is signed with a key that they "
-            "do not know: replace it, or correct the settings of the brokers"
+            f"The brokers refused {token}. The token has expired, is for another audience, or is signed with a key "
+            "that the brokers do not know. Replace the token, or correct the settings of the brokers"
         )
     return AuthenticationError(f"{text}. {message}", status=status)
 

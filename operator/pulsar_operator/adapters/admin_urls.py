@@ -30,11 +30,11 @@ def build_url(base: str, path: Sequence[str], query: Mapping[str, str] | None = 
     except UnicodeEncodeError as error:
         raise RefusedError(f"the value {error.object!a} cannot be sent to Pulsar's admin REST") from None
     if not base.startswith(("http://", "https://")):
-        raise UnavailableError("the admin address must start with http:// or https://")
+        raise UnavailableError("the URL of the admin REST API must start with http:// or https://")
     try:
         return URL(f"{base.rstrip('/')}/admin/v2{encoded}", encoded=True)
     except ValueError as error:
-        raise UnavailableError("the admin address is no valid URL") from error
+        raise UnavailableError("the URL of the admin REST API is not valid") from error
 
 
 def display_path(path: Sequence[str]) -> str:
@@ -52,7 +52,7 @@ def redirect_target(current: URL, location: str) -> URL:
         if not target.scheme:
             target = current.join(target)
     except ValueError as error:
-        raise UnavailableError("a redirect to something that is no URL") from error
+        raise UnavailableError("Pulsar sent a redirect whose target is not a valid URL") from error
     if target.scheme not in {"http", "https"} or not target.host:
-        raise UnavailableError(f"a redirect to scheme {target.scheme!r} is not followed")
+        raise UnavailableError(f"Pulsar sent a redirect to scheme {target.scheme!r}, which is not followed")
     return target

@@ -76,7 +76,7 @@ class ServiceAccountTokens:
             end = datetime.fromisoformat(str(answer["status"]["expirationTimestamp"]).replace("Z", "+00:00"))
             renew = began + (end - began) / 2
         except (KeyError, TypeError, ValueError):
-            raise UnavailableError("the API server answers a TokenRequest without a token") from None
+            raise UnavailableError("the Kubernetes API server answered a TokenRequest without a token") from None
         if TOKEN.fullmatch(text) is None:
-            raise UnavailableError("the API server answers a TokenRequest without a token")
+            raise UnavailableError("the Kubernetes API server answered a TokenRequest without a token")
         return _Token(text, renew, end)

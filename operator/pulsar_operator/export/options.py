@@ -90,11 +90,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="HOST",
-        help="host, or .SUFFIX of hosts, to which a redirect may send the token besides the host of the URL; may be "
-        "repeated",
+        help="additional host that may receive the token after a redirect, or .SUFFIX for all hosts with this "
+        "suffix; may be repeated",
     )
     parser.add_argument(
-        "--ca-file", metavar="FILE", help="PEM file with the authorities of an https URL (default: the system's)"
+        "--ca-file",
+        metavar="FILE",
+        help="PEM file with the certificate authorities of an https URL (default: those of the system)",
     )
     parser.add_argument(
         "--instance",

@@ -133,7 +133,7 @@ def test_what_restarting_pods_say_is_no_need_for_fewer() -> None:
 def test_the_gravest_block_is_reported() -> None:
     verdict, _ = decide(Need(9, "load"), workload(4, Reason.ROLLOUT_IN_PROGRESS, Reason.PAUSED), POLICY, State(), 0.0)
     assert verdict.reason is Reason.PAUSED
-    with pytest.raises(ValueError, match="Balanced does not keep"):
+    with pytest.raises(ValueError, match="Balanced does not prevent"):
         blocks(BROKER, [Reason.BALANCED])
 
 
@@ -245,7 +245,7 @@ def test_cool_down_upwards_and_none_after_a_change_downwards() -> None:
 def test_none_leaves_while_something_is_against_it(need: Need, starting: int) -> None:
     verdict, _ = decide(need, workload(6, starting=starting), POLICY, settled(3), 3600.0)
     assert (verdict.desired, verdict.reason) == (6, Reason.STABILIZING)
-    assert "no pod is removed" in verdict.message
+    assert "No pod is removed" in verdict.message
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_a_guess_is_taken_back_when_the_load_falls_or_an_hour_later(
     assert verdict.desired == desired
     if desired == 8:
         assert (verdict.reason, verdict.limited_by) == (Reason.STABILIZING, None)
-        assert f"fewer than {known} are needed, or 3600 s after" in verdict.message
+        assert f"fewer than {known} pods are needed, or 3600 s after" in verdict.message
 
 
 def test_what_was_added_for_load_that_did_not_come_leaves() -> None:

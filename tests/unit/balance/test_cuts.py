@@ -190,7 +190,7 @@ def test_a_bundle_with_unknown_weights_is_not_cut() -> None:
     ("cells", "message"),
     [
         ([Cell(20, 1.0), Cell(10, 1.0)], "must ascend"),
-        ([Cell(20, 1.0), Cell(20, 1.0)], "each position once"),
+        ([Cell(20, 1.0), Cell(20, 1.0)], "without duplicates"),
         ([Cell(9, 1.0)], "from the lower boundary"),
         ([Cell(99, 1.0)], "upper boundary"),
         ([Cell(20, -1.0)], "must be >= 0"),
@@ -204,5 +204,5 @@ def test_cells_of_another_bundle_are_refused(cells: list[Cell], message: str) ->
 
 @pytest.mark.parametrize("limit", [-1.0, float("nan")])
 def test_a_limit_below_zero_is_refused(limit: float) -> None:
-    with pytest.raises(ValueError, match=f"limit is {limit}"):
+    with pytest.raises(ValueError, match=f"weight of a piece is {limit}"):
         cut_positions(WHOLE, [], limit)

@@ -115,7 +115,7 @@ async def test_a_copy_ends_before_a_bookie_is_full_and_goes_on_once_there_is_roo
     assert (await world.get(PODS, "east-autorecovery-0"))["metadata"]["uid"] != pod, "the copy goes on in it"
     assert not world.bookies.servers[host(2)].readonly
     status, reason, text = await world.progressing()
-    assert (status, reason) == ("False", "DecommissionRefused") and "has 13 GiB" in text, text
+    assert (status, reason) == ("False", "DecommissionRefused") and "has only 13 GiB" in text, text
     told = [event.message for event in world.journal.events if event.reason == "DecommissionRefused"]
     assert len(told) == 1 and "its ledgers are no longer copied" in told[0]
     world.clock.forward(24 * 3600)

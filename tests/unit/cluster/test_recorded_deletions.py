@@ -29,7 +29,7 @@ async def test_lists_that_a_deleted_cluster_leaves_are_one_event_each() -> None:
     await go(world)
     assert naming(world) == []
     tenants, namespaces = told(world, "Changed")
-    assert tenants.startswith("Took cluster west out of allowedClusters of tenants in ")
+    assert tenants.startswith("Removed cluster west from allowedClusters of tenants in ")
     assert " (42): public, pulsar, t000, " in tenants and tenants.endswith(" and 22 more")
     assert "the lists of clusters of namespaces of tenant pulsar in " in namespaces
     assert namespaces.endswith(" (1): pulsar/system")

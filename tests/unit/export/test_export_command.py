@@ -153,7 +153,7 @@ def test_the_token_does_not_follow_a_redirect_to_another_host(
     server.script = moved
     command = ["export", "--admin-url", server.url, "--token-file", str(file)]
     assert run(command) == 1
-    assert "no request is sent to localhost:" in capsys.readouterr().err
+    assert "no request was sent to localhost:" in capsys.readouterr().err
     assert run([*command, "--token-host", "localhost"]) == 0
     assert len(documents(capsys.readouterr().out)) == 7
 

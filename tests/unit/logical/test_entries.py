@@ -222,7 +222,7 @@ async def test_held_objects_change_no_entry(annotations: Json) -> None:
     if annotations is DRY_RUN:
         assert w.status(Kind.NAMESPACE, "n")["pendingActions"] == [
             'Set spec.permissions[ops] to ["Consume"] (was not set)',
-            'Remove spec.permissions[app] (was ["Produce"]): it was removed from the spec',
+            'Remove spec.permissions[app] (was ["Produce"]), because the entry was removed from the spec',
         ]
 
 

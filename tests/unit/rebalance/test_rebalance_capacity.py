@@ -97,7 +97,7 @@ async def test_a_broker_that_is_busy_with_something_else_is_named_with_what_to_d
     for _ in range(10):
         await world.run(seconds=1500)
     message = world.status()["conditions"][0]["message"]
-    assert "; b0 uses 95% of its CPU, " in message
+    assert "b0 uses 95% of its CPU, " in message
     assert "Check which processes run there" in message
     made = len(world.pulsar.writes)
     await world.run(seconds=6000)

@@ -38,7 +38,7 @@ def test_the_others_wait_until_the_first_was_ready_long_enough() -> None:
     found = watch(upgraded(OUTDATED, OUTDATED, {}), BEFORE, MINUTES)
     assert found is not None and found.failed is None
     assert found.message == (
-        f"Pod my-bookie-2 of another version is under observation until {timestamp(AFTER)} (spec.upgrade.canary)"
+        f"Pod my-bookie-2 runs another version and is under observation until {timestamp(AFTER)} (spec.upgrade.canary)"
     )
     assert watch(upgraded(OUTDATED, OUTDATED, {}), AFTER, MINUTES) is None
 
@@ -73,7 +73,7 @@ def test_a_canary_that_fails_stops_the_roll_and_takes_the_template_back(canary: 
     found = upgraded(OUTDATED, OUTDATED, canary)
     seen = watch(found, BEFORE, MINUTES)
     assert seen is not None
-    assert seen.failed == Stop(NEW_HASH, f"pod my-bookie-2 of version 4.0.8 {words}", Reason.CANARY_FAILED)
+    assert seen.failed == Stop(NEW_HASH, f"Pod my-bookie-2 of version 4.0.8 {words}", Reason.CANARY_FAILED)
     stopped = upgraded(OUTDATED, OUTDATED, canary, record=TemplateRecord(RECORD.kept, OLD_HASH, seen.failed))
     assert watch(stopped, BEFORE, MINUTES) is None, "said once"
     result = template_order([stopped])

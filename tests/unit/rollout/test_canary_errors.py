@@ -25,7 +25,7 @@ from tests.support.cluster.stateful_sets import pod
 from tests.unit.rollout.test_canary import OUTDATED, upgraded
 
 BROKER = Component.BROKER
-COMPARED = "are compared with those of 2 others"
+COMPARED = "are compared with those of 2 other pods"
 
 
 def t(operations: int, errors: int = 0) -> Tally:
@@ -127,8 +127,8 @@ def test_a_difference_is_a_tally(before: Tally, after: Tally) -> None:
 @pytest.mark.parametrize(
     ("what", "result", "said"),
     [
-        ("the pod was not read", found(None, problem="no answer"), "cannot be compared: no answer"),
-        ("no peer was read", found(peers=[], problem="no answer"), "cannot be compared: no answer"),
+        ("the pod was not read", found(None, problem="no answer"), "cannot be compared, because no answer"),
+        ("no peer was read", found(peers=[], problem="no answer"), "cannot be compared, because no answer"),
         ("nobody else", found(peers=[]), "cannot be compared, because its metrics or those of its peers"),
         ("another sort", found(peers=[{"web": t(900)}]), "are not compared yet"),
         ("no beginning", found({}), "are not compared yet"),
@@ -143,7 +143,7 @@ def test_what_cannot_be_compared_fails_nothing_and_says_so(what: str, result: Co
 
 def test_a_component_without_counters_of_errors() -> None:
     result = compare(Component.AUTORECOVERY, None, [])
-    assert result == Comparison("cannot be compared, because autorecovery pods have no counter of")
+    assert result == Comparison("cannot be compared, because autorecovery pods have no counter of errors")
 
 
 # ------------------------------------------------------------------------------------------------ what is remembered

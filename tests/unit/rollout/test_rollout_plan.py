@@ -100,7 +100,7 @@ def test_pods_beyond_the_replicas_are_waited_for() -> None:
     sts = stateful_set(replicas=2, revision="r2")
     result = plan(sts, [pod(f"my-broker-{i}") for i in range(3)])
     assert deleted(result) is None
-    assert "beyond 2 replicas" in waits(result)
+    assert "exceeds 2 replicas" in waits(result)
 
 
 def test_foreign_pods_are_not_touched() -> None:
@@ -259,9 +259,9 @@ REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         "limits.memory changed from 1Gi to 2Gi",
     ),
     ({"resources": {"requests": {"cpu": "1"}}}, {"resources": {"requests": {"cpu": "2"}}}, "requests.cpu changed"),
-    ({"env": [{"name": "A", "value": "1"}]}, {"env": [{"name": "A", "value": "2"}]}, "environment variable A changed"),
-    ({}, {"env": [{"name": "A", "value": "hush"}]}, "environment variable A added"),
-    ({"command": ["a"]}, {"command": ["b"]}, "container command changed"),
+    ({"env": [{"name": "A", "value": "1"}]}, {"env": [{"name": "A", "value": "2"}]}, "environment variable A was changed"),
+    ({}, {"env": [{"name": "A", "value": "hush"}]}, "environment variable A was added"),
+    ({"command": ["a"]}, {"command": ["b"]}, "container command was changed"),
     ({}, {}, "the pod template changed"),
 ]
 
@@ -276,22 +276,22 @@ def test_the_reason_names_the_first_difference(old: dict[str, Any], new: dict[st
 
 
 PODS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({}, {"volumes": [{"name": "v", "secret": {"secretName": "a"}}]}, "volume v added"),
+    ({}, {"volumes": [{"name": "v", "secret": {"secretName": "a"}}]}, "volume v was added"),
     (
         {"volumes": [{"name": "v", "secret": {"secretName": "a", "defaultMode": 420}}]},
         {"volumes": [{"name": "v", "secret": {"secretName": "b"}}]},
-        "volume v changed",
+        "volume v was changed",
     ),
-    ({}, {"initContainers": [{"name": "fetch", "image": "f:1"}]}, "container fetch added"),
+    ({}, {"initContainers": [{"name": "fetch", "image": "f:1"}]}, "container fetch was added"),
     (
         {"initContainers": [{"name": "fetch", "image": "f:1", "args": ["hush"], "resources": {}}]},
         {"initContainers": [{"name": "fetch", "image": "f:1", "args": ["hush2"]}]},
-        "container fetch changed",
+        "container fetch was changed",
     ),
     (
         {"initContainers": [{"name": "istio-init", "image": "i"}], "serviceAccountName": "a"},
         {"serviceAccountName": "b"},
-        "pod serviceAccountName changed",
+        "pod serviceAccountName was changed",
     ),
 ]
 

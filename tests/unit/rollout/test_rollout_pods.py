@@ -27,7 +27,7 @@ PROBLEMS: list[tuple[dict[str, Any], Reason, tuple[str, ...]]] = [
             "restarts": 4,
         },
         Reason.CRASH_LOOPING,
-        ("exit code 1", "4 restarts", "java.lang.X: no store"),
+        ("exit code 1", "restarted 4 times", "java.lang.X: no store"),
     ),
     (
         {"ended": {"exitCode": 137, "reason": "OOMKilled"}, "restarts": 3},
@@ -71,7 +71,7 @@ def test_a_pod_that_failed_is_told_with_what_is_known(told: Json, words: str) ->
     failed["status"] = {"phase": "Failed", **told}
     problem = pod_problem(failed)
     assert problem is not None and problem.reason is Reason.NOT_READY
-    assert problem.message == f"pod my-broker-0 has failed: {words}"
+    assert problem.message == f"Pod my-broker-0 has failed: {words}"
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_a_main_container_with_secrets_of_the_user_leaves_its_last_line_in_its_l
         "the operator's own"
     )
     refusal = "pulsar_start: environment: PULSAR_DATA cannot come from envFrom: take it out of the Secret"
-    assert told(refusal, **given).endswith(f". The last line of its log is:  {refusal}"), (
+    assert told(refusal, **given).endswith(f". The last line of its log is: {refusal}"), (
         "the start program names no value"
     )
     assert "-Dx=hush" not in told("pulsar_start: broker: java -Dx=hush", **given)

@@ -44,13 +44,13 @@ def names(*states: ServerState | None) -> dict[str, ServerState | None]:
             (replace(LEADER, synced_followers=1), FOLLOWER, FOLLOWER),
             3,
             "zk-0",
-            "ZooKeeper servers are in sync with leader zk-0",
+            "Only 1 of 2 ZooKeeper servers are in sync with leader zk-0",
         ),
         (
             (replace(LEADER, synced_followers=1), FOLLOWER, OBSERVER),
             3,
             "zk-0",
-            "ZooKeeper servers are in sync with leader zk-0",
+            "Only 1 of 2 ZooKeeper servers are in sync with leader zk-0",
         ),
         (
             (replace(LEADER, synced_followers=None), FOLLOWER, FOLLOWER),

@@ -126,8 +126,8 @@ class ConfigurationStore(ApiModel):
 
 
 CREATION_ONLY = (
-    "it is set when the PulsarInstance is created, because this version does not switch running clusters over: "
-    "create another instance with it, and move the clients there"
+    "This version does not change the setting for running clusters. Create another PulsarInstance with the new "
+    "setting, and move the clients there"
 )
 INSTANCE_RULES = (
     object_name_rule(
@@ -148,17 +148,17 @@ class PulsarInstanceSpec(ApiModel):
             ),
             immutable(
                 "authentication",
-                why="a running cluster would refuse the clients that it has",
+                why="the running clusters would refuse their current clients",
                 remedy=CREATION_ONLY,
             ),
             (
                 "has(self.authorization) == has(oldSelf.authorization)",
-                "spec.authorization can neither be added nor removed (a running cluster would refuse the clients that "
-                f"it has, or admit everybody): {CREATION_ONLY}",
+                "spec.authorization can neither be added nor removed, because the running clusters would refuse their "
+                f"current clients or would admit every client. {CREATION_ONLY}",
             ),
             (
                 "!has(self.authorization) || has(self.authentication)",
-                "spec.authorization needs spec.authentication: without it no client has a role",
+                "spec.authorization requires spec.authentication, because no client has a role without authentication",
             ),
         )
     )

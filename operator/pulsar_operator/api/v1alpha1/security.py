@@ -30,11 +30,12 @@ class ServiceAccountTokens(ApiModel):
         Field(max_length=16, json_schema_extra={"x-kubernetes-list-type": "set"}),
     ] = Field(default_factory=list)
     """Audiences that a client's token may have instead of pulsaroperator.io/<namespace>/<name> of the PulsarInstance. A
-    token for any other audience is refused. Do not give two instances the same one: each could use the tokens of its
-    clients at the other. If empty, no other audience is accepted."""
+    token for any other audience is refused. Do not give two instances the same audience, because each could
+    then use the tokens of its clients at the other instance. If empty, no additional audience is accepted."""
     discovery: TokenDiscovery = TokenDiscovery.PUBLIC_KEYS
-    """How brokers find the keys that verify tokens. With PublicKeys they read them from the API server. With
-    TrustedIssuer they read them from the issuer that the API server names, as on Amazon EKS."""
+    """How brokers find the keys that verify tokens. With PublicKeys, brokers read the keys from the Kubernetes
+    API server. With TrustedIssuer, brokers read the keys from the issuer that the API server names, as on Amazon
+    EKS."""
 
 
 class Authentication(ApiModel):
@@ -52,5 +53,5 @@ class Authorization(ApiModel):
         list[Annotated[str, Field(min_length=1, max_length=512, pattern=ROLE)]],
         Field(max_length=64, json_schema_extra={"x-kubernetes-list-type": "set"}),
     ] = Field(default_factory=list)
-    """Roles that may do everything in all clusters of the instance, besides those of the brokers, the proxies and the
-    operator. If empty, only those may."""
+    """Roles that may do everything in all clusters of the instance, in addition to the brokers, the proxies and the
+    operator. If empty, no other role has all permissions."""

@@ -232,9 +232,7 @@ async def _instance(deps: Deps, meta: Meta, spec: PulsarClusterSpec, before: Pul
     try:
         security = _security(deps, found.obj)
     except ValidationError:
-        text = (
-            f"The authentication of {found.text} cannot be read by this version of the operator: upgrade the operator"
-        )
+        text = f"This version of the operator cannot read spec.authentication of {found.text}. Upgrade the operator"
         return InstanceFact(False, StoreFact(False, reason=Reason.PARENT_NOT_READY, message=text))
     return replace(_store(found, meta, spec, before), security=security)
 
