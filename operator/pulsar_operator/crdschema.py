@@ -225,7 +225,7 @@ def default_sentence(value: Any, converted: Json) -> str:
     if value is None or value in ([], ""):
         return ""
     if "properties" in converted:
-        return "If unset, the defaults of its fields apply."
+        return "If unset, each field has its default."
     return f"Defaults to {value if isinstance(value, str) else json.dumps(value)}."
 
 

@@ -172,7 +172,7 @@ def test_references_are_inlined_and_the_fields_own_description_wins() -> None:
         pytest.param(bool, False, "About it. Defaults to false.", id="bool"),
         pytest.param(Quantity, "10Gi", "About it. Defaults to 10Gi.", id="quantity"),
         pytest.param(Colour, Colour.RED, "About it. Defaults to Red.", id="enum"),
-        pytest.param(Inner, Inner(), "About it. If unset, the defaults of its fields apply.", id="struct"),
+        pytest.param(Inner, Inner(), "About it. If unset, each field has its default.", id="struct"),
         pytest.param(list[str], [], "About it.", id="empty-list"),
         pytest.param(int | None, None, "About it.", id="optional"),
         pytest.param(int, ..., "About it.", id="required"),

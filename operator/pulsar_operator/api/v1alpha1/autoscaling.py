@@ -145,7 +145,7 @@ class BrokerTargets(ApiModel):
     """Inbound and outbound traffic of a broker as a percentage of bandwidthLimit. If unset, traffic is not a target."""
     bandwidth_limit: Annotated[int, ByteSize(ge=1)] | None = None
     """Network bandwidth available to one broker, in bytes per second, which a pod cannot detect. Required with
-    bandwidthPercent, and must not be set without it."""
+    bandwidthPercent, and must not be set without bandwidthPercent."""
     messages_per_second: Amount | None = None
     """Inbound and outbound messages of a broker per second. If unset, messages are not a target."""
     topics: Amount | None = None
@@ -174,7 +174,8 @@ class ProxyTargets(ApiModel):
     """Inbound and outbound traffic of a proxy as a percentage of bandwidthLimit. If unset, traffic is not a target."""
     bandwidth_limit: Annotated[int, ByteSize(ge=1)] | None = None
     """Network bandwidth available to one proxy, in bytes per second. The target requires
-    config.proxyZeroCopyModeEnabled to be false. Required with bandwidthPercent, and must not be set without it."""
+    config.proxyZeroCopyModeEnabled to be false. Required with bandwidthPercent, and must not be set without
+    bandwidthPercent."""
 
 
 class BookieTargets(ApiModel):

@@ -272,13 +272,13 @@ class Jvm(ApiModel):
     heap: Annotated[str, Field(pattern=r"^[0-9]+[kKmMgG]$", max_length=16)] | None = None
     """Maximum and initial heap size in Java notation, such as 512m. If unset, spec.preset determines both."""
     direct_memory: Annotated[str, Field(pattern=r"^[0-9]+[kKmMgG]$", max_length=16)] | None = None
-    """Maximum direct memory in Java notation. If unset, spec.preset determines it."""
+    """Maximum direct memory in Java notation. If unset, spec.preset determines the size."""
     heap_dump_path: Annotated[str, Field(max_length=256, pattern=FILE_PATH)] | None = None
-    """Directory for a heap dump if Java runs out of memory. It must be in /tmp, /pulsar/logs or a writable entry of
-    volumeMounts. If unset, no dump is written."""
+    """Directory for a heap dump if Java runs out of memory. The directory must be in /tmp, /pulsar/logs or a writable
+    entry of volumeMounts. If unset, no dump is written."""
     gc_log_path: Annotated[str, Field(max_length=256, pattern=FILE_PATH)] | None = None
-    """File in which Java logs garbage collection, rotated over 5 files of 20 MiB. It must be in /tmp, /pulsar/logs or a
-    writable entry of volumeMounts. If unset, no log is written."""
+    """File in which Java logs garbage collection, rotated over 5 files of 20 MiB. The file must be in /tmp,
+    /pulsar/logs or a writable entry of volumeMounts. If unset, no log is written."""
     options: Annotated[list[Annotated[str, Field(min_length=2, max_length=512)]], Field(max_length=64)] | None = None
     """Additional JVM arguments, which come last. A garbage collector that they select replaces that of spec.preset. If
     unset, none are added."""

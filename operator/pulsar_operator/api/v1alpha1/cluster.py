@@ -148,9 +148,10 @@ class AutoRecovery(ApiModel):
     replicas: Annotated[int, Field(ge=0, le=64)] = 1
     """Number of auto-recovery pods. With 0, no under-replicated ledger is repaired automatically."""
     resources: Resources | None = None
-    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
+    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines the
+    resources."""
     jvm: Jvm | None = None
-    """Java memory and JVM arguments. If unset, spec.preset determines them."""
+    """Java memory and JVM arguments. If unset, spec.preset determines the memory and the arguments."""
     pod: PodTemplate | None = None
     """Settings of the pods. If unset, those of the operator apply."""
 
@@ -169,8 +170,8 @@ class BookKeeper(ApiModel):
     model_config = ConfigDict(json_schema_extra=validations(*RACK_RULES, *BOOKKEEPER_RULES))
 
     replicas: Annotated[int, Field(ge=1, le=512)] = 3
-    """Number of bookies. If it is lowered, the operator decommissions bookies one after another, the highest ordinal
-    first. With autoscaling, this is only the initial number."""
+    """Number of bookies. If the number is lowered, the operator decommissions bookies one after another, the highest
+    ordinal first. With autoscaling, this is only the initial number."""
     autoscaling: BookieAutoscaling | None = None
     """Autoscaling of the bookies. If unset, the number of bookies is replicas."""
     journal: JournalVolumes = JournalVolumes()
@@ -189,9 +190,10 @@ class BookKeeper(ApiModel):
     """Settings that override those of the operator in bookkeeper.conf. Reserved keys are refused. If unset, no settings
     are overridden."""
     resources: Resources | None = None
-    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
+    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines the
+    resources."""
     jvm: Jvm | None = None
-    """Java memory and JVM arguments. If unset, spec.preset determines them."""
+    """Java memory and JVM arguments. If unset, spec.preset determines the memory and the arguments."""
     pod: PodTemplate | None = None
     """Settings of the pods. If unset, those of the operator apply."""
 
@@ -227,9 +229,10 @@ class Broker(ApiModel):
     """Maximum size of a message. The operator configures brokers and bookies for it; proxies and clients learn it from
     brokers. If unset, Pulsar's default of 5 MiB applies."""
     resources: Resources | None = None
-    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
+    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines the
+    resources."""
     jvm: Jvm | None = None
-    """Java memory and JVM arguments. If unset, spec.preset determines them."""
+    """Java memory and JVM arguments. If unset, spec.preset determines the memory and the arguments."""
     drain: Drain = Field(default=Drain())
     """Drain of brokers before they are restarted or removed."""
     service: BrokerService | None = None
@@ -254,9 +257,10 @@ class Proxy(ApiModel):
     """Settings that override those of the operator in proxy.conf. Reserved keys are refused. If unset, no settings are
     overridden."""
     resources: Resources | None = None
-    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
+    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines the
+    resources."""
     jvm: Jvm | None = None
-    """Java memory and JVM arguments. If unset, spec.preset determines them."""
+    """Java memory and JVM arguments. If unset, spec.preset determines the memory and the arguments."""
     pod: PodTemplate | None = None
     """Settings of the pods. If unset, those of the operator apply."""
 
@@ -274,9 +278,10 @@ class Standalone(ApiModel):
     """Settings that override those of the operator in standalone.conf. Reserved keys are refused. If unset, no settings
     are overridden."""
     resources: Resources | None = None
-    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
+    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines the
+    resources."""
     jvm: Jvm | None = None
-    """Java memory and JVM arguments. If unset, spec.preset determines them."""
+    """Java memory and JVM arguments. If unset, spec.preset determines the memory and the arguments."""
     pod: PodTemplate | None = None
     """Settings of the pods. If unset, those of the operator apply."""
 
@@ -368,8 +373,8 @@ class PulsarClusterSpec(ApiModel):
     """Deployment of the cluster. Distributed runs each component in separate pods. Standalone runs all of Pulsar in
     one pod, for development."""
     preset: Preset = Preset.PRODUCTION
-    """Default compute resources, JVM settings and cache sizes of all components. It does not change the number of pods.
-    """
+    """Default compute resources, JVM settings and cache sizes of all components. The preset does not change the number
+    of pods."""
     version: PulsarVersion = "4.0.8"
     """Pulsar version that the cluster runs, which is also the tag of the default images."""
     image: Images = Field(default=Images())
@@ -380,8 +385,8 @@ class PulsarClusterSpec(ApiModel):
     """Other Kubernetes namespaces whose objects may refer to this cluster. "*" allows all. If empty, only objects in
     the Kubernetes namespace of the cluster may refer to it."""
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
-    """What happens to the volumes and their data when this object is deleted, and to those of a bookie that was
-    decommissioned. Retain keeps them, and Delete deletes them."""
+    """What happens to the volumes and their data when this object is deleted, and to the volumes of a bookie that was
+    decommissioned. Retain keeps the volumes, and Delete deletes the volumes."""
     platform: Platform = Field(default=Platform())
     """Settings that depend on the Kubernetes distribution."""
     metadata_store: MetadataStore | None = None

@@ -101,7 +101,7 @@ class DrainStatus(ApiModel):
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     """Time at which the drain started."""
     bundles: int | None = None
-    """Number of bundles that the pods still have. Unset if they do not answer."""
+    """Number of bundles that the pods still have. Unset if the brokers do not answer."""
     rebalance: str | None = None
     """PulsarRebalance that moves the bundles."""
     incomplete_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
@@ -122,7 +122,7 @@ class BookieStatus(ApiModel):
     """Rack that brokers know for the bookie. Unset if brokers know no rack, or spec.bookkeeper.racks is unset."""
     usage: Annotated[int, Field(ge=0, le=100)] | None = None
     """Usage of the ledger disks in percent, accurate to one percent, as reported within the last resync interval. Unset
-    if it is unknown."""
+    if the usage is unknown."""
     step: Annotated[str, Field(max_length=64)] | None = None
     """Step of the decommission. Unset if the bookie is not being removed."""
     reason: Annotated[str, Field(max_length=64)] | None = None
@@ -204,7 +204,7 @@ class CanaryStatus(ApiModel):
     component: Annotated[str, Field(max_length=64)]
     """Component of the pod."""
     pod: Annotated[str, Field(max_length=253)] | None = None
-    """Name of the pod. Unset until it is ready."""
+    """Name of the pod. Unset until the pod is ready."""
     uid: Annotated[str, Field(max_length=64)] | None = None
     """UID of the pod."""
     counters: CounterRows = Field(default_factory=list)

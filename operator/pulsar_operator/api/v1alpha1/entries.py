@@ -77,7 +77,7 @@ class Permission(ApiModel):
     """Actions that a role may perform."""
 
     role: Role
-    """Role, as authentication provides it. It may start or end with an asterisk if the brokers have
+    """Role, as authentication provides it. The role may start or end with an asterisk if the brokers have
     authorizationAllowWildcardsMatching."""
     actions: Annotated[
         list[AuthAction], Field(min_length=1, max_length=6, json_schema_extra={"x-kubernetes-list-type": "set"})
@@ -93,7 +93,7 @@ class SubscriptionPermission(ApiModel):
     roles: Annotated[
         list[Role], Field(min_length=1, max_length=32, json_schema_extra={"x-kubernetes-list-type": "set"})
     ]
-    """All roles that may use the subscription. They also need permission to consume."""
+    """All roles that may use the subscription. The roles also need permission to consume."""
 
 
 Permissions = Annotated[
@@ -131,7 +131,7 @@ class TopicPrune(ApiModel):
     """Lists that are complete: entries in Pulsar that are not declared are removed."""
 
     permissions: bool = False
-    """Whether roles that are not in spec.permissions lose their permissions on the topic. They keep those on its
-    namespace."""
+    """Whether roles that are not in spec.permissions lose their permissions on the topic. Permissions on the namespace
+    stay."""
     properties: bool = False
     """Whether properties that are not in spec.properties are removed."""

@@ -54,9 +54,10 @@ class ManagedZooKeeper(ApiModel):
     storage: Storage = Storage(size="10Gi")
     """Volume of each server."""
     resources: Resources | None = None
-    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines them."""
+    """Compute resources, which replace those of spec.preset as a whole. If unset, spec.preset determines the
+    resources."""
     jvm: Jvm | None = None
-    """Java memory and JVM arguments. If unset, spec.preset determines them."""
+    """Java memory and JVM arguments. If unset, spec.preset determines the memory and the arguments."""
     config: Annotated[dict[str, Annotated[str, Field(max_length=1024)]], Field(max_length=64)] | None = None
     """Settings that override those of the operator in zoo.cfg. Keys of membership, ports and data directories are
     refused. If unset, no settings are overridden."""
@@ -177,8 +178,8 @@ class PulsarInstanceSpec(ApiModel):
     cluster_domain: Annotated[str, Field(min_length=1, max_length=253)] = "cluster.local"
     """DNS domain of the Kubernetes cluster."""
     reclaim_policy: ReclaimPolicy = ReclaimPolicy.RETAIN
-    """What happens to the volumes of a managed configuration store when the instance is deleted. Retain keeps them, and
-    Delete deletes them."""
+    """What happens to the volumes of a managed configuration store when the instance is deleted. Retain keeps the
+    volumes, and Delete deletes the volumes."""
     platform: Platform = Field(default=Platform())
     """Settings of a managed configuration store that depend on the Kubernetes distribution."""
     authentication: Authentication | None = None
@@ -201,7 +202,7 @@ class OutageStatus(ApiModel):
     since: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
     """Time of the last known answer before the outage."""
     until: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
-    """Time of the first answer after the outage. This time is later than that of the previous outage, even if a clock
+    """Time of the first answer after the outage. The time is later than the end of the previous outage, even if a clock
     was set back."""
 
 

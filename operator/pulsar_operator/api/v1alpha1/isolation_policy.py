@@ -137,12 +137,12 @@ class PulsarIsolationPolicySpec(LogicalSpec):
         Annotated[list[NamespaceExpression], Field(min_length=1, max_length=64, json_schema_extra=_SET)] | None
     ) = None
     """Regular expressions that match tenant/namespace, such as shop/.* for all namespaces of tenant shop. Required with
-    primary, and must not be set without it. If unset, this object declares only failure domains."""
+    primary, and must not be set without primary. If unset, this object declares only failure domains."""
     primary: Annotated[list[BrokerExpression], Field(min_length=1, max_length=64, json_schema_extra=_SET)] | None = None
     """Regular expressions that match the hosts of the brokers that serve the namespaces, such as east-broker-[01]\\..*
-    for two pods. These brokers serve no other namespaces. If all live brokers match, namespaces without an isolation
-    policy have no broker. If no live broker matches primary or secondary, the namespaces cannot be used. Required with
-    namespaces, and must not be set without it."""
+    for two pods. The brokers that match serve no other namespaces. If all live brokers match, namespaces without an
+    isolation policy have no broker. If no live broker matches primary or secondary, the namespaces cannot be used.
+    Required with namespaces, and must not be set without namespaces."""
     secondary: Annotated[list[BrokerExpression], Field(min_length=1, max_length=64, json_schema_extra=_SET)] | None = (
         None
     )

@@ -60,7 +60,7 @@ class LoadBalancing(ApiModel):
     driver: BalancingDriver = BalancingDriver.PULSAR
     """Component that splits and moves bundles. With Pulsar, the brokers balance automatically. With Operator, the
     operator disables this balancing by dynamic configuration and balances with a PulsarRebalance named
-    <cluster>-balancer. It restores the dynamic configuration when this field changes back to Pulsar."""
+    <cluster>-balancer. The operator restores the dynamic configuration when this field changes back to Pulsar."""
     capacities: Annotated[dict[str, Quantity], Field(max_length=1024)] | None = None
     """Capacities of brokers as amounts of CPU, by pod name, for brokers whose CPU does not reflect the load that they
     can carry. If unset, the CPU limit of a pod is its capacity, or the CPU request if the pod has no limit."""

@@ -13,8 +13,9 @@ class LogicalSpec(ApiModel):
     """Deletion policy and drift policy of an object."""
 
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
-    """What happens in Pulsar when this object is deleted. Retain keeps everything. Delete deletes it once it is empty,
-    and a condition shows what blocks the deletion. ForceDelete deletes it with its content."""
+    """What happens in Pulsar when this object is deleted. Retain keeps everything. Delete deletes the object in Pulsar
+    once it is empty, and a condition shows what blocks the deletion. ForceDelete deletes the object in Pulsar with its
+    content."""
     drift_policy: DriftPolicy = DriftPolicy.REPAIR
     """What happens when another writer changes a declared value in Pulsar. Repair restores the value. Report keeps the
     change and reports it in condition Drifted and in status.drift."""

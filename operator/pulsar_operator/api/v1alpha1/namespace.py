@@ -130,9 +130,9 @@ class PulsarNamespaceSpec(LogicalSpec):
     """Policies of the namespace. Only fields that are set here or in spec.namespaceDefaults of the tenant are managed,
     and those that are set here take precedence."""
     permissions: Permissions = Field(default_factory=list)
-    """Permissions of roles on all topics of the namespace. A role that is removed from the list loses them. Permissions
-    that other writers granted stay unless prune.permissions is true. Permissions apply only if the brokers have
-    authorization enabled. If empty, no permissions are granted."""
+    """Permissions of roles on all topics of the namespace. A role that is removed from the list loses its permissions.
+    Permissions that other writers granted stay unless prune.permissions is true. Permissions apply only if the brokers
+    have authorization enabled. If empty, no permissions are granted."""
     subscription_permissions: SubscriptionPermissions = Field(default_factory=list)
     """Subscription names that are reserved for roles, in all topics of the namespace. A name that is removed from the
     list may be used by every role that may consume. If empty, no subscriptions are reserved."""

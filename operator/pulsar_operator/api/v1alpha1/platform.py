@@ -57,8 +57,8 @@ class Platform(ApiModel):
 
     pod_security: PodSecurity = PodSecurity.FIXED
     """User and groups of the pods. With Fixed, the pods run as user 10000, group 0 and file system group 10000. With
-    Platform, the operator sets none of these, and the platform assigns them, as OpenShift does for each Kubernetes
-    namespace. The pods meet Pod Security Standard restricted in both cases."""
+    Platform, the operator sets no user and no groups, and the platform assigns both, as OpenShift does for each
+    Kubernetes namespace. The pods meet Pod Security Standard restricted in both cases."""
     ip_family_policy: IpFamilyPolicy | None = None
     """IP family policy of all Services. With two IP families, or with IPv6, Java uses both families. If unset,
     Kubernetes uses SingleStack."""

@@ -83,7 +83,7 @@ class EnvVar(ApiModel):
     )
 
     name: Annotated[str, Field(min_length=1, max_length=128, pattern=ENV_NAME)]
-    """Name of the variable. It must not start with PULSAR_CONF_, ZOO_, POD_ or PULSAR_OPERATOR_."""
+    """Name of the variable. The name must not start with PULSAR_CONF_, ZOO_, POD_ or PULSAR_OPERATOR_."""
     value: Annotated[str, Field(max_length=4096)] | None = None
     """Value of the variable. If unset, valueFrom or an empty value applies."""
     value_from: EnvVarSource | None = None
@@ -150,7 +150,7 @@ class EmptyDirVolume(ApiModel):
     """A directory that is deleted with the pod."""
 
     medium: Annotated[str, Field(max_length=32, pattern=r"^(Memory)?$")] | None = None
-    """Memory keeps the files in RAM, as part of the containers' memory. If unset, they are on the node's disk."""
+    """Memory keeps the files in RAM, as part of the containers' memory. If unset, the files are on the node's disk."""
     size_limit: Quantity | None = None
     """Size above which the pod is evicted. If unset, there is no limit."""
 
@@ -170,7 +170,7 @@ class CsiVolume(ApiModel):
     read_only: bool | None = None
     """Whether the mount is read-only. Defaults to false."""
     fs_type: Annotated[str, Field(max_length=32)] | None = None
-    """File system type. If unset, the driver chooses it."""
+    """File system type. If unset, the driver chooses the type."""
     volume_attributes: Annotated[dict[str, Annotated[str, Field(max_length=1024)]], Field(max_length=32)] | None = None
     """Settings that the driver reads, without secrets. If unset, the driver gets no settings."""
     node_publish_secret_ref: ObjectRef | None = None
@@ -275,9 +275,9 @@ class PodTemplate(ApiModel):
     """Settings of pods. The fields are an allow-list, so that every pod meets Pod Security Standard restricted."""
 
     labels: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)] | None = None
-    """Additional labels. Those of the operator take precedence. If unset, none are added."""
+    """Additional labels. Labels that the operator sets take precedence. If unset, none are added."""
     annotations: Annotated[dict[str, Annotated[str, Field(max_length=65536)]], Field(max_length=64)] | None = None
-    """Additional annotations. Those of the operator take precedence. If unset, none are added."""
+    """Additional annotations. Annotations that the operator sets take precedence. If unset, none are added."""
     node_selector: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)] | None = None
     """Labels that a node must have to run the pods. If unset, any node may run the pods."""
     affinity: dict[str, Any] | None = None
@@ -295,7 +295,7 @@ class PodTemplate(ApiModel):
     """Topology spread constraints as in a PodSpec, which Kubernetes validates when it creates the pod. If unset, only
     zoneSpread applies."""
     priority_class_name: Annotated[str, Field(max_length=253)] | None = None
-    """PriorityClass of the pods. If unset, Kubernetes chooses it."""
+    """PriorityClass of the pods. If unset, Kubernetes chooses the PriorityClass."""
     termination_grace_period_seconds: Annotated[int, Field(ge=10, le=86400)] | None = None
     """Seconds after which a stopping pod is killed, including preStopSleepSeconds. If unset, the operator adds its own
     value to preStopSleepSeconds."""
@@ -319,8 +319,8 @@ class PodTemplate(ApiModel):
     env: EnvList | None = None
     """Additional environment variables of the main container. If unset, none are added."""
     env_from: EnvFromList | None = None
-    """Objects whose keys become environment variables of the main container. Those in env take precedence. If unset,
-    none are added."""
+    """Objects whose keys become environment variables of the main container. Variables in env take precedence. If
+    unset, none are added."""
     volumes: Annotated[list[Volume], keyed_list("name", 32)] | None = None
     """Additional volumes. If unset, none are added."""
     volume_mounts: MountList | None = None
@@ -330,10 +330,10 @@ class PodTemplate(ApiModel):
     args, env, envFrom, resources, volumeMounts, ports, readinessProbe, livenessProbe. The operator checks them and sets
     the security context. If unset, none are added."""
     init_containers: Containers | None = None
-    """Containers that complete before the main one starts. They have the fields of sidecars except ports and probes. If
-    unset, none are added."""
+    """Containers that complete before the main container starts. Init containers have the fields of sidecars except
+    ports and probes. If unset, none are added."""
     service_account_annotations: (
         Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=32)] | None
     ) = None
-    """Annotations of a ServiceAccount for these pods alone, such as for the workload identity of a cloud. It has no
-    permissions in Kubernetes. If unset, the components share a ServiceAccount."""
+    """Annotations of a ServiceAccount for these pods alone, such as for the workload identity of a cloud. The
+    ServiceAccount has no permissions in Kubernetes. If unset, the components share a ServiceAccount."""

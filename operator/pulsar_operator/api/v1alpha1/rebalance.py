@@ -51,15 +51,15 @@ class RebalanceBudget(ApiModel):
     moves_per_minute: Annotated[int, Field(ge=1, le=600)] = 600
     """Maximum number of moves per minute. Below it, the operator measures how long a bundle takes from the request
     until its new broker has it, and waits as long between two moves, but at most 30 seconds. In modes AddBrokers and
-    RemoveBrokers it does not wait."""
+    RemoveBrokers, the operator does not wait."""
 
 
 class SizingSource(ApiModel):
     """Location of the result of the Spark job."""
 
     url: Annotated[str, Field(min_length=8, max_length=512, pattern=r"^https?://[^\s?#]+$")] | None = None
-    """Base URL of the collector that serves results. If unset, it is http://<instance>-sizing.<namespace>:8080, the
-    Service that chart pulsar creates."""
+    """Base URL of the collector that serves results. If unset, the URL is http://<instance>-sizing.<namespace>:8080,
+    the Service that chart pulsar creates."""
     max_age_seconds: Annotated[int, Field(ge=60, le=31536000)] = 172800
     """Seconds after which a result is too old. Without a usable result there is no proposal."""
 
@@ -128,16 +128,16 @@ class PulsarRebalanceSpec(ApiModel):
     """Source of the traffic figures. Live uses current statistics of the brokers, and Recorded uses the result of the
     Spark job."""
     sizing: SizingSource | None = None
-    """Location of the result of the Spark job, which is allowed only with trafficSource Recorded. If unset, the
-    defaults of its fields apply."""
+    """Location of the result of the Spark job, which is allowed only with trafficSource Recorded. If unset, each
+    field has its default."""
     auto_approve: bool = False
     """Whether a proposal is executed without approval by the annotation pulsaroperator.io/rebalance:
     approve-<status.proposal.id>."""
     expire_seconds: Annotated[int, Field(ge=30, le=604800)] = 3600
     """Seconds after which a proposal that was not approved is replaced by a new one."""
     repeat_seconds: Annotated[int, Field(ge=30, le=604800)] | None = None
-    """Seconds from the end of one evaluation to the start of the next. In modes AddBrokers and RemoveBrokers it applies
-    only after a rebalance that ended unexpectedly. If unset, there is one evaluation."""
+    """Seconds from the end of one evaluation to the start of the next. In modes AddBrokers and RemoveBrokers, the
+    interval applies only after a rebalance that ended unexpectedly. If unset, there is one evaluation."""
 
 
 class BalanceStatus(ApiModel):
@@ -172,8 +172,8 @@ class ProposalStatus(ApiModel):
     """Number of producers and consumers that reconnect. Unset with recorded traffic, which does not contain this
     number."""
     expected_duration: Annotated[str, Field(max_length=32)] | None = None
-    """Expected time from the approval until the last step is verified, such as about 3m20s. It follows from the steps,
-    the pace, and the duration of recent moves of bundles with clients in this cluster."""
+    """Expected time from the approval until the last step is verified, such as about 3m20s. The time follows from the
+    steps, the pace, and the duration of recent moves of bundles with clients in this cluster."""
     before: BalanceStatus | None = None
     """Balance before the steps."""
     after: BalanceStatus | None = None
@@ -202,7 +202,7 @@ class ProgressStatus(ApiModel):
     """Time at which the current step was first requested. Between two steps, the time of the last request."""
     unload_seconds: Annotated[str, Field(max_length=32)] | None = None
     """Seconds from the request of a move until the new broker had the bundle, averaged over recent moves of bundles
-    with clients, as a decimal number. This time determines the pace."""
+    with clients, as a decimal number. The duration determines the pace."""
     blocked_since: ReadTime | None = None
     """Time since which the operator executes no step, because the object is paused or brokers do not answer. After 15
     minutes Pulsar's own balancer and autoscaling are no longer blocked. Unset while steps are executed."""
@@ -256,7 +256,8 @@ class PulsarRebalanceStatus(CommonStatus):
     ] = Field(default_factory=list)
     """Capacities of the brokers. Empty if all are equal."""
     cost: CostStatus | None = None
-    """Accuracy of the weights of bundles. Unset unless a standing rebalance of live traffic can measure it."""
+    """Accuracy of the weights of bundles. Unset unless a standing rebalance of live traffic can measure the
+    accuracy."""
     distrusted_figures: Annotated[list[str], Field(max_length=10)] = Field(default_factory=list)
     """Brokers whose CPU figure the operator ignores, with the reason: the figure is impossible, or contradicts the
     traffic of the broker. At most 10 are listed."""
@@ -266,7 +267,7 @@ class PulsarRebalanceStatus(CommonStatus):
     """Progress of the execution."""
     failed_executions: FailedExecutions | None = None
     """Consecutive failed executions of a standing rebalance. From two on, Pulsar's own balancer is restored. Unset if
-    the last execution did what it planned, or if there was none."""
+    the last execution completed its plan, or if there was no execution."""
     replaced_proposal: Annotated[str, Field(max_length=32)] | None = None
     """ID of the previous proposal, which was replaced while it waited for approval. The value is none if the operator
     could not read that ID, or if the approval was given before the first proposal. If this field is set, the annotation

@@ -18,7 +18,7 @@ class ScalingInputStatus(ApiModel):
     """Name of the target, such as cpuPercent. The input forecast is the factor by which recorded traffic grows until a
     new broker serves."""
     value: Annotated[str, Field(max_length=64)] | None = None
-    """Current value. Unset if it is unknown."""
+    """Current value. Unset if the value is unknown."""
     target: Annotated[str, Field(max_length=64)]
     """Target value."""
     unit: Annotated[str, Field(max_length=32)] | None = None
@@ -101,14 +101,14 @@ class ScalingHistoryStatus(ApiModel):
     came: bool | None = None
     """Whether the measured load has required all replicas since guessed. Unset if not all were required."""
     pressed: Epoch | None = None
-    """Time since which CPU requires more replicas. Unset if it does not."""
+    """Time since which CPU requires more replicas. Unset if CPU does not require more replicas."""
     saturated: Epoch | None = None
-    """Time since which the pods use all CPU of their limit. Unset if they do not."""
+    """Time since which the pods use all CPU of their limit. Unset if the pods do not use all CPU."""
     saturated_pods: Annotated[int, Field(ge=0, le=1048576)] | None = None
     """Number of pods that were ready at the time in saturated."""
     trust_percent: Annotated[int, Field(ge=0, le=100)] | None = None
-    """Weight of the forecast in percent, which follows from its accuracy in earlier hours. Unset if it has full weight.
-    """
+    """Weight of the forecast in percent, which follows from its accuracy in earlier hours. Unset if the forecast has
+    full weight."""
     expected: ExpectedStatus | None = None
     """Forecast that is compared with the measured load until its hour ends."""
     stored: Annotated[
@@ -130,8 +130,8 @@ class ComponentScalingStatus(ApiModel):
     replicas: Annotated[int, Field(ge=0, le=1048576)]
     """Value of replicas in the spec at the time of the decision."""
     reason: Annotated[str, Field(max_length=64)] | None = None
-    """Reason of the last decision. Without autoscaling, it is StatusUnreadable if the operator could not read the last
-    decision, and unset otherwise."""
+    """Reason of the last decision. Without autoscaling, the reason is StatusUnreadable if the operator could not read
+    the last decision, and unset otherwise."""
     message: Annotated[str, Field(max_length=2048)] | None = None
     """Explanation of the reason."""
     limited_by: Annotated[str, Field(max_length=128)] | None = None
@@ -169,5 +169,5 @@ class AutoscalingStatus(Rows):
         ]
         | None
     ) = None
-    """Components whose last decision the operator could not read, such as broker. They keep their number of pods until
-    the next decision. Unset if there are none."""
+    """Components whose last decision the operator could not read, such as broker. These components keep their number of
+    pods until the next decision. Unset if there are none."""

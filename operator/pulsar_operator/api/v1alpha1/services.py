@@ -31,9 +31,9 @@ class ProxyNodePorts(ApiModel):
     """Fixed node ports."""
 
     pulsar: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """Node port of the binary protocol. If unset, Kubernetes chooses it."""
+    """Node port of the binary protocol. If unset, Kubernetes chooses the port."""
     http: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """Node port of the web service. If unset, Kubernetes chooses it."""
+    """Node port of the web service. If unset, Kubernetes chooses the port."""
 
 
 ServiceAnnotations = Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=64)]
@@ -73,7 +73,7 @@ class ProxyService(ApiModel):
     annotations: ServiceAnnotations | None = None
     """Annotations of the Service. If unset, the Service has only those of the operator."""
     node_ports: ProxyNodePorts | None = None
-    """Fixed node ports, which types NodePort and LoadBalancer use. If unset, Kubernetes chooses them."""
+    """Fixed node ports, which types NodePort and LoadBalancer use. If unset, Kubernetes chooses the node ports."""
     load_balancer_class: Annotated[str, Field(min_length=1, max_length=253)] | None = None
     """Implementation of the load balancer that type LoadBalancer uses. If unset, the default of the cloud is used."""
     load_balancer_source_ranges: (

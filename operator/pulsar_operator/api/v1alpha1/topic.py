@@ -126,13 +126,14 @@ class PulsarTopicSpec(LogicalSpec):
     """Policies of the topic, which take precedence over those of its namespace. Only fields that are set are managed.
     If unset, no policies are managed."""
     policy_scope: PolicyScope = PolicyScope.LOCAL
-    """Scope of policies and replicationClusters. With Local, they are set in each cluster of the namespace. With
-    Global, they are set once and Pulsar replicates them to all clusters of the namespace, where local values of other
-    writers take precedence. If the scope changes, they are set in the new scope and then reset in the old one."""
+    """Scope of policies and replicationClusters. With Local, the policies are set in each cluster of the namespace.
+    With Global, the policies are set once and Pulsar replicates them to all clusters of the namespace, where local
+    values of other writers take precedence. If the scope changes, the policies are set in the new scope and then reset
+    in the old one."""
     permissions: Permissions = Field(default_factory=list)
     """Permissions of roles on the topic, in addition to those on its namespace. A role that is removed from the list
-    loses them. Permissions that other writers granted stay unless prune.permissions is true. If empty, no permissions
-    are granted."""
+    loses its permissions. Permissions that other writers granted stay unless prune.permissions is true. If empty, no
+    permissions are granted."""
     properties: Properties | None = None
     """Properties of the topic, as a map of keys to values. A key that is removed from the map is removed in Pulsar.
     Keys that other writers added stay unless prune.properties is true. If unset, no properties are set."""
@@ -195,7 +196,7 @@ class PulsarTopicStatus(LogicalStatus):
         ]
         | None
     ) = None
-    """The topic's own lists of clusters before its deletion ended the replication. The operator restores them if the
-    topic stays. Unset while no list was changed."""
+    """The topic's own lists of clusters before its deletion ended the replication. The operator restores the lists if
+    the topic stays. Unset while no list was changed."""
     compaction: CompactionStatus | None = None
     """Scheduled compactions."""

@@ -50,7 +50,8 @@ class TopicCount(ApiModel):
     first: Annotated[int, Field(ge=0, le=MAX_NUMBER)] = 0
     """Number of the first topic."""
     number: Annotated[int, Field(ge=0, le=MAX_NUMBER)]
-    """Number of topics in the set. If it is lowered, spec.deletionPolicy decides what happens to the surplus topics."""
+    """Number of topics in the set. If the number is lowered, spec.deletionPolicy decides what happens to the surplus
+    topics."""
 
 
 class TopicTemplate(ApiModel):
@@ -66,8 +67,8 @@ class TopicTemplate(ApiModel):
     """Policies of each topic, which take precedence over those of its namespace. Only fields that are set are managed.
     If unset, no policies are managed."""
     policy_scope: PolicyScope = PolicyScope.LOCAL
-    """Scope of the policies. With Local, they are set in each cluster of the namespace. With Global, they are set once
-    and Pulsar replicates them to all clusters of the namespace."""
+    """Scope of the policies. With Local, the policies are set in each cluster of the namespace. With Global, the
+    policies are set once and Pulsar replicates them to all clusters of the namespace."""
     properties: Properties | None = None
     """Properties of each topic, as a map of keys to values. A key that is removed from the map is removed in Pulsar.
     Keys that other writers added stay. If unset, no properties are set."""
@@ -154,8 +155,8 @@ class PulsarTopicSetSpec(ApiModel):
     """Settings that each of the topics has."""
     deletion_policy: SetDeletionPolicy = SetDeletionPolicy.RETAIN
     """What happens in Pulsar to topics that are removed from the set, and to all topics when this object is deleted.
-    Retain keeps them. Delete deletes those without connected clients and unread messages, and a condition shows what
-    blocks the deletion of the others."""
+    Retain keeps the topics. Delete deletes the topics that have no connected clients and no unread messages, and a
+    condition shows what blocks the deletion of the other topics."""
     drift_policy: DriftPolicy = DriftPolicy.REPAIR
     """What happens when another writer changes a declared value in Pulsar. Repair restores the value. Report keeps the
     change and reports it in condition Drifted."""
@@ -171,7 +172,7 @@ class SetClusterStatus(ApiModel):
     applied_template: str | None = None
     """Hash of the template that was last applied to all topics of the cluster."""
     unreachable_since: Annotated[str, Field(json_schema_extra={"format": "date-time"})] | None = None
-    """Time since which the cluster does not answer. Unset while it answers."""
+    """Time since which the cluster does not answer. Unset while the cluster answers."""
 
 
 class TopicExample(ApiModel):

@@ -141,8 +141,8 @@ class NamespacePolicies(ApiModel):
     """Groups of bookies that store the messages, which are set in each cluster of the namespace. If unset, this object
     does not set the policy."""
     anti_affinity_group: Annotated[str, Field(max_length=128, pattern=r"^[A-Za-z0-9][-_.A-Za-z0-9]*$")] | None = None
-    """Group of namespaces that are served by different brokers. It is set in each cluster of the namespace. If unset,
-    this object does not set the policy."""
+    """Group of namespaces that are served by different brokers. The group is set in each cluster of the namespace. If
+    unset, this object does not set the policy."""
     offload: Offload | None = None
     """Tiered storage: where and when ledgers are offloaded. The operator refuses this field in this version, because no
     image has an offload driver. If unset, this object does not set the policy."""
@@ -192,8 +192,8 @@ class NamespacePolicies(ApiModel):
     """Whether only encrypted messages are accepted. If removed, the policy is reset to false. If unset, this object
     does not set the policy."""
     resource_group: PulsarName | None = None
-    """Resource group whose limits the namespace shares. It must exist in Pulsar. If unset, this object does not set the
-    policy."""
+    """Resource group whose limits the namespace shares. The resource group must exist in Pulsar. If unset, this object
+    does not set the policy."""
     entry_filters: EntryFilterNames | None = None
     """Entry filters that are installed in the brokers, in the order in which they process a message. Brokers apply them
     only with allowOverrideEntryFilters=true. If unset, this object does not set the policy."""

@@ -134,8 +134,8 @@ class TopicPolicies(ApiModel):
     """Maximum number of delivered and unacknowledged messages of a shared subscription, at which its delivery stops. 0
     means no limit. If unset, this object does not set the policy."""
     max_message_size: Annotated[int, ByteSize(ge=0, le=INT32_MAX)] | None = None
-    """Maximum size of a message, which does not exceed the limit of the brokers. With 0, only their limit applies. If
-    unset, this object does not set the policy."""
+    """Maximum size of a message, which does not exceed the limit of the brokers. With 0, only the limit of the brokers
+    applies. If unset, this object does not set the policy."""
 
     # "schema" itself would hide a method of the model base.
     schema_policies: TopicSchemaPolicies | None = Field(default=None, alias="schema")

@@ -273,8 +273,8 @@ class Offload(ApiModel):
     )
 
     driver: OffloadDriver
-    """Driver of the storage. It is required even if the brokers have one configured. Brokers take credentials from
-    their environment."""
+    """Driver of the storage. The driver is required even if the brokers have a driver configured. Brokers take
+    credentials from their environment."""
     bucket: Annotated[str, Field(min_length=1, max_length=255)] | None = None
     """Bucket or container that stores the ledgers. Required unless the driver is FileSystem."""
     region: Annotated[str, Field(min_length=1, max_length=128)] | None = None
@@ -286,14 +286,14 @@ class Offload(ApiModel):
     s3_role_session_name: Annotated[str, Field(min_length=1, max_length=128)] | None = None
     """Session name that is used with the role. If unset, Pulsar uses pulsar-s3-offload."""
     threshold: Annotated[int, ByteSize(ge=-1)] | None = None
-    """Size in bytes above which the ledgers of a topic are offloaded. With 0 they are offloaded as soon as possible,
-    and with -1 size triggers no offload. If unset, Pulsar's default applies."""
+    """Size in bytes above which the ledgers of a topic are offloaded. With 0, ledgers are offloaded as soon as
+    possible, and with -1 size triggers no offload. If unset, Pulsar's default applies."""
     threshold_seconds: Annotated[int, Field(ge=-1, json_schema_extra={"format": "int64"})] | None = None
-    """Age in seconds above which ledgers are offloaded. With 0 they are offloaded as soon as possible, and with -1 age
-    triggers no offload. If unset, Pulsar's default applies."""
+    """Age in seconds above which ledgers are offloaded. With 0, ledgers are offloaded as soon as possible, and with -1
+    age triggers no offload. If unset, Pulsar's default applies."""
     deletion_lag_milliseconds: Annotated[int, Field(ge=-1, json_schema_extra={"format": "int64"})] | None = None
-    """Milliseconds for which an offloaded ledger also stays in bookies. With -1 it is never deleted there. If unset,
-    Pulsar's default applies."""
+    """Milliseconds for which an offloaded ledger also stays in bookies. With -1, an offloaded ledger is never deleted
+    from the bookies. If unset, Pulsar's default applies."""
     read_priority: OffloadReadPriority | None = None
     """Storage from which a ledger is read that is in both. If unset, Pulsar uses TieredStorageFirst."""
     max_block_size: Annotated[int, ByteSize(ge=5 * MEBI, le=INT32_MAX)] | None = None
