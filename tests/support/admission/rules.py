@@ -104,7 +104,7 @@ CREATES: tuple[Create, ...] = (
     Create(PI, "name-of-41", refused=NAME_RULE, name="i" * 41),
     Create(PI, "name-with-dot", refused=NAME_RULE, name="a.b"),
     Create(PI, "secured", {"authentication": SECURED, "authorization": {"superUserRoles": ["a:b", "c"]}}),
-    Create(PI, "authorization-alone", {"authorization": {}}, "spec.authorization needs spec.authentication"),
+    Create(PI, "authorization-alone", {"authorization": {}}, "spec.authorization requires spec.authentication"),
     Create(PI, "authentication-empty", {"authentication": {}}, "Required value"),
     *(
         Create(

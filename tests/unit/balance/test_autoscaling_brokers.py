@@ -293,7 +293,9 @@ def test_topics_and_sessions_do_not_grow_as_traffic_does() -> None:
         assert ("Recorded traffic grows" in verdict.message) == (desired == 5)
     both = replace(facts, signals=(Signal("topics", values, 1000.0, 1.0, 0.0), cpu([0.69] * 4, saturates=False)))
     verdict = brokers.decide(both, POLICY, State(), 7.5 * 3600)[0]
-    assert verdict.desired == 5 and verdict.message.startswith("CpuPercent: "), "what grows may ask for most"
+    assert verdict.desired == 5 and verdict.message.startswith("According to cpuPercent, "), (
+        "what grows may ask for most"
+    )
 
 
 @pytest.mark.parametrize("hours", [1, 2])

@@ -92,7 +92,7 @@ def test_capacity_is_relative_and_a_hot_topic_is_named() -> None:
     large = [Broker("a", capacity=2.0), Broker("b", capacity=4.0)]
     found = verdict(400.0, large, capacity=100.0, target=0.7, hottest=300.0)
     assert found.verdict == "RightSized"
-    assert "2 brokers would be utilized 67%" in found.reason
+    assert "the utilization of 2 brokers would be 67%" in found.reason
     assert "add partitions to the topic instead of brokers" in found.reason
     assert "partitions" not in verdict(400.0, large, capacity=100.0, target=0.7, hottest=280.0).reason
     assert "capacity" in verdict(400.0, large, capacity=None).reason

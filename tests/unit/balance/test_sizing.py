@@ -189,7 +189,7 @@ def test_reasons_are_as_text() -> None:
 
 @pytest.mark.parametrize(
     ("boundaries", "message"),
-    [((0, 5), "boundaries of t/n"), ((0, 7, 7, LAST_BOUNDARY), "each once"), ((), "boundaries of t/n")],
+    [((0, 5), "boundaries of t/n"), ((0, 7, 7, LAST_BOUNDARY), "without duplicates"), ((), "boundaries of t/n")],
 )
 def test_boundaries_that_pulsar_would_not_have_are_refused(boundaries: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -201,7 +201,7 @@ def test_bad_options_and_no_broker_are_refused() -> None:
         SizingOptions(tolerance=0.0)
     with pytest.raises(ValueError, match="max_bundles is 0"):
         SizingOptions(max_bundles=0)
-    with pytest.raises(ValueError, match="1 brokers, none of which takes bundles"):
+    with pytest.raises(ValueError, match="none of 1 brokers takes bundles"):
         size([], [Broker("b", draining=True)])
 
 

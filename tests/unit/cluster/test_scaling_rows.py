@@ -322,7 +322,9 @@ def test_a_proxy_leaves_its_service_before_it_stops(proxy: Json, sleep: int | No
     pod = proxy_pod(found)
     assert (pod.pre_stop_sleep_seconds if pod is not None else None) == sleep
     problems = drain_problems(found)
-    assert bool(problems) is refused and all("drainSeconds = 30: raise it to 40" in each for each in problems)
+    assert bool(problems) is refused and all(
+        "drainSeconds = 30. Raise terminationGracePeriodSeconds to 40" in each for each in problems
+    )
 
 
 @pytest.mark.parametrize(

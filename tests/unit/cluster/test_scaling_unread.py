@@ -146,7 +146,7 @@ async def test_a_workload_that_is_gone_gets_the_number_of_the_specification(scal
     await world.round()
     assert await wanted(world) == 2
     (text,) = events(world)
-    assert "which was gone, with 2 replicas by spec.broker.replicas" in text
+    assert "creates the missing workload with 2 replicas according to spec.broker.replicas" in text
     found = await condition(world)
     assert found is not None and found[:2] == ("False", "StatusUnreadable") and found[2] in text
     await minutes(world, loads, 40)

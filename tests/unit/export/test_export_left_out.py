@@ -95,8 +95,7 @@ async def test_secrets_are_not_reported_but_their_presence_is(admin: FakeAdmin) 
     assert '"managedLedgerOffloadBucket": "b"' in note and '"newMember": 3' in note
     assert '"s3ManagedLedgerOffloadCredentialSecret": "(not shown)"' in note
     assert note.endswith(
-        "but is not managed, because this version does not support tiered storage, because no image has an offload "
-        "driver"
+        "but is not managed, because no image of this version has an offload driver, which tiered storage requires"
     )
     spec = next(m["spec"] for m in manifests(found) if m["metadata"]["name"] == "t.n")
     assert "offload" not in (spec.get("policies") or {})

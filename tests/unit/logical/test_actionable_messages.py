@@ -373,7 +373,7 @@ async def test_a_cluster_of_the_namespace_that_is_none_of_the_instance_is_called
     await w.reconcile(Kind.TOPIC, "x")
     _, reason, message = w.condition(Kind.TOPIC, "x")
     assert reason == "AdminUnreachable" and "not asked" not in message
-    assert f"west is no cluster of PulsarInstance {NS}/prod , which has: a." in message
+    assert f"west is not one of the clusters of PulsarInstance {NS}/prod (a)." in message
     assert "a PulsarCluster whose spec.clusterName is west" in message
 
 

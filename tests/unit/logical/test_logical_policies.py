@@ -336,9 +336,7 @@ async def test_a_policy_of_a_newer_pulsar_is_refused_by_name() -> None:
 
 
 OFFLOAD = {"driver": "AwsS3", "bucket": "b"}
-NO_DRIVER = (
-    "is not applied, because this version does not support tiered storage, because no image has an offload driver"
-)
+NO_DRIVER = "is not applied, because no image of this version has an offload driver, which tiered storage requires"
 
 
 async def test_offload_is_refused_and_the_other_policies_are_applied() -> None:

@@ -106,7 +106,7 @@ async def test_partitions_that_are_added(growth: int, events_: int, caplog: pyte
     with recorded(w, caplog) as events:
         w.topic(partitions=growth)
         await w.run()
-    assert events == [("Changed", "Set spec.partitions to 4 (was 2): new partitions are added")] * events_
+    assert events == [("Changed", "Increase spec.partitions from 2 to 4")] * events_
 
 
 async def test_partitions_that_are_added_to_a_set_are_one_event() -> None:
@@ -163,7 +163,7 @@ async def test_a_policy_that_is_reset_by_confirmation(caplog: pytest.LogCaptureF
         await w.run()
     assert minutes(w) is None
     ((reason, message),) = events
-    assert reason == "Changed" and message.startswith("Reset spec.policies.retention to inherit (was ")
+    assert reason == "Changed" and message.startswith("Reset spec.policies.retention to the inherited value (was ")
 
 
 async def test_a_default_of_the_tenant_that_a_person_confirmed(caplog: pytest.LogCaptureFixture) -> None:

@@ -22,7 +22,7 @@ async def refused(w: LogicalWorld, kind: Kind, name: str, field: str) -> None:
     """The condition names the field, the name, what is known and the remedy, and a second pass writes nothing."""
     status, reason, message = w.condition(kind, name, "Accepted")
     assert (status, reason) == ("False", "InvalidSpec")
-    assert f"spec.{field} names 'typo', which is no cluster of the instance (its clusters: a, b, c)" in message
+    assert f"spec.{field} names 'typo', which is no cluster of the instance (the instance has: a, b, c)" in message
     assert "correct the name, or create a PulsarCluster with that clusterName" in message
     assert "The operator refuses the complete list, and Pulsar keeps the last valid list" in message
     assert w.condition(kind, name)[0] == "False"

@@ -192,7 +192,7 @@ async def test_a_configuration_store_is_not_begun_anew_under_topics() -> None:
     for given in ((), adopting("another")):
         result = await world.ensure(bookies_exist=True, confirmations=given)
         assert (result.reason, result.local_ready, result.registered) == (Reason.METADATA_LOST, True, False)
-        assert "the configuration store shared:2181 is empty" in result.message
+        assert "The configuration store shared:2181 is empty" in result.message
         assert world.zookeeper.ensemble("shared:2181").tree() == {}
     entry = re.search(r"spec\.confirmations: (\{.*?\})", result.message)
     assert entry is not None
@@ -411,7 +411,7 @@ async def test_a_changed_url_is_registered_once() -> None:
     new = ClusterUrls("http://new:8080", "pulsar://new:6650")
     result = await world.ensure(urls=new)
     (action,) = result.actions
-    assert action.startswith("Updated /admin/clusters/a in shared:2181: serviceUrl is")
+    assert action.startswith("Updated /admin/clusters/a in shared:2181, because serviceUrl is")
     stored = json.loads(world.zookeeper.ensemble("shared:2181").nodes[cluster_path("a")].data)
     assert (stored["serviceUrl"], stored["brokerServiceUrl"]) == (new.service_url, new.broker_service_url)
     assert (await world.ensure(urls=new)).actions == ()

@@ -119,7 +119,9 @@ def test_the_record_keeps_them_and_older_records_are_read() -> None:
     assert kept.to_data()["ensemble"] == "3/3/2"
     assert parse_record(kept.to_data()) == kept
     assert "ensemble" not in RECORD.to_data() and parse_record(RECORD.to_data()) == RECORD
-    with pytest.raises(DamagedRecordError, match=r"data\.ensemble: '3/3' is not ensembleSize/writeQuorum/ackQuorum"):
+    with pytest.raises(
+        DamagedRecordError, match=r"data\.ensemble: '3/3' does not have the form ensembleSize/writeQuorum/ackQuorum"
+    ):
         parse_record({**RECORD.to_data(), "ensemble": "3/3"})
 
 

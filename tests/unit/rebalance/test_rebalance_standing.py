@@ -57,7 +57,7 @@ async def test_a_cpu_figure_that_is_no_share_is_named_and_decides_nothing(world:
     world.rebalance(autoApprove=True, repeatSeconds=30)
     await world.run(seconds=900)
     assert world.pulsar.writes == []
-    assert world.status()["distrustedFigures"] == [f"{first} reports 6000% of its CPU"]
+    assert world.status()["distrustedFigures"] == [f"{first} reports that it uses 6000% of its CPU"]
     message = world.status()["conditions"][0]["message"]
     assert (
         "does not trust the CPU figures of b0, which reports that it uses 6000% of its CPU, and uses the traffic"

@@ -91,7 +91,7 @@ CELL, ORDER = "namespaces.0.cells.0", "namespaces.0.boundaries"
         (put(f"{CELL}.position", 1 << 32), "namespaces.0.cells.0.position: Input should be less than or equal to"),
         (put(f"{CELL}.topics", 10**400), "namespaces.0.cells.0.topics: "),
         (swapped, "namespaces.0: Value error, a cell at "),
-        (put(f"{CELL}.position", (1 << 32) - 1), "they must ascend"),
+        (put(f"{CELL}.position", (1 << 32) - 1), "positions must ascend"),
         (put(f"{ORDER}.1", "x"), "namespaces.0.boundaries.1: String should match pattern"),
         (put(f"{ORDER}.1", "0X10000000"), "namespaces.0.boundaries.1: String should match pattern"),
         (put(f"{ORDER}.1", "0x00000000"), "namespaces.0.boundaries: Value error, boundary 0x00000000 follows"),
@@ -133,7 +133,7 @@ async def _is_no_data(world: BalancingWorld, told: str) -> None:
     await world.run(seconds=30)
     assert world.condition("ProposalReady") == ("False", "NoData")
     text = next(str(c["message"]) for c in world.status()["conditions"] if c["type"] == "ProposalReady")
-    assert text.startswith("No proposal: the sizing result at http://127.0.0.1:") and told in text
+    assert text.startswith("There is no proposal, because the sizing result at http://127.0.0.1:") and told in text
     assert "cannot be read: " in text and len(text) < 1000
     assert world.pulsar.boundaries[ORDERS] == [0, LAST] and not world.pulsar.writes
 

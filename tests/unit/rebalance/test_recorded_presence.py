@@ -232,8 +232,8 @@ async def test_a_list_that_is_not_answered_is_a_missing_fact(monkeypatch: pytest
 
     monkeypatch.setattr(world.pulsar, "_answer", without)
     assert await ran(world) == []
-    why = "its answer is no list of topics: it has a map where a name belongs"
-    assert f"(shop/orders: its topics are not known: {why})" in told(world)
+    why = "the answer of the broker is not a list of topics, because it contains a value of type map instead of a name"
+    assert f"(shop/orders: the topics of the namespace are not known: {why})" in told(world)
 
 
 @pytest.mark.parametrize("older", [False, True])

@@ -126,9 +126,9 @@ async def test_a_drain_asks_for_no_statistics_of_topics(mode: str, monkeypatch: 
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ([], "no broker-stats/topics document: array at the top where a map belongs"),
-        ({"shop/orders": 5}, "no broker-stats/topics document: number for a namespace where a map belongs"),
-        (None, "empty: the broker has no statistics yet (they are made once a minute)"),
+        ([], "because the value at the top is of type array instead of map"),
+        ({"shop/orders": 5}, "because the value for a namespace is of type number instead of map"),
+        (None, "empty, because the broker has no statistics yet (it computes them once a minute)"),
         ({"shop/orders": {"b": {"d": {"t": {"x": [[[[[[[[[[[[[[]]]]]]]]]]]]]] * 9}}}}}, None),
     ],
 )

@@ -273,7 +273,7 @@ def test_fewer_bookies_than_an_ensemble_on_record_are_refused(ensemble: dict[str
     "text", ["", "3/3", "3/3/2/1", "3/3/0", "2/3/1", "3/2/3", "a/b/c", "3/3/2\n", "-1/1/1", "٣/٣/٢"]
 )
 def test_quorums_as_text(text: str) -> None:
-    with pytest.raises(ValueError, match="is not"):
+    with pytest.raises(ValueError, match=r"does not have the form|must satisfy"):
         Quorum.parse(text)
     assert str(Quorum.parse("5/3/2")) == "5/3/2"
 

@@ -128,7 +128,9 @@ def test_a_process_has_time_to_stop_after_the_hook(grace: int, refused: bool) ->
         f"spec.proxy.pod.terminationGracePeriodSeconds = {grace} leaves less than 10 s after preStopSleepSeconds = 15"
     )
     assert bool(found) is refused
-    assert all(problem.startswith(words) and "raise it to 25" in problem for problem in found)
+    assert all(
+        problem.startswith(words) and "Raise terminationGracePeriodSeconds to 25" in problem for problem in found
+    )
 
 
 def test_timings_of_probes_change_and_what_they_ask_does_not() -> None:
@@ -176,7 +178,7 @@ def test_budgets_are_off_or_wider_where_a_user_says_so(
         (3, {"maxUnavailable": 1}, None),
         (3, {"maxUnavailable": 2}, "would allow the ensemble of 3 to lose its majority. Lower it to 1"),
         (5, {"maxUnavailable": 2}, None),
-        (5, {"maxUnavailable": 3}, "lower it to 2"),
+        (5, {"maxUnavailable": 3}, "Lower it to 2"),
         (1, {"maxUnavailable": 1}, None),
         (3, {"maxUnavailable": 2, "enabled": False}, None),
     ],

@@ -150,8 +150,8 @@ def test_what_hides_nothing_may_be_mounted(path: str) -> None:
             {"volumes": [TOKEN], "volumeMounts": [{"name": "token", "mountPath": p} for p in ("/mnt/x", "/mnt/x/")]},
             'mountPath "/mnt/x" appears twice',
         ),
-        ({"volumes": [{"name": "a"}]}, "volumes[0]: exactly one of secret, configMap, emptyDir,"),
-        ({"volumes": [{**TOKEN, "emptyDir": {}}]}, "volumes[0]: exactly one of secret, configMap, emptyDir,"),
+        ({"volumes": [{"name": "a"}]}, "volumes[0] must have exactly one of secret, configMap, emptyDir,"),
+        ({"volumes": [{**TOKEN, "emptyDir": {}}]}, "volumes[0] must have exactly one of secret, configMap, emptyDir,"),
         *(
             (
                 {"volumes": [{"name": name, "emptyDir": {}}]},
@@ -182,7 +182,9 @@ def test_claims_with_the_data_of_pulsar_are_refused_whosever_they_are(spec: Puls
         for template in workload["spec"].get("volumeClaimTemplates", []):
             claim = f"{template['metadata']['name']}-{workload['metadata']['name']}-0"
             (problem,) = problems(volumes=[{"name": "mine", "persistentVolumeClaim": {"claimName": claim}}])
-            assert f'spec.broker.pod.volumes[0].persistentVolumeClaim.claimName "{claim}" is where' in problem
+            assert (
+                f'spec.broker.pod.volumes[0].persistentVolumeClaim.claimName "{claim}" is the data volume of' in problem
+            )
             assert problem.endswith("Name another claim")
 
 

@@ -96,10 +96,13 @@ FAULTS = {
     "error": (Fault(status=500), "HTTP 500"),
     "no superuser": (Fault(status=403), "HTTP 403 (the role is no superuser, as broker statistics need)"),
     "redirect": (Fault(status=307, location="/broker-c/admin/v2/broker-stats/topics"), "HTTP 307"),
-    "no statistics yet": (Fault(body=b""), "its answer is empty: the broker has no statistics yet"),
+    "no statistics yet": (Fault(body=b""), "its answer is empty, because the broker has no statistics yet"),
     "a page": (Fault(body=b"<html>"), "its answer is not JSON"),
-    "half a document": (Fault(body=b'{"t/ns": {"0x00000000_0xffffffff": {"persistent": {'), "its answer is not whole"),
-    "another document": (Fault(body=b'["a"]'), "its answer is no broker-stats/topics document"),
+    "half a document": (
+        Fault(body=b'{"t/ns": {"0x00000000_0xffffffff": {"persistent": {'),
+        "its answer is not complete",
+    ),
+    "another document": (Fault(body=b'["a"]'), "its answer is not a broker-stats/topics document"),
     "hangs": (Fault(hang=True), "no whole answer within 2 s"),
     "cut connection": (Fault(cut_after=5000), "the connection broke"),
 }

@@ -113,7 +113,9 @@ class TopicNames:
                 elif event == "end_array":
                     self._depth = 0
                 else:
-                    raise FormatError(f"not a list of topics, because it contains a {kind_of(event)} instead of a name")
+                    raise FormatError(
+                        f"not a list of topics, because it contains a value of type {kind_of(event)} instead of a name"
+                    )
 
     def end(self) -> None:
         """The document ended. Raises FormatError where it is cut."""

@@ -151,7 +151,7 @@ class BundleTraffic(_Figures):
                 self._field = value
         elif event in {"start_map", "start_array"}:
             if self._depth == 0 and event == "start_array":
-                raise FormatError("not a load report, because it is a list instead of a map")
+                raise FormatError("not a load report, because the value at the top is of type list instead of map")
             self._depth = self._pieces.deeper(self._depth)
             self._fields = {} if self._depth == 3 else self._fields
         elif event in {"end_map", "end_array"}:
@@ -162,7 +162,9 @@ class BundleTraffic(_Figures):
             if self._field in BUNDLE_FIELDS:
                 self._fields[self._field] = figure(value)
         elif self._depth == 0:
-            raise FormatError(f"not a load report, because it is a {kind_of(event)} instead of a map")
+            raise FormatError(
+                f"not a load report, because the value at the top is of type {kind_of(event)} instead of map"
+            )
 
     def _add(self) -> None:
         bundle, fields = full_bundle(self._bundle), self._fields

@@ -282,8 +282,8 @@ class _TopicEvents:
                 depth += 1
             elif depth < 5:
                 raise FormatError(
-                    f"not a broker-stats/topics document, because it has a {kind_of(event)} {PLACES[depth]} "
-                    "instead of a map"
+                    f"not a broker-stats/topics document, because the value {PLACES[depth]} is of type "
+                    f"{kind_of(event)} instead of map"
                 )
             elif event == "start_array":
                 depth += 1

@@ -41,7 +41,7 @@ def no_member(cluster: str, instance: Json, members: Collection[str]) -> str:
     """Returns the message that a cluster is not part of the instance, and who can add it."""
     known, who = ", ".join(sorted(members)) or "none", object_text(instance)
     return (
-        f"{cluster} is no cluster of {who}, which has: {known}. The owner of {who} can add {cluster} with a "
+        f"{cluster} is not one of the clusters of {who} ({known}). The owner of {who} can add {cluster} with a "
         f"PulsarCluster whose spec.clusterName is {cluster}. Otherwise remove {cluster} from the list of clusters"
     )
 

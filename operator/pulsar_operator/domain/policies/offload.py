@@ -42,7 +42,7 @@ _OFFLOAD: Mapping[str, tuple[str, Any]] = {
 """Plain members of Offload: Pulsar's name, and Pulsar's default if it is absent (class OffloadPoliciesImpl)."""
 
 
-NO_DRIVER = "this version does not support tiered storage, because no image has an offload driver"
+NO_DRIVER = "no image of this version has an offload driver, which tiered storage requires"
 """Why offload is not written: a topic whose offload driver the broker lacks cannot be loaded."""
 
 

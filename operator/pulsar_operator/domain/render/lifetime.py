@@ -35,7 +35,8 @@ def grace_problems(field: str, pod: PodTemplate) -> list[str]:
         return []
     return [
         f"{field}.terminationGracePeriodSeconds = {grace} leaves less than {LEAST_SECONDS} s after "
-        f"preStopSleepSeconds = {sleep}. Raise it to {sleep + LEAST_SECONDS} or more, or remove it"
+        f"preStopSleepSeconds = {sleep}. Raise terminationGracePeriodSeconds to {sleep + LEAST_SECONDS} or more, or "
+        "remove the field"
     ]
 
 

@@ -35,8 +35,8 @@ def drain_problems(proxy: Proxy) -> list[str]:
         return []
     return [
         f"spec.proxy.pod.terminationGracePeriodSeconds = {grace} leaves less than {LEAST_SECONDS} s after "
-        f"spec.proxy.autoscaling.drainSeconds = {wait.drain_seconds}. Raise it to "
-        f"{wait.drain_seconds + LEAST_SECONDS} or more, remove it, or lower drainSeconds"
+        f"spec.proxy.autoscaling.drainSeconds = {wait.drain_seconds}. Raise terminationGracePeriodSeconds to "
+        f"{wait.drain_seconds + LEAST_SECONDS} or more, remove the field, or lower drainSeconds"
     ]
 
 

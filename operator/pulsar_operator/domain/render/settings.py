@@ -55,9 +55,7 @@ _CLASS = re.compile(r"([a-z_][A-Za-z0-9_]*\.)+[A-Z][A-Za-z0-9_$]*")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _STOCK = ("org.apache.pulsar.", "org.apache.bookkeeper.", "org.apache.zookeeper.")
 UNAVAILABLE: Mapping[str, str] = {
-    "managedLedgerOffloadDriver": (
-        "this version does not support tiered storage, because no image has an offload driver"
-    ),
+    "managedLedgerOffloadDriver": ("no image of this version has an offload driver, which tiered storage requires"),
 }
 """Keys of brokers that require, with any value, something that no image has."""
 SHOWN = 5
