@@ -271,4 +271,4 @@ async def test_the_limit_is_that_of_the_configuration() -> None:
     await world.run()
     await world.bookies.set_readonly(host(1), True)
     await world.run()
-    assert events(world) == [Reason.DISKS_FULL.value] and "beyond 30 %, now 50 %" in (await told(world))[2]
+    assert events(world) == [Reason.DISKS_FULL.value] and "more than 30 % full (now 50 %)" in (await told(world))[2]

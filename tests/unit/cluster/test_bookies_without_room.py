@@ -52,7 +52,7 @@ async def test_nothing_is_moved_that_has_no_room(how: str) -> None:
     await world.settle(60)
     status, reason, text = await world.progressing()
     assert (status, reason) == ("False", "DecommissionRefused")
-    assert f"Bookie {bookie(2)} cannot be {how}: " in text
+    assert f"Bookie {bookie(2)} cannot be {how}, because " in text
     assert (
         "60 GiB must be copied from the bookie. The 2 remaining writable bookies have 0 B of space below the mark"
         in text

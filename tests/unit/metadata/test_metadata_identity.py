@@ -96,7 +96,11 @@ LOST, CONFLICT = Reason.METADATA_LOST, Reason.METADATA_CONFLICT
         (facts(record=INITIALIZING, remnants=["/ledgers/idgen"]), LOST, "/ledgers/idgen"),
         # nobody says whose store it is
         (facts(store_id=OTHER), CONFLICT, 'answers: "id-other"'),
-        (facts(store_id=OTHER, bookies_exist=True), CONFLICT, "bookies refuse to start with the instance id of another store"),
+        (
+            facts(store_id=OTHER, bookies_exist=True),
+            CONFLICT,
+            "bookies refuse to start with the instance id of another store",
+        ),
         (facts(store_id=OTHER, confirmations=adopting(OURS)), CONFLICT, "is not used: it answers id-ours"),
         # a copy of another cluster's record
         (facts(record=INITIALIZED, store_id=OURS, marker=FOREIGN), CONFLICT, "by cluster 'd'"),

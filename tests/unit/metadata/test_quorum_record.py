@@ -149,8 +149,8 @@ def config_of(objects: list[Json]) -> str:
         ("3/3/2", "2/2/2", 2, ["new", "old"], 3, "broker pod my-broker-1"),
         ("3/3/2", "2/2/2", 2, ["new", "new"], 2, "the default of managed ledgers"),
         ("2/2/2", "2/2/2", 4, ["old"], 4, "the default of managed ledgers"),
-        ("3/3/2", "2/2/2", 2, ["gone"], 5, "configuration is not known"),
-        ("3/3/2", "2/2/2", 2, [None], 5, "configuration is not known"),
+        ("3/3/2", "2/2/2", 2, ["gone"], 5, "configuration is unknown"),
+        ("3/3/2", "2/2/2", 2, [None], 5, "configuration is unknown"),
         ("3/3/2", "2/2/2", 2, [], 2, "the default of managed ledgers"),
     ],
 )

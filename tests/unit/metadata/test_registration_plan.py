@@ -97,7 +97,7 @@ def test_a_second_cluster_never_changes_replication_clusters() -> None:
     versions = {write.path: write.version for write in result.writes}
     assert versions[POLICIES + "pulsar/system"] == 9  # as read: compare and set
     (note,) = result.notes
-    assert note.startswith("public/default exists for [a] and is left alone")
+    assert note.startswith("The operator does not change public/default, which exists for [a]")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_pulsar_system_is_opened_only_where_that_starts_no_replication(
     assert change == (None if allowed_after is None else {**policies, "allowed_clusters": allowed_after})
     served = "b" in [*policies["replication_clusters"], *(policies.get("allowed_clusters") or [])]
     left_alone = allowed_after is None and not served
-    assert any(note.startswith("pulsar/system is left alone") for note in result.notes) == left_alone
+    assert any(note.startswith("The operator does not change pulsar/system") for note in result.notes) == left_alone
 
 
 def test_a_namespace_made_as_an_empty_parent_is_filled() -> None:
@@ -182,7 +182,7 @@ def test_an_adopted_store_may_name_other_urls_of_this_very_cluster() -> None:
     ("nodes", "registered", "reason", "words"),
     [
         ({cluster_path("b"): {"serviceUrl": "http://b.elsewhere:8080"}}, False, Reason.METADATA_CONFLICT,
-         "serviceUrl 'http://b.elsewhere:8080', not 'http://b.ns.svc:8080'"),
+         "serviceUrl 'http://b.elsewhere:8080' instead of 'http://b.ns.svc:8080'"),
         ({cluster_path("b"): {"serviceUrl": "http://b.elsewhere:8080"}}, True, Reason.METADATA_CONFLICT, "not by this"),
         ({claim_path("b"): Marker("id-x", "b", "ns2/b").to_bytes(), cluster_path("b"): DATA}, False,
          Reason.METADATA_CONFLICT, "by PulsarCluster ns2/b with instance id id-x"),

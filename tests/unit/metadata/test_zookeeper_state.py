@@ -225,7 +225,7 @@ def test_addresses() -> None:
         "zk:\u0663",
         "a:1,b:2",
     ):
-        with pytest.raises(RefusedError, match="not host:port"):
+        with pytest.raises(RefusedError, match="does not have the form host:port"):
             address_of(nonsense)
 
 

@@ -111,7 +111,7 @@ async def test_an_approval_of_another_one_does_not_disturb_an_execution(world: B
     await world.run()
     assert world.condition("Completed") == ("True", "Completed")
     assert warnings(world) == [
-        f"approval of proposal 0123456789ab is refused, because proposal {ident} is being executed"
+        f"The approval of proposal 0123456789ab is refused, because proposal {ident} is being executed"
     ]
 
 

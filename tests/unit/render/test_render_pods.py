@@ -241,7 +241,7 @@ def test_every_volume_and_mount_of_the_operators_own_is_known_to_the_check(spec:
         for mount in pod["containers"][0]["volumeMounts"]:
             if mount["name"].startswith(USERS):
                 continue
-            assert "own volume" in problems(volumes=[{"name": mount["name"], "emptyDir": {}}])[0]
+            assert "a volume of the operator" in problems(volumes=[{"name": mount["name"], "emptyDir": {}}])[0]
             theirs = {"volumes": [TOKEN], "volumeMounts": [{"name": "token", "mountPath": mount["mountPath"]}]}
             assert len(problems(**theirs)) == 1
 
@@ -298,14 +298,17 @@ def test_other_containers_come_beside_the_main_one_under_its_security_context() 
 
 
 SIDECARS_REFUSED: list[tuple[Json, str]] = [
-    ({"securityContext": {"privileged": True}}, "field securityContext: is not allowed: use one of name, image,"),
-    ({"lifecycle": {}}, "field lifecycle: is not allowed"),
+    (
+        {"securityContext": {"privileged": True}},
+        "field securityContext, which is not allowed. Use only the fields name, image,",
+    ),
+    ({"lifecycle": {}}, "field lifecycle, which is not allowed"),
     ({"env": [{"name": "A", "valueFrom": {"resourceFieldRef": {}}}]}, "field env.0.valueFrom.resourceFieldRef"),
     ({"env": [{"name": "A", "valueFrom": {}}]}, 'env name "A" must have value, or exactly one of the sources'),
     ({"env": [{"name": "A"}, {"name": "A"}]}, 'env name "A" appears twice'),
     ({"envFrom": [{"prefix": "A_"}]}, "envFrom must have exactly one of secretRef and configMapRef"),
-    ({"name": "broker"}, "has the name of a container of the operator's own"),
-    ({"name": "proxy"}, "has the name of a container of the operator's own"),
+    ({"name": "broker"}, "has the name of a container of the operator"),
+    ({"name": "proxy"}, "has the name of a container of the operator"),
     ({"volumeMounts": [{"name": "data", "mountPath": "/x"}]}, 'mounts volume "data", which is not in volumes'),
     *(
         (
@@ -327,7 +330,7 @@ SIDECARS_REFUSED: list[tuple[Json, str]] = [
     ({"ports": [{"containerPort": 9}, {"containerPort": 9}]}, 'port "9" appears twice'),
     ({"ports": [{"containerPort": 0}]}, "field ports.0.containerPort"),
     ({"readinessProbe": {"httpGet": {"port": 9, "host": "10.0.0.1"}}}, "field readinessProbe.httpGet.host"),
-    ({"livenessProbe": {"periodSeconds": 5}}, "livenessProbe: exactly one of exec, httpGet, tcpSocket"),
+    ({"livenessProbe": {"periodSeconds": 5}}, "livenessProbe must have exactly one of exec, httpGet, tcpSocket"),
 ]
 
 
@@ -346,7 +349,7 @@ def test_sidecars_may_mount_what_is_only_called_like_the_kernels(path: str) -> N
 
 def test_init_containers_have_no_ports_and_share_their_names_with_sidecars() -> None:
     (problem,) = problems(initContainers=[{**FETCH, "ports": [{"containerPort": 9}]}])
-    assert 'spec.broker.pod.initContainers "fetch" field ports: is not allowed' in problem
+    assert 'spec.broker.pod.initContainers "fetch" has field ports, which is not allowed' in problem
     (problem,) = problems(initContainers=[FETCH], sidecars=[FETCH])
     assert 'name "fetch" appears twice' in problem
 

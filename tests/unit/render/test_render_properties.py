@@ -50,7 +50,9 @@ def test_what_config_reserves_no_argument_sets(key: str) -> None:
         *((variable(name, "-Xss1m", f"'{argument}'"), f'pod.env "{name}"') for name in VARIABLES),
     ]:
         (problem,) = spec_problems(with_section(Component.ZOOKEEPER, section))
-        assert problem.startswith(f"spec.metadataStore.managed.{place} sets zookeeper.{key}, which is reserved: ")
+        assert problem.startswith(
+            f"spec.metadataStore.managed.{place} sets zookeeper.{key}, which is reserved, because "
+        )
         assert problem.endswith(". Remove the setting")
         assert "canary" not in problem
 

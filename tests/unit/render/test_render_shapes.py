@@ -63,26 +63,26 @@ WRONG: list[tuple[Json, str]] = [
     ),
     (
         {"tolerations": [{"key": "k", "tolerationSeconds": "hush"}]},
-        "tolerations[0].tolerationSeconds is text: write a num",
+        "tolerations[0].tolerationSeconds is text. Write a num",
     ),
-    ({"tolerations": [{"value": True}]}, "tolerations[0].value is true or false: write text"),
+    ({"tolerations": [{"value": True}]}, "tolerations[0].value is true or false. Write text"),
     (
         {"topologySpreadConstraints": [{"maxSkew": 1}, {"maxSkew": True}]},
-        "topologySpreadConstraints[1].maxSkew is true or false: write a number",
+        "topologySpreadConstraints[1].maxSkew is true or false. Write a number",
     ),
     (
         {"topologySpreadConstraints": [{"topologyKey": ["a"], "whenUnsatisfiable": {}}]},
-        "topologySpreadConstraints[0].topologyKey is a list: write text",
+        "topologySpreadConstraints[0].topologyKey is a list. Write text",
     ),
     (
         {"topologySpreadConstraints": [{"labelSelector": {"matchLabels": {"a": 1}}}]},
-        "topologySpreadConstraints[0].labelSelector.matchLabels.a is a number: write text",
+        "topologySpreadConstraints[0].labelSelector.matchLabels.a is a number. Write text",
     ),
     (in_volume({"secret": "hush"}), "volumes[0].projected.sources[0].secret is text. Write a map"),
     (in_volume({"secret": {}}, {"configMap": {"items": {}}}), "sources[1].configMap.items is a map. Write a list"),
     (
         in_volume({"serviceAccountToken": {"expirationSeconds": 1.5}}),
-        "expirationSeconds is a fraction: write a number",
+        "expirationSeconds is a fraction. Write a number",
     ),
 ]
 

@@ -63,10 +63,10 @@ def test_an_unknown_key_is_not_applied_and_told_with_the_nearest_name(
     assert found.applied == {}
     (problem,) = found.problems
     assert problem.startswith(
-        f'{CONFIG_FIELDS[component]} key "{key}" is not applied: Pulsar {TESTED} does not know it: '
+        f'{CONFIG_FIELDS[component]} key "{key}" is not applied, because Pulsar {TESTED} does not know it. '
     )
     if near is not None:
-        assert problem.endswith(f": write {near}")
+        assert problem.endswith(f". Write {near} instead")
     elif key == "nosuchkeyatall":
         assert problem.endswith(f". Remove the key, or write PULSAR_PREFIX_{key} to apply it unchecked")
 
@@ -122,7 +122,7 @@ def test_an_offload_driver_is_not_applied_whatever_the_version(component: Compon
         found = judge(component, version, {key: "aws-s3", "maxProducersPerTopic": "7"}, KNOWN)
         assert found.applied == {"maxProducersPerTopic": "7"}
         (problem,) = found.problems
-        assert problem.endswith("this version does not support tiered storage, because no image has an offload driver")
+        assert problem.endswith("no image of this version has an offload driver, which tiered storage requires")
     assert judge(component, TESTED, {key: " "}, KNOWN).problems == ()
 
 

@@ -187,7 +187,7 @@ ORDERS = Bound("namespace shop/orders", 2, GOLD, frozenset({B, C}))
 def test_a_group_that_has_as_many_bookies_as_its_namespace_takes_pauses_writes_and_does_not_block() -> None:
     step = replace(STEP, bound=(ORDERS,))
     assert blocked(step) is None
-    text = "1 writable bookies of affinity group gold are left and namespace shop/orders takes 2"
+    text = "namespace shop/orders requires 2 writable bookies of affinity group gold, but only 1 are left"
     assert (pauses(step) or "").startswith(text)
 
 
@@ -198,7 +198,7 @@ def test_a_group_that_has_more_bookies_is_waited_for() -> None:
     step = confirmed(replace(STEP, ids=(A, B, C, D), storage=storage, bound=bound))
     found = blocked(step)
     assert found is not None and found.reason is Reason.WAITING_FOR_BOOKIES
-    assert f"takes 2 writable bookies of affinity group gold, and 1 would be left without {C}" in found.message
+    assert f"requires 2 writable bookies of affinity group gold, and only 1 would be left without {C}" in found.message
     well = replace(step, storage=replace(WELL, writable=FOUR))
     assert (blocked(well), pauses(well)) == (None, None)
 

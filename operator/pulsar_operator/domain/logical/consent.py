@@ -207,7 +207,7 @@ def _text(
     )
     first, *others = (each.command(answer) for each, answer in answers)
     for_all = "".join(
-        (f". To confirm it for every existing namespace of the tenant that keeps as much, run instead: {each}")
+        f" or, to confirm it for every existing namespace of the tenant that keeps as much, run: {each}"
         for each in others
     )
     return (

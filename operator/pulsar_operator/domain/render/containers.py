@@ -84,8 +84,10 @@ def _schema_problems(here: str, error: ValidationError, model: type[InitContaine
     for one in error.errors(include_input=False, include_url=False):
         place = ".".join(str(step) for step in one["loc"])
         unknown = one["type"] == "extra_forbidden"
-        remedy = f"is not allowed, use one of {allowed}" if unknown and len(one["loc"]) == 1 else one["msg"]
-        found.append(f"{here} has an invalid field {place}: {remedy}")
+        if unknown and len(one["loc"]) == 1:
+            found.append(f"{here} has field {place}, which is not allowed. Use only the fields {allowed}")
+        else:
+            found.append(f"{here} has an invalid field {place}: {one['msg']}")
     return found
 
 
