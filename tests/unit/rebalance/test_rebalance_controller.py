@@ -358,7 +358,9 @@ async def test_brokers_are_named_by_their_pods_too(world: BalancingWorld) -> Non
 async def test_a_pod_without_a_broker_is_named(world: BalancingWorld) -> None:
     world.rebalance(mode="RemoveBrokers", brokers=["nobody"])
     await world.run(seconds=10)
-    assert "spec.brokers names nobody, but only these brokers are registered" in world.status()["conditions"][0]["message"]
+    assert (
+        "spec.brokers names nobody, but only these brokers are registered" in world.status()["conditions"][0]["message"]
+    )
 
 
 async def test_unknown_brokers_are_named(world: BalancingWorld) -> None:

@@ -183,7 +183,9 @@ async def test_a_promise_is_not_waited_for_without_end(world: BalancingWorld) ->
     world.pulsar.mute = {world.pulsar.brokers[3]}
     await world.run(seconds=1800)
     assert world.condition("Completed") == ("True", "Completed") and "measured" not in world.status()
-    assert "could not be measured" in message(world, "Completed") and world.pulsar.brokers[3] in message(world, "Completed")
+    assert "could not be measured" in message(world, "Completed") and world.pulsar.brokers[3] in message(
+        world, "Completed"
+    )
 
 
 async def test_the_service_may_lead_to_the_silent_broker(world: BalancingWorld) -> None:

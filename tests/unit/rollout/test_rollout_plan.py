@@ -259,7 +259,11 @@ REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         "limits.memory changed from 1Gi to 2Gi",
     ),
     ({"resources": {"requests": {"cpu": "1"}}}, {"resources": {"requests": {"cpu": "2"}}}, "requests.cpu changed"),
-    ({"env": [{"name": "A", "value": "1"}]}, {"env": [{"name": "A", "value": "2"}]}, "environment variable A was changed"),
+    (
+        {"env": [{"name": "A", "value": "1"}]},
+        {"env": [{"name": "A", "value": "2"}]},
+        "environment variable A was changed",
+    ),
     ({}, {"env": [{"name": "A", "value": "hush"}]}, "environment variable A was added"),
     ({"command": ["a"]}, {"command": ["b"]}, "container command was changed"),
     ({}, {}, "the pod template changed"),
